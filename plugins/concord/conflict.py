@@ -1,0 +1,77 @@
+"""Is it a conflict, and how is it remembered? Causality decides, never a clock (D8)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from concord.row_version import RowVersion
+
+#: Orders concurrent versions; the greater one wins. Total: no two versions share a key.
+Order = Callable[[RowVersion], tuple[int | str, ...]]
+
+
+class Outcome(StrEnum):
+    """What becomes of an incoming version that meets the present one (design 2)."""
+
+    APPLY = "apply"
+    CONVERGED = "converged"
+    SUPERSEDED = "superseded"
+    CONFLICTED = "conflicted"
+
+
+class ConflictType(StrEnum):
+    """Named from the source's side: what the source did, then what the target did."""
+
+    INSERT_INSERT = "insert_insert"
+    UPDATE_UPDATE = "update_update"
+    UPDATE_DELETE = "update_delete"
+    DELETE_UPDATE = "delete_update"
+
+
+def classify(incoming: RowVersion, present: RowVersion, total_order: Order, *, row_exists: bool) -> Outcome:
+    """One of four outcomes, by what each version has seen of the other (rules 4 and 8).
+
+    `row_exists` tells whether the target holds a base row. A born row that meets an unshadowed present
+    row is insert/insert, although the empty vector is included in every other.
+    """
+    if incoming.dot == present.dot:
+        return Outcome.CONVERGED
+    if present.is_absent and row_exists and incoming.born:
+        return Outcome.CONFLICTED
+    forward, backward = incoming.includes(present), present.includes(incoming)
+    if forward and backward:
+        return Outcome.APPLY if total_order(incoming) > total_order(present) else Outcome.SUPERSEDED
+    if forward:
+        return Outcome.APPLY
+    return Outcome.SUPERSEDED if backward else Outcome.CONFLICTED
+
+
+def conflict_type(incoming: RowVersion, present: RowVersion) -> ConflictType:
+    """Two deletes are no conflict of content and are named by their rows: update_update."""
+    if incoming.deleted and not present.deleted:
+        return ConflictType.DELETE_UPDATE
+    if present.deleted and not incoming.deleted:
+        return ConflictType.UPDATE_DELETE
+    if incoming.born and (present.born or present.is_absent):
+        return ConflictType.INSERT_INSERT
+    return ConflictType.UPDATE_UPDATE
+
+
+def conflict_id(table: str, key: Sequence[str], one: RowVersion, other: RowVersion) -> str:
+    """The same for both orders of the pair and on every path that finds it (F26); vectors do not enter."""
+    pair = sorted([one.dot, other.dot])
+    text = json.dumps([table, list(key), pair], ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Who wins a conflict, by which resolver, and why, in words for the log."""
+
+    source_wins: bool
+    resolver: str
+    reason: str

@@ -1,0 +1,156 @@
+"""What can go wrong, in words a person can act on.
+
+One tree. Each class states a stable `code`, which crosses the Spark process boundary, and whether it is
+`transient`: Airflow retries a transient error and never a permanent one. Facts are attributes.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class ConcordError(Exception):
+    """Concord could not go on."""
+
+    code: ClassVar[str] = "concord_error"
+    transient: ClassVar[bool] = False
+
+    def __init__(self, message: str = "", **facts: object) -> None:
+        self.message = message or (type(self).__doc__ or "").splitlines()[0]
+        self.facts = facts
+        super().__init__(self.message)
+
+    def __getattr__(self, name: str) -> object:
+        try:
+            return self.__dict__["facts"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class LeaseHeld(ConcordError):
+    """Another run of this synchronization holds the lease."""
+
+    code = "lease_held"
+    transient = True
+
+
+class LeaseLost(ConcordError):
+    """This run's epoch is no longer the newest: another run took over, and this one writes nothing more."""
+
+    code = "lease_lost"
+
+
+class RepositoryUnavailable(ConcordError):
+    """The repository database does not answer."""
+
+    code = "repository_unavailable"
+    transient = True
+
+
+class SiteUnavailable(ConcordError):
+    """A site's database does not answer."""
+
+    code = "site_unavailable"
+    transient = True
+
+
+class ConnectionRefused(ConcordError):
+    """A connection's settings are not safe or not complete."""
+
+    code = "connection_refused"
+
+
+class ProvisioningRefused(ConcordError):
+    """A site cannot be provisioned as it is; nothing was written."""
+
+    code = "provisioning_refused"
+
+
+class NotProvisioned(ConcordError):
+    """A site lacks what provisioning puts there."""
+
+    code = "not_provisioned"
+
+
+class PrivilegeMissing(ConcordError):
+    """A login lacks a privilege that its role needs."""
+
+    code = "privilege_missing"
+
+
+class NotInitialized(ConcordError):
+    """The two sites of a synchronization have no proven common history yet."""
+
+    code = "not_initialized"
+
+
+class SitesDiffer(ConcordError):
+    """Two sites that were declared equal are not."""
+
+    code = "sites_differ"
+
+
+class IdentityChanged(ConcordError):
+    """A database is not the one that was provisioned: it was restored, cloned or replaced."""
+
+    code = "identity_changed"
+
+
+class HistoryLost(ConcordError):
+    """The two ends of a link know no session in common."""
+
+    code = "history_lost"
+
+
+class ClockSkew(ConcordError):
+    """A site's clock is too far from the others."""
+
+    code = "clock_skew"
+
+
+class StructureChanged(ConcordError):
+    """A replicated table is not as it was provisioned, or differs between the sites."""
+
+    code = "structure_changed"
+
+
+class ConstraintViolated(ConcordError):
+    """What the link would write breaks a constraint of the target."""
+
+    code = "constraint_violated"
+
+
+class WriteContended(ConcordError):
+    """Applications and the link kept getting in each other's way."""
+
+    code = "write_contended"
+    transient = True
+
+
+class CountMismatch(ConcordError):
+    """The rows of a transmission do not add up."""
+
+    code = "count_mismatch"
+
+
+class ParametersRefused(ConcordError):
+    """A run was triggered with parameters that it does not take."""
+
+    code = "parameters_refused"
+
+
+class LinkFailed(ConcordError):
+    """A link's job ended without a report."""
+
+    code = "link_failed"
+    transient = True
+
+
+def _subclasses(kind: type[ConcordError]) -> list[type[ConcordError]]:
+    return [kind, *(deeper for child in kind.__subclasses__() for deeper in _subclasses(child))]
+
+
+def from_code(code: str, message: str) -> ConcordError:
+    """The error that crossed a process boundary as (`code`, `message`), as the class it was."""
+    kinds = {kind.code: kind for kind in _subclasses(ConcordError)}
+    return kinds.get(code, ConcordError)(message)

@@ -1,0 +1,76 @@
+"""Which version of a row is this, and has one version seen the other?
+
+A vector maps an origin (`site#incarnation`) to the newest (`changed_at` µs, `derived`) of that origin's
+changes to this row that the version includes. Causality comes first; clocks only order the concurrent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+Dot = tuple[int, int]
+Vector = Mapping[str, Dot]
+
+
+def unite(left: Vector, right: Vector) -> dict[str, Dot]:
+    """The least vector that includes both; entries never decrease (design 5)."""
+    origins = sorted({*left, *right})
+    nothing = (0, 0)
+    return {origin: max(left.get(origin, nothing), right.get(origin, nothing)) for origin in origins}
+
+
+def vector_from_json(text: str) -> dict[str, Dot]:
+    """`{"london#1": [1732170000000000, 0]}` as a vector."""
+    return {origin: (int(entry[0]), int(entry[1])) for origin, entry in json.loads(text).items()}
+
+
+def vector_to_json(vector: Vector) -> str:
+    return json.dumps({origin: list(vector[origin]) for origin in sorted(vector)})
+
+
+@dataclass(frozen=True, slots=True)
+class RowVersion:
+    """The version of one row: who changed it last, when, and what that change had seen.
+
+    `changed_at` is in µs since 1970 UTC; `derived` is 0 for an edit, higher for merges and repairs.
+    """
+
+    origin: str
+    changed_at: int
+    derived: int
+    vector: Vector
+    deleted: bool = False
+    born: bool = False  #: the key did not exist in the common history: an insert, wherever it arrives
+
+    @property
+    def dot(self) -> tuple[str, int, int]:
+        """What makes two versions the same one (rule 4)."""
+        return (self.origin, self.changed_at, self.derived)
+
+    @property
+    def site(self) -> str:
+        return self.origin.partition("#")[0]
+
+    @property
+    def incarnation(self) -> int:
+        return int(self.origin.partition("#")[2] or 0)
+
+    @property
+    def is_absent(self) -> bool:
+        """True for the row nobody has ever changed: common history, the empty vector (rule 8)."""
+        return not self.origin
+
+    def includes(self, other: RowVersion) -> bool:
+        """Has this version seen `other`? One cheap test, the same in every dialect (design 6, step 6)."""
+        if other.is_absent:
+            return True
+        return self.vector.get(other.origin, (0, 0)) >= (other.changed_at, other.derived)
+
+    def united_with(self, other: RowVersion) -> RowVersion:
+        """This version, having seen the other: its vector becomes the union."""
+        return replace(self, vector=unite(self.vector, other.vector), born=self.born or other.born)
+
+
+ABSENT = RowVersion(origin="", changed_at=0, derived=0, vector={})
