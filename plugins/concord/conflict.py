@@ -30,6 +30,7 @@ class ConflictType(StrEnum):
     UPDATE_UPDATE = "update_update"
     UPDATE_DELETE = "update_delete"
     DELETE_UPDATE = "delete_update"
+    DELETE_DELETE = "delete_delete"
 
 
 def classify(incoming: RowVersion, present: RowVersion, total_order: Order, *, row_exists: bool) -> Outcome:
@@ -51,7 +52,9 @@ def classify(incoming: RowVersion, present: RowVersion, total_order: Order, *, r
 
 
 def conflict_type(incoming: RowVersion, present: RowVersion) -> ConflictType:
-    """Two deletes are no conflict of content and are named by their rows: update_update."""
+    """What happened to the row on either side. Two deletes agree on the content, yet one version loses."""
+    if incoming.deleted and present.deleted:
+        return ConflictType.DELETE_DELETE
     if incoming.deleted and not present.deleted:
         return ConflictType.DELETE_UPDATE
     if present.deleted and not incoming.deleted:

@@ -1,0 +1,1 @@
+"""One database, one package, over one dialect contract; SQL is written nowhere else."""

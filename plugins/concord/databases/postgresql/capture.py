@@ -1,0 +1,136 @@
+"""Shadow tables and the triggers that stamp them: one row per key, the newest state only (design 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from concord.databases.postgresql.catalogue import Table
+from concord.databases.quoting import literal, qualified, quote, shortened
+
+#: The version columns of every shadow table, after the key.
+VERSION_COLUMNS = ("origin", "changed_at", "derived", "vector", "deleted", "born")
+
+
+@dataclass(frozen=True, slots=True)
+class Shadow:
+    """The shadow table of one replicated table."""
+
+    table: Table
+    name: str  #: the table's name in the replication set
+    key: tuple[str, ...]
+
+    @property
+    def relation(self) -> str:
+        """Its name inside the schema `concord`."""
+        return shortened(self.name)
+
+    @property
+    def sql(self) -> str:
+        return qualified("concord", self.relation)
+
+    @property
+    def function(self) -> str:
+        return qualified("concord", shortened(f"capture {self.name}"))
+
+    @property
+    def key_list(self) -> str:
+        return ", ".join(quote(column) for column in self.key)
+
+    def columns_of(self, row: str) -> str:
+        return ", ".join(f"{row}.{quote(column)}" for column in self.key)
+
+
+def table_statement(shadow: Shadow) -> str:
+    """One row per key. The index on the position makes acquisition cost what changed, not what exists."""
+    key = ", ".join(f"{quote(name)} {shadow.table.column(name).type.sql} NOT NULL" for name in shadow.key)
+    return f"""
+CREATE TABLE IF NOT EXISTS {shadow.sql} (
+  {key},
+  origin text NOT NULL,
+  changed_at bigint NOT NULL,
+  derived integer NOT NULL,
+  vector jsonb NOT NULL,
+  deleted boolean NOT NULL,
+  born boolean NOT NULL,
+  agreed boolean NOT NULL DEFAULT false,
+  received_from text,
+  position xid8 NOT NULL,
+  PRIMARY KEY ({shadow.key_list}))
+WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05)"""
+
+
+def _mark(shadow: Shadow, row: str, deleted: bool, born: str) -> str:
+    """Stamp one key: later than anything this row's history knows, and than the stamp floor (D2)."""
+    stamp = f"greatest(excluded.changed_at, concord.vector_newest({'s'}.vector) + 1)"
+    return f"""
+    INSERT INTO {shadow.sql} AS s
+           ({shadow.key_list}, origin, changed_at, derived, vector, deleted, born, received_from, position)
+    SELECT {shadow.columns_of(row)}, here.origin, now_us, 0,
+           jsonb_build_object(here.origin, jsonb_build_array(now_us, 0)), {literal(deleted)}, {born}, NULL,
+           pg_current_xact_id()
+    ON CONFLICT ({shadow.key_list}) DO UPDATE SET
+      origin = excluded.origin, changed_at = {stamp}, derived = 0,
+      vector = s.vector || jsonb_build_object(excluded.origin, jsonb_build_array({stamp}, 0)),
+      deleted = excluded.deleted, agreed = false, received_from = NULL, position = excluded.position;"""
+
+
+def function_statement(shadow: Shadow) -> str:
+    """SECURITY DEFINER: application users need no right on the shadow table, and get none (S7, S16)."""
+    same_key = " AND ".join(f"NEW.{quote(column)} = OLD.{quote(column)}" for column in shadow.key)
+    return f"""
+CREATE OR REPLACE FUNCTION {shadow.function}() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  here concord.site%ROWTYPE;
+  now_us bigint;
+BEGIN
+  SELECT * INTO STRICT here FROM concord.site;
+  now_us := greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, here.stamp_floor + 1);
+  -- A key change is a tombstone for the old key and a change for the new one (S1-29, F37).
+  IF TG_OP = 'DELETE' OR (TG_OP = 'UPDATE' AND NOT ({same_key})) THEN{_mark(shadow, "OLD", True, "false")}
+  END IF;
+  IF TG_OP = 'INSERT' OR (TG_OP = 'UPDATE' AND NOT ({same_key})) THEN{_mark(shadow, "NEW", False, "true")}
+  ELSIF TG_OP = 'UPDATE' THEN{_mark(shadow, "NEW", False, "false")}
+  END IF;
+  RETURN NULL;
+END $$"""
+
+
+def trigger_statements(shadow: Shadow, applier: str) -> list[str]:
+    """ENABLE ALWAYS; blind to the applier and only to the applier: its setting and its login (design 5).
+
+    The test stands in WHEN, where it costs nothing. An unset setting reads as NULL, hence IS DISTINCT FROM.
+    """
+    not_applying = (
+        f"(current_setting('concord.applying', true) IS DISTINCT FROM 'on' OR session_user <> {literal(applier)})"
+    )
+    changed = f"{not_applying} AND OLD *<> NEW"
+    table, function = shadow.table.sql, shadow.function
+    triggers = {
+        "zz_concord_capture": f"AFTER INSERT OR DELETE ON {table} FOR EACH ROW WHEN ({not_applying})"
+        f" EXECUTE FUNCTION {function}()",
+        "zz_concord_capture_update": f"AFTER UPDATE ON {table} FOR EACH ROW WHEN ({changed})"
+        f" EXECUTE FUNCTION {function}()",
+        "zz_concord_truncate": f"BEFORE TRUNCATE ON {table} FOR EACH STATEMENT"
+        " EXECUTE FUNCTION concord.refuse_truncate()",
+    }
+    created = [f"CREATE OR REPLACE TRIGGER {name} {definition}" for name, definition in triggers.items()]
+    always = ", ".join(f"ENABLE ALWAYS TRIGGER {name}" for name in triggers)
+    return [*created, f"ALTER TABLE {table} {always}"]
+
+
+def statements(shadow: Shadow, applier: str) -> list[str]:
+    """Everything that captures one table's changes, idempotent, cheap on a billion rows: no row is touched."""
+    return [
+        table_statement(shadow),
+        f"CREATE INDEX IF NOT EXISTS {quote(shortened(shadow.relation + ' position'))} ON {shadow.sql} (position)",
+        function_statement(shadow),
+        f"REVOKE ALL ON FUNCTION {shadow.function}() FROM PUBLIC",
+        *trigger_statements(shadow, applier),
+    ]
+
+
+def removal(shadow: Shadow, triggers: Sequence[str]) -> list[str]:
+    """Take the triggers off the table; the rest goes with the schema."""
+    return [f"DROP TRIGGER IF EXISTS {quote(name)} ON {shadow.table.sql}" for name in triggers]

@@ -1,0 +1,225 @@
+"""What the catalogue says of the replicated tables: columns, key, constraints, triggers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from concord.databases.postgresql.types import ColumnType
+from concord.databases.quoting import literal, qualified, quote
+from concord.replication_set import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    type: ColumnType
+    not_null: bool
+    generated: bool  #: computed by the database; never sent (F49)
+    identity: str  #: '', 'a' for ALWAYS, 'd' for BY DEFAULT
+    deterministic: bool  #: False for a collation under which unequal texts are equal (F41)
+
+    @property
+    def sql(self) -> str:
+        return quote(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """One foreign key, seen from the table that refers."""
+
+    name: str
+    child: TableName
+    columns: tuple[str, ...]
+    parent: TableName
+    referenced: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One replicated table as it stands in one site's catalogue."""
+
+    name: TableName
+    oid: int
+    kind: str  #: pg_class.relkind
+    persistence: str  #: 'p' permanent, 'u' unlogged, 't' temporary
+    row_security: bool
+    inherits: bool  #: it is, or has, a child table or a partition
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...]
+    unique_keys: tuple[tuple[str, ...], ...]  #: of valid, complete, immediate, not deferrable unique indexes
+    deferrable_unique: tuple[tuple[str, ...], ...]
+    exclusions_deferrable: tuple[str, ...]
+    foreign_keys: tuple[ForeignKey, ...]  #: of this table to its parents
+    referring: tuple[ForeignKey, ...]  #: of other tables (or itself) to this one
+    triggers: dict[str, str]  #: Concord's triggers: name → definition, how it is enabled, hash of its function
+
+    @property
+    def sql(self) -> str:
+        return qualified(self.name.schema_name, self.name.name)
+
+    @property
+    def sent(self) -> tuple[Column, ...]:
+        """The columns that travel, in the table's own order."""
+        return tuple(column for column in self.columns if not column.generated)
+
+    def column(self, name: str) -> Column:
+        return next(column for column in self.columns if column.name == name)
+
+    def key_of(self, declared: Sequence[str] | None) -> tuple[str, ...]:
+        return tuple(declared) if declared else self.primary_key
+
+    @property
+    def structure(self) -> str:
+        """Equal at two sites when, and only when, rows of one fit into the other (F86)."""
+        described = sorted((c.name, c.type.descriptor, c.generated) for c in self.columns)
+        return hashlib.sha256(json.dumps(described).encode()).hexdigest()
+
+
+_TYPES = """
+WITH RECURSIVE below (start, oid, kind, name, typtype, typmod, depth) AS (
+  SELECT t.oid, t.oid, CASE WHEN t.typelem <> 0 AND t.typcategory = 'A' THEN 'a' ELSE t.typtype END,
+         t.typname, t.typtype, -1, 0 FROM pg_type t
+  UNION ALL
+  SELECT b.start, n.oid, b.kind, n.typname, n.typtype, -1, b.depth + 1
+    FROM below b JOIN pg_type t ON t.oid = b.oid
+    JOIN pg_type n ON n.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype
+                                   WHEN t.typelem <> 0 AND t.typcategory = 'A' THEN t.typelem END
+)
+SELECT start, kind, string_agg(
+         CASE replace(typtype::text, 'm', 'r') WHEN 'e' THEN 'enum(' || (SELECT string_agg(quote_literal(enumlabel), ',' ORDER BY enumsortorder)
+                                                  FROM pg_enum e WHERE e.enumtypid = below.oid) || ')'
+                      WHEN 'r' THEN 'range(' || (SELECT format_type(rngsubtype, NULL) FROM pg_range r WHERE below.oid IN (r.rngtypid, r.rngmultitypid))
+                                    || ')' || name ELSE name END, '/' ORDER BY depth) AS chain,
+       (array_agg(CASE typtype WHEN 'e' THEN 'enum:' || name WHEN 'c' THEN 'composite:' || name
+                               WHEN 'r' THEN 'range:' || name WHEN 'm' THEN 'range:' || name
+                               WHEN 'p' THEN 'pseudo:' || name ELSE name END ORDER BY depth DESC))[1] AS root
+  FROM below WHERE start IN (SELECT atttypid FROM pg_attribute WHERE attrelid = ANY (wanted.oids))
+  GROUP BY start, kind
+"""
+
+
+def _columns_query(oids: str) -> str:
+    types = _TYPES.replace("wanted.oids", oids)
+    return f"""
+SELECT a.attrelid::bigint AS table_oid, a.attname AS name, a.attnotnull AS not_null,
+       a.attgenerated <> '' AS generated, a.attidentity AS identity,
+       format_type(a.atttypid, a.atttypmod) AS sql, y.kind, y.chain, y.root, a.atttypmod AS modifier,
+       coalesce(l.collisdeterministic, true) AS deterministic
+  FROM pg_attribute a JOIN ({types}) y ON y.start = a.atttypid
+  LEFT JOIN pg_collation l ON l.oid = a.attcollation
+ WHERE a.attrelid = ANY ({oids}) AND a.attnum > 0 AND NOT a.attisdropped
+ ORDER BY a.attrelid, a.attnum"""
+
+
+_TABLES = """
+SELECT c.oid::bigint AS oid, n.nspname AS schema_name, c.relname AS name, c.relkind AS kind,
+       c.relpersistence AS persistence, c.relrowsecurity AS row_security,
+       EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = c.oid OR inhparent = c.oid) AS inherits
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE (n.nspname, c.relname) IN ({names})"""
+
+_INDEXES = """
+SELECT i.indrelid::bigint AS table_oid, i.indisprimary AS is_primary, i.indimmediate AS immediate,
+       array(SELECT a.attname::text FROM unnest(i.indkey::int2[]) WITH ORDINALITY k (attnum, place)
+               JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+              WHERE k.place <= i.indnkeyatts ORDER BY k.place) AS columns, i.indnkeyatts AS width
+  FROM pg_index i
+ WHERE i.indrelid = ANY ({oids}) AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL"""
+
+_FOREIGN_KEYS = """
+SELECT k.conname AS name, k.conrelid::bigint AS child_oid, k.confrelid::bigint AS parent_oid,
+       cn.nspname AS child_schema, c.relname AS child_name, pn.nspname AS parent_schema, p.relname AS parent_name,
+       array(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY u (n, place)
+               JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY u.place) AS columns,
+       array(SELECT a.attname::text FROM unnest(k.confkey) WITH ORDINALITY u (n, place)
+               JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.n ORDER BY u.place) AS referenced
+  FROM pg_constraint k
+  JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace cn ON cn.oid = c.relnamespace
+  JOIN pg_class p ON p.oid = k.confrelid JOIN pg_namespace pn ON pn.oid = p.relnamespace
+ WHERE k.contype = 'f' AND k.conparentid = 0 AND (k.conrelid = ANY ({oids}) OR k.confrelid = ANY ({oids}))
+ ORDER BY k.conname"""
+
+_EXCLUSIONS = """
+SELECT conrelid::bigint AS table_oid, conname AS name FROM pg_constraint
+ WHERE contype = 'x' AND condeferrable AND conrelid = ANY ({oids})"""
+
+_TRIGGERS = """
+SELECT t.tgrelid::bigint AS table_oid, t.tgname AS name,
+       t.tgenabled::text || ' ' || md5(p.prosrc) || ' ' || pg_get_triggerdef(t.oid) AS definition
+  FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+ WHERE NOT t.tgisinternal AND t.tgrelid = ANY ({oids}) AND t.tgname LIKE 'zz\\_concord\\_%'"""
+
+Row = dict[str, Any]
+
+
+def _rows(connection: psycopg.Connection[Any], query: str) -> list[Row]:
+    with connection.cursor(row_factory=psycopg.rows.dict_row) as cursor:
+        return cursor.execute(query.encode()).fetchall()
+
+
+def read_tables(connection: psycopg.Connection[Any], names: Sequence[TableName]) -> dict[TableName, Table]:
+    """The tables that exist among `names`; a constant number of queries however many there are."""
+    if not names:
+        return {}
+    wanted = ", ".join(f"({literal(name.schema_name)}, {literal(name.name)})" for name in names)
+    heads = _rows(connection, _TABLES.format(names=wanted))
+    oids = "'{" + ",".join(str(head["oid"]) for head in heads) + "}'::oid[]"
+    columns = _rows(connection, _columns_query(oids))
+    indexes = _rows(connection, _INDEXES.format(oids=oids))
+    foreign = _rows(connection, _FOREIGN_KEYS.format(oids=oids))
+    exclusions = _rows(connection, _EXCLUSIONS.format(oids=oids))
+    triggers = _rows(connection, _TRIGGERS.format(oids=oids))
+    tables = [_table(head, columns, indexes, foreign, exclusions, triggers) for head in heads]
+    return {table.name: table for table in tables}
+
+
+def _table(
+    head: Row, columns: list[Row], indexes: list[Row], foreign: list[Row], exclusions: list[Row], triggers: list[Row]
+) -> Table:
+    oid = head["oid"]
+    unique = [index for index in indexes if index["table_oid"] == oid and len(index["columns"]) == index["width"]]
+    primary = [tuple(index["columns"]) for index in unique if index["is_primary"] and index["immediate"]]
+    return Table(
+        name=TableName(schema_name=head["schema_name"], name=head["name"]),
+        oid=oid,
+        kind=head["kind"],
+        persistence=head["persistence"],
+        row_security=head["row_security"],
+        inherits=head["inherits"],
+        columns=tuple(_column(row) for row in columns if row["table_oid"] == oid),
+        primary_key=primary[0] if primary else (),
+        unique_keys=tuple(tuple(index["columns"]) for index in unique if index["immediate"]),
+        deferrable_unique=tuple(tuple(index["columns"]) for index in unique if not index["immediate"]),
+        exclusions_deferrable=tuple(row["name"] for row in exclusions if row["table_oid"] == oid),
+        foreign_keys=tuple(_foreign_key(row) for row in foreign if row["child_oid"] == oid),
+        referring=tuple(_foreign_key(row) for row in foreign if row["parent_oid"] == oid),
+        triggers={row["name"]: row["definition"] for row in triggers if row["table_oid"] == oid},
+    )
+
+
+def _column(row: Row) -> Column:
+    descriptor = f"{row['chain']}:{row['modifier']}"
+    return Column(
+        name=row["name"],
+        type=ColumnType(sql=row["sql"], descriptor=descriptor, kind=row["kind"], root=row["root"]),
+        not_null=row["not_null"],
+        generated=row["generated"],
+        identity=row["identity"],
+        deterministic=row["deterministic"],
+    )
+
+
+def _foreign_key(row: Row) -> ForeignKey:
+    return ForeignKey(
+        name=row["name"],
+        child=TableName(schema_name=row["child_schema"], name=row["child_name"]),
+        columns=tuple(row["columns"]),
+        parent=TableName(schema_name=row["parent_schema"], name=row["parent_name"]),
+        referenced=tuple(row["referenced"]),
+    )

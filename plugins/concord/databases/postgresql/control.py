@@ -1,0 +1,118 @@
+"""What a site carries besides its tables: identity, epochs, link state, conflict log, staging (design 5)."""
+
+from __future__ import annotations
+
+from concord.databases.quoting import literal
+
+SCHEMA = "concord"
+STAGING = "concord_staging"
+
+#: Raised when these objects change; `provision` brings an older site up to it.
+FORMAT = 1
+
+_VECTOR_FUNCTIONS = [
+    """
+CREATE OR REPLACE FUNCTION concord.vector_newest(vector jsonb) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT coalesce(max((e.value ->> 0)::bigint), 0) FROM jsonb_each(vector) e $$""",
+    """
+CREATE OR REPLACE FUNCTION concord.vector_includes(whole jsonb, part jsonb) RETURNS boolean LANGUAGE sql
+IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT coalesce(bool_and(coalesce(whole -> e.key, '[0, 0]') >= e.value), true) FROM jsonb_each(part) e $$""",
+    """
+CREATE OR REPLACE FUNCTION concord.vector_unite(one jsonb, other jsonb) RETURNS jsonb LANGUAGE sql
+IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT coalesce(jsonb_object_agg(u.key, u.value), '{}') FROM (
+        SELECT e.key, max(e.value::text::jsonb) AS value FROM (
+          SELECT key, value FROM jsonb_each(one) UNION ALL SELECT key, value FROM jsonb_each(other)) e
+         GROUP BY e.key) u $$""",
+]
+
+_TABLES = [
+    """
+CREATE TABLE IF NOT EXISTS concord.site (
+  only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+  name text NOT NULL,
+  incarnation integer NOT NULL CHECK (incarnation > 0),
+  origin text NOT NULL GENERATED ALWAYS AS (name || '#' || incarnation::text) STORED,
+  identity text NOT NULL,
+  heartbeat bigint NOT NULL DEFAULT 0,
+  stamp_floor bigint NOT NULL DEFAULT 0,
+  format integer NOT NULL)""",
+    """
+CREATE TABLE IF NOT EXISTS concord.synchronization (
+  name text PRIMARY KEY,
+  epoch bigint NOT NULL)""",
+    """
+CREATE TABLE IF NOT EXISTS concord.link_state (
+  link text PRIMARY KEY,
+  role text NOT NULL CHECK (role IN ('source', 'target')),
+  peer text NOT NULL,
+  initialized jsonb NOT NULL DEFAULT '{}',
+  history jsonb NOT NULL DEFAULT '[]',
+  updated_at timestamptz NOT NULL DEFAULT now())""",
+    """
+CREATE TABLE IF NOT EXISTS concord.replicated_table (
+  name text PRIMARY KEY,
+  relation text NOT NULL,
+  shadow text NOT NULL,
+  key jsonb NOT NULL,
+  structure text NOT NULL,
+  triggers jsonb NOT NULL)""",
+    """
+CREATE TABLE IF NOT EXISTS concord.conflict (
+  id text PRIMARY KEY,
+  synchronization text NOT NULL,
+  link text NOT NULL,
+  transmission text NOT NULL,
+  table_name text NOT NULL,
+  key jsonb NOT NULL,
+  type text NOT NULL,
+  resolver text NOT NULL,
+  reason text NOT NULL,
+  winner_site text NOT NULL,
+  loser_site text NOT NULL,
+  winner_version jsonb NOT NULL,
+  loser_version jsonb NOT NULL,
+  winner_row jsonb,
+  loser_row jsonb,
+  decided_at timestamptz NOT NULL DEFAULT now())""",
+    "CREATE INDEX IF NOT EXISTS conflict_transmission ON concord.conflict (transmission)",
+    "CREATE INDEX IF NOT EXISTS conflict_decided_at ON concord.conflict (decided_at)",
+]
+
+_REFUSE_TRUNCATE = """
+CREATE OR REPLACE FUNCTION concord.refuse_truncate() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RAISE EXCEPTION 'table %.% is replicated by Concord: TRUNCATE would not reach the other sites',
+                  TG_TABLE_SCHEMA, TG_TABLE_NAME
+    USING HINT = 'Use DELETE, or take the table out of the replication set first.';
+END $$"""
+
+#: What makes a database this very one: system identifier, timeline, database (F17, F66).
+IDENTITY = """
+SELECT (SELECT system_identifier FROM pg_control_system())::text
+       || '/' || (SELECT timeline_id FROM pg_control_checkpoint())::text
+       || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())::text"""
+
+
+def statements(site: str) -> list[str]:
+    """Idempotent statements that make, or bring up to date, everything that is not about one table."""
+    return [
+        f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}",
+        f"CREATE SCHEMA IF NOT EXISTS {STAGING}",
+        f"REVOKE ALL ON SCHEMA {SCHEMA}, {STAGING} FROM PUBLIC",
+        *_VECTOR_FUNCTIONS,
+        *_TABLES,
+        _REFUSE_TRUNCATE,
+        f"""
+INSERT INTO concord.site (name, incarnation, identity, format)
+SELECT {literal(site)}, 1, ({IDENTITY}), {FORMAT}
+ON CONFLICT (only_row) DO UPDATE SET format = excluded.format WHERE site.format < excluded.format""",
+    ]
+
+
+def removal() -> list[str]:
+    """Statements that take away everything that is not about one table."""
+    return [f"DROP SCHEMA IF EXISTS {STAGING} CASCADE", f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE"]

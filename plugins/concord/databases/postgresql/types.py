@@ -1,0 +1,82 @@
+"""Which column types travel, and how: natively through Arrow, or as the database's own exact text.
+
+Text is exact for every type listed here, because each session pins its settings (F20). What is not listed
+is refused by name when a table is provisioned (F84).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: type → (Spark type, staging type). Values equal after the round trip, infinity and NaN included.
+NATIVE: dict[str, tuple[str, str]] = {
+    "int2": ("smallint", "int2"),
+    "int4": ("int", "int4"),
+    "int8": ("bigint", "int8"),
+    "float4": ("float", "float4"),
+    "float8": ("double", "float8"),
+    "bool": ("boolean", "bool"),
+    "text": ("string", "text"),
+    "varchar": ("string", "text"),
+    "bytea": ("binary", "bytea"),
+}
+
+#: Everything else that goes through its text form and comes back the same.
+AS_TEXT = frozenset(
+    "numeric bpchar char name date time timetz timestamp timestamptz interval json jsonb uuid inet cidr macaddr "
+    "macaddr8 bit varbit xml tsvector tsquery point line lseg box path polygon circle int4range int8range "
+    "numrange tsrange tstzrange daterange int4multirange int8multirange nummultirange tsmultirange "
+    "tstzmultirange datemultirange citext hstore ltree jsonpath".split()
+)
+
+#: Cannot be a key: equal values have several forms, or are compared by an approximation (F42).
+UNFIT_FOR_KEY = frozenset(
+    "float4 float8 json jsonb xml point line lseg box path polygon circle tsvector tsquery hstore jsonpath interval".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """One column's type: its SQL spelling at this site, and what it is made of, comparable between sites."""
+
+    sql: str  #: as the catalogue formats it, for casts
+    descriptor: str  #: the same text at two sites means the same values
+    kind: str  #: pg_type.typtype of the outermost type, 'a' for an array
+    root: str  #: name of the type at the bottom of domains and arrays
+
+    @property
+    def travels_natively(self) -> bool:
+        return self.kind == "b" and self.root in NATIVE
+
+    @property
+    def supported(self) -> bool:
+        return self.root in NATIVE or self.root in AS_TEXT or self.root.startswith(("enum:", "range:"))
+
+    @property
+    def fit_for_key(self) -> bool:
+        return self.supported and self.kind != "a" and self.root not in UNFIT_FOR_KEY
+
+    @property
+    def spark(self) -> str:
+        return NATIVE[self.root][0] if self.travels_natively else "string"
+
+    @property
+    def staging(self) -> str:
+        return NATIVE[self.root][1] if self.travels_natively else "text"
+
+    def outgoing(self, expression: str) -> str:
+        """SQL that turns a column into what travels. The output function keeps what a cast would trim."""
+        if self.travels_natively:
+            return f"{expression}::text" if self.root == "varchar" else expression
+        return exact_text(self, expression)
+
+    def incoming(self, expression: str) -> str:
+        """SQL that turns what travelled back into the column's type."""
+        return expression if self.staging == self.sql else f"{expression}::{self.sql}"
+
+
+def exact_text(kind: ColumnType, expression: str) -> str:
+    """The value as the database writes it; a cast of bpchar to text would cut its trailing blanks (F80)."""
+    if kind.kind == "b" and kind.root == "bpchar":
+        return f"pg_catalog.textin(pg_catalog.bpcharout({expression}))"
+    return f"{expression}::text"

@@ -1,0 +1,94 @@
+"""A replication link: one direction, source to target, over one replication set; its job and its report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from concord.replication_set import ReplicatedTable
+from concord.site import SiteAccess
+
+
+class Direction(StrEnum):
+    FORWARD = "forward"
+    REVERSE = "reverse"
+
+    @property
+    def related(self) -> Direction:
+        """The other link of the pair (S1-12)."""
+        return Direction.REVERSE if self is Direction.FORWARD else Direction.FORWARD
+
+
+def link_name(synchronization: str, direction: Direction) -> str:
+    """`london_capetown/forward`: what both ends call the link in their state."""
+    return f"{synchronization}/{direction}"
+
+
+class LinkJob(BaseModel):
+    """Everything one transmission needs, handed to the Spark driver in a file of mode 0600."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    synchronization: str
+    direction: Direction
+    transmission: str  #: 32 hexadecimal digits; names the staging tables
+    epoch: int
+    source: SiteAccess
+    target: SiteAccess
+    tables: tuple[ReplicatedTable, ...]
+    chosen: tuple[str, ...] | None = None  #: names of the tables to carry; None is all
+    plan_only: bool = False
+
+    @property
+    def link(self) -> str:
+        return link_name(self.synchronization, self.direction)
+
+    @property
+    def related_link(self) -> str:
+        return link_name(self.synchronization, self.direction.related)
+
+    @property
+    def priorities(self) -> dict[str, int]:
+        return {site.name: site.priority for site in (self.source, self.target)}
+
+
+class TableReport(BaseModel):
+    """Rows of one table by outcome: acquired = applied + converged + superseded + lost (rule 11)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    table: str
+    acquired: int = 0
+    applied: int = 0
+    converged: int = 0
+    superseded: int = 0
+    lost: int = 0
+    conflicts: int = 0  #: how many of the applied and the lost were decided by a resolver
+
+    @property
+    def adds_up(self) -> bool:
+        return self.acquired == self.applied + self.converged + self.superseded + self.lost
+
+
+class TransmissionReport(BaseModel):
+    """What one run of one link did, as it is recorded in the repository."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    transmission: str
+    synchronization: str
+    direction: Direction
+    source: str
+    target: str
+    plan_only: bool = False
+    tables: tuple[TableReport, ...] = ()
+    seconds: Mapping[str, float] = Field(default_factory=dict)
+    bytes: int = 0
+    peak_memory_bytes: int = 0
+    error_code: str | None = None
+    error_message: str | None = None
+
+    def total(self, outcome: str) -> int:
+        return sum(int(getattr(table, outcome)) for table in self.tables)

@@ -1,0 +1,47 @@
+"""A site: a database whose rows may be changed by its own users, and how to reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_serializer
+
+#: libpq parameters that a connection's extra may set. Anything else could load code or read files (S3, S4).
+ALLOWED_OPTIONS = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "connect_timeout"})
+
+
+class Credentials(BaseModel):
+    """How one login reaches one database. The password never shows in a repr or a log."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    host: str
+    port: int = 5432
+    database: str
+    user: str
+    password: SecretStr = SecretStr("")
+    options: Mapping[str, str] = Field(default_factory=dict)
+
+    @field_serializer("password", when_used="json")
+    def _reveal(self, password: SecretStr) -> str:
+        """Only `model_dump_json` of the job file (mode 0600) reveals it."""
+        return password.get_secret_value()
+
+
+class SiteAccess(BaseModel):
+    """What a link needs to know of one end: two logins, and the site's rank among its peers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    dialect: str = "postgresql"
+    priority: int = 0
+    readers: int = Field(default=2, ge=1)
+    max_clock_skew: float = Field(default=60.0, gt=0)  #: seconds
+    reader: Credentials
+    applier: Credentials
+
+
+def origin(site: str, incarnation: int) -> str:
+    """`london#2`: the site's life between restores, as every version and vector names it (design 2)."""
+    return f"{site}#{incarnation}"
