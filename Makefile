@@ -1,0 +1,92 @@
+# Everything that a developer runs. `make` alone lists it.
+# Needs Python 3.11 with venv, make and git: no Java, no database server, no Docker.
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+UV := $(VENV)/bin/uv
+UV_VERSION := 0.13.8
+DATA := .demo
+
+export PYTHONPATH := plugins:.
+# The environment of a shell must not lead uv or Spark elsewhere.
+unexport PYTHONHOME VIRTUAL_ENV CONDA_PREFIX SPARK_HOME
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: install
+install: $(VENV)/installed ## Install what running Concord needs into .venv
+
+.PHONY: install-dev
+install-dev: $(VENV)/installed-dev ## Install what testing and checking need, too
+
+.PHONY: demo
+demo: install ## Synchronize two embedded PostgreSQL sites on real data, and report
+	@$(PYTHON) -m demo
+
+.PHONY: airflow
+airflow: install ## Start a local Airflow with the demo's sites and DAGs; Ctrl-C stops it
+	@$(PYTHON) -m demo.airflow
+
+.PHONY: test
+test: install-dev ## Run the whole test suite
+	$(PYTHON) -m pytest $(TESTS)
+
+.PHONY: check
+check: install-dev ## Check format, lint, types and import rules
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+.PHONY: format
+format: install-dev ## Format the code and mend what the linter can mend
+	$(VENV)/bin/ruff format
+	$(VENV)/bin/ruff check --fix
+
+.PHONY: bench
+bench: install-dev ## Measure the link next to psql COPY
+	@$(PYTHON) -m benchmarks
+
+.PHONY: up
+up: ## Start Airflow, Spark and two sites with docker compose
+	@docker info >/dev/null 2>&1 || { \
+	    echo "make up needs a running Docker engine, and 'docker info' finds none." >&2; \
+	    echo "Start it, or use 'make demo' and 'make airflow', which need no Docker." >&2; exit 1; }
+	docker compose up --build --wait
+
+.PHONY: config-schema
+config-schema: install ## Print the JSON schema of the configuration file, for editors
+	@$(PYTHON) -m concord config-schema
+
+.PHONY: requirements
+requirements: $(UV) ## Pin the newest versions that requirements*.in allow
+	$(UV) pip compile --upgrade --quiet --generate-hashes --no-emit-index-url --no-annotate -o requirements.txt requirements.in
+	$(UV) pip compile --upgrade --quiet --generate-hashes --no-emit-index-url --no-annotate -o requirements-dev.txt requirements-dev.in
+
+.PHONY: clean
+clean: ## Stop the demo's servers and delete all that was installed or generated
+	@if [ -x $(PYTHON) ] && [ -d $(DATA) ]; then $(PYTHON) -m embedded remove $(DATA); fi
+	rm -rf $(DATA) $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps below are written last, so that an interrupted installation is taken up again.
+
+$(UV):
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "Concord needs Python 3.11 or later as python3." >&2; exit 1; }
+	@python3 -c 'import ensurepip' 2>/dev/null || { \
+	    echo "Python cannot make virtual environments here. On Debian: apt-get install python3-venv" >&2; exit 1; }
+	python3 -m venv $(VENV)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+
+$(VENV)/installed: requirements.txt | $(UV)
+	$(UV) pip install --python $(PYTHON) --require-hashes -r requirements.txt
+	@touch $@
+
+$(VENV)/installed-dev: requirements-dev.txt $(VENV)/installed | $(UV)
+	$(UV) pip install --python $(PYTHON) --require-hashes -r requirements-dev.txt
+	@touch $@

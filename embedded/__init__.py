@@ -1,0 +1,1 @@
+"""What a bare machine lacks: PostgreSQL servers and a Java runtime, both taken from wheels."""

