@@ -1,0 +1,45 @@
+"""How the repository's tables get from any earlier version to this one."""
+
+from __future__ import annotations
+
+from alembic import command
+from alembic.config import Config
+from alembic.util import CommandError
+from sqlalchemy import Connection, Engine, text
+
+from concord.errors import RepositoryUnavailable
+
+#: Alembic's own table. Not its default name: a database shared with Airflow has one of those already.
+VERSION_TABLE = "repository_version"
+
+#: The advisory lock that lets one process migrate at a time on PostgreSQL: "concord" in ASCII.
+_MIGRATION_LOCK = int.from_bytes(b"concord")
+
+
+def migrate(engine: Engine) -> None:
+    """Bring the repository to the newest version; nothing happens when it is there.
+
+    One transaction, which two processes take one after the other: SQLite begins with the write lock held.
+    Raises RepositoryUnavailable when a newer Concord has migrated it already.
+    """
+    with engine.begin() as connection:
+        _wait_for_others(connection)
+        _upgrade(connection)
+
+
+def _wait_for_others(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+
+
+def _upgrade(connection: Connection) -> None:
+    config = Config()  # no ini file: there is nowhere for a URL to be written down
+    config.set_main_option("script_location", "concord.repository:migrations")
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        raise RepositoryUnavailable(
+            f"The repository has a version that this Concord does not know ({error}). Install the newer "
+            "Concord that migrated it, or start with an empty repository: the sites hold all that matters."
+        ) from error
