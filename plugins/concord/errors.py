@@ -6,7 +6,7 @@ One tree. Each class states a stable `code`, which crosses the Spark process bou
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 
 class ConcordError(Exception):
@@ -144,6 +144,31 @@ class LinkFailed(ConcordError):
 
     code = "link_failed"
     transient = True
+
+
+class Problem(NamedTuple):
+    """One mistake in the configuration: where it stands, what is wrong, and what to do."""
+
+    file: str
+    line: int
+    key: str  #: dotted path of the key; empty where the file as a whole is meant
+    message: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        """`concord.yaml:12: synchronizations.x.souce: unknown key; did you mean 'source'?`"""
+        where = f"{self.file}:{self.line}: " + (f"{self.key}: " if self.key else "")
+        return where + self.message + (f"; {self.hint}" if self.hint else "")
+
+
+class ConfigurationInvalid(ConcordError):
+    """The configuration cannot be used; every mistake in it is named."""
+
+    code = "configuration_invalid"
+
+    def __init__(self, message: str = "", problems: tuple[Problem, ...] = ()) -> None:
+        self.problems = problems
+        super().__init__(message or "\n".join(map(str, problems)))
 
 
 def _subclasses(kind: type[ConcordError]) -> list[type[ConcordError]]:

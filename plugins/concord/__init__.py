@@ -1,0 +1,1 @@
+"""Concord keeps writable copies of relational tables in agreement."""

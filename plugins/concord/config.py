@@ -1,0 +1,142 @@
+"""The configuration: one YAML file, parsed once into frozen values, every mistake named at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError, model_validator
+
+from concord import config_file, config_schema
+from concord.config_field import ByName, Settings
+from concord.config_finding import Finding, below_any, dotted
+from concord.config_retention import PurgeSchedule, Retention
+from concord.config_rules import Sections, broken_rules
+from concord.config_secret import secrets
+from concord.config_settings import (
+    ReplicationSetSettings,
+    SiteSettings,
+    SynchronizationSettings,
+    TableSettings,
+)
+from concord.errors import ConfigurationInvalid
+from concord.replication_set import ReplicatedTable
+
+__all__ = [
+    "Configuration",
+    "PurgeSchedule",
+    "ReplicationSetSettings",
+    "Retention",
+    "SiteSettings",
+    "SynchronizationSettings",
+    "TableSettings",
+    "config_path",
+    "json_schema",
+    "load",
+]
+
+Part = TypeVar("Part", bound=BaseModel)
+
+_DEFAULT = Path("config/concord.yaml")
+_PROJECT = Path(__file__).parents[2]
+
+
+class Configuration(Settings):
+    """Which sites there are, which tables they share, and which pairs are kept equal."""
+
+    sites: ByName[SiteSettings]
+    replication_sets: ByName[ReplicationSetSettings]
+    synchronizations: ByName[SynchronizationSettings]
+    retention: Retention = Retention()
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Configuration:
+        sections = Sections(
+            self.sites,
+            self.replication_sets,
+            self.synchronizations,
+            self.sites.keys(),
+            self.replication_sets.keys(),
+        )
+        if problems := [f"{dotted(finding.path)}: {finding.text}" for finding in broken_rules(sections)]:
+            raise ValueError("\n".join(problems))
+        return self
+
+    def tables(self, synchronization: str) -> tuple[ReplicatedTable, ...]:
+        """The tables of a synchronization as its links carry them. Raises KeyError for an unknown name."""
+        pair = self.synchronizations[synchronization]
+        tables = self.replication_sets[pair.replication_set].tables
+        return tuple(table.replicated(pair.resolvers) for table in tables)
+
+
+def config_path() -> Path:
+    """CONCORD_CONFIG, else config/concord.yaml of the working directory, else of the project."""
+    if chosen := os.environ.get("CONCORD_CONFIG"):
+        return Path(chosen).expanduser()
+    return _DEFAULT if _DEFAULT.exists() else _PROJECT / _DEFAULT
+
+
+def load(path: Path) -> Configuration:
+    """Parse the file. Raises ConfigurationInvalid with every problem in it, in the order of its lines."""
+    document = config_file.read(path)
+    findings = [*document.findings, *(_mistakes(document) if document.readable else ())]
+    if findings:
+        problems = {finding.problem(path.name, document.lines) for finding in findings}
+        raise ConfigurationInvalid(problems=tuple(sorted(problems, key=lambda problem: problem[1:])))
+    return Configuration.model_validate(document.value)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of the file, for editors."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Configuration.model_json_schema()}
+
+
+def _mistakes(document: config_file.Document) -> Iterator[Finding]:
+    """Mistakes of the values and between them; what follows from an unusable value is left out."""
+    hidden = dict(secrets(document.value))
+    yield from (Finding(path, text) for path, text in hidden.items())
+    unusable = document.unusable | hidden.keys()
+    for finding in (*_of_values(document.value), *broken_rules(_valid_sections(document.value))):
+        if not below_any(finding.path, unusable):
+            yield finding
+
+
+def _of_values(value: object) -> Iterator[Finding]:
+    try:
+        Configuration.model_validate(value)
+    except ValidationError as error:
+        for finding in config_schema.findings(error, Configuration):
+            if finding.path or not isinstance(value, Mapping):
+                yield finding
+
+
+def _valid_sections(value: object) -> Sections:
+    """The parts that are valid by themselves, so that the rules between them are checked all the same."""
+    sites, sets = _written(value, "sites"), _written(value, "replication_sets")
+    pairs = _written(value, "synchronizations")
+    valid_pairs = _valid(pairs, SynchronizationSettings)
+    return Sections(
+        _valid(sites, SiteSettings),
+        _valid(sets, ReplicationSetSettings),
+        valid_pairs,
+        sites.keys(),
+        sets.keys(),
+        complete=len(valid_pairs) == len(pairs),
+    )
+
+
+def _written(value: object, section: str) -> Mapping[str, object]:
+    written = value.get(section) if isinstance(value, Mapping) else None
+    return written if isinstance(written, Mapping) else {}
+
+
+def _valid(written: Mapping[str, object], part: type[Part]) -> dict[str, Part]:
+    result = {}
+    for name, value in written.items():
+        try:
+            result[name] = part.model_validate(value, extra="ignore")
+        except ValidationError:
+            continue
+    return result

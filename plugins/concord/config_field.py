@@ -1,0 +1,110 @@
+"""The kinds of value that a configuration key can hold."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Annotated, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+)
+
+from concord.cron import parse_schedule
+from concord.duration import parse_duration
+from concord.identifier import parse_identifier, parse_table_name
+from concord.replication_set import TableName
+from concord.resolver import RESOLVERS
+
+T = TypeVar("T")
+
+_NAME = r"^[a-z][a-z0-9_]{0,62}$"
+_CONNECTION = r"^[A-Za-z0-9_][A-Za-z0-9_.\-]{0,199}$"
+
+
+class Settings(BaseModel):
+    """Frozen values; an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def near_miss(word: str, known: Collection[str]) -> str | None:
+    """The known word that this one is probably a slip of."""
+    return next(iter(difflib.get_close_matches(word, known, n=1)), None)
+
+
+def did_you_mean(word: str, known: Collection[str]) -> str:
+    """The near miss, or what there is to choose from."""
+    near = near_miss(word, known)
+    return f"did you mean '{near}'?" if near else f"known: {', '.join(sorted(known)) or 'none'}"
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(_NAME, text):
+        raise ValueError(
+            "not a name; use 1 to 63 lower-case letters, digits and underscores, beginning with a letter"
+        )
+    return text
+
+
+def _connection(text: str) -> str:
+    if not re.fullmatch(_CONNECTION, text):
+        raise ValueError(
+            "not the id of an Airflow connection; use letters, digits, '_', '-' and '.', "
+            "and keep address and password in Airflow"
+        )
+    return text
+
+
+def _resolver(text: str) -> str:
+    if text not in RESOLVERS:
+        raise ValueError(f"unknown resolver; {did_you_mean(text, RESOLVERS)}")
+    return text
+
+
+def _without_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(values)) < len(values):
+        raise ValueError("names one thing twice; keep the first")
+    return values
+
+
+def _table_name(value: object) -> object:
+    return parse_table_name(value) if isinstance(value, str) else value
+
+
+Name = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": _NAME})]
+ConnectionId = Annotated[
+    str, AfterValidator(_connection), WithJsonSchema({"type": "string", "pattern": _CONNECTION})
+]
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(parse_duration),
+    WithJsonSchema({"type": "string", "examples": ["90s", "15 minutes", "2h", "14 days", "PT15M"]}),
+]
+Schedule = Annotated[str, AfterValidator(parse_schedule)]
+Table = Annotated[TableName, BeforeValidator(_table_name, json_schema_input_type=str)]
+Key = Annotated[
+    tuple[Annotated[str, AfterValidator(parse_identifier)], ...],
+    Field(min_length=1),
+    AfterValidator(_without_repeats),
+]
+ResolverName = Annotated[
+    str, AfterValidator(_resolver), WithJsonSchema({"type": "string", "enum": sorted(RESOLVERS)})
+]
+Resolvers = Annotated[tuple[ResolverName, ...], Field(min_length=1), AfterValidator(_without_repeats)]
+#: At least one named part; nobody can change the mapping after parsing.
+ByName = Annotated[
+    Mapping[Name, T],
+    Field(min_length=1, json_schema_extra={"additionalProperties": False}),
+    AfterValidator(MappingProxyType),
+    PlainSerializer(dict),
+]

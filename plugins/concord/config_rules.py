@@ -1,0 +1,155 @@
+"""What the parts of a configuration must be to each other: names that exist, tables that meet once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from concord.config_field import did_you_mean
+from concord.config_finding import Finding
+from concord.config_settings import (
+    ReplicationSetSettings,
+    SiteSettings,
+    SynchronizationSettings,
+    TableSettings,
+)
+from concord.cron import longest_gap
+from concord.replication_set import TableName
+
+Synchronization = tuple[str, SynchronizationSettings]
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """The valid parts of a configuration, and the names written in it, those of invalid parts included."""
+
+    sites: Mapping[str, SiteSettings]
+    replication_sets: Mapping[str, ReplicationSetSettings]
+    synchronizations: Mapping[str, SynchronizationSettings]
+    site_names: Collection[str]
+    set_names: Collection[str]
+    #: False where a synchronization is missing here because it is invalid.
+    complete: bool = True
+
+    def resolved(self) -> list[Synchronization]:
+        """The synchronizations whose sites and replication set exist."""
+        return [
+            (name, pair)
+            for name, pair in self.synchronizations.items()
+            if pair.replication_set in self.set_names and set(pair.sites) <= set(self.site_names)
+        ]
+
+    def tables(self, pair: SynchronizationSettings) -> tuple[TableSettings, ...]:
+        """The tables of a synchronization; none where its replication set is invalid."""
+        settings = self.replication_sets.get(pair.replication_set)
+        return settings.tables if settings else ()
+
+
+def broken_rules(sections: Sections) -> Iterator[Finding]:
+    """Every mistake between the parts, in no particular order."""
+    yield from _unknown_names(sections)
+    yield from _shared_connections(sections.sites)
+    for name, settings in sections.replication_sets.items():
+        yield from _repeated_tables(name, settings)
+        yield from _meeting_names(name, settings, sections.site_names)
+    for name, pair in sections.synchronizations.items():
+        yield from _own_rules(name, pair)
+    for first, second in combinations(sections.resolved(), 2):
+        yield from _overlap(first, second, sections)
+    yield from _disconnected_sets(sections)
+
+
+def _unknown_names(sections: Sections) -> Iterator[Finding]:
+    for name, pair in sections.synchronizations.items():
+        for key, site in (("source", pair.source), ("target", pair.target)):
+            if site not in sections.site_names:
+                text = f"unknown site '{site}'; {did_you_mean(site, sections.site_names)}"
+                yield Finding(("synchronizations", name, key), text)
+        if (wanted := pair.replication_set) not in sections.set_names:
+            text = f"unknown replication set '{wanted}'; {did_you_mean(wanted, sections.set_names)}"
+            yield Finding(("synchronizations", name, "replication_set"), text)
+    for name, settings in sections.replication_sets.items():
+        for index, table in enumerate(settings.tables):
+            for site in table.at.keys() - set(sections.site_names):
+                text = f"unknown site '{site}'; {did_you_mean(site, sections.site_names)}"
+                yield Finding(("replication_sets", name, "tables", index, "at", site), text)
+
+
+def _shared_connections(sites: Mapping[str, SiteSettings]) -> Iterator[Finding]:
+    """One connection is one database, whatever the letters' case (AIRFLOW_CONN_… has none)."""
+    for (first, one), (second, other) in combinations(sites.items(), 2):
+        if {name.lower() for name in one.connections} & {name.lower() for name in other.connections}:
+            text = f"the same connection as site '{first}'; a site is a database of its own"
+            yield Finding(("sites", second), text)
+
+
+def _repeated_tables(name: str, settings: ReplicationSetSettings) -> Iterator[Finding]:
+    seen: dict[TableName, int] = {}
+    for index, table in enumerate(settings.tables):
+        if table.table in seen:
+            text = f"listed twice, first as tables[{seen[table.table]}]; keep one of the two"
+            yield Finding(("replication_sets", name, "tables", index, "table"), text)
+        seen.setdefault(table.table, index)
+
+
+def _meeting_names(name: str, settings: ReplicationSetSettings, sites: Collection[str]) -> Iterator[Finding]:
+    """Different tables of a set that `at` gives one name at a site."""
+    for (first, one), (second, other) in combinations(enumerate(settings.tables), 2):
+        if one.table == other.table:
+            continue
+        for site in sorted(set(sites) & (one.at.keys() | other.at.keys())):
+            if one.name_at(site) == other.name_at(site):
+                text = f"at site '{site}' this is the same table as tables[{first}]; give each its own name"
+                path = ("at", site) if site in other.at else ("table",)
+                yield Finding(("replication_sets", name, "tables", second, *path), text)
+
+
+def _own_rules(name: str, pair: SynchronizationSettings) -> Iterator[Finding]:
+    if pair.source == pair.target:
+        text = "source and target are the same site; a synchronization joins two different ones"
+        yield Finding(("synchronizations", name, "target"), text)
+    if pair.schedule and pair.tombstone_retention < longest_gap(pair.schedule):
+        text = "shorter than the longest pause of the schedule; keep tombstones for at least that long"
+        yield Finding(("synchronizations", name, "tombstone_retention"), text)
+
+
+def _overlap(first: Synchronization, second: Synchronization, sections: Sections) -> Iterator[Finding]:
+    """Synchronizations that share a table: not on the same two sites, and with the same rules (rule 4)."""
+    (name, one), (other_name, other) = first, second
+    shared = [
+        (table, twin)
+        for table in sections.tables(one)
+        for twin in sections.tables(other)
+        if any(table.name_at(site) == twin.name_at(site) for site in set(one.sites) & set(other.sites))
+    ]
+    if shared and set(one.sites) == set(other.sites):
+        text = f"the same two sites and table as '{name}', which runs both ways; remove one of the two"
+        yield Finding(("synchronizations", other_name), text)
+    elif any((t.resolvers or one.resolvers) != (twin.resolvers or other.resolvers) for t, twin in shared):
+        text = (
+            f"resolvers differ from '{name}', which shares a table; give both the same ones in the same order"
+        )
+        yield Finding(("synchronizations", other_name), text)
+
+
+def _disconnected_sets(sections: Sections) -> Iterator[Finding]:
+    """A replication set whose sites fall into groups that no synchronization joins never becomes equal."""
+    pairs = sections.resolved()
+    if not sections.complete or len(pairs) < len(sections.synchronizations):
+        return
+    for name in sections.set_names:
+        groups = _groups([pair.sites for _, pair in pairs if pair.replication_set == name])
+        if len(groups) > 1:
+            listed = " and ".join("/".join(sorted(group)) for group in groups)
+            text = f"its sites fall apart into {listed}; join them by a synchronization, or use two sets"
+            yield Finding(("replication_sets", name), text)
+
+
+def _groups(pairs: Collection[tuple[str, str]]) -> list[set[str]]:
+    """The sites that synchronizations join, directly or through others."""
+    groups: list[set[str]] = []
+    for pair in pairs:
+        joined = [group for group in groups if group & set(pair)]
+        groups = [group for group in groups if group not in joined] + [set(pair).union(*joined)]
+    return groups

@@ -1,0 +1,108 @@
+"""What pydantic found wrong with the values, in one clear line each, with the path of the key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import NoneType
+from typing import Annotated, Any, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from concord.config_field import did_you_mean, near_miss
+from concord.config_finding import Finding, Path
+from concord.config_secret import names_secret
+
+#: Keys of the design that belong to a later version.
+_LATER = ("columns", "where", "tracking")
+_OF_THE_CONNECTION = (
+    "host", "hostname", "port", "user", "username", "login", "database", "dbname", "schema",
+    "sslmode", "sslrootcert", "sslcert", "sslkey", "options", "extra",
+)  # fmt: skip
+_TYPES = {
+    "string_type": "text expected; put it in quotes",
+    "int_type": "a whole number expected; write digits only, such as 2",
+    "bool_type": "true or false expected; write one of the two",
+    "tuple_type": "a list expected; write [a, b] or one line '- item' each",
+    "dict_type": "a mapping expected; write name: value, indented below the key",
+    "model_type": "a mapping expected; write name: value, indented below the key",
+    "too_short": "empty; list at least one, or leave the key out where it has a default",
+}
+
+
+def findings(error: ValidationError, model: type[BaseModel]) -> Iterator[Finding]:
+    """One finding per mistake; a missing key that is only misspelt is named once, as the near miss."""
+    details = error.errors(include_url=False, include_input=False)
+    suggested = {
+        (*path[:-1], near)
+        for path in _unknown(details)
+        if (near := near_miss(str(path[-1]), _keys_at(path[:-1], model)))
+    }
+    for detail in details:
+        path = _path(detail)
+        if detail["type"] == "extra_forbidden":
+            yield Finding(path, _unknown_key(path, model))
+        elif detail["type"] == "missing":
+            if path not in suggested:
+                yield Finding(path, "missing; this key has no default")
+        else:
+            yield Finding(path, _sentence(detail))
+
+
+def _unknown(details: Sequence[ErrorDetails]) -> Iterator[Path]:
+    return (_path(detail) for detail in details if detail["type"] == "extra_forbidden")
+
+
+def _path(detail: ErrorDetails) -> Path:
+    """Where the mistake stands; pydantic marks a wrong key by the step '[key]' after it."""
+    location: Path = detail["loc"]
+    return location[:-1] if location[-1:] == ("[key]",) else location
+
+
+def _sentence(detail: ErrorDetails) -> str:
+    facts: Mapping[str, Any] = detail.get("ctx", {})
+    match detail["type"]:
+        case "value_error":
+            return str(facts["error"])
+        case "greater_than_equal":
+            return f"too small; write {facts['ge']} or more"
+        case "less_than_equal":
+            return f"too large; write {facts['le']} or less"
+        case "literal_error":
+            return f"unknown value; write {facts['expected']}"
+        case kind:
+            return _TYPES.get(kind, detail["msg"])
+
+
+def _unknown_key(path: Path, model: type[BaseModel]) -> str:
+    key = str(path[-1])
+    if key in _LATER and "tables" in path:
+        return "not supported by this version of Concord yet; remove the key"
+    if names_secret(key):
+        return "addresses and secrets do not belong in this file; store them in an Airflow connection"
+    if key in _OF_THE_CONNECTION:
+        hint = ", or permit plain text by insecure: true" if key == "sslmode" else ""
+        return f"unknown key; set it in the Airflow connection{hint}"
+    return f"unknown key; {did_you_mean(key, _keys_at(path[:-1], model))}"
+
+
+def _keys_at(path: Path, model: type[BaseModel]) -> tuple[str, ...]:
+    """The keys that the settings at a path know."""
+    kind: Any = model
+    for part in path:
+        settings = isinstance(kind, type) and issubclass(kind, BaseModel)
+        kind = _bare(kind.model_fields[part].annotation if settings else _item(kind))
+    return tuple(kind.model_fields)
+
+
+def _bare(kind: Any) -> Any:
+    """The type without its constraints and without None."""
+    if get_origin(kind) is Annotated:
+        return _bare(get_args(kind)[0])
+    others = [option for option in get_args(kind) if option is not NoneType]
+    return _bare(others[0]) if NoneType in get_args(kind) else kind
+
+
+def _item(kind: Any) -> Any:
+    """What a mapping or a list holds."""
+    return next(option for option in reversed(get_args(kind)) if option is not Ellipsis)

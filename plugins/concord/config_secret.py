@@ -1,0 +1,45 @@
+"""Which keys and values look like an address or a password: refused anywhere, repeated nowhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+_SECRET_KEY = re.compile(
+    r"(?:^|[_-])(?:passwords?|passwd|passphrase|pwd|pass|secrets?|tokens?|credentials?|api_?key|private_?key|"
+    r"url|uri|dsn|jdbc|conninfo)(?:$|[_-])|password|passwd",
+    re.IGNORECASE,
+)
+#: A URL, a password parameter, or user:password@host.
+_SECRET_VALUE = re.compile(
+    r"[a-z][a-z0-9+.-]{0,20}:/|^jdbc:|(?:password|passwd|pwd|secret|token)\s{0,9}[=:]|[^\s:@]:[^\s@]{1,200}@",
+    re.IGNORECASE,
+)
+_ADVICE = "store it in an Airflow connection and write only the connection's id here"
+
+
+def names_secret(key: str) -> bool:
+    """Whether a key of this name would hold an address or a password."""
+    return _SECRET_KEY.search(key) is not None
+
+
+def looks_secret(value: str) -> bool:
+    """Whether a text is or contains a URL, a password parameter or the like."""
+    return _SECRET_VALUE.search(value) is not None
+
+
+def secrets(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """(path, what is wrong and what to do) of every password, URL and the like below a plain value."""
+    key = path[-1] if path else ""
+    if isinstance(key, str) and looks_secret(key):
+        yield path, f"this key looks like an address or a password; {_ADVICE}"
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from secrets(item, (*path, name))
+    elif isinstance(key, str) and names_secret(key):
+        yield path, f"addresses and secrets do not belong in this file; {_ADVICE}"
+    elif isinstance(value, tuple):
+        for index, item in enumerate(value):
+            yield from secrets(item, (*path, index))
+    elif isinstance(value, str) and looks_secret(value):
+        yield path, f"this value looks like an address or a password; {_ADVICE}"

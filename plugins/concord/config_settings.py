@@ -1,0 +1,118 @@
+"""What can be set for a site, a replicated table, a replication set and a synchronization."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import MappingProxyType
+
+from pydantic import Field, StrictBool, StrictInt
+
+from concord.config_field import (
+    ByName,
+    ConnectionId,
+    Duration,
+    Key,
+    Name,
+    Resolvers,
+    Schedule,
+    Settings,
+    Table,
+)
+from concord.replication_set import ReplicatedTable, TableName
+
+
+class SiteSettings(Settings):
+    """A database whose rows may be changed by its own users, and the logins that reach it."""
+
+    connection: ConnectionId = Field(
+        description="Id of the Airflow connection. Address and password stand there, never in this file."
+    )
+    reader: ConnectionId | None = Field(
+        default=None, description="Connection whose login reads changes. Default: connection."
+    )
+    applier: ConnectionId | None = Field(
+        default=None, description="Connection whose login writes changes. Default: connection."
+    )
+    installer: ConnectionId | None = Field(
+        default=None, description="Connection whose login provisions. Default: connection."
+    )
+    priority: StrictInt = Field(default=0, description="The higher site wins a tie; equal ones go by name.")
+    max_clock_skew: Duration = Field(
+        default=timedelta(seconds=60),
+        description="Links refuse to run when this site's clock is further away.",
+    )
+    insecure: StrictBool = Field(default=False, description="Permits an unencrypted connection.")
+    readers: StrictInt = Field(default=2, ge=1, le=32, description="Parallel readers of one snapshot.")
+
+    @property
+    def reader_connection(self) -> str:
+        return self.reader or self.connection
+
+    @property
+    def applier_connection(self) -> str:
+        return self.applier or self.connection
+
+    @property
+    def installer_connection(self) -> str:
+        return self.installer or self.connection
+
+    @property
+    def connections(self) -> frozenset[str]:
+        """Every connection id this site names."""
+        named = (self.connection, self.reader, self.applier, self.installer)
+        return frozenset(name for name in named if name)
+
+
+class TableSettings(Settings):
+    """One table kept equal."""
+
+    table: Table = Field(
+        description="schema.name by PostgreSQL's rules: letters outside quotes fold to lower case."
+    )
+    key: Key | None = Field(
+        default=None, description="Columns that identify a row on every site. Default: the primary key."
+    )
+    at: ByName[Table] = Field(
+        default_factory=lambda: MappingProxyType({}),
+        description="The table's name at sites where it differs.",
+    )
+    resolvers: Resolvers | None = Field(
+        default=None, description="Who wins a conflict. Default: what the synchronization says."
+    )
+
+    def name_at(self, site: str) -> TableName:
+        return self.at.get(site, self.table)
+
+    def replicated(self, default_resolvers: tuple[str, ...]) -> ReplicatedTable:
+        """The table as a link carries it."""
+        resolvers = self.resolvers or default_resolvers
+        return ReplicatedTable(table=self.table, at=dict(self.at), key=self.key, resolvers=resolvers)
+
+
+class ReplicationSetSettings(Settings):
+    """The tables kept equal between the sites of a synchronization."""
+
+    tables: tuple[TableSettings, ...] = Field(min_length=1)
+
+
+class SynchronizationSettings(Settings):
+    """A pair of related links between two sites."""
+
+    replication_set: Name = Field(description="Which tables: a name under replication_sets.")
+    source: Name = Field(description="The site that the forward link reads: a name under sites.")
+    target: Name = Field(description="The site that the forward link writes: a name under sites.")
+    schedule: Schedule | None = Field(
+        default=None, description="Five cron fields in UTC, or @hourly and the like. Default: on demand only."
+    )
+    resolvers: Resolvers = Field(
+        default=("latest_timestamp",),
+        description="Asked in order until one decides a conflict.",
+    )
+    tombstone_retention: Duration = Field(
+        default=timedelta(days=14),
+        description="Least age of a tombstone that every link has passed before it is deleted.",
+    )
+
+    @property
+    def sites(self) -> tuple[str, str]:
+        return (self.source, self.target)
