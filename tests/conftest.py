@@ -1,0 +1,128 @@
+"""What every test may ask for: databases, Java, an Airflow of its own, and the seed to repeat a run."""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import settings
+
+from embedded.java import java_home
+from embedded.postgres import Server
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+# Airflow reads its settings when it is first imported, so they are fixed before any test module is. The user's
+# own Airflow and its database must not be seen, whatever the shell has set.
+for name in [name for name in os.environ if name.startswith(("AIRFLOW", "CONCORD_"))]:
+    del os.environ[name]
+AIRFLOW_HOME = Path(tempfile.mkdtemp(prefix="concord-airflow-"))
+os.environ |= {
+    "AIRFLOW_HOME": str(AIRFLOW_HOME),
+    "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
+    "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
+    "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+}
+
+# deadline: the first example of a test often pays for imports.
+settings.register_profile("ci", print_blob=True, derandomize=False, deadline=None)
+settings.load_profile("ci")
+
+SPARK_DEFAULTS = """\
+spark.ui.enabled                 false
+spark.sql.shuffle.partitions     2
+spark.driver.extraJavaOptions    -XX:+UseSerialGC -XX:TieredStopAtLevel=1
+"""
+SPARK_LOGGING = """\
+rootLogger.level = warn
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n
+"""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed ourselves, to be able to print it."""
+    if config.getoption("hypothesis_seed", None) is None:
+        config.option.hypothesis_seed = str(random.randrange(2**32))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"repeat these examples with: --hypothesis-seed={config.option.hypothesis_seed}"
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(AIRFLOW_HOME, ignore_errors=True)
+
+
+class Database(NamedTuple):
+    """A fresh, empty database, and the superuser's way to it."""
+
+    name: str
+    uri: str
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The PostgreSQL 16 server that the tests share. A test that stops or crashes one makes its own."""
+    shared = Server.create(tmp_path_factory.mktemp("postgres") / "server")
+    yield shared
+    shared.remove()
+
+
+@pytest.fixture
+def database(server: Server) -> Iterator[Callable[[], Database]]:
+    """Call it for a fresh database, as often as needed; each is dropped when the test ends."""
+    made: list[str] = []
+
+    def new_database() -> Database:
+        name = f"test_{os.urandom(6).hex()}"
+        server.create_database(name)
+        made.append(name)
+        return Database(name, server.uri(name))
+
+    yield new_database
+    for name in made:
+        server.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """JAVA_HOME; sets what Spark needs for the rest of the session. Tests marked `spark` have it already."""
+    configuration = tmp_path_factory.mktemp("spark")
+    (configuration / "spark-defaults.conf").write_text(SPARK_DEFAULTS)
+    (configuration / "log4j2.properties").write_text(SPARK_LOGGING)
+    home = java_home()
+    with pytest.MonkeyPatch.context() as environment:
+        environment.delenv("SPARK_HOME", raising=False)
+        environment.setenv("JAVA_HOME", str(home))
+        environment.setenv("PYSPARK_PYTHON", sys.executable)
+        environment.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+        environment.setenv("PYTHONPATH", f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}")
+        environment.setenv("SPARK_CONF_DIR", str(configuration))
+        environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        yield home
+
+
+@pytest.fixture(autouse=True)
+def _java_for_spark(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("spark"):
+        request.getfixturevalue("java")
+
+
+@pytest.fixture(scope="session")
+def airflow_home() -> Path:
+    """AIRFLOW_HOME with a migrated metadata database: what running a DAG needs."""
+    migrate = [sys.executable, "-m", "airflow", "db", "migrate"]
+    subprocess.run(migrate, check=True, capture_output=True, cwd=PROJECT)
+    return AIRFLOW_HOME
