@@ -102,8 +102,8 @@ class Server:
     ) -> "Server":
         """Make a new server of PostgreSQL 16 or 18 in `directory` and start it.
 
-        `settings` go to postgresql.conf after the defaults. Raises ServerError when the directory already holds
-        a server, the version is not in the wheel, or initdb or the start fails.
+        `settings` go to postgresql.conf after the defaults. Raises ServerError when the directory already
+        holds a server, the version is not in the wheel, or initdb or the start fails.
         """
         if version not in programs.versions():
             known = " and ".join(map(str, programs.versions()))
@@ -212,7 +212,7 @@ class Server:
         cls(directory, _Record.read(directory), keep=True).remove()
 
     def uri(self, database: str, user: str | None = None, password: str | None = None) -> str:
-        """A libpq connection URI, for the superuser when no user is named. Never log it: it holds the password."""
+        """A libpq connection URI, for the superuser when no user is named. It holds the password: do not log."""
         if user is None:
             user, password = self.superuser, self.password
         secret = "" if password is None else f":{quote(password, safe='')}"

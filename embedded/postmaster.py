@@ -25,8 +25,8 @@ def launch(program: Path, data: Path, port: int, log: Path, account: Account) ->
 def guard(data: Path, account: Account) -> subprocess.Popen[bytes]:
     """Start a watchdog that shuts the server down when this process ends, by SIGKILL too.
 
-    It waits on a pipe of which only this process holds the other end. A parent-death signal would not do: that
-    one comes when the *thread* that started the server ends.
+    It waits on a pipe of which only this process holds the other end. A parent-death signal would not do:
+    that one comes when the *thread* that started the server ends.
     """
     script = 'read -r _; kill -INT "$(head -n 1 "$0")"'
     command: list[str | Path] = ["/bin/sh", "-c", script, data / "postmaster.pid"]

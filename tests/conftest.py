@@ -18,8 +18,8 @@ from embedded.postgres import Server
 
 PROJECT = Path(__file__).resolve().parent.parent
 
-# Airflow reads its settings when it is first imported, so they are fixed before any test module is. The user's
-# own Airflow and its database must not be seen, whatever the shell has set.
+# Airflow reads its settings when it is first imported, so they are fixed before any test module is. The
+# user's own Airflow and its database must not be seen, whatever the shell has set.
 for name in [name for name in os.environ if name.startswith(("AIRFLOW", "CONCORD_"))]:
     del os.environ[name]
 AIRFLOW_HOME = Path(tempfile.mkdtemp(prefix="concord-airflow-"))

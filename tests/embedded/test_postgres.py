@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL server: independent, password-protected, honest about crashes, and never left behind."""
+"""The embedded PostgreSQL server: independent, protected, honest about crashes, never left behind."""
 
 import os
 import signal
@@ -61,8 +61,9 @@ def test_a_wrong_password_or_none_is_refused(server: Server) -> None:
 
 def test_passwords_are_stored_as_scram_verifiers(server: Server) -> None:
     with psycopg.connect(server.uri("postgres")) as connection:
-        (verifier,) = connection.execute("SELECT rolpassword FROM pg_authid WHERE oid = 10").fetchone() or ("",)
-    assert verifier.startswith("SCRAM-SHA-256$")
+        verifiers = connection.execute("SELECT rolpassword FROM pg_authid WHERE rolcanlogin").fetchall()
+    assert verifiers
+    assert all(verifier.startswith("SCRAM-SHA-256$") for (verifier,) in verifiers)
 
 
 def test_names_and_passwords_with_any_character_fit_into_a_uri(own_server: Server) -> None:
