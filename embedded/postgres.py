@@ -212,7 +212,7 @@ class Server:
         cls(directory, _Record.read(directory), keep=True).remove()
 
     def uri(self, database: str, user: str | None = None, password: str | None = None) -> str:
-        """A libpq connection URI, for the superuser when no user is named. It holds the password: do not log."""
+        """A libpq connection URI, for the superuser when no user is named. It holds the password."""
         if user is None:
             user, password = self.superuser, self.password
         secret = "" if password is None else f":{quote(password, safe='')}"
