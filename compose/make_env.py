@@ -1,4 +1,4 @@
-"""Writes .env, the secrets that docker-compose.yaml requires: the names of .env.example with random values."""
+"""Writes .env: a random secret for each variable that docker-compose.yaml requires and .env.example names."""
 
 from __future__ import annotations
 
@@ -11,6 +11,14 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
 EMPTY_VARIABLE = re.compile(r"^([A-Z][A-Z0-9_]*)=$", re.MULTILINE)
+
+WRITTEN = (
+    "{path} written, mode 0600. Airflow's user is admin, its password AIRFLOW_ADMIN_PASSWORD in that file.\n"
+)
+KEPT = (
+    "{path} exists and is kept: the databases were made with its passwords. "
+    "To start afresh, run `docker compose down --volumes`, delete the file and run this again.\n"
+)
 
 
 def new_secret() -> str:
@@ -36,11 +44,9 @@ def main(arguments: list[str]) -> int:
     try:
         write_new(path, filled((PROJECT / ".env.example").read_text()))
     except FileExistsError:
-        print(f"{path} exists and is kept: the databases were made with its passwords. To start afresh, ", end="",
-              file=sys.stderr)  # fmt: skip
-        print("run `docker compose down --volumes`, remove the file and run this again.", file=sys.stderr)
+        sys.stderr.write(KEPT.format(path=path))
         return 1
-    print(f"{path} written (mode 0600). Airflow's user is `admin`, its password AIRFLOW_ADMIN_PASSWORD in there.")
+    sys.stdout.write(WRITTEN.format(path=path))
     return 0
 
 

@@ -1,0 +1,80 @@
+"""The Dockerfile: one image, pinned and without secrets, that does not run as root (issue 2, item 8)."""
+
+import re
+from fnmatch import fnmatch
+
+import pytest
+
+from tests.deployment.compose_file import PROJECT, services
+
+DOCKERFILE = (PROJECT / "Dockerfile").read_text()
+REQUIREMENTS = dict(
+    re.findall(r"^([\w.-]+)==(\S+)", (PROJECT / "requirements.txt").read_text(), re.MULTILINE)
+)
+
+
+def instructions(word: str) -> list[str]:
+    """What follows each instruction of this name, continued lines joined."""
+    joined = DOCKERFILE.replace("\\\n", " ")
+    return re.findall(rf"^{word}\s+(.*)$", joined, re.MULTILINE)
+
+
+def copied() -> list[str]:
+    return [source for line in instructions("COPY") for source in line.split()[1:-1]]
+
+
+def test_the_base_image_is_the_airflow_that_requirements_pin_on_python_3_11() -> None:
+    assert instructions("FROM") == [f"apache/airflow:slim-{REQUIREMENTS['apache-airflow']}-python3.11"]
+
+
+def test_compose_names_the_image_by_the_same_airflow() -> None:
+    assert services()["airflow-scheduler"]["image"] == f"concord-airflow:{REQUIREMENTS['apache-airflow']}"
+
+
+def test_pyspark_and_its_client_are_the_same_version() -> None:
+    # pyspark-client overwrites pyspark's Python files
+    assert REQUIREMENTS["pyspark"] == REQUIREMENTS["pyspark-client"]
+
+
+def test_packages_are_installed_by_hash_and_agree_with_each_other() -> None:
+    [installation] = [line for line in instructions("RUN") if "pip install" in line]
+    assert "--require-hashes -r /opt/concord/requirements.txt" in installation
+    assert installation.endswith("pip check")
+
+
+def test_java_17_comes_from_debian() -> None:
+    assert any(
+        "apt-get install" in line and "openjdk-17-jre-headless" in line for line in instructions("RUN")
+    )
+
+
+def test_the_image_runs_as_airflow_s_own_user() -> None:
+    assert instructions("USER")[-1] == "airflow"
+
+
+def test_no_instruction_holds_a_secret() -> None:
+    told = [*instructions("ENV"), *instructions("ARG"), *instructions("RUN"), *instructions("LABEL")]
+    assert [
+        line for line in told if re.search(r"password|secret|token|fernet|credential", line, re.IGNORECASE)
+    ] == []
+
+
+def test_nothing_is_fetched_by_url() -> None:
+    assert instructions("ADD") == []
+    assert "://" not in DOCKERFILE
+
+
+@pytest.mark.parametrize(
+    "source", ["dags/", "plugins/", "spark_jobs/", "config/", "compose/", "requirements.txt"]
+)
+def test_what_the_image_needs_is_copied_and_exists(source: str) -> None:
+    assert source in copied()
+    assert (PROJECT / source).exists()
+
+
+def test_the_build_context_is_what_the_image_copies_and_nothing_else() -> None:
+    lines = [line for line in (PROJECT / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]
+    assert lines[0] == "*"
+    admitted = {line[1:] for line in lines if line[0] == "!"}
+    assert admitted == {source.rstrip("/") for source in copied()}
+    assert not any(fnmatch(".env", pattern) for pattern in admitted)
