@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError, model_validator
 
 from concord import config_file, config_schema
-from concord.config_field import ByName, Settings
+from concord.config_field import ByName, Settings, is_name
 from concord.config_finding import Finding, below_any, dotted
 from concord.config_retention import PurgeSchedule, Retention
 from concord.config_rules import Sections, broken_rules
@@ -121,8 +121,8 @@ def _valid_sections(value: object) -> Sections:
         _valid(sites, SiteSettings),
         _valid(sets, ReplicationSetSettings),
         valid_pairs,
-        sites.keys(),
-        sets.keys(),
+        tuple(filter(is_name, sites)),
+        tuple(filter(is_name, sets)),
         complete=len(valid_pairs) == len(pairs),
     )
 

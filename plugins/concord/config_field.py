@@ -48,8 +48,13 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
     return f"did you mean '{near}'?" if near else f"known: {', '.join(sorted(known)) or 'none'}"
 
 
+def is_name(text: str) -> bool:
+    """Whether a site, a replication set or a synchronization may be called this."""
+    return re.fullmatch(_NAME, text) is not None
+
+
 def _name(text: str) -> str:
-    if not re.fullmatch(_NAME, text):
+    if not is_name(text):
         raise ValueError(
             "not a name; use 1 to 63 lower-case letters, digits and underscores, beginning with a letter"
         )

@@ -19,7 +19,8 @@ _OF_THE_CONNECTION = (
     "host", "hostname", "port", "user", "username", "login", "database", "dbname", "schema",
     "sslmode", "sslrootcert", "sslcert", "sslkey", "options", "extra",
 )  # fmt: skip
-_TYPES = {
+_SENTENCES = {
+    "missing": "missing; this key has no default",
     "string_type": "text expected; put it in quotes",
     "int_type": "a whole number expected; write digits only, such as 2",
     "bool_type": "true or false expected; write one of the two",
@@ -31,26 +32,28 @@ _TYPES = {
 
 
 def findings(error: ValidationError, model: type[BaseModel]) -> Iterator[Finding]:
-    """One finding per mistake; a missing key that is only misspelt is named once, as the near miss."""
+    """One finding per mistake: a misspelt key is not also missing, nor a list empty whose items are wrong."""
     details = error.errors(include_url=False, include_input=False)
-    suggested = {
-        (*path[:-1], near)
-        for path in _unknown(details)
+    consequences = _misspelt(details, model) | _emptied(details)
+    for detail in details:
+        if (detail["type"], path := _path(detail)) not in consequences:
+            yield Finding(path, _sentence(detail, model))
+
+
+def _misspelt(details: Sequence[ErrorDetails], model: type[BaseModel]) -> set[tuple[str, Path]]:
+    """The required keys that an unknown key is the near miss of."""
+    unknown = [_path(detail) for detail in details if detail["type"] == "extra_forbidden"]
+    return {
+        ("missing", (*path[:-1], near))
+        for path in unknown
         if (near := near_miss(str(path[-1]), _keys_at(path[:-1], model)))
     }
-    for detail in details:
-        path = _path(detail)
-        if detail["type"] == "extra_forbidden":
-            yield Finding(path, _unknown_key(path, model))
-        elif detail["type"] == "missing":
-            if path not in suggested:
-                yield Finding(path, "missing; this key has no default")
-        else:
-            yield Finding(path, _sentence(detail))
 
 
-def _unknown(details: Sequence[ErrorDetails]) -> Iterator[Path]:
-    return (_path(detail) for detail in details if detail["type"] == "extra_forbidden")
+def _emptied(details: Sequence[ErrorDetails]) -> set[tuple[str, Path]]:
+    """pydantic counts the valid items only, so a list whose items are all wrong counts as too short."""
+    above = {path[:n] for path in map(_path, details) for n in range(len(path))}
+    return {("too_short", path) for path in above}
 
 
 def _path(detail: ErrorDetails) -> Path:
@@ -59,9 +62,11 @@ def _path(detail: ErrorDetails) -> Path:
     return location[:-1] if location[-1:] == ("[key]",) else location
 
 
-def _sentence(detail: ErrorDetails) -> str:
+def _sentence(detail: ErrorDetails, model: type[BaseModel]) -> str:
     facts: Mapping[str, Any] = detail.get("ctx", {})
     match detail["type"]:
+        case "extra_forbidden":
+            return _unknown_key(_path(detail), model)
         case "value_error":
             return str(facts["error"])
         case "greater_than_equal":
@@ -71,7 +76,7 @@ def _sentence(detail: ErrorDetails) -> str:
         case "literal_error":
             return f"unknown value; write {facts['expected']}"
         case kind:
-            return _TYPES.get(kind, detail["msg"])
+            return _SENTENCES.get(kind, detail["msg"])
 
 
 def _unknown_key(path: Path, model: type[BaseModel]) -> str:

@@ -49,7 +49,9 @@ class _Field:
     def _number(self, text: str) -> int:
         number = int(text) if text.isdecimal() else self._named(text)
         if not self.lowest <= number <= self.highest:
-            raise ValueError(f"the {self.name} of the schedule must lie in {self.lowest}-{self.highest}")
+            raise ValueError(
+                f"the {self.name} of the schedule is out of range; use {self.lowest}-{self.highest}"
+            )
         return number
 
     def _named(self, text: str) -> int:

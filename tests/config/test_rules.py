@@ -1,0 +1,134 @@
+"""What the parts of a configuration may be to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import yaml
+
+from concord.config import Configuration
+from concord.errors import Problem
+from concord.resolver import LATEST_TIMESTAMP, RESOLVERS
+
+Parse = Callable[[str | bytes], Configuration]
+Problems = Callable[[str | bytes], tuple[Problem, ...]]
+Pairs = dict[str, dict[str, object]]
+
+
+def written(pairs: Pairs, tables: dict[str, list[dict[str, object]]] | None = None) -> str:
+    """A configuration of sites a to e, one table unless told otherwise, and the given synchronizations."""
+    sets = tables or {"orders": [{"table": "public.orders"}]}
+    defaults = {"replication_set": next(iter(sets)), "schedule": "@hourly"}
+    return yaml.safe_dump(
+        {
+            "sites": {site: {"connection": f"site_{site}"} for site in "abcde"},
+            "replication_sets": {name: {"tables": list(listed)} for name, listed in sets.items()},
+            "synchronizations": {name: defaults | pair for name, pair in pairs.items()},
+        }
+    )
+
+
+def pairs(*ends: str) -> Pairs:
+    return {f"from_{source}_to_{target}": {"source": source, "target": target} for source, target in ends}
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        pytest.param(("ab", "bc", "cd"), id="chain"),
+        pytest.param(("ab", "ac", "ad"), id="hub and spokes"),
+        pytest.param(("ab", "bc", "ca"), id="ring"),
+        pytest.param(("ab", "ac", "ad", "bc", "bd", "cd"), id="mesh"),
+        pytest.param(("ab", "cd", "bc"), id="joined by the last pair"),
+    ],
+)
+def test_any_connected_topology_is_accepted(parse: Parse, ends: tuple[str, ...]) -> None:
+    assert len(parse(written(pairs(*ends))).synchronizations) == len(ends)
+
+
+@pytest.mark.parametrize("ends", [("ab", "cd"), ("ab", "bc", "de")])
+def test_a_set_whose_sites_fall_apart_is_refused(problems: Problems, ends: tuple[str, ...]) -> None:
+    (problem,) = problems(written(pairs(*ends)))
+    assert problem.key == "replication_sets.orders"
+
+
+def test_two_sets_may_join_the_same_sites_if_they_share_no_table(parse: Parse) -> None:
+    tables: dict[str, list[dict[str, object]]] = {
+        "orders": [{"table": "public.orders"}],
+        "prices": [{"table": "public.prices"}],
+    }
+    both = pairs("ab") | {"prices": {"source": "b", "target": "a", "replication_set": "prices"}}
+    assert len(parse(written(both, tables)).synchronizations) == 2
+
+
+def test_two_sets_that_share_a_table_under_another_name_may_not_join_the_same_sites(
+    problems: Problems,
+) -> None:
+    tables: dict[str, list[dict[str, object]]] = {
+        "orders": [{"table": "public.orders", "at": {"b": "sales.orders"}}],
+        "sales": [{"table": "sales.orders"}],
+    }
+    both = pairs("ab") | {"sales": {"source": "b", "target": "a", "replication_set": "sales"}}
+    (problem,) = problems(written(both, tables))
+    assert problem.key == "synchronizations.sales"
+
+
+@pytest.fixture
+def another_resolver(monkeypatch: pytest.MonkeyPatch) -> str:
+    assert isinstance(RESOLVERS, dict)
+    monkeypatch.setitem(RESOLVERS, "another", LATEST_TIMESTAMP)
+    return "another"
+
+
+def test_synchronizations_that_share_a_table_have_the_same_resolvers(
+    problems: Problems, another_resolver: str
+) -> None:  # rule 4
+    chain = pairs("ab", "bc")
+    chain["from_b_to_c"]["resolvers"] = [another_resolver, "latest_timestamp"]
+    (problem,) = problems(written(chain))
+    assert problem.key == "synchronizations.from_b_to_c"
+    assert "resolvers differ from 'from_a_to_b'" in problem.message
+
+
+def test_a_table_that_names_its_own_resolvers_has_the_same_everywhere(
+    parse: Parse, another_resolver: str
+) -> None:  # rule 4
+    chain = pairs("ab", "bc")
+    chain["from_b_to_c"]["resolvers"] = [another_resolver, "latest_timestamp"]
+    tables: dict[str, list[dict[str, object]]] = {
+        "orders": [{"table": "public.orders", "resolvers": [another_resolver]}]
+    }
+    assert parse(written(chain, tables)).tables("from_a_to_b")[0].resolvers == ("another",)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "retention", "accepted"),
+    [
+        ("@hourly", "1h", True),
+        ("@hourly", "59 min", False),
+        ("0 8-17 * * mon-fri", "63 h", True),  # Friday 17:00 to Monday 08:00
+        ("0 8-17 * * mon-fri", "62 h", False),
+        ("0 0 29 2 *", "1461 days", True),
+        ("0 0 29 2 *", "1460 days", False),
+    ],
+)
+def test_tombstones_are_kept_at_least_as_long_as_the_longest_pause(
+    parse: Parse, problems: Problems, schedule: str, retention: str, accepted: bool
+) -> None:  # 33
+    pair = pairs("ab")
+    pair["from_a_to_b"] |= {"schedule": schedule, "tombstone_retention": retention}
+    if accepted:
+        assert parse(written(pair)).synchronizations["from_a_to_b"].schedule == schedule
+    else:
+        assert problems(written(pair))[0].key == "synchronizations.from_a_to_b.tombstone_retention"
+
+
+def test_a_mistake_in_one_part_does_not_hide_those_between_the_others(problems: Problems) -> None:
+    text = written(pairs("ab", "bc", "xa")).replace("connection: site_e", "connection: 5")
+    text = text.replace("target: c", "target: b")
+    assert {problem.key for problem in problems(text)} == {
+        "sites.e.connection",
+        "synchronizations.from_b_to_c.target",
+        "synchronizations.from_x_to_a.source",
+    }
