@@ -1,7 +1,9 @@
 """The Dockerfile: one image, pinned and without secrets, that does not run as root (issue 2, item 8)."""
 
+import ast
 import re
 from fnmatch import fnmatch
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +23,17 @@ def instructions(word: str) -> list[str]:
 
 def copied() -> list[str]:
     return [source for line in instructions("COPY") for source in line.split()[1:-1]]
+
+
+def imports(file: Path) -> set[str]:
+    """The modules that a file imports, anywhere in it."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+    return names
 
 
 def test_the_base_image_is_the_airflow_that_requirements_pin_on_python_3_11() -> None:
@@ -70,6 +83,14 @@ def test_nothing_is_fetched_by_url() -> None:
 def test_what_the_image_needs_is_copied_and_exists(source: str) -> None:
     assert source in copied()
     assert (PROJECT / source).exists()
+
+
+def test_every_package_of_the_project_that_is_imported_is_in_the_image() -> None:
+    packages = {path.name for path in PROJECT.iterdir() if path.is_dir()}
+    files = [file for source in copied() for file in (PROJECT / source).rglob("*.py")]
+    imported = {name.partition(".")[0] for file in files for name in imports(file)}
+    assert files
+    assert imported & packages <= {source.rstrip("/") for source in copied()}
 
 
 def test_the_build_context_is_what_the_image_copies_and_nothing_else() -> None:

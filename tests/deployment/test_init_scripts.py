@@ -12,7 +12,7 @@ from psycopg import errors
 from embedded.postgres import Server
 from tests.deployment.compose_file import PROJECT, services, value_of
 
-MAJOR = int(services()["postgres"]["image"].partition(":")[2].partition(".")[0])
+MAJOR = int(re.findall(r":(\d+)", services()["postgres"]["image"])[0])
 SHELL_SCRIPTS = sorted((PROJECT / "compose").glob("*-init.sh"))
 
 
