@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -65,10 +64,13 @@ def conflict_type(incoming: RowVersion, present: RowVersion) -> ConflictType:
 
 
 def conflict_id(table: str, key: Sequence[str], one: RowVersion, other: RowVersion) -> str:
-    """The same for both orders of the pair and on every path that finds it (F26); vectors do not enter."""
-    pair = sorted([one.dot, other.dot])
-    text = json.dumps([table, list(key), pair], ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    """SHA-256 over table, key and the two dots in order: the same on every path that finds it (F26).
+
+    Vectors do not enter. Each text is preceded by its length, so that no two lists read the same; every
+    dialect computes the same text in SQL.
+    """
+    parts = [table, *key, *("/".join(map(str, dot)) for dot in sorted([one.dot, other.dot]))]
+    return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

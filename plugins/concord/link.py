@@ -40,6 +40,7 @@ class LinkJob(BaseModel):
     tables: tuple[ReplicatedTable, ...]
     chosen: tuple[str, ...] | None = None  #: names of the tables to carry; None is all
     plan_only: bool = False
+    priorities: Mapping[str, int] = Field(default_factory=dict)  #: of every configured site; the higher wins ties
 
     @property
     def link(self) -> str:
@@ -49,9 +50,6 @@ class LinkJob(BaseModel):
     def related_link(self) -> str:
         return link_name(self.synchronization, self.direction.related)
 
-    @property
-    def priorities(self) -> dict[str, int]:
-        return {site.name: site.priority for site in (self.source, self.target)}
 
 
 class TableReport(BaseModel):
@@ -86,7 +84,6 @@ class TransmissionReport(BaseModel):
     tables: tuple[TableReport, ...] = ()
     seconds: Mapping[str, float] = Field(default_factory=dict)
     bytes: int = 0
-    peak_memory_bytes: int = 0
     error_code: str | None = None
     error_message: str | None = None
 

@@ -29,13 +29,12 @@ class Credentials(BaseModel):
 
 
 class SiteAccess(BaseModel):
-    """What a link needs to know of one end: two logins, and the site's rank among its peers."""
+    """What a link needs to know of one end: two logins, and its limits."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     dialect: str = "postgresql"
-    priority: int = 0
     readers: int = Field(default=2, ge=1)
     max_clock_skew: float = Field(default=60.0, gt=0)  #: seconds
     reader: Credentials

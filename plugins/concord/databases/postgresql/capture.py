@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from concord.databases.postgresql.catalogue import Table
@@ -62,7 +61,7 @@ WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05)"""
 
 def _mark(shadow: Shadow, row: str, deleted: bool, born: str) -> str:
     """Stamp one key: later than anything this row's history knows, and than the stamp floor (D2)."""
-    stamp = f"greatest(excluded.changed_at, concord.vector_newest({'s'}.vector) + 1)"
+    newest = "(SELECT max((e.value ->> 0)::bigint) FROM jsonb_each(s.vector) e)"
     return f"""
     INSERT INTO {shadow.sql} AS s
            ({shadow.key_list}, origin, changed_at, derived, vector, deleted, born, received_from, position)
@@ -70,9 +69,11 @@ def _mark(shadow: Shadow, row: str, deleted: bool, born: str) -> str:
            jsonb_build_object(here.origin, jsonb_build_array(now_us, 0)), {literal(deleted)}, {born}, NULL,
            pg_current_xact_id()
     ON CONFLICT ({shadow.key_list}) DO UPDATE SET
-      origin = excluded.origin, changed_at = {stamp}, derived = 0,
-      vector = s.vector || jsonb_build_object(excluded.origin, jsonb_build_array({stamp}, 0)),
-      deleted = excluded.deleted, agreed = false, received_from = NULL, position = excluded.position;"""
+      (changed_at, vector) = (
+        SELECT stamp.at, s.vector || jsonb_build_object(excluded.origin, jsonb_build_array(stamp.at, 0))
+          FROM (SELECT greatest(excluded.changed_at, {newest} + 1) AS at) stamp),
+      origin = excluded.origin, derived = 0, deleted = excluded.deleted, agreed = false, received_from = NULL,
+      position = excluded.position;"""
 
 
 def function_statement(shadow: Shadow) -> str:
@@ -131,6 +132,3 @@ def statements(shadow: Shadow, applier: str) -> list[str]:
     ]
 
 
-def removal(shadow: Shadow, triggers: Sequence[str]) -> list[str]:
-    """Take the triggers off the table; the rest goes with the schema."""
-    return [f"DROP TRIGGER IF EXISTS {quote(name)} ON {shadow.table.sql}" for name in triggers]

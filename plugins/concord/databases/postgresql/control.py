@@ -12,20 +12,14 @@ FORMAT = 1
 
 _VECTOR_FUNCTIONS = [
     """
-CREATE OR REPLACE FUNCTION concord.vector_newest(vector jsonb) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$ SELECT coalesce(max((e.value ->> 0)::bigint), 0) FROM jsonb_each(vector) e $$""",
-    """
 CREATE OR REPLACE FUNCTION concord.vector_includes(whole jsonb, part jsonb) RETURNS boolean LANGUAGE sql
-IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$ SELECT coalesce(bool_and(coalesce(whole -> e.key, '[0, 0]') >= e.value), true) FROM jsonb_each(part) e $$""",
+IMMUTABLE PARALLEL SAFE
+RETURN (SELECT coalesce(bool_and(coalesce(whole -> e.key, '[0, 0]') >= e.value), true) FROM jsonb_each(part) e)""",
     """
 CREATE OR REPLACE FUNCTION concord.vector_unite(one jsonb, other jsonb) RETURNS jsonb LANGUAGE sql
-IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-AS $$ SELECT coalesce(jsonb_object_agg(u.key, u.value), '{}') FROM (
-        SELECT e.key, max(e.value::text::jsonb) AS value FROM (
-          SELECT key, value FROM jsonb_each(one) UNION ALL SELECT key, value FROM jsonb_each(other)) e
-         GROUP BY e.key) u $$""",
+IMMUTABLE PARALLEL SAFE
+RETURN (SELECT coalesce(jsonb_object_agg(e.key, greatest(one -> e.key, other -> e.key)), '{}')
+          FROM jsonb_each(one || other) e)""",
 ]
 
 _TABLES = [

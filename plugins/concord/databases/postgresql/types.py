@@ -65,18 +65,15 @@ class ColumnType:
         return NATIVE[self.root][1] if self.travels_natively else "text"
 
     def outgoing(self, expression: str) -> str:
-        """SQL that turns a column into what travels. The output function keeps what a cast would trim."""
-        if self.travels_natively:
-            return f"{expression}::text" if self.root == "varchar" else expression
-        return exact_text(self, expression)
+        """SQL that turns a column into what travels."""
+        return expression if self.travels_natively and self.root != "varchar" else self.exact(expression)
 
     def incoming(self, expression: str) -> str:
         """SQL that turns what travelled back into the column's type."""
         return expression if self.staging == self.sql else f"{expression}::{self.sql}"
 
-
-def exact_text(kind: ColumnType, expression: str) -> str:
-    """The value as the database writes it; a cast of bpchar to text would cut its trailing blanks (F80)."""
-    if kind.kind == "b" and kind.root == "bpchar":
-        return f"pg_catalog.textin(pg_catalog.bpcharout({expression}))"
-    return f"{expression}::text"
+    def exact(self, expression: str) -> str:
+        """The value as the database writes it; casting bpchar to text would cut its trailing blanks (F80)."""
+        if self.kind == "b" and self.root == "bpchar":
+            return f"pg_catalog.textin(pg_catalog.bpcharout({expression}))"
+        return f"{expression}::text"

@@ -1,0 +1,132 @@
+"""Which changes a link has not sent yet: exact, by snapshots, with no tolerance window (failure-modes 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from concord.databases.postgresql.session import Connection, one, rows, run
+from concord.databases.postgresql.shape import Shape
+from concord.databases.quoting import literal
+
+#: The position of a link that has sent nothing: no transaction is visible in it.
+BEGINNING = "1:1:"
+
+#: Changed rows that one reader takes before a second one is worth its start.
+ROWS_PER_READER = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A consistent cut of a site: what it is called as a position, and how other sessions share it."""
+
+    position: str
+    exported: str
+
+
+@contextmanager
+def open_snapshot(connection: Connection) -> Iterator[Snapshot]:
+    """Hold one REPEATABLE READ snapshot open for as long as its readers need it (F06, F07)."""
+    run(connection, "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    try:
+        yield Snapshot(*one(connection, "SELECT pg_current_snapshot()::text, pg_export_snapshot()"))
+    finally:
+        if not connection.closed:
+            run(connection, "ROLLBACK")
+
+
+def beat(connection: Connection) -> int:
+    """One durable write after the snapshot: its commit record keeps used transaction ids used.
+
+    Without it a crash lets the counter restart below the snapshot, and new rows under reused ids would
+    be taken for old ones (failure-modes 3.1.4, lab pg5). Returns the new heartbeat.
+    """
+    with connection.transaction():
+        run(connection, "SET LOCAL synchronous_commit = on")
+        return int(one(connection, "UPDATE concord.site SET heartbeat = heartbeat + 1 RETURNING heartbeat")[0])
+
+
+def arrived(since: str, alias: str = "s") -> str:
+    """Condition on a shadow row: it arrived after the position. The range lets the index find it."""
+    return (
+        f"{alias}.position >= pg_snapshot_xmin({literal(since)}::pg_snapshot)"
+        f" AND NOT pg_visible_in_snapshot({alias}.position, {literal(since)}::pg_snapshot)"
+    )
+
+
+def _unless_from(site: str | None, alias: str = "s") -> str:
+    """Rule 2: what the other end itself wrote here need not go back to it."""
+    return "" if site is None else f" AND {alias}.received_from IS DISTINCT FROM {literal(site)}"
+
+
+def count_arrived(
+    connection: Connection, shapes: Sequence[Shape], since: Mapping[str, str], excluded: str | None
+) -> dict[str, int]:
+    """Changed rows per table, in one round trip however many tables there are."""
+    if not shapes:
+        return {}
+    counts = [
+        f"SELECT {literal(shape.name)}, count(*) FROM {shape.shadow.sql} s"
+        f" WHERE {arrived(since[shape.name])}{_unless_from(excluded)}"
+        for shape in shapes
+    ]
+    return dict(rows(connection, " UNION ALL ".join(counts)))
+
+
+def partitions(count: int, readers: int) -> int:
+    """How many readers share a table's changes; a second one must be worth its start."""
+    return max(1, min(readers, count // ROWS_PER_READER + 1))
+
+
+def changes_query(shape: Shape, since: str, excluded: str | None, part: int, parts: int) -> str:
+    """Changed rows with their versions, joined to their base rows in the same snapshot (D6).
+
+    Deleted is what the base row says, not what the trigger recorded.
+    """
+    columns = [f"{column.type.outgoing(_side(shape, column.name))} AS {shape.alias(column)}" for column in shape.columns]
+    gone = f"t.{shape.key[0].sql} IS NULL"
+    return (
+        f"SELECT {', '.join(columns)}, {_version('s', gone)} FROM {shape.shadow.sql} s"
+        f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 's')}"
+        f" WHERE {arrived(since)}{_unless_from(excluded)}{_part(part, parts)}"
+    )
+
+
+def _side(shape: Shape, column: str) -> str:
+    """The key comes from the shadow row, since a deleted row has no other."""
+    found = shape.table.column(column)
+    return f"s.{found.sql}" if column in shape.shadow.key else f"t.{found.sql}"
+
+
+def _version(row: str, deleted: str) -> str:
+    return (
+        f"{row}.origin, {row}.changed_at, {row}.derived, {row}.vector::text AS vector,"
+        f" {deleted} AS deleted, {row}.born"
+    )
+
+
+def _part(part: int, parts: int) -> str:
+    return "" if parts == 1 else f" AND (hashtid(s.ctid) & 2147483647) % {parts} = {part}"
+
+
+def candidates_query(shape: Shape, since: str, excluded: str | None) -> str:
+    """Key and version of the rows that the target has not told the source: only they can conflict (step 4)."""
+    keys = ", ".join(f"{column.type.outgoing(f's.{column.sql}')} AS {shape.alias(column)}" for column in shape.key)
+    return (
+        f"SELECT {keys}, {_version('s', 's.deleted')} FROM {shape.shadow.sql} s"
+        f" WHERE {arrived(since)}{_unless_from(excluded)}"
+    )
+
+
+#: A reader's plan must follow the changes, never scan the base table (performance.md, Consequences).
+READER_SETTINGS = ("SET LOCAL enable_seqscan = off", "SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off")
+
+
+def import_snapshot(exported: str) -> list[str]:
+    """What another session runs first to read in the same snapshot."""
+    return [
+        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        f"SET TRANSACTION SNAPSHOT {literal(exported)}",
+        *READER_SETTINGS,
+    ]

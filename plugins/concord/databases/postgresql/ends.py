@@ -1,0 +1,142 @@
+"""The two ends of a link on PostgreSQL: what the driver of a transmission asks of its source and its target."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from concord.databases.postgresql import acquire, link_state, provision, stage, transaction
+from concord.databases.postgresql.acquire import Snapshot
+from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.link_state import LinkState, SiteRow, application_name
+from concord.databases.postgresql.session import Connection, conninfo, connect, rows
+from concord.databases.postgresql.shape import Shape, shape_of
+from concord.databases.postgresql.stage import Staged
+from concord.errors import IdentityChanged, NotProvisioned, StructureChanged
+from concord.link import LinkJob, TableReport
+from concord.position import Session
+from concord.replication_set import ReplicatedTable
+from concord.site import Credentials, SiteAccess
+
+
+class End:
+    """What source and target have in common: who they are, what they carry, whether they are intact."""
+
+    def __init__(self, access: SiteAccess, login: Credentials, job: LinkJob, application: str) -> None:
+        self.access, self.job = access, job
+        self._login, self._application = login, application
+        self.connection = connect(login, application)
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def inspect(self, tables: Sequence[ReplicatedTable]) -> tuple[SiteRow, list[Shape], float]:
+        """The site, the shapes of `tables`, and how far its clock is ahead of ours (s).
+
+        Raises NotProvisioned, IdentityChanged or StructureChanged, naming everything that is wrong.
+        """
+        state = provision.read_site(self.connection, self.access.name, tables, time.time())
+        if state.facts.provisioned_as is None:
+            raise NotProvisioned(f"{self.access.name} is not provisioned; run `provision` first")
+        if state.facts.provisioned_as != self.access.name or state.facts.identity != state.facts.provisioned_identity:
+            raise IdentityChanged(
+                f"{self.access.name}: the database is not the one that was provisioned as {self.access.name}"
+                " (restored, cloned, failed over, or a wrong connection); provision and initialize it again"
+            )
+        wrong = list(provision.check(self.connection, state))
+        if wrong:
+            raise StructureChanged("; ".join(wrong))
+        shapes = [self._shape(state, table) for table in tables]
+        return link_state.site_row(self.connection), shapes, state.facts.clock_ahead
+
+    def _shape(self, state: provision.SiteState, wanted: ReplicatedTable) -> Shape:
+        table = state.tables[wanted.at_site(self.access.name)]
+        return shape_of(Shadow(table, wanted.name, table.key_of(wanted.key)), wanted.resolvers)
+
+    def fence(self) -> None:
+        link_state.fence(self.connection, self.job.synchronization, self.job.epoch, self.access.name)
+
+    def state(self, link: str) -> LinkState:
+        return link_state.read(self.connection, link, self.access.name)
+
+    def count_arrived(self, shapes: Sequence[Shape], since: Mapping[str, str], excluded: str | None) -> dict[str, int]:
+        return acquire.count_arrived(self.connection, shapes, since, excluded)
+
+
+class Source(End):
+    """Where changes come from: read through the reader's login, in one exported snapshot."""
+
+    def __init__(self, job: LinkJob) -> None:
+        super().__init__(job.source, job.source.reader, job, f"concord read {job.synchronization}")
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """One consistent cut for every reader, then the heartbeat on a connection of its own (3.1.4)."""
+        with acquire.open_snapshot(self.connection) as snapshot:
+            yield snapshot
+
+    def beat(self) -> int:
+        with connect(self._login, self._application) as connection:
+            return acquire.beat(connection)
+
+    def remember(self, state: LinkState, session: Session) -> None:
+        """The source end of the session, after the target's commit, fenced as that was."""
+        with self.connection.transaction():
+            link_state.hold_fence(self.connection, self.job.synchronization, self.job.epoch, self.access.name)
+            link_state.remember(self.connection, self.job.link, state, session)
+
+    def readers(self, shape: Shape, since: str, excluded: str | None, count: int, snapshot: Snapshot) -> Reading:
+        parts = acquire.partitions(count, self.access.readers)
+        queries = [acquire.changes_query(shape, since, excluded, part, parts) for part in range(parts)]
+        preamble = acquire.import_snapshot(snapshot.exported)
+        return Reading(conninfo(self._login, self._application), preamble, queries, shape.spark_schema)
+
+
+class Target(End):
+    """Where changes go: staged by executors, written by the driver in one transaction of the applier's."""
+
+    def __init__(self, job: LinkJob) -> None:
+        super().__init__(job.target, job.target.applier, job, application_name(job.synchronization))
+
+    def candidates(self, shape: Shape, since: str, excluded: str | None) -> Reading:
+        """Key and version of the rows that could conflict, read through the target's reader."""
+        query = acquire.candidates_query(shape, since, excluded)
+        login = conninfo(self.job.target.reader, f"concord read {self.job.synchronization}")
+        return Reading(login, list(acquire.READER_SETTINGS), [query], shape.spark_key_schema)
+
+    def create_staging(self, shape: Shape, ordinal: int) -> Staged:
+        staged = Staged(shape, stage.staging_name(self.job.transmission, ordinal))
+        stage.create(self.connection, staged)
+        return staged
+
+    def staging_login(self) -> str:
+        """Connection string for executors; a secret: it travels inside pickled closures only."""
+        return conninfo(self._login, "concord stage")
+
+    def write(
+        self, staged: Sequence[Staged], state: LinkState, session: Session, progress: transaction.Progress
+    ) -> dict[str, TableReport]:
+        return transaction.write(self._connect, self.job, staged, state, session, progress)
+
+    def _connect(self) -> Connection:
+        return connect(self._login, self._application)
+
+    def drop_staging(self) -> None:
+        """Everything this transmission staged, whatever became of it."""
+        mine = f"t_{self.job.transmission}_%".replace("_", "\\_")
+        found = rows(
+            self.connection,
+            f"SELECT relname FROM pg_class WHERE relnamespace = 'concord_staging'::regnamespace AND relname LIKE '{mine}'",
+        )
+        stage.drop_orphans(self.connection, [name for (name,) in found])
+
+
+class Reading:
+    """What executors need to read one DataFrame: where, in which snapshot, which queries, which columns."""
+
+    def __init__(self, login: str, preamble: Sequence[str], queries: Sequence[str], schema: str) -> None:
+        self.login, self.preamble, self.queries, self.schema = login, list(preamble), list(queries), schema
+
+    def __repr__(self) -> str:
+        return f"Reading({len(self.queries)} queries)"

@@ -1,0 +1,141 @@
+"""What becomes of every staged row, judged again under lock against the version present now (design 6, step 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from concord.conflict import Outcome, classify
+from concord.databases.postgresql.session import Connection, one, rows, run
+from concord.databases.postgresql.stage import Staged
+from concord.resolver import Resolver, total_order
+from concord.row_version import ABSENT, RowVersion
+
+#: The verdicts that write the incoming row.
+WINNING = ("apply", "source_wins")
+
+_ABSENT = "p.origin IS NULL OR p.origin = ''"
+_FORWARD = "coalesce(s.concord_vector -> p.origin >= jsonb_build_array(p.changed_at, p.derived), false)"
+_BACKWARD = (
+    "coalesce(p.vector -> s.concord_origin >= jsonb_build_array(s.concord_changed_at, s.concord_derived), false)"
+)
+_SAME = "(s.concord_origin, s.concord_changed_at, s.concord_derived) = (p.origin, p.changed_at, p.derived)"
+_DECIDED = "s.concord_against = p.origin || '/' || p.changed_at || '/' || p.derived"
+
+
+def lock(connection: Connection, staged: Staged) -> None:
+    """Lock base rows, then shadow rows, in key order, as applications do (D5); keys that do not exist get a
+    placeholder shadow row first, since nothing else can be locked (rule 3)."""
+    shape, order = staged.shape, staged.shape.keys_of("s")
+    join = f"{staged.typed} s JOIN {shape.table.sql} t ON {shape.same_key('t', 's')}"
+    absent = f"NOT EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
+    run(
+        connection,
+        f"SELECT count(*) FROM (SELECT 1 FROM {join} WHERE s.concord_deleted ORDER BY {order} FOR UPDATE OF t) x",
+        f"SELECT count(*) FROM (SELECT 1 FROM {join} WHERE NOT s.concord_deleted ORDER BY {order}"
+        " FOR NO KEY UPDATE OF t) x",
+        f"""
+INSERT INTO {shape.shadow.sql} ({shape.key_list}, origin, changed_at, derived, vector, deleted, born, position)
+SELECT {order}, '', 0, 0, '{{}}', true, false, pg_current_xact_id() FROM {staged.typed} s
+ WHERE {absent} ORDER BY {order} ON CONFLICT DO NOTHING""",
+        f"SELECT count(*) FROM (SELECT 1 FROM {staged.typed} s JOIN {shape.shadow.sql} p ON {shape.same_key('p', 's')}"
+        f" WHERE {absent} ORDER BY {order} FOR UPDATE OF p) x",
+    )
+
+
+def judge(connection: Connection, staged: Staged, ordinal: int, stamp_floor: int) -> str:
+    """A temporary table of the rows that do not simply apply, with both versions; returns its name.
+
+    The cheap test is the same in every dialect: the incoming vector includes the present version, and the
+    present one does not include the incoming. An agreed tombstone counts as absent (rule 10).
+    """
+    shape, name = staged.shape, f"pg_temp.verdict_{ordinal}"
+    present = f"EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
+    includes = "concord.vector_includes(p.vector, s.concord_vector)"
+    run(
+        connection,
+        f"""
+CREATE TEMPORARY TABLE {name.partition(".")[2]} ON COMMIT DROP AS
+SELECT row_number() OVER () AS n, x.* FROM (
+  SELECT {shape.keys_of("s")}, s.concord_resolver AS resolver, s.concord_reason AS reason,
+         s.concord_origin AS s_origin, s.concord_changed_at AS s_changed_at, s.concord_derived AS s_derived,
+         s.concord_vector AS s_vector, s.concord_deleted AS s_deleted, s.concord_born AS s_born,
+         coalesce(p.origin, '') AS p_origin, coalesce(p.changed_at, 0) AS p_changed_at,
+         coalesce(p.derived, 0) AS p_derived, coalesce(p.vector, '{{}}') AS p_vector,
+         coalesce(p.deleted, false) AS p_deleted, coalesce(p.born, false) AS p_born,
+         CASE WHEN {_ABSENT} THEN CASE WHEN s.concord_born AND {present} THEN 'retake' ELSE 'apply' END
+              WHEN p.agreed AND s.concord_changed_at > {stamp_floor} THEN 'apply'
+              WHEN {_SAME} THEN CASE WHEN {includes} THEN 'converged' ELSE 'unite' END
+              WHEN {_DECIDED} AND s.concord_verdict IN ('source_wins', 'target_wins') THEN s.concord_verdict
+              WHEN {_FORWARD} AND NOT {_BACKWARD} THEN 'apply'
+              WHEN {_BACKWARD} AND NOT {_FORWARD} THEN CASE WHEN {includes} THEN 'superseded' ELSE 'unite' END
+              ELSE 'retake' END AS verdict
+    FROM {staged.typed} s LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "s")}
+  OFFSET 0) x WHERE verdict <> 'apply'""",
+        f"CREATE INDEX ON {name} ({shape.key_list})",
+        f"ANALYZE {name}",
+    )
+    return name
+
+
+def retake(connection: Connection, verdicts: str, resolvers: Sequence[Resolver], priorities: Mapping[str, int]) -> None:
+    """Decide again, by the same pure functions, the few that an application changed since they were read."""
+    taken = [
+        _decided(row, resolvers, priorities)
+        for row in rows(
+            connection,
+            "SELECT n, s_origin, s_changed_at, s_derived, s_vector, s_deleted, s_born,"
+            f" p_origin, p_changed_at, p_derived, p_vector, p_deleted, p_born FROM {verdicts} WHERE verdict = 'retake'",
+        )
+    ]
+    if not taken:
+        return
+    run(connection, "CREATE TEMPORARY TABLE retaken (n bigint PRIMARY KEY, verdict text, resolver text, reason text)"
+        " ON COMMIT DROP")
+    with connection.cursor().copy("COPY pg_temp.retaken FROM STDIN") as copy:
+        for row in taken:
+            copy.write_row(row)
+    run(
+        connection,
+        f"UPDATE {verdicts} v SET verdict = r.verdict, resolver = r.resolver, reason = r.reason"
+        " FROM pg_temp.retaken r WHERE r.n = v.n",
+        "DROP TABLE pg_temp.retaken",
+    )
+
+
+def _version(fields: Sequence[object]) -> RowVersion:
+    origin, changed_at, derived, vector, deleted, born = fields
+    assert isinstance(vector, dict)
+    dots = {str(name): (int(entry[0]), int(entry[1])) for name, entry in vector.items()}
+    return RowVersion(str(origin), int(str(changed_at)), int(str(derived)), dots, bool(deleted), bool(born))
+
+
+def _decided(
+    row: Sequence[object], resolvers: Sequence[Resolver], priorities: Mapping[str, int]
+) -> tuple[object, str, str | None, str | None]:
+    """(n, verdict, resolver, reason) of one row."""
+    incoming, present = _version(row[1:7]), _version(row[7:13])
+    known = ABSENT if present.is_absent else present
+    outcome = classify(incoming, known, total_order(priorities), row_exists=present.is_absent)
+    if outcome is Outcome.APPLY:
+        return (row[0], "apply", None, None)
+    if outcome is not Outcome.CONFLICTED:
+        return (row[0], "unite", None, None)
+    decision = resolvers[0].decide(incoming, known, priorities)
+    return (row[0], "source_wins" if decision.source_wins else "target_wins", decision.resolver, decision.reason)
+
+
+def tally(connection: Connection, verdicts: str) -> dict[str, int]:
+    """Rows per verdict; a united row counts as converged when its version is the present one, else superseded."""
+    return dict(
+        rows(
+            connection,
+            f"""
+SELECT CASE WHEN verdict <> 'unite' THEN verdict
+            WHEN (s_origin, s_changed_at, s_derived) = (p_origin, p_changed_at, p_derived) THEN 'united_converged'
+            ELSE 'united_superseded' END, count(*) FROM {verdicts} GROUP BY 1""",
+        )
+    )
+
+
+def staged_rows(connection: Connection, staged: Staged) -> int:
+    return int(one(connection, f"SELECT count(*) FROM {staged.typed} s")[0])

@@ -1,0 +1,136 @@
+"""What both ends of a link remember: the epoch that fences, the sessions it can resume from (D4, F58)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from concord.databases.postgresql.session import Connection, one, rows, run
+from concord.databases.quoting import literal
+from concord.errors import LeaseLost, NotInitialized, WriteContended
+from concord.position import Session, remembered, session_from_json, session_to_json
+
+#: How long a new run waits for an older one's transaction before it ends it.
+FENCE_WAIT = "5s"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRow:
+    """`concord.site` as it stands."""
+
+    name: str
+    origin: str
+    identity: str
+    heartbeat: int
+    stamp_floor: int
+
+
+def site_row(connection: Connection) -> SiteRow:
+    return SiteRow(*one(connection, "SELECT name, origin, identity, heartbeat, stamp_floor FROM concord.site"))
+
+
+def fence(connection: Connection, synchronization: str, epoch: int, site: str) -> None:
+    """Take the epoch at this end; from here on no older run commits.
+
+    An older run that stopped inside its transaction is ended, since it holds the lock and has lost its
+    lease. Raises LeaseLost when a newer run was here, WriteContended when the old one cannot be ended.
+    """
+    for _ in range(3):
+        try:
+            if _take(connection, synchronization, epoch):
+                return
+            raise LeaseLost(f"{site}: a newer run of {synchronization} has taken over; this one stops")
+        except psycopg.errors.LockNotAvailable:
+            _end_stale_holder(connection, synchronization)
+    raise WriteContended(f"{site}: an older run of {synchronization} still holds its transaction")
+
+
+def _take(connection: Connection, synchronization: str, epoch: int) -> bool:
+    with connection.transaction():
+        run(connection, f"SET LOCAL lock_timeout = '{FENCE_WAIT}'")
+        return 1 == run(
+            connection,
+            f"""
+INSERT INTO concord.synchronization AS s (name, epoch) VALUES ({literal(synchronization)}, {epoch})
+ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch WHERE s.epoch < excluded.epoch""",
+        )
+
+
+def _end_stale_holder(connection: Connection, synchronization: str) -> None:
+    """End this login's own transactions that hold the fence; a login may signal its own sessions."""
+    run(
+        connection,
+        f"""
+SELECT pg_terminate_backend(a.pid, 2000) FROM pg_stat_activity a
+ WHERE a.pid <> pg_backend_pid() AND a.usename = current_user AND a.datname = current_database()
+   AND a.application_name = {literal(application_name(synchronization))} AND a.xact_start IS NOT NULL""",
+    )
+
+
+def application_name(synchronization: str) -> str:
+    """What `pg_stat_activity` shows of a link's write step; PostgreSQL cuts it at 63 bytes."""
+    return f"concord write {synchronization}".encode()[:63].decode(errors="ignore")
+
+
+def hold_fence(connection: Connection, synchronization: str, epoch: int, site: str) -> None:
+    """First statement of the target transaction: hold the epoch until commit. Raises LeaseLost."""
+    held = rows(
+        connection,
+        f"SELECT 1 FROM concord.synchronization WHERE name = {literal(synchronization)} AND epoch = {epoch} FOR UPDATE",
+    )
+    if not held:
+        raise LeaseLost(f"{site}: a newer run of {synchronization} has taken over; nothing was written")
+
+
+@dataclass(frozen=True, slots=True)
+class LinkState:
+    """One link at one end: which tables have a proven common history, and its sessions, newest first."""
+
+    initialized: Mapping[str, Any]
+    history: tuple[Session, ...]
+
+
+def read(connection: Connection, link: str, site: str) -> LinkState:
+    """Raises NotInitialized when this end has never heard of the link (rule 8)."""
+    found = rows(connection, f"SELECT initialized, history FROM concord.link_state WHERE link = {literal(link)}")
+    if not found:
+        raise NotInitialized(
+            f"{site} knows nothing of the link {link}: run initialize__{link.partition('/')[0]} first,"
+            " which proves that both sites start from the same rows"
+        )
+    initialized, history = found[0]
+    return LinkState(initialized, tuple(session_from_json(session) for session in history))
+
+
+def remember(connection: Connection, link: str, state: LinkState, session: Session) -> None:
+    """Add the session to this end's history; the same session twice is one (kill points 17 and 18)."""
+    history = [session_to_json(kept) for kept in remembered(state.history, session)]
+    run(
+        connection,
+        f"UPDATE concord.link_state SET history = {literal(json.dumps(history))}::jsonb, updated_at = now()"
+        f" WHERE link = {literal(link)}",
+    )
+
+
+def initialize(
+    connection: Connection, link: str, role: str, peer: str, tables: Mapping[str, object], session: Session
+) -> None:
+    """Record the proven common history of `tables`, and the session from which the link starts."""
+    history = literal(json.dumps([session_to_json(session)]))
+    proven = literal(json.dumps(dict(tables)))
+    run(
+        connection,
+        f"""
+INSERT INTO concord.link_state AS s (link, role, peer, initialized, history)
+VALUES ({literal(link)}, {literal(role)}, {literal(peer)}, {proven}::jsonb, {history}::jsonb)
+ON CONFLICT (link) DO UPDATE SET role = excluded.role, peer = excluded.peer, updated_at = now(),
+  initialized = excluded.initialized, history = excluded.history""",
+    )
+
+
+def uninitialized(state: LinkState, tables: Sequence[str]) -> list[str]:
+    return [table for table in tables if table not in state.initialized]

@@ -1,0 +1,171 @@
+"""The guarded write of one table: conflict rows, base rows, shadow rows, by set (design 6, step 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from concord.databases.postgresql.session import Connection, run
+from concord.databases.postgresql.stage import Staged
+from concord.databases.quoting import literal
+from concord.errors import WriteContended
+
+_WRITES = "('apply', 'source_wins')"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One table's staged rows with their verdicts: what the write statements need."""
+
+    staged: Staged
+    verdicts: str  #: temporary table of the rows that do not simply apply
+    exceptional: int  #: how many rows it holds
+    source: str
+    target: str
+
+    @property
+    def winners(self) -> str:
+        """Subquery: the staged rows that are written, each with the version it replaces in a conflict."""
+        keys = self.staged.shape.same_key("v", "s")
+        if not self.exceptional:
+            return f"(SELECT s.*, NULL::jsonb AS concord_united FROM {self.staged.typed} s)"
+        return (
+            "(SELECT s.*, CASE WHEN v.verdict = 'source_wins'"
+            " THEN concord.vector_unite(s.concord_vector, v.p_vector) END AS concord_united"
+            f" FROM {self.staged.typed} s LEFT JOIN {self.verdicts} v ON {keys}"
+            f" WHERE coalesce(v.verdict, 'apply') IN {_WRITES})"
+        )
+
+
+def log_conflicts(connection: Connection, judged: Judged, synchronization: str, link: str, transmission: str) -> int:
+    """Both images and both versions, in the transaction of the defeat, before it is written (I12).
+
+    The id is computed as `concord.conflict.conflict_id` does, so that no pair stands here twice (F26).
+    """
+    if not judged.exceptional:
+        return 0
+    shape = judged.staged.shape
+    key = ", ".join(column.type.exact(f"v.{column.sql}") for column in shape.key)
+    source_wins = "v.verdict = 'source_wins'"
+    incoming, present = _version_object("s"), _version_object("p")
+    incoming_row = f"CASE WHEN NOT v.s_deleted THEN {shape.image('s')} END"
+    present_row = f"CASE WHEN t.{shape.key[0].sql} IS NOT NULL THEN {shape.image('t')} END"
+    present_site = f"coalesce(nullif(split_part(v.p_origin, '#', 1), ''), {literal(judged.target)})"
+    incoming_site = "split_part(v.s_origin, '#', 1)"
+    return run(
+        connection,
+        f"""
+INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver, reason,
+       winner_site, loser_site, winner_version, loser_version, winner_row, loser_row)
+SELECT {_conflict_id(shape.name, key)}, {literal(synchronization)}, {literal(link)}, {literal(transmission)},
+       {literal(shape.name)}, to_jsonb(ARRAY[{key}]), {_TYPE}, v.resolver, v.reason,
+       {_either(source_wins, incoming_site, present_site)}, {_either(source_wins, present_site, incoming_site)},
+       {_either(source_wins, incoming, present)}, {_either(source_wins, present, incoming)},
+       {_either(source_wins, incoming_row, present_row)}, {_either(source_wins, present_row, incoming_row)}
+  FROM {judged.verdicts} v JOIN {judged.staged.typed} s ON {shape.same_key("s", "v")}
+  LEFT JOIN {shape.table.sql} t ON {shape.same_key("t", "v")}
+ WHERE v.verdict IN ('source_wins', 'target_wins') ON CONFLICT (id) DO NOTHING""",
+    )
+
+
+#: Mirrors `concord.conflict.conflict_type`; a test holds the two equal.
+_TYPE = """CASE WHEN v.s_deleted AND v.p_deleted THEN 'delete_delete' WHEN v.s_deleted THEN 'delete_update'
+            WHEN v.p_deleted THEN 'update_delete'
+            WHEN v.s_born AND (v.p_born OR v.p_origin = '') THEN 'insert_insert' ELSE 'update_update' END"""
+
+
+def _either(condition: str, when_true: str, when_false: str) -> str:
+    return f"CASE WHEN {condition} THEN {when_true} ELSE {when_false} END"
+
+
+def _version_object(side: str) -> str:
+    fields = ("origin", "changed_at", "derived", "vector", "deleted")
+    return f"jsonb_build_object({', '.join(f'{literal(field)}, v.{side}_{field}' for field in fields)})"
+
+
+def _conflict_id(table: str, key: str) -> str:
+    """SQL of `concord.conflict.conflict_id`: every part preceded by its length, dots in order."""
+    dots = {side: f"v.{side}_origin || '/' || v.{side}_changed_at || '/' || v.{side}_derived" for side in "sp"}
+    rank = {
+        side: f'(v.{side}_origin COLLATE "C", v.{side}_changed_at, v.{side}_derived)' for side in "sp"
+    }
+    first = _either(f"{rank['s']} <= {rank['p']}", dots["s"], dots["p"])
+    second = _either(f"{rank['s']} <= {rank['p']}", dots["p"], dots["s"])
+    parts = f"ARRAY[{literal(table)}, {key}, {first}, {second}]"
+    return (
+        "(SELECT encode(sha256(convert_to(string_agg(length(part) || ':' || part, '' ORDER BY place), 'UTF8')), 'hex')"
+        f" FROM unnest({parts}) WITH ORDINALITY u (part, place))"
+    )
+
+
+def write_base(connection: Connection, judged: Judged) -> None:
+    """One MERGE by primary key; unchanged content is not rewritten, compared by image, not by value,
+    so that 1.0 and 1.00 stay what the user wrote (F69)."""
+    shape = judged.staged.shape
+    actions = ["WHEN MATCHED AND s.concord_deleted THEN DELETE"]
+    if shape.rest:
+        ours = ", ".join(f"t.{column.sql}" for column in shape.rest)
+        theirs = ", ".join(f"s.{column.sql}" for column in shape.rest)
+        assigned = ", ".join(f"{column.sql} = s.{column.sql}" for column in shape.rest)
+        actions.append(f"WHEN MATCHED AND record_image_ne(ROW({ours}), ROW({theirs})) THEN UPDATE SET {assigned}")
+    names = ", ".join(column.sql for column in shape.columns)
+    values = ", ".join(f"s.{column.sql}" for column in shape.columns)
+    actions.append(
+        f"WHEN NOT MATCHED AND NOT s.concord_deleted THEN INSERT ({names}) OVERRIDING SYSTEM VALUE VALUES ({values})"
+    )
+    run(
+        connection,
+        f"MERGE INTO {shape.table.sql} t USING (SELECT * FROM {judged.winners} w ORDER BY {shape.keys_of('w')}) s"
+        f" ON {shape.same_key('t', 's')} {' '.join(actions)}",
+    )
+
+
+def write_shadow(connection: Connection, judged: Judged, expected: int) -> None:
+    """Versions of the written rows: the vector becomes the union, and the row announces itself again
+    unless it is exactly what came in (rule 6). Raises WriteContended when the guard refuses a row."""
+    shape = judged.staged.shape
+    contained = (
+        "(p.vector = '{}' OR p.vector = jsonb_build_object(p.origin, jsonb_build_array(p.changed_at, p.derived))"
+        " OR concord.vector_includes(excluded.vector, p.vector))"
+    )
+    guard = (
+        "p.origin = '' OR p.agreed"
+        " OR coalesce(excluded.vector -> p.origin >= jsonb_build_array(p.changed_at, p.derived), false)"
+    )
+    united = f"CASE WHEN {contained} THEN excluded.vector ELSE concord.vector_unite(p.vector, excluded.vector) END"
+    written = run(
+        connection,
+        f"""
+INSERT INTO {shape.shadow.sql} AS p ({shape.key_list}, origin, changed_at, derived, vector, deleted, born,
+       received_from, position)
+SELECT {shape.keys_of("s")}, s.concord_origin, s.concord_changed_at, s.concord_derived,
+       coalesce(s.concord_united, s.concord_vector), s.concord_deleted, s.concord_born,
+       CASE WHEN s.concord_united IS NULL THEN {literal(judged.source)} END, pg_current_xact_id()
+  FROM {judged.winners} s ORDER BY {shape.keys_of("s")}
+ON CONFLICT ({shape.key_list}) DO UPDATE SET
+  origin = excluded.origin, changed_at = excluded.changed_at, derived = excluded.derived, vector = {united},
+  deleted = excluded.deleted, born = excluded.born OR p.born, agreed = false, position = excluded.position,
+  received_from = CASE WHEN {contained} AND (excluded.born OR NOT p.born) THEN excluded.received_from END
+WHERE {guard}""",
+    )
+    if written != expected:
+        raise WriteContended(
+            f"{judged.target}: {shape.name}: the guard let {written} of {expected} rows pass; an application was faster"
+        )
+
+
+def announce_losers(connection: Connection, judged: Judged) -> None:
+    """When the target's row stays, its vector still becomes the union and it is announced again (F27)."""
+    if not judged.exceptional:
+        return
+    shape = judged.staged.shape
+    same = "(v.s_origin, v.s_changed_at, v.s_derived) = (p.origin, p.changed_at, p.derived)"
+    run(
+        connection,
+        f"""
+UPDATE {shape.shadow.sql} p SET
+  vector = concord.vector_unite(p.vector, v.s_vector), born = p.born OR v.s_born, position = pg_current_xact_id(),
+  received_from = CASE WHEN {same} AND concord.vector_includes(v.s_vector, p.vector) AND (v.s_born OR NOT p.born)
+                       THEN {literal(judged.source)} END
+  FROM {judged.verdicts} v
+ WHERE {shape.same_key("p", "v")} AND v.verdict IN ('target_wins', 'unite')""",
+    )

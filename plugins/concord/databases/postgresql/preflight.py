@@ -1,0 +1,154 @@
+"""Refuse rather than guess: what makes a table, or a pair of sites, unfit to be replicated (D10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from concord.databases.postgresql.catalogue import Column, Table
+from concord.databases.postgresql.control import IDENTITY
+from concord.databases.postgresql.session import Connection, one, rows
+from concord.databases.quoting import literal, qualified
+from concord.replication_set import ReplicatedTable, TableName
+
+#: PostgreSQL allows 1600 columns; staging adds its own beside them (F88).
+MOST_COLUMNS = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFacts:
+    """What is true of a whole site when it is looked at."""
+
+    site: str
+    identity: str
+    version: int
+    in_recovery: bool
+    clock_ahead: float  #: seconds ahead of the controller
+    provisioned_as: str | None  #: the site name found in the database
+    provisioned_identity: str | None
+
+
+def site_problems(facts: SiteFacts) -> Iterator[str]:
+    if facts.version < 150000:
+        yield f"{facts.site}: PostgreSQL {facts.version // 10000} is too old; Concord needs 15 or later"
+    if facts.in_recovery:
+        yield f"{facts.site}: is a standby; connect to its primary"
+    if facts.provisioned_as not in (None, facts.site):
+        yield (
+            f"{facts.site}: the database is already the site '{facts.provisioned_as}';"
+            " correct the connection, or remove that site first"
+        )
+
+
+def pair_problems(sites: Sequence[SiteFacts], max_clock_skew: Mapping[str, float]) -> Iterator[str]:
+    """Two sites that are one database; clocks too far apart (S1-27, F13)."""
+    for index, first in enumerate(sites):
+        for second in sites[index + 1 :]:
+            if first.identity == second.identity:
+                yield f"{first.site} and {second.site} are the same database; give each site its own"
+            apart = abs(first.clock_ahead - second.clock_ahead)
+            allowed = min(max_clock_skew[first.site], max_clock_skew[second.site])
+            if apart > allowed:
+                yield (
+                    f"the clocks of {first.site} and {second.site} are {apart:.0f} s apart, more than"
+                    f" max_clock_skew ({allowed:.0f} s); synchronize them with NTP"
+                )
+
+
+def table_problems(site: str, wanted: ReplicatedTable, table: Table | None) -> Iterator[str]:
+    """Everything about one table at one site that Concord cannot replicate exactly."""
+    where = f"{site}: {wanted.at_site(site)}"
+    if table is None:
+        yield f"{where} does not exist, or the installer may not see it; create it or correct its name"
+        return
+    yield from (f"{where} {problem}" for problem in _kind_problems(table))
+    yield from (f"{where} {problem}" for problem in _key_problems(table, wanted.key))
+    yield from (f"{where} {problem}" for problem in _column_problems(table, table.key_of(wanted.key)))
+
+
+def _kind_problems(table: Table) -> Iterator[str]:
+    if table.kind != "r" or table.inherits:
+        yield "is not a plain table (a view, partition, partitioned or inheriting table); replicate plain tables"
+    if table.persistence != "p":
+        yield "is unlogged or temporary: a crash empties it; ALTER TABLE … SET LOGGED first"
+    if table.row_security:
+        yield "has row-level security, which can hide rows from Concord and read as a mass delete; disable it"
+    if len(table.columns) > MOST_COLUMNS:
+        yield f"has {len(table.columns)} columns; Concord takes at most {MOST_COLUMNS}"
+    for name in table.exclusions_deferrable:
+        yield f"has the deferrable exclusion constraint {name}; make it NOT DEFERRABLE"
+
+
+def _key_problems(table: Table, declared: Sequence[str] | None) -> Iterator[str]:
+    key = table.key_of(declared)
+    names = {column.name for column in table.columns}
+    if not key:
+        yield "has no primary key; add one, or name a unique key in the configuration (key: [...])"
+    elif not set(key) <= names:
+        yield f"has no column {', '.join(sorted(set(key) - names))}, which the configured key names"
+    elif not any(set(unique) <= set(key) for unique in table.unique_keys):
+        yield f"has no immediate unique index on its key ({', '.join(key)}); create one"
+    else:
+        for column in (table.column(name) for name in key):
+            yield from _key_column_problems(column)
+
+
+def _key_column_problems(column: Column) -> Iterator[str]:
+    if not column.not_null:
+        yield f"has the nullable key column {column.name}; set it NOT NULL"
+    if not column.type.fit_for_key:
+        yield f"has the key column {column.name} of type {column.type.sql}, which cannot identify a row exactly"
+    if not column.deterministic:
+        yield f"has the key column {column.name} under a nondeterministic collation; use a deterministic one"
+    if column.generated:
+        yield f"has the generated key column {column.name}; choose a key that is stored"
+
+
+def _column_problems(table: Table, key: Sequence[str]) -> Iterator[str]:
+    for column in table.sent:
+        if not column.type.supported:
+            yield f"has the column {column.name} of type {column.type.sql}, which does not round-trip exactly"
+        if column.identity == "a" and column.name not in key:
+            yield f"has the column {column.name} GENERATED ALWAYS AS IDENTITY outside its key; use BY DEFAULT"
+
+
+def outside_parents(wanted: Sequence[ReplicatedTable], site: str, tables: Mapping[TableName, Table]) -> Iterator[str]:
+    """A parent that no link brings cannot be promised to be there (S0-02)."""
+    inside = {table.at_site(site) for table in wanted}
+    for table in tables.values():
+        for foreign_key in table.foreign_keys:
+            if foreign_key.parent not in inside:
+                yield (
+                    f"{site}: {table.name} refers to {foreign_key.parent} ({foreign_key.name}), which is not in"
+                    " the replication set; add it, or drop the constraint"
+                )
+
+
+def difference(name: str, first: tuple[str, Table], second: tuple[str, Table], key: Sequence[str] | None) -> Iterator[str]:
+    """How one table differs between two sites, column by column (F86)."""
+    (one_site, one_table), (other_site, other_table) = first, second
+    ours = {column.name: column for column in one_table.columns}
+    theirs = {column.name: column for column in other_table.columns}
+    for column in sorted(set(ours) ^ set(theirs)):
+        present, absent = (one_site, other_site) if column in ours else (other_site, one_site)
+        yield f"{name}: column {column} exists at {present} but not at {absent}"
+    for column in sorted(set(ours) & set(theirs)):
+        left, right = ours[column], theirs[column]
+        if (left.type.descriptor, left.generated) != (right.type.descriptor, right.generated):
+            yield f"{name}: column {column} is {left.type.sql} at {one_site} and {right.type.sql} at {other_site}"
+    if set(one_table.key_of(key)) != set(other_table.key_of(key)):
+        yield f"{name}: the key differs between {one_site} and {other_site}"
+
+
+def read_facts(connection: Connection, site: str, controller_clock: float) -> SiteFacts:
+    """Facts of the site behind `connection`; `controller_clock` is seconds since 1970, read just before."""
+    identity, version, recovery, clock = one(
+        connection,
+        f"SELECT ({IDENTITY}), current_setting('server_version_num')::int, pg_is_in_recovery(),"
+        " extract(epoch FROM clock_timestamp())::float8",
+    )
+    name, known = None, None
+    if rows(connection, f"SELECT 1 WHERE to_regclass({literal(qualified('concord', 'site'))}) IS NOT NULL"):
+        found = rows(connection, "SELECT name, identity FROM concord.site")
+        name, known = found[0] if found else (None, None)
+    return SiteFacts(site, identity, version, recovery, clock - controller_clock, name, known)

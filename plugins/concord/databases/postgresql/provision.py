@@ -1,0 +1,222 @@
+"""Make a site ready: control objects, shadow tables, triggers, grants; the same text for a DBA to run by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import psycopg
+
+from concord.databases.postgresql import capture, control, preflight
+from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.catalogue import ForeignKey, Table, read_tables
+from concord.databases.postgresql.session import Connection, in_our_words, one, rows, run
+from concord.databases.quoting import literal, qualified, quote
+from concord.errors import ProvisioningRefused
+from concord.replication_set import ReplicatedTable, TableName
+
+#: Settings that the applier must be allowed to change: it silences application triggers, and it gives way
+#: to applications when both wait for each other.
+APPLIER_SETTINGS = ("session_replication_role", "deadlock_timeout")
+
+
+@dataclass(frozen=True, slots=True)
+class SiteState:
+    """What one site looks like before it is provisioned."""
+
+    site: str
+    facts: preflight.SiteFacts
+    wanted: tuple[ReplicatedTable, ...]
+    tables: Mapping[TableName, Table]
+
+    def table(self, wanted: ReplicatedTable) -> Table | None:
+        return self.tables.get(wanted.at_site(self.site))
+
+    def shadows(self) -> Iterator[Shadow]:
+        for wanted in self.wanted:
+            table = self.tables[wanted.at_site(self.site)]
+            yield Shadow(table, wanted.name, table.key_of(wanted.key))
+
+
+def read_site(
+    connection: Connection, site: str, wanted: Sequence[ReplicatedTable], controller_clock: float
+) -> SiteState:
+    """Facts and catalogue of a site. Reads only."""
+    names = [table.at_site(site) for table in wanted]
+    facts = preflight.read_facts(connection, site, controller_clock)
+    return SiteState(site, facts, tuple(wanted), read_tables(connection, names))
+
+
+def problems(state: SiteState, reader: str, applier: str, connection: Connection) -> Iterator[str]:
+    """Every reason not to provision this site, each one line."""
+    yield from preflight.site_problems(state.facts)
+    for wanted in state.wanted:
+        yield from preflight.table_problems(state.site, wanted, state.table(wanted))
+    yield from preflight.outside_parents(state.wanted, state.site, state.tables)
+    yield from _role_problems(connection, state.site, reader, applier)
+    yield from _stale_shadow_problems(connection, state)
+
+
+def _role_problems(connection: Connection, site: str, reader: str, applier: str) -> Iterator[str]:
+    for role in sorted({reader, applier}):
+        if not rows(connection, f"SELECT 1 FROM pg_roles WHERE rolname = {literal(role)} AND rolcanlogin"):
+            yield f"{site}: there is no login {role}; CREATE ROLE {quote(role)} LOGIN PASSWORD '…' first"
+
+
+def _stale_shadow_problems(connection: Connection, state: SiteState) -> Iterator[str]:
+    """A shadow table made for another key would mix two identities of one row."""
+    if state.facts.provisioned_as is None:
+        return
+    known = dict(rows(connection, "SELECT name, key FROM concord.replicated_table"))
+    for wanted in state.wanted:
+        table = state.table(wanted)
+        if table and wanted.name in known and known[wanted.name] != list(table.key_of(wanted.key)):
+            yield (
+                f"{state.site}: the key of {wanted.name} was {', '.join(known[wanted.name])} when it was provisioned;"
+                " remove the table from the site (provision --remove) and initialize again"
+            )
+
+
+def statements(state: SiteState, reader: str, applier: str) -> list[str]:
+    """What provisioning runs, in order, in one transaction; idempotent."""
+    made = list(control.statements(state.site))
+    for shadow in state.shadows():
+        made += capture.statements(shadow, applier)
+        made.append(_registration(shadow))
+    return made + list(_grants(state, reader, applier))
+
+
+def _registration(shadow: Shadow) -> str:
+    """Remember what was provisioned, triggers and all, so that a later run sees when it changed (F51, F53)."""
+    return f"""
+INSERT INTO concord.replicated_table (name, relation, shadow, key, structure, triggers)
+SELECT {literal(shadow.name)}, {literal(shadow.table.sql)}, {literal(shadow.relation)},
+       {literal(json.dumps(list(shadow.key)))}::jsonb, {literal(shadow.table.structure)},
+       (SELECT jsonb_object_agg(t.tgname, t.tgenabled::text || ' ' || md5(p.prosrc) || ' ' || pg_get_triggerdef(t.oid))
+          FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+         WHERE t.tgrelid = {literal(shadow.table.sql)}::regclass AND t.tgname LIKE 'zz\\_concord\\_%')
+ON CONFLICT (name) DO UPDATE SET relation = excluded.relation, shadow = excluded.shadow, key = excluded.key,
+       structure = excluded.structure, triggers = excluded.triggers
+ WHERE (replicated_table.*) IS DISTINCT FROM (excluded.*)"""
+
+
+def _grants(state: SiteState, reader: str, applier: str) -> Iterator[str]:
+    """Three roles, each with what it needs and no more (S0-43, S7)."""
+    both = ", ".join(quote(role) for role in sorted({reader, applier}))
+    read, write = quote(reader), quote(applier)
+    yield f"GRANT USAGE ON SCHEMA concord TO {both}"
+    yield f"GRANT SELECT ON ALL TABLES IN SCHEMA concord TO {both}"
+    yield f"GRANT INSERT, UPDATE ON concord.synchronization, concord.link_state TO {both}"
+    yield f"GRANT UPDATE (heartbeat, stamp_floor) ON concord.site TO {both}"
+    yield f"GRANT INSERT, DELETE ON concord.conflict TO {write}"
+    yield f"GRANT USAGE, CREATE ON SCHEMA concord_staging TO {write}"
+    settings = ", ".join(APPLIER_SETTINGS)
+    yield f"GRANT SET ON PARAMETER {settings} TO {write}"
+    for shadow in state.shadows():
+        table = shadow.table
+        yield f"GRANT USAGE ON SCHEMA {quote(table.name.schema_name)} TO {both}"
+        yield f"GRANT SELECT ON {table.sql} TO {read}"
+        yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table.sql}, {shadow.sql} TO {write}"
+        yield from _outside_children(table, state, write)
+
+
+def _outside_children(table: Table, state: SiteState, applier: str) -> Iterator[str]:
+    """A delete must see the children that refer to it, wherever they are (rule 13)."""
+    inside = {wanted.at_site(state.site) for wanted in state.wanted}
+    for child in sorted({str(key.child): key for key in table.referring if key.child not in inside}.items()):
+        foreign_key: ForeignKey = child[1]
+        yield f"GRANT USAGE ON SCHEMA {quote(foreign_key.child.schema_name)} TO {applier}"
+        yield f"GRANT SELECT ON {qualified(foreign_key.child.schema_name, foreign_key.child.name)} TO {applier}"
+
+
+def _already_granted(connection: Connection, applier: str) -> bool:
+    granted = [f"has_parameter_privilege({literal(applier)}, {literal(name)}, 'SET')" for name in APPLIER_SETTINGS]
+    return bool(one(connection, f"SELECT {' AND '.join(granted)}")[0])
+
+
+def provision(connection: Connection, state: SiteState, reader: str, applier: str) -> None:
+    """Run the statements in one transaction. Raises ProvisioningRefused; then nothing was written."""
+    try:
+        granted = _already_granted(connection, applier)
+        with connection.transaction():
+            run(connection, "SET LOCAL lock_timeout = '10s'")
+            for statement in statements(state, reader, applier):
+                if not (granted and statement.startswith("GRANT SET ON PARAMETER")):
+                    run(connection, statement)
+    except psycopg.Error as error:
+        raise ProvisioningRefused(f"{_advice(state.site, error)}; nothing was written") from error
+
+
+def _advice(site: str, error: psycopg.Error) -> str:
+    said = str(error).strip().splitlines()[0]
+    if error.sqlstate == "42501":
+        return f"{site}: {said}; let a superuser run the output of `provision --print-sql`"
+    if error.sqlstate == "55P03":
+        return f"{site}: a long transaction holds a table that triggers must be added to; try again when it has ended"
+    return f"{site}: {said}"
+
+
+def check(connection: Connection, state: SiteState) -> Iterator[str]:
+    """What is missing or altered since the site was provisioned, each one line; silent when all is well."""
+    if state.facts.provisioned_as is None:
+        yield f"{state.site}: is not provisioned; run `provision`"
+        return
+    if state.facts.provisioned_identity != state.facts.identity:
+        yield f"{state.site}: is not the database that was provisioned (restored, cloned or failed over)"
+    known = {
+        name: (structure, triggers)
+        for name, structure, triggers in rows(connection, "SELECT name, structure, triggers FROM concord.replicated_table")
+    }
+    for wanted in state.wanted:
+        yield from _table_check(state, wanted, known)
+
+
+def _table_check(
+    state: SiteState, wanted: ReplicatedTable, known: Mapping[str, tuple[str, Mapping[str, str]]]
+) -> Iterator[str]:
+    table, where = state.table(wanted), f"{state.site}: {wanted.at_site(state.site)}"
+    if table is None:
+        yield f"{where} is gone"
+    elif wanted.name not in known:
+        yield f"{where} is not provisioned; run `provision`"
+    else:
+        structure, triggers = known[wanted.name]
+        if structure != table.structure:
+            yield f"{where} has other columns than when it was provisioned; run `provision` at every site"
+        if dict(triggers) != table.triggers:
+            yield f"{where}: a capture trigger is missing, disabled or altered; changes may have been missed"
+
+
+def remove(connection: Connection, state: SiteState) -> list[str]:
+    """Statements that take Concord off a site; the replicated tables and their rows stay."""
+    taken = [
+        f"DROP TRIGGER IF EXISTS {quote(trigger)} ON {table.sql}"
+        for table in state.tables.values()
+        for trigger in table.triggers
+    ]
+    return taken + control.removal()
+
+
+def remove_now(connection: Connection, state: SiteState) -> None:
+    """Run `remove` in one transaction."""
+    try:
+        with connection.transaction():
+            run(connection, "SET LOCAL lock_timeout = '10s'", *remove(connection, state))
+    except psycopg.Error as error:
+        raise in_our_words(error, state.site) from error
+
+
+def writable_elsewhere(connection: Connection, applier: str) -> list[str]:
+    """Tables outside Concord's own that the applier may write although no link does; for `provision --check`."""
+    return [
+        name
+        for (name,) in rows(
+            connection,
+            f"""
+SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'concord', 'concord_staging')
+   AND c.oid::regclass::text NOT IN (SELECT relation FROM concord.replicated_table)
+   AND has_table_privilege({literal(applier)}, c.oid, 'INSERT, UPDATE, DELETE') ORDER BY 1""",
+        )
+    ]

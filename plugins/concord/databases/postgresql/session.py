@@ -1,0 +1,115 @@
+"""Connections to a site, every setting pinned that could change how a value reads or when we wait (F20)."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from concord.errors import ConcordError, ConnectionRefused, PrivilegeMissing, SiteUnavailable, WriteContended
+from concord.site import ALLOWED_OPTIONS, Credentials
+
+Connection = psycopg.Connection[Any]
+
+PINNED = {
+    "TimeZone": "UTC",
+    "DateStyle": "ISO,YMD",
+    "IntervalStyle": "postgres",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+    "xmloption": "content",
+    "standard_conforming_strings": "on",
+    "search_path": "",
+    "client_min_messages": "warning",
+    "idle_in_transaction_session_timeout": "0",
+}
+
+
+def conninfo(credentials: Credentials, application: str = "concord") -> str:
+    """libpq's connection string. Raises ConnectionRefused for an option that is not allowed (S3)."""
+    refused = sorted(set(credentials.options) - ALLOWED_OPTIONS)
+    if refused:
+        raise ConnectionRefused(
+            f"connection to {credentials.host}: option {', '.join(refused)} is not allowed;"
+            f" allowed are {', '.join(sorted(ALLOWED_OPTIONS))}"
+        )
+    return make_conninfo(
+        host=credentials.host,
+        port=credentials.port,
+        dbname=credentials.database,
+        user=credentials.user,
+        password=credentials.password.get_secret_value() or None,
+        application_name=application,
+        client_encoding="UTF8",
+        options=" ".join(f"-c {name}={_escaped(value)}" for name, value in PINNED.items()),
+        **{"connect_timeout": "10", "sslmode": _default_sslmode(credentials), **credentials.options},
+    )
+
+
+def _escaped(value: str) -> str:
+    return re.sub(r"([\\ ])", r"\\\1", value) if value else '""'
+
+
+def _default_sslmode(credentials: Credentials) -> str:
+    """Encrypted and verified, except towards this very machine (S6)."""
+    return "prefer" if is_local(credentials.host) else "verify-full"
+
+
+def is_local(host: str) -> bool:
+    if host.startswith("/") or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def connect(credentials: Credentials, application: str = "concord", *, autocommit: bool = True) -> Connection:
+    """An open connection. Raises SiteUnavailable (transient) or ConnectionRefused (permanent)."""
+    try:
+        return psycopg.connect(conninfo(credentials, application), autocommit=autocommit)
+    except psycopg.OperationalError as error:
+        raise _could_not_connect(credentials, error) from None
+
+
+def _could_not_connect(credentials: Credentials, error: psycopg.OperationalError) -> ConcordError:
+    where = f"{credentials.user}@{credentials.host}:{credentials.port}/{credentials.database}"
+    said = str(error).strip().splitlines()[-1]
+    refused = ("password authentication failed", "no pg_hba.conf entry", "does not exist", "certificate", "SSL")
+    if any(words in said for words in refused):
+        return ConnectionRefused(f"{where} refused the connection: {said}. Mend the Airflow connection.")
+    return SiteUnavailable(f"{where} does not answer: {said}. The next run tries again.")
+
+
+def in_our_words(error: psycopg.Error, where: str) -> ConcordError:
+    """A database error as one of ours, by SQLSTATE: whether a retry can help is what matters."""
+    state, said = error.sqlstate or "", str(error).strip().splitlines()[0]
+    if state == "42501":
+        return PrivilegeMissing(f"{where}: {said}. Run `provision` to grant what the role needs.")
+    if state in {"40P01", "40001", "55P03", "23505"}:
+        return WriteContended(f"{where}: {said}. The next run tries again.")
+    if not state or state.startswith(("08", "57P", "53")):
+        return SiteUnavailable(f"{where}: {said}. The next run tries again.")
+    return ConcordError(f"{where}: {said} (SQLSTATE {state})")
+
+
+def run(connection: Connection, *statements: str) -> int:
+    """Execute statements that carry no parameters; the affected rows of the last one."""
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement.encode())
+        return cursor.rowcount
+
+
+def one(connection: Connection, query: str) -> tuple[Any, ...]:
+    """The single row of a query."""
+    row = connection.execute(query.encode()).fetchone()
+    assert row is not None, "a query that always has a row gave none"
+    return tuple(row)
+
+
+def rows(connection: Connection, query: str) -> list[tuple[Any, ...]]:
+    return connection.execute(query.encode()).fetchall()

@@ -1,0 +1,89 @@
+"""How the rows of one table travel: which columns, under which aliases, in which types.
+
+Columns travel as c0, c1, … in the order of their names, so that no odd identifier meets Spark, and both
+ends agree without a word.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.catalogue import Column, Table
+from concord.databases.quoting import quote
+
+#: What travels beside the row: name → Spark type. The vector travels as JSON text.
+VERSION_TYPES = {
+    "origin": "string",
+    "changed_at": "bigint",
+    "derived": "int",
+    "vector": "string",
+    "deleted": "boolean",
+    "born": "boolean",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One table at one site, as a link sees it."""
+
+    shadow: Shadow
+    columns: tuple[Column, ...]  #: those that travel, by name
+    resolvers: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.shadow.name
+
+    @property
+    def table(self) -> Table:
+        return self.shadow.table
+
+    @property
+    def key(self) -> tuple[Column, ...]:
+        return tuple(column for column in self.columns if column.name in self.shadow.key)
+
+    @property
+    def rest(self) -> tuple[Column, ...]:
+        return tuple(column for column in self.columns if column.name not in self.shadow.key)
+
+    def alias(self, column: Column) -> str:
+        return f"c{self.columns.index(column)}"
+
+    @property
+    def key_aliases(self) -> tuple[str, ...]:
+        return tuple(self.alias(column) for column in self.key)
+
+    @property
+    def spark_schema(self) -> str:
+        """DDL of the rows as they travel: the columns, then the version."""
+        columns = [f"{self.alias(column)} {column.type.spark}" for column in self.columns]
+        return ", ".join(columns + [f"{name} {kind}" for name, kind in VERSION_TYPES.items()])
+
+    @property
+    def spark_key_schema(self) -> str:
+        """DDL of a candidate: the key, then the version."""
+        columns = [f"{self.alias(column)} {column.type.spark}" for column in self.key]
+        return ", ".join(columns + [f"{name} {kind}" for name, kind in VERSION_TYPES.items()])
+
+    def same_key(self, left: str, right: str) -> str:
+        """The join condition on the key between two row aliases."""
+        return " AND ".join(f"{left}.{column.sql} = {right}.{column.sql}" for column in self.key)
+
+    def keys_of(self, row: str) -> str:
+        return ", ".join(f"{row}.{column.sql}" for column in self.key)
+
+    @property
+    def key_list(self) -> str:
+        return ", ".join(column.sql for column in self.key)
+
+    def image(self, row: str) -> str:
+        """The whole row as a JSON object of exact texts; NULL stays null, every type casts back (F69, F75)."""
+        names = ", ".join("'" + column.name.replace("'", "''") + "'" for column in self.columns)
+        texts = ", ".join(column.type.exact(f"{row}.{quote(column.name)}") for column in self.columns)
+        return f"jsonb_object(ARRAY[{names}]::text[], ARRAY[{texts}]::text[])"
+
+
+def shape_of(shadow: Shadow, resolvers: tuple[str, ...]) -> Shape:
+    columns = sorted(shadow.table.sent, key=lambda column: column.name)
+    return Shape(shadow, tuple(columns), resolvers)

@@ -1,0 +1,82 @@
+"""Staging: where executors write, and nothing else reads but the write step (D3, F57)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from concord.databases.postgresql.control import STAGING
+from concord.databases.postgresql.session import Connection, rows, run
+from concord.databases.postgresql.shape import Shape
+from concord.databases.quoting import literal, qualified
+
+#: Beside the row and its version: what Spark decided, against which present version, and which attempt wrote it.
+DECISION_TYPES = {
+    "origin": "text",
+    "changed_at": "int8",
+    "derived": "int4",
+    "vector": "text",
+    "deleted": "bool",
+    "born": "bool",
+    "verdict": "text",
+    "resolver": "text",
+    "reason": "text",
+    "against": "text",
+    "attempt": "int8",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """One table's staged rows: where they are, and which task attempts are to be believed."""
+
+    shape: Shape
+    relation: str
+    attempts: Sequence[int] = ()
+    rows: int = 0
+
+    @property
+    def sql(self) -> str:
+        return qualified(STAGING, self.relation)
+
+    @property
+    def typed(self) -> str:
+        """A subquery over the staged rows, every column back in its own type."""
+        columns = [f"{c.type.incoming(self.shape.alias(c))} AS {c.sql}" for c in self.shape.columns]
+        version = [f"{name} AS concord_{name}" for name in DECISION_TYPES if name not in ("vector", "attempt")]
+        believed = ", ".join(map(str, self.attempts))
+        return (
+            f"(SELECT {', '.join(columns)}, {', '.join(version)}, vector::jsonb AS concord_vector"
+            f" FROM {self.sql} WHERE attempt IN ({believed}))"
+        )
+
+
+def staging_name(transmission: str, ordinal: int) -> str:
+    return f"t_{transmission}_{ordinal}"
+
+
+def create(connection: Connection, staged: Staged) -> None:
+    """An unlogged table: it need not survive a crash, since the run that made it would not either."""
+    shape = staged.shape
+    columns = [f"{shape.alias(column)} {column.type.staging}" for column in shape.columns]
+    columns += [f"{name} {kind}" for name, kind in DECISION_TYPES.items()]
+    run(
+        connection,
+        f"CREATE UNLOGGED TABLE {staged.sql} ({', '.join(columns)}) WITH (autovacuum_enabled = false)",
+    )
+
+
+def drop(connection: Connection, staged: Sequence[Staged]) -> None:
+    for table in staged:
+        run(connection, f"DROP TABLE IF EXISTS {table.sql}")
+
+
+def orphans(connection: Connection, alive: Sequence[str]) -> list[str]:
+    """Staging tables of transmissions that are no longer alive, oldest first."""
+    found = rows(connection, f"SELECT relname FROM pg_class WHERE relnamespace = {literal(STAGING)}::regnamespace ORDER BY oid")
+    return [name for (name,) in found if name.startswith("t_") and name.split("_")[1] not in alive]
+
+
+def drop_orphans(connection: Connection, names: Sequence[str]) -> None:
+    for name in names:
+        run(connection, f"DROP TABLE IF EXISTS {qualified(STAGING, name)}")

@@ -1,0 +1,1 @@
+"""HOW, at scale: one transmission as a Spark application, one step a file."""

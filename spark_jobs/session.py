@@ -1,0 +1,20 @@
+"""The Spark session of a transmission: started only when there is something to move (performance.md)."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+
+def start(name: str) -> SparkSession:
+    """The session of this application; master, memory and jars come from spark-submit."""
+    spark = (
+        SparkSession.builder.appName(name)
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "20000")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.speculation", "false")
+        .config("spark.sql.ansi.enabled", "true")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark

@@ -1,0 +1,113 @@
+"""Write: executors ingest into staging over ADBC, keyed by attempt; nothing else is theirs to write (D3, F57)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+
+from spark_jobs.manipulate import VERSION
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Outcomes that change nothing at the target, not even a vector: counted, never staged.
+SETTLED = ("converged", "superseded")
+
+_SUMMARY = "attempt bigint, verdict string, staged boolean, rows bigint, bytes bigint"
+
+
+@dataclass(frozen=True)
+class StagedTable:
+    """What the executors report: the attempts to believe, rows per verdict, bytes staged."""
+
+    attempts: tuple[int, ...] = ()
+    settled: Counter[str] = field(default_factory=Counter)
+    rows: int = 0
+    bytes: int = 0
+
+
+def stage(resolved: DataFrame, columns: Sequence[str], login: str, relation: str) -> StagedTable:
+    """Run the DataFrame: every row that may change the target goes to `concord_staging.relation`.
+
+    Only attempts whose result reached the driver are believed; a retried or speculative task leaves rows
+    that nobody reads.
+    """
+    selected = resolved.select(*columns, *VERSION, "verdict", "resolver", "reason", "against")
+
+    def ingest(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _ingest(batches, login, relation)
+
+    summary = selected.mapInArrow(ingest, _SUMMARY).collect()
+    settled: Counter[str] = Counter()
+    for row in summary:
+        if not row["staged"]:
+            settled[row["verdict"]] += row["rows"]
+    staged = [row for row in summary if row["staged"]]
+    return StagedTable(
+        attempts=tuple(sorted({row["attempt"] for row in staged})),
+        settled=settled,
+        rows=sum(row["rows"] for row in staged),
+        bytes=sum(row["bytes"] for row in staged),
+    )
+
+
+def _ingest(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> Iterator[pa.RecordBatch]:
+    """One task attempt: its rows in one transaction, then one summary row per verdict."""
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None, "staging runs inside a Spark task"
+    attempt = context.taskAttemptId()
+    counted: Counter[tuple[str, bool]] = Counter()
+    size = 0
+
+    def to_stage() -> Iterator[pa.RecordBatch]:
+        nonlocal size
+        for batch in batches:
+            chosen = _count_and_choose(batch, counted)
+            size += chosen.nbytes
+            if chosen.num_rows:
+                yield chosen.append_column("attempt", pa.array([attempt] * chosen.num_rows, pa.int64()))
+
+    _copy(to_stage(), login, relation)
+    for (verdict, staged), count in counted.items():
+        yield pa.RecordBatch.from_pylist(
+            [{"attempt": attempt, "verdict": verdict, "staged": staged, "rows": count, "bytes": size if staged else 0}]
+        )
+        size = 0 if staged else size
+
+
+def _count_and_choose(batch: pa.RecordBatch, counted: Counter[tuple[str, bool]]) -> pa.RecordBatch:
+    """The rows of a batch that must be staged; all of them are counted by verdict."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    verdicts = batch.column(batch.schema.get_field_index("verdict"))
+    for entry in pc.value_counts(verdicts).to_pylist():
+        counted[(entry["values"], entry["values"] not in SETTLED)] += entry["counts"]
+    settled = pc.is_in(verdicts, value_set=pa.array(SETTLED))
+    return batch.filter(pc.invert(settled))
+
+
+def _copy(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> None:
+    """ADBC's binary COPY, started only when there is a row; committed only when all rows are in."""
+    import adbc_driver_postgresql.dbapi as adbc
+    import pyarrow as pa
+
+    first = next(batches, None)
+    if first is None:
+        return
+
+    def rest() -> Iterator[pa.RecordBatch]:
+        yield first
+        yield from batches
+
+    with adbc.connect(login) as connection, connection.cursor() as cursor:
+        reader = pa.RecordBatchReader.from_batches(first.schema, rest())
+        cursor.adbc_ingest(relation, reader, mode="append", db_schema_name="concord_staging")
+        connection.commit()
