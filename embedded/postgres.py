@@ -2,17 +2,14 @@
 
 import atexit
 import fcntl
-import json
 import os
-import random
 import secrets
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import quote
@@ -20,56 +17,14 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from embedded import postmaster, programs
+from embedded import cluster, ports, postmaster, programs
 from embedded.account import Account
+from embedded.errors import ServerError
+from embedded.record import Record
 
-HOST = "127.0.0.1"
-SUPERUSER = "postgres"
-
-#: fsync stays on: a test that kills the server must find what a user would find.
-DEFAULT_SETTINGS: Mapping[str, str] = {
-    "listen_addresses": HOST,
-    "unix_socket_directories": "",  # a socket's path may have 107 bytes at most, a test's directory is longer
-    "max_connections": "100",
-    "shared_buffers": "128MB",
-    "password_encryption": "scram-sha-256",
-    "timezone": "UTC",
-    "log_timezone": "UTC",
-    "log_line_prefix": "%m [%p] %q%u@%d ",
-}
-
-#: Below the range from which systems take outgoing connections: a stopped server finds its port free again.
-_PORTS = range(20_000, 32_000)
 _PORT_ATTEMPTS = 10
 _START_SECONDS = 120.0
 _STOP_SECONDS = 120.0
-
-
-class ServerError(RuntimeError):
-    """An embedded PostgreSQL server could not be created or started."""
-
-
-@dataclass(frozen=True)
-class _Record:
-    """What a server's directory remembers: `server.json`, readable by its owner alone."""
-
-    version: int
-    port: int
-    home: str
-    password: str = field(repr=False)
-
-    @classmethod
-    def read(cls, directory: Path) -> "_Record":
-        try:
-            return cls(**json.loads((directory / "server.json").read_text()))
-        except FileNotFoundError:
-            raise ServerError(f"{directory} holds no server. Create one with Server.create().") from None
-
-    def write(self, directory: Path) -> None:
-        unfinished = directory / "server.json.new"
-        with os.fdopen(os.open(unfinished, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w") as file:
-            json.dump(asdict(self), file)
-        unfinished.replace(directory / "server.json")
 
 
 class Server:
@@ -79,10 +34,10 @@ class Server:
     its processes belong to `nobody`, and what `nobody` cannot reach is kept under /var/tmp.
     """
 
-    host = HOST
-    superuser = SUPERUSER
+    host = ports.HOST
+    superuser = cluster.SUPERUSER
 
-    def __init__(self, directory: Path, record: _Record, *, keep: bool) -> None:
+    def __init__(self, directory: Path, record: Record, *, keep: bool) -> None:
         self.directory = directory
         self.keep = keep
         self._record = record
@@ -113,12 +68,12 @@ class Server:
         if (directory / "server.json").exists():
             raise ServerError(f"{directory} already holds a server. Open it with Server.open().")
         remove_abandoned()
-        home = programs.home_for(directory, Account.of_servers())
-        server = cls(
-            directory, _Record(version, _free_port(), str(home), secrets.token_urlsafe(24)), keep=keep
-        )
-        server._initialize({**DEFAULT_SETTINGS, **(settings or {})})
-        server._record.write(directory)
+        account = Account.of_servers()
+        home = programs.home_for(directory, account)
+        record = Record(version, ports.free(), str(home), secrets.token_urlsafe(24))
+        server = cls(directory, record, keep=keep)
+        cluster.create(server.data, server.bin, record.password, settings or {}, account)
+        record.write(directory)
         server.start()
         return server
 
@@ -129,7 +84,7 @@ class Server:
         Raises ServerError when there is none.
         """
         directory = directory.resolve()
-        server = cls(directory, _Record.read(directory), keep=keep)
+        server = cls(directory, Record.read(directory), keep=keep)
         server.start()
         return server
 
@@ -209,7 +164,7 @@ class Server:
     def remove_from(cls, directory: Path) -> None:
         """Kill and delete the server of a directory, running or not."""
         directory = directory.resolve()
-        cls(directory, _Record.read(directory), keep=True).remove()
+        cls(directory, Record.read(directory), keep=True).remove()
 
     def uri(self, database: str, user: str | None = None, password: str | None = None) -> str:
         """A libpq connection URI, for the superuser when no user is named. It holds the password."""
@@ -243,42 +198,11 @@ class Server:
         with psycopg.connect(self.uri("postgres"), autocommit=True) as connection:
             connection.execute(statement)
 
-    def _initialize(self, settings: Mapping[str, str]) -> None:
-        shutil.rmtree(self.data, ignore_errors=True)  # left by a `create` that was killed
-        self.data.mkdir(mode=0o700)
-        self._account.give(self.data)
-        password_file = Path(self._record.home) / "password"
-        with os.fdopen(os.open(password_file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-            file.write(self.password)
-        self._account.give(password_file)
-        try:
-            self._run_initdb(password_file)
-        finally:
-            password_file.unlink(missing_ok=True)
-        with (self.data / "postgresql.conf").open("a") as file:
-            file.writelines(f"{name} = {_quoted(value)}\n" for name, value in settings.items())
-
-    def _run_initdb(self, password_file: Path) -> None:
-        # --no-sync: a crash here means killed processes; what they wrote before is in the system's cache.
-        command: list[str | Path] = [
-            self.bin / "initdb",
-            "-D",
-            self.data,
-            "-U",
-            SUPERUSER,
-            f"--pwfile={password_file}",
-        ]
-        options = ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
-        result = self._account.run([*command, *options])
-        if result.returncode != 0:
-            shutil.rmtree(self._record.home)
-            raise ServerError(f"initdb failed in {self.data}:\n{result.stdout.strip()}")
-
     def _start_on_a_free_port(self) -> None:
         for _ in range(_PORT_ATTEMPTS):
             if self._started():
                 return
-            self._record = replace(self._record, port=_free_port())
+            self._record = replace(self._record, port=ports.free())
             self._record.write(self.directory)
         raise ServerError(f"no free port for the server in {self.directory} after {_PORT_ATTEMPTS} attempts")
 
@@ -328,19 +252,3 @@ def remove_abandoned() -> None:
     for home in programs.abandoned_homes():
         postmaster.kill(home / "data")
         shutil.rmtree(home, ignore_errors=True)
-
-
-def _free_port() -> int:
-    for port in random.sample(_PORTS, len(_PORTS)):
-        with socket.socket() as candidate:
-            try:
-                candidate.bind((HOST, port))
-            except OSError:
-                continue
-            return port
-    raise ServerError(f"no free port on {HOST} between {_PORTS.start} and {_PORTS.stop}")
-
-
-def _quoted(value: str) -> str:
-    escaped = value.replace("'", "''")
-    return f"'{escaped}'"

@@ -16,7 +16,8 @@ import pytest
 
 from embedded import postmaster, programs
 from embedded.account import Account
-from embedded.postgres import Server, ServerError
+from embedded.errors import ServerError
+from embedded.postgres import Server
 
 PROJECT = Path(__file__).resolve().parents[2]
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers under another account")
@@ -142,11 +143,13 @@ def test_a_lock_file_that_names_a_foreign_process_does_not_hinder_a_start(own_se
     own_server.crash()
     lock_file = own_server.data / "postmaster.pid"
     lines = lock_file.read_text().splitlines()
-    with subprocess.Popen(["sleep", "60"]) as foreign:
-        lock_file.write_text("\n".join([str(foreign.pid), *lines[1:]]))
-        own_server.start()
-        assert foreign.poll() is None
-        foreign.kill()
+    # Of the server's own account: PostgreSQL ignores the processes of others.
+    foreign = Account.of_servers().start(["sleep", "60"], output=subprocess.DEVNULL)
+    lock_file.write_text("\n".join([str(foreign.pid), *lines[1:]]))
+    own_server.start()
+    assert foreign.poll() is None
+    foreign.kill()
+    foreign.wait()
 
 
 def test_a_setting_that_postgresql_refuses_is_shown_with_the_servers_own_words(tmp_path: Path) -> None:

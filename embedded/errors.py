@@ -1,0 +1,5 @@
+"""What goes wrong with an embedded server."""
+
+
+class ServerError(RuntimeError):
+    """An embedded PostgreSQL server could not be created or started."""
