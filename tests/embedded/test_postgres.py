@@ -152,6 +152,17 @@ def test_a_lock_file_that_names_a_foreign_process_does_not_hinder_a_start(own_se
     foreign.wait()
 
 
+def test_processes_that_outlived_their_postmaster_do_not_hinder_a_start(own_server: Server) -> None:
+    process = postmaster.find(own_server.data)
+    assert process is not None
+    survivor = process.children()[0]
+    survivor.suspend()
+    process.kill()
+    own_server.start()
+    assert own_server.alive
+    assert not postmaster._works_in(survivor, own_server.data)
+
+
 def test_a_setting_that_postgresql_refuses_is_shown_with_the_servers_own_words(tmp_path: Path) -> None:
     with pytest.raises(ServerError, match='unrecognized configuration parameter "nonsense"'):
         Server.create(tmp_path / "server", settings={"nonsense": "1"})
