@@ -1,0 +1,55 @@
+"""A pair of sites on real PostgreSQL, and the one Spark session of the test run."""
+
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+from pyspark.sql import SparkSession
+
+from embedded.postgres import Server
+from spark_jobs.session import start
+from tests.conftest import Database
+from tests.link.pair import Pair, Site, begin, create_logins
+
+MakePair = Callable[..., Pair]
+
+
+@pytest.fixture(scope="session")
+def spark(java: object) -> Iterator[SparkSession]:
+    """One session in this process, with the settings of a real transmission."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PYSPARK_SUBMIT_ARGS", "--master local[2] pyspark-shell")
+        session = start("link tests")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def server_with_logins(server: Server) -> Server:
+    with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
+        create_logins(superuser)
+    return server
+
+
+def site_on(server: Server, name: str, database: str) -> Site:
+    return Site(name, server.host, server.port, database, server.superuser, server.password)
+
+
+@pytest.fixture
+def pair(
+    request: pytest.FixtureRequest, server_with_logins: Server, database: Callable[[], Database]
+) -> Iterator[MakePair]:
+    """Call it with the statements that make both sites' tables; Spark starts only when a link needs it."""
+    made: list[Pair] = []
+
+    def make(*ddl: str) -> Pair:
+        london, capetown = (
+            site_on(server_with_logins, name, database().name) for name in ("london", "capetown")
+        )
+        made.append(begin(london, capetown, ddl, lambda: request.getfixturevalue("spark")))
+        return made[-1]
+
+    yield make
+    for each in made:
+        for site in each.sites:
+            site.connection.close()

@@ -1,0 +1,205 @@
+"""Two sites with real data, provisioned and declared equal, and what a test does with them."""
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from pyspark.sql import SparkSession
+
+from concord.databases.postgresql import provision
+from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.postgresql.content import Content, content
+from concord.databases.postgresql.ends import Source
+from concord.link import Direction, LinkJob, TableReport, TransmissionReport
+from concord.replication_set import ReplicatedTable, TableName
+from concord.site import Credentials, SiteAccess
+from spark_jobs.link import transmit
+
+READER, APPLIER, APPLICATION, PASSWORD = "link_reader", "link_applier", "an_application", "opens nothing"
+SYNCHRONIZATION = "london_capetown"
+
+#: Epochs only grow, whichever test takes them.
+_epochs = count(time.time_ns() // 1_000_000)
+
+Rows = list[tuple[Any, ...]]
+
+
+@dataclass
+class Site:
+    """One database and its superuser's open connection."""
+
+    name: str
+    host: str
+    port: int
+    database: str
+    superuser: str
+    password: str
+    connection: psycopg.Connection[Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.connection = self.log_in(self.superuser)
+
+    def credentials(self, user: str) -> Credentials:
+        password = self.password if user == self.superuser else PASSWORD
+        return Credentials(host=self.host, port=self.port, database=self.database, user=user, password=password)
+
+    def log_in(self, user: str, *, autocommit: bool = True) -> psycopg.Connection[Any]:
+        return psycopg.connect(
+            host=self.host,
+            port=self.port,
+            dbname=self.database,
+            user=user,
+            password=self.credentials(user).password.get_secret_value(),
+            autocommit=autocommit,
+        )
+
+    @property
+    def access(self) -> SiteAccess:
+        return SiteAccess(name=self.name, reader=self.credentials(READER), applier=self.credentials(APPLIER))
+
+    def run(self, *statements: str) -> None:
+        """Edit the site as its users do, one transaction a statement."""
+        for statement in statements:
+            self.connection.execute(statement.encode())
+
+    def rows(self, query: str) -> Rows:
+        return self.connection.execute(query.encode()).fetchall()
+
+    def value(self, query: str) -> Any:
+        ((value,),) = self.rows(query)
+        return value
+
+    def as_application(self, *statements: str) -> None:
+        """One transaction of a user who has rights on the replicated tables and on nothing of Concord."""
+        self._as(APPLICATION, *statements)
+
+    def as_applier(self, *statements: str) -> None:
+        self._as(APPLIER, *statements)
+
+    def _as(self, user: str, *statements: str) -> None:
+        with self.log_in(user, autocommit=False) as connection:
+            for statement in statements:
+                connection.execute(statement.encode())
+
+    def conflicts(self) -> list[dict[str, Any]]:
+        """The conflict log, oldest first."""
+        with self.connection.cursor(row_factory=psycopg.rows.dict_row) as cursor:
+            return cursor.execute("SELECT * FROM concord.conflict ORDER BY table_name, key").fetchall()
+
+    def writes(self) -> dict[str, int]:
+        """Rows written since the database was made, by table, as the database itself counts them."""
+        self.run("SELECT pg_stat_force_next_flush()")
+        return dict(
+            self.rows(
+                "SELECT schemaname || '.' || relname, n_tup_ins + n_tup_upd + n_tup_del FROM pg_stat_user_tables"
+            )
+        )
+
+
+@dataclass
+class Pair:
+    """London and Cape Town. `run` takes one link once; `settle` both, twice (design 6, rule 12)."""
+
+    london: Site
+    capetown: Site
+    tables: tuple[ReplicatedTable, ...]
+    spark: Callable[[], SparkSession]
+
+    @property
+    def sites(self) -> tuple[Site, Site]:
+        return (self.london, self.capetown)
+
+    def job(self, direction: str = "forward", **changed: object) -> LinkJob:
+        ends = self.sites if direction == "forward" else self.sites[::-1]
+        fields: dict[str, Any] = {
+            "synchronization": SYNCHRONIZATION,
+            "direction": Direction(direction),
+            "transmission": uuid.uuid4().hex,
+            "epoch": next(_epochs),
+            "source": ends[0].access,
+            "target": ends[1].access,
+            "tables": self.tables,
+        }
+        return LinkJob(**(fields | changed))
+
+    def run(
+        self, direction: str = "forward", progress: Callable[[str], None] = lambda step: None, **changed: object
+    ) -> TransmissionReport:
+        return transmit(self.job(direction, **changed), self.spark, progress)
+
+    def settle(self, *, first: str = "forward") -> list[TransmissionReport]:
+        order = [first, Direction(first).related.value]
+        return [self.run(direction) for direction in order * 2]
+
+    def contents(self) -> tuple[dict[str, Content], dict[str, Content]]:
+        """Row count and content hash of every table at both sites, computed by the databases."""
+        return self._content("forward"), self._content("reverse")
+
+    def _content(self, direction: str) -> dict[str, Content]:
+        source = Source(self.job(direction))
+        try:
+            return content(source.connection, source.inspect(self.tables)[1])
+        finally:
+            source.close()
+
+    @property
+    def equal(self) -> bool:
+        ours, theirs = self.contents()
+        return ours == theirs
+
+    def conflicts(self) -> list[dict[str, Any]]:
+        """Both logs together: a conflict is kept where it was decided."""
+        return self.london.conflicts() + self.capetown.conflicts()
+
+
+def carried(report: TransmissionReport, table: str | None = None) -> TableReport:
+    """The counts of one table; of the only one that had changes when none is named."""
+    (found,) = [each for each in report.tables if (each.table == table if table else each.acquired)]
+    return found
+
+
+def create_logins(superuser: psycopg.Connection[Any]) -> None:
+    for role in (READER, APPLIER, APPLICATION):
+        create = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(role), sql.Literal(PASSWORD))
+        superuser.execute(create)
+
+
+def provision_site(site: Site, tables: Sequence[ReplicatedTable]) -> None:
+    state = provision.read_site(site.connection, site.name, tables, time.time())
+    problems = list(provision.problems(state, READER, APPLIER, site.connection))
+    assert not problems, problems
+    provision.provision(site.connection, state, READER, APPLIER)
+
+
+def every_table(site: Site) -> tuple[ReplicatedTable, ...]:
+    """All tables of the site, in the order they were made."""
+    found = site.rows(
+        "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE c.relkind = 'r' AND n.nspname !~ '^(pg_|information_schema|concord)' ORDER BY c.oid"
+    )
+    return tuple(ReplicatedTable(table=TableName(schema_name=schema, name=name)) for schema, name in found)
+
+
+def begin(london: Site, capetown: Site, ddl: Sequence[str], spark: Callable[[], SparkSession]) -> Pair:
+    """Run the same statements at both sites, provision every table, declare the sites equal."""
+    for site in (london, capetown):
+        site.run(*ddl)
+        for schema, table in {(t.table.schema_name, t.table.name) for t in every_table(site)}:
+            grant = sql.SQL("GRANT USAGE ON SCHEMA {} TO {}; GRANT ALL ON {} TO {}").format(
+                sql.Identifier(schema),
+                sql.Identifier(APPLICATION),
+                sql.Identifier(schema, table),
+                sql.Identifier(APPLICATION),
+            )
+            site.connection.execute(grant)
+    tables = every_table(london)
+    for site in (london, capetown):
+        provision_site(site, tables)
+    pair = Pair(london, capetown, tables, spark)
+    declare_equal(pair.job())
+    return pair
