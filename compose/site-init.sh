@@ -19,5 +19,5 @@ GRANT CONNECT ON DATABASE :"site" TO concord_reader, concord_applier;
 ALTER DATABASE :"site" OWNER TO concord_installer;
 
 -- Only a superuser can grant it: application triggers stay silent while the applier writes.
-GRANT SET ON PARAMETER session_replication_role TO concord_applier;
+GRANT SET ON PARAMETER session_replication_role, deadlock_timeout TO concord_applier;
 SQL

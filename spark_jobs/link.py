@@ -22,6 +22,7 @@ from concord.databases.postgresql.link_state import LinkState, SiteRow, uninitia
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.errors import (
+    BelowFloor,
     ClockSkew,
     ConcordError,
     CountMismatch,
@@ -131,6 +132,7 @@ def _transmit(
     try:
         if job.plan_only:
             return moved.reports(), 0
+        _check_complete(moved)
         with watch.step("write"):
             written = target.write(moved.staged, opened.target_state, session, progress)
         progress("source_session")
@@ -178,6 +180,11 @@ def _resume(link: str, at_source: LinkState, at_target: LinkState, source: SiteR
         raise HistoryLost(
             f"{source.name} and {target.name} remember no common session of {link}: one of them was restored or"
             f" replaced. Initialize the synchronization again"
+        )
+    if at_source.below_floor(found.session):
+        raise BelowFloor(
+            f"{target.name} last took part in {link} before tombstones were removed at {source.name}: what was deleted"
+            " meanwhile would come back. Initialize the synchronization again; nothing was written"
         )
     return found
 
@@ -315,6 +322,15 @@ def _planned(resolved: DataFrame) -> Counter[str]:
 
 def _aliases(shape: Shape) -> list[str]:
     return [shape.alias(column) for column in shape.columns]
+
+
+def _check_complete(moved: Moved) -> None:
+    """Before anything is written: Spark read exactly the rows that the source counted in the same snapshot."""
+    staged = {each.shape.name: each.rows for each in moved.staged}
+    for table, counted in moved.counted.items():
+        read = staged.get(table, 0) + sum(moved.settled.get(table, Counter()).values())
+        if read != counted:
+            raise CountMismatch(f"{table}: {counted} rows changed at the source, but {read} were read; nothing was written")
 
 
 def _check_sums(reports: Sequence[TableReport], counted: Mapping[str, int]) -> None:

@@ -102,6 +102,12 @@ class HistoryLost(ConcordError):
     code = "history_lost"
 
 
+class BelowFloor(ConcordError):
+    """A site was away for so long that deletes it has not seen are no longer remembered."""
+
+    code = "below_floor"
+
+
 class ClockSkew(ConcordError):
     """A site's clock is too far from the others."""
 

@@ -44,6 +44,7 @@ CREATE TABLE IF NOT EXISTS concord.link_state (
   peer text NOT NULL,
   initialized jsonb NOT NULL DEFAULT '{}',
   history jsonb NOT NULL DEFAULT '[]',
+  floor text,
   updated_at timestamptz NOT NULL DEFAULT now())""",
     """
 CREATE TABLE IF NOT EXISTS concord.replicated_table (

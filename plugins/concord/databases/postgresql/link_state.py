@@ -92,18 +92,26 @@ class LinkState:
 
     initialized: Mapping[str, Any]
     history: tuple[Session, ...]
+    floor: str | None = None  #: the session up to which tombstones are gone; none older may be resumed (rule 10)
+
+    def below_floor(self, session: Session) -> bool:
+        """Is `session` older than the floor? The history is newest first; what it forgot is older than all."""
+        ids = [known.id for known in self.history]
+        return self.floor in ids and ids.index(session.id) > ids.index(self.floor)
 
 
 def read(connection: Connection, link: str, site: str) -> LinkState:
     """Raises NotInitialized when this end has never heard of the link (rule 8)."""
-    found = rows(connection, f"SELECT initialized, history FROM concord.link_state WHERE link = {literal(link)}")
+    found = rows(
+        connection, f"SELECT initialized, history, floor FROM concord.link_state WHERE link = {literal(link)}"
+    )
     if not found:
         raise NotInitialized(
             f"{site} knows nothing of the link {link}: run initialize__{link.partition('/')[0]} first,"
             " which proves that both sites start from the same rows"
         )
-    initialized, history = found[0]
-    return LinkState(initialized, tuple(session_from_json(session) for session in history))
+    initialized, history, floor = found[0]
+    return LinkState(initialized, tuple(session_from_json(session) for session in history), floor)
 
 
 def remember(connection: Connection, link: str, state: LinkState, session: Session) -> None:
@@ -114,6 +122,11 @@ def remember(connection: Connection, link: str, state: LinkState, session: Sessi
         f"UPDATE concord.link_state SET history = {literal(json.dumps(history))}::jsonb, updated_at = now()"
         f" WHERE link = {literal(link)}",
     )
+
+
+def raise_floor(connection: Connection, link: str, session: Session) -> None:
+    """Tombstones up to `session` are about to go: from now on the link resumes nothing older (D7)."""
+    run(connection, f"UPDATE concord.link_state SET floor = {literal(session.id)} WHERE link = {literal(link)}")
 
 
 def initialize(

@@ -20,6 +20,7 @@ class SiteFacts:
     """What is true of a whole site when it is looked at."""
 
     site: str
+    database: str
     identity: str
     version: int
     in_recovery: bool
@@ -142,13 +143,13 @@ def difference(name: str, first: tuple[str, Table], second: tuple[str, Table], k
 
 def read_facts(connection: Connection, site: str, controller_clock: float) -> SiteFacts:
     """Facts of the site behind `connection`; `controller_clock` is seconds since 1970, read just before."""
-    identity, version, recovery, clock = one(
+    database, identity, version, recovery, clock = one(
         connection,
-        f"SELECT ({IDENTITY}), current_setting('server_version_num')::int, pg_is_in_recovery(),"
+        f"SELECT current_database()::text, ({IDENTITY}), current_setting('server_version_num')::int, pg_is_in_recovery(),"
         " extract(epoch FROM clock_timestamp())::float8",
     )
     name, known = None, None
     if rows(connection, f"SELECT 1 WHERE to_regclass({literal(qualified('concord', 'site'))}) IS NOT NULL"):
         found = rows(connection, "SELECT name, identity FROM concord.site")
         name, known = found[0] if found else (None, None)
-    return SiteFacts(site, identity, version, recovery, clock - controller_clock, name, known)
+    return SiteFacts(site, database, identity, version, recovery, clock - controller_clock, name, known)

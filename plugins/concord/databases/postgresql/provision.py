@@ -113,6 +113,7 @@ def _grants(state: SiteState, reader: str, applier: str) -> Iterator[str]:
     yield f"GRANT USAGE, CREATE ON SCHEMA concord_staging TO {write}"
     settings = ", ".join(APPLIER_SETTINGS)
     yield f"GRANT SET ON PARAMETER {settings} TO {write}"
+    yield f"GRANT TEMPORARY ON DATABASE {quote(state.facts.database)} TO {write}"
     for shadow in state.shadows():
         table = shadow.table
         yield f"GRANT USAGE ON SCHEMA {quote(table.name.schema_name)} TO {both}"
