@@ -33,6 +33,8 @@ class RunState(StrEnum):
 
 
 class TransmissionState(StrEnum):
+    """A transmission is recorded when it has ended; while it goes on, its run is `running`."""
+
     SUCCEEDED = "succeeded"
     FAILED = "failed"
 
@@ -123,7 +125,6 @@ class Transmission(Record):
     error_code: Mapped[str | None]
     error_message: Mapped[str | None]
     bytes: Mapped[int]
-    peak_memory_bytes: Mapped[int]
     seconds: Mapped[dict[str, Any]] = mapped_column(JSON)  #: step → seconds
     tables: Mapped[list[Any]] = mapped_column(JSON)  #: one `TableReport` per table
     acquired: Mapped[int]

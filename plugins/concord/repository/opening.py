@@ -35,7 +35,7 @@ def open_repository(url: URL | str) -> Engine:
     """
     parsed = _parse(url)
     engine = _sqlite(parsed) if parsed.get_backend_name() == "sqlite" else _postgresql(parsed)
-    event.listen(engine, "handle_error", _name_the_trouble)
+    event.listen(engine, "handle_error", _name_the_trouble, retval=True)
     return engine
 
 
@@ -90,11 +90,12 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN" if only_reads else "BEGIN IMMEDIATE")
 
 
-def _name_the_trouble(context: ExceptionContext) -> None:
+def _name_the_trouble(context: ExceptionContext) -> RepositoryUnavailable | None:
+    """SQLAlchemy raises what this returns instead of the driver's own error."""
     if not _is_unavailable(context):
-        return
+        return None
     reason = str(context.original_exception).strip().partition("\n")[0]
-    context.chained_exception = RepositoryUnavailable(
+    return RepositoryUnavailable(
         f"The repository database does not answer: {reason}. "
         "Check that it runs and what the connection concord_repository says; nothing is lost at the sites.",
         reason=reason,

@@ -55,17 +55,16 @@ def begin_run(
     *,
     dag_run_id: str,
     run_type: str,
-    started_at: datetime,
     scope: Scope = WHOLE,
 ) -> str:
-    """Record a run under `lease` and return its id (32 hexadecimal digits).
+    """Record a run that started when `lease` was acquired; return its id (32 hexadecimal digits).
 
     Earlier runs that never said how they ended are marked as released. Raises LeaseLost.
     """
     run_id = uuid4().hex
     with engine.begin() as connection:
         hold_epoch(connection, lease.synchronization, lease.epoch)
-        _release_runs_before(connection, lease, started_at)
+        _release_runs_before(connection, lease)
         row = {
             "id": run_id,
             "synchronization": lease.synchronization,
@@ -76,7 +75,7 @@ def begin_run(
             "direction": scope.direction,
             "tables": None if scope.tables is None else list(scope.tables),
             "plan_only": scope.plan_only,
-            "started_at": started_at,
+            "started_at": lease.acquired_at,
             "state": RunState.RUNNING,
         }
         connection.execute(insert_into(connection, SynchronizationRun).values(row))
@@ -138,11 +137,11 @@ def _ending(run_id: str, state: RunState, now: datetime, message: str | None) ->
     return ended.values(state=state, ended_at=now, message=message)
 
 
-def _release_runs_before(connection: Connection, lease: Lease, now: datetime) -> None:
+def _release_runs_before(connection: Connection, lease: Lease) -> None:
     overtaken = update(SynchronizationRun).where(
         SynchronizationRun.synchronization == lease.synchronization,
         SynchronizationRun.epoch < lease.epoch,
         SynchronizationRun.state == RunState.RUNNING,
     )
     message = f"The lease passed to {lease.owner} (epoch {lease.epoch}) before this run reported how it went."
-    connection.execute(overtaken.values(state=RunState.RELEASED, ended_at=now, message=message))
+    connection.execute(overtaken.values(state=RunState.RELEASED, ended_at=lease.acquired_at, message=message))

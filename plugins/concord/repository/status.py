@@ -77,7 +77,6 @@ class TransmissionStatus:
     error_code: str | None
     error_message: str | None
     bytes: int
-    peak_memory_bytes: int
     seconds: dict[str, float]
     tables: Sequence[dict[str, Any]]
     acquired: int

@@ -54,7 +54,6 @@ def _row(report: TransmissionReport) -> dict[str, object]:
         "error_code": report.error_code,
         "error_message": report.error_message,
         "bytes": report.bytes,
-        "peak_memory_bytes": report.peak_memory_bytes,
         "seconds": dict(report.seconds),
         "tables": [table.model_dump() for table in report.tables],
         **{total: report.total(total) for total in _TOTALS},

@@ -10,6 +10,7 @@ down_revision = None
 
 
 def upgrade() -> None:
+    """Create every table."""
     _create_synchronization()
     _create_link()
     _create_synchronization_run()
@@ -19,6 +20,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    """Drop every table, children first."""
     for table in (
         "maintenance",
         "conflict",
@@ -118,7 +120,6 @@ def _create_transmission() -> None:
         _text("error_code", nullable=True),
         _text("error_message", nullable=True),
         _number("bytes"),
-        _number("peak_memory_bytes"),
         _json("seconds"),
         _json("tables"),
         _number("acquired"),

@@ -1,0 +1,86 @@
+"""The migrated repository is the one that the models describe, however often it is migrated."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, Engine, inspect, text
+
+from concord.errors import RepositoryUnavailable
+from concord.repository.migration import VERSION_TABLE, migrate
+from concord.repository.models import Record
+from concord.repository.opening import open_repository
+
+MIGRATE = """
+import sys
+from concord.repository.migration import migrate
+from concord.repository.opening import open_repository
+engine = open_repository(sys.argv[1])
+sys.stdin.readline()
+migrate(engine)
+"""
+
+
+def constraints(connection: Connection) -> dict[str, list[object]]:
+    """What `compare_metadata` does not look at: checks and the names of keys."""
+    inspector = inspect(connection)
+    return {
+        table: [
+            sorted((check["name"], check["sqltext"]) for check in inspector.get_check_constraints(table)),
+            inspector.get_pk_constraint(table),
+            inspector.get_foreign_keys(table),
+            inspector.get_unique_constraints(table),
+        ]
+        for table in Record.metadata.tables
+    }
+
+
+def test_the_migrated_tables_are_those_of_the_models(repository: Engine) -> None:
+    with repository.connect() as connection:
+        options = {"version_table": VERSION_TABLE, "compare_type": True, "compare_server_default": True}
+        context = MigrationContext.configure(connection, opts=options)
+        assert compare_metadata(context, Record.metadata) == []
+
+
+def test_the_migrated_constraints_are_those_of_the_models(new_url: Callable[[], str]) -> None:
+    migrated, created = open_repository(new_url()), open_repository(new_url())
+    migrate(migrated)
+    Record.metadata.create_all(created)
+    with migrated.connect() as one, created.connect() as other:
+        assert constraints(one) == constraints(other)
+
+
+def test_migrating_again_keeps_everything(repository: Engine) -> None:
+    with repository.begin() as connection:
+        connection.execute(text("INSERT INTO synchronization (name, epoch) VALUES ('london_capetown', 7)"))
+    migrate(repository)
+    with repository.connect() as connection:
+        assert connection.scalar(text("SELECT epoch FROM synchronization")) == 7
+
+
+def test_processes_that_migrate_at_once_all_find_it_done(url: str) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", MIGRATE, url]
+    processes = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
+        for _ in range(4)
+    ]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    errors = [process.communicate()[1] for process in processes]
+    assert [(process.returncode, error) for process, error in zip(processes, errors, strict=True)] == [
+        (0, "")
+    ] * 4
+
+
+def test_a_repository_of_a_newer_concord_is_refused_in_words(repository: Engine) -> None:
+    with repository.begin() as connection:
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
+    with pytest.raises(RepositoryUnavailable, match="Install the newer Concord"):
+        migrate(repository)
