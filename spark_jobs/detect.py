@@ -16,8 +16,14 @@ MOST_BROADCAST = 1_000_000
 _VECTOR = "map<string,array<bigint>>"
 
 
-def detect(changes: DataFrame, candidates: DataFrame | None, key: Sequence[str], priorities: Mapping[str, int], *,
-           broadcast: bool = True) -> DataFrame:
+def detect(
+    changes: DataFrame,
+    candidates: DataFrame | None,
+    key: Sequence[str],
+    priorities: Mapping[str, int],
+    *,
+    broadcast: bool = True,
+) -> DataFrame:
     """Adds `outcome` and, as `p_…`, the present version it was judged against (NULL where there is none).
 
     No candidates, no join: nothing the target has not told the source can be in the way.
@@ -30,8 +36,14 @@ def detect(changes: DataFrame, candidates: DataFrame | None, key: Sequence[str],
     return joined.withColumn("outcome", _outcome(priorities))
 
 
-_PRESENT = {"origin": "string", "changed_at": "bigint", "derived": "int", "vector": "string", "deleted": "boolean",
-            "born": "boolean"}
+_PRESENT = {
+    "origin": "string",
+    "changed_at": "bigint",
+    "derived": "int",
+    "vector": "string",
+    "deleted": "boolean",
+    "born": "boolean",
+}
 
 
 def _outcome(priorities: Mapping[str, int]) -> Column:

@@ -174,7 +174,9 @@ def _open(job: LinkJob, source: Source, target: Target, progress: Progress) -> O
     )
 
 
-def _resume(link: str, at_source: LinkState, at_target: LinkState, source: SiteRow, target: SiteRow) -> Resume:
+def _resume(
+    link: str, at_source: LinkState, at_target: LinkState, source: SiteRow, target: SiteRow
+) -> Resume:
     found = resume(at_source.history, at_target.history, source.origin, target.origin)
     if found is None:
         raise HistoryLost(
@@ -200,7 +202,9 @@ def _check_clocks(job: LinkJob, apart: float) -> None:
 
 def _check_structures(job: LinkJob, source: Sequence[Shape], target: Sequence[Shape]) -> None:
     different = [
-        ours.name for ours, theirs in zip(source, target, strict=True) if ours.table.structure != theirs.table.structure
+        ours.name
+        for ours, theirs in zip(source, target, strict=True)
+        if ours.table.structure != theirs.table.structure
     ]
     if different:
         raise StructureChanged(
@@ -287,7 +291,9 @@ def _move(
         progress("count")
         counted = source.count_arrived(list(opened.shapes.values()), since, excluded)
         changed = [name for name in opened.shapes if counted[name]]
-        candidates = target.count_arrived([opened.target_shapes[n] for n in changed], related, related_excluded)
+        candidates = target.count_arrived(
+            [opened.target_shapes[n] for n in changed], related, related_excluded
+        )
     settled, planned, staged, size = {}, {}, [], 0
     for ordinal, name in enumerate(changed):
         log_event(logger, "changes found", table=name, rows=counted[name], candidates=candidates[name])
@@ -298,9 +304,18 @@ def _move(
         changes = manipulate(acquire(session, reading, f"changes_{ordinal}"), _aliases(target_shape))
         present = None
         if candidates[name]:
-            present = acquire(session, target.candidates(target_shape, related[name], related_excluded), f"present_{ordinal}")
-        detected = detect(changes, present, target_shape.key_aliases, job.priorities,
-                          broadcast=candidates[name] <= MOST_BROADCAST)
+            present = acquire(
+                session,
+                target.candidates(target_shape, related[name], related_excluded),
+                f"present_{ordinal}",
+            )
+        detected = detect(
+            changes,
+            present,
+            target_shape.key_aliases,
+            job.priorities,
+            broadcast=candidates[name] <= MOST_BROADCAST,
+        )
         resolved = resolve(detected, target_shape.resolvers, job.priorities)
         with watch.step("stage"):
             if job.plan_only:
@@ -330,7 +345,9 @@ def _check_complete(moved: Moved) -> None:
     for table, counted in moved.counted.items():
         read = staged.get(table, 0) + sum(moved.settled.get(table, Counter()).values())
         if read != counted:
-            raise CountMismatch(f"{table}: {counted} rows changed at the source, but {read} were read; nothing was written")
+            raise CountMismatch(
+                f"{table}: {counted} rows changed at the source, but {read} were read; nothing was written"
+            )
 
 
 def _check_sums(reports: Sequence[TableReport], counted: Mapping[str, int]) -> None:
@@ -361,13 +378,17 @@ def main() -> int:
     job = read_job(Path(os.environ["CONCORD_JOB"]))
     report_path = Path(os.environ["CONCORD_REPORT"])
     try:
-        report = transmit(job, lambda: start(f"concord {job.link}"), lambda step: log_event(logger, "step", name=step))
+        report = transmit(
+            job, lambda: start(f"concord {job.link}"), lambda step: log_event(logger, "step", name=step)
+        )
     except ConcordError as error:
         log_event(logger, "transmission failed", code=error.code, message=error.message)
         report_path.write_text(json.dumps({"error_code": error.code, "error_message": error.message}))
         return 1 if error.transient else 2
     report_path.write_text(report.model_dump_json())
-    log_event(logger, "transmission completed", link=job.link, rows=report.total("acquired"), seconds=report.seconds)
+    log_event(
+        logger, "transmission completed", link=job.link, rows=report.total("acquired"), seconds=report.seconds
+    )
     return 0
 
 

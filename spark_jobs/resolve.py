@@ -17,7 +17,9 @@ def resolve(detected: DataFrame, resolvers: Sequence[str], priorities: Mapping[s
     resolver = chain(resolvers)[0]
     conflicted = F.col("outcome") == "conflicted"
     won = _key("", resolver, priorities) > _key("p_", resolver, priorities)
-    verdict = F.when(conflicted, F.when(won, "source_wins").otherwise("target_wins")).otherwise(F.col("outcome"))
+    verdict = F.when(conflicted, F.when(won, "source_wins").otherwise("target_wins")).otherwise(
+        F.col("outcome")
+    )
     against = F.concat_ws("/", "p_origin", "p_changed_at", "p_derived")
     return detected.select(
         "*",

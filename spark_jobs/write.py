@@ -77,7 +77,15 @@ def _ingest(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> Ite
     _copy(to_stage(), login, relation)
     for (verdict, staged), count in counted.items():
         yield pa.RecordBatch.from_pylist(
-            [{"attempt": attempt, "verdict": verdict, "staged": staged, "rows": count, "bytes": size if staged else 0}]
+            [
+                {
+                    "attempt": attempt,
+                    "verdict": verdict,
+                    "staged": staged,
+                    "rows": count,
+                    "bytes": size if staged else 0,
+                }
+            ]
         )
         size = 0 if staged else size
 

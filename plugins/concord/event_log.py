@@ -9,4 +9,6 @@ import logging
 def log_event(logger: logging.Logger, sentence: str, **fields: object) -> None:
     """One line: `changes acquired table="public.flights" rows=120`. Newlines and control codes stay inert (S17)."""
     shown = " ".join(f"{name}={json.dumps(value, default=str)}" for name, value in fields.items())
-    logger.info("%s %s", sentence, shown, extra={"event": sentence, **{f"concord_{k}": v for k, v in fields.items()}})
+    logger.info(
+        "%s %s", sentence, shown, extra={"event": sentence, **{f"concord_{k}": v for k, v in fields.items()}}
+    )

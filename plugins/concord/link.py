@@ -40,7 +40,9 @@ class LinkJob(BaseModel):
     tables: tuple[ReplicatedTable, ...]
     chosen: tuple[str, ...] | None = None  #: names of the tables to carry; None is all
     plan_only: bool = False
-    priorities: Mapping[str, int] = Field(default_factory=dict)  #: of every configured site; the higher wins ties
+    priorities: Mapping[str, int] = Field(
+        default_factory=dict
+    )  #: of every configured site; the higher wins ties
 
     @property
     def link(self) -> str:
@@ -49,7 +51,6 @@ class LinkJob(BaseModel):
     @property
     def related_link(self) -> str:
         return link_name(self.synchronization, self.direction.related)
-
 
 
 class TableReport(BaseModel):

@@ -44,7 +44,9 @@ def beat(connection: Connection) -> int:
     """
     with connection.transaction():
         run(connection, "SET LOCAL synchronous_commit = on")
-        return int(one(connection, "UPDATE concord.site SET heartbeat = heartbeat + 1 RETURNING heartbeat")[0])
+        return int(
+            one(connection, "UPDATE concord.site SET heartbeat = heartbeat + 1 RETURNING heartbeat")[0]
+        )
 
 
 def arrived(since: str, alias: str = "s") -> str:
@@ -84,7 +86,10 @@ def changes_query(shape: Shape, since: str, excluded: str | None, part: int, par
 
     Deleted is what the base row says, not what the trigger recorded.
     """
-    columns = [f"{column.type.outgoing(_side(shape, column.name))} AS {shape.alias(column)}" for column in shape.columns]
+    columns = [
+        f"{column.type.outgoing(_side(shape, column.name))} AS {shape.alias(column)}"
+        for column in shape.columns
+    ]
     gone = f"t.{shape.key[0].sql} IS NULL"
     return (
         f"SELECT {', '.join(columns)}, {_version('s', gone)} FROM {shape.shadow.sql} s"
@@ -112,7 +117,9 @@ def _part(part: int, parts: int) -> str:
 
 def candidates_query(shape: Shape, since: str, excluded: str | None) -> str:
     """Key and version of the rows that the target has not told the source: only they can conflict (step 4)."""
-    keys = ", ".join(f"{column.type.outgoing(f's.{column.sql}')} AS {shape.alias(column)}" for column in shape.key)
+    keys = ", ".join(
+        f"{column.type.outgoing(f's.{column.sql}')} AS {shape.alias(column)}" for column in shape.key
+    )
     return (
         f"SELECT {keys}, {_version('s', 's.deleted')} FROM {shape.shadow.sql} s"
         f" WHERE {arrived(since)}{_unless_from(excluded)}"
@@ -120,7 +127,11 @@ def candidates_query(shape: Shape, since: str, excluded: str | None) -> str:
 
 
 #: A reader's plan must follow the changes, never scan the base table (performance.md, Consequences).
-READER_SETTINGS = ("SET LOCAL enable_seqscan = off", "SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off")
+READER_SETTINGS = (
+    "SET LOCAL enable_seqscan = off",
+    "SET LOCAL enable_hashjoin = off",
+    "SET LOCAL enable_mergejoin = off",
+)
 
 
 def import_snapshot(exported: str) -> list[str]:

@@ -103,9 +103,7 @@ def trigger_statements(shadow: Shadow, applier: str) -> list[str]:
 
     The test stands in WHEN, where it costs nothing. An unset setting reads as NULL, hence IS DISTINCT FROM.
     """
-    not_applying = (
-        f"(current_setting('concord.applying', true) IS DISTINCT FROM 'on' OR session_user <> {literal(applier)})"
-    )
+    not_applying = f"(current_setting('concord.applying', true) IS DISTINCT FROM 'on' OR session_user <> {literal(applier)})"
     changed = f"{not_applying} AND OLD *<> NEW"
     table, function = shadow.table.sql, shadow.function
     triggers = {
@@ -130,5 +128,3 @@ def statements(shadow: Shadow, applier: str) -> list[str]:
         f"REVOKE ALL ON FUNCTION {shadow.function}() FROM PUBLIC",
         *trigger_statements(shadow, applier),
     ]
-
-

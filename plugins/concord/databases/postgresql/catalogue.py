@@ -57,7 +57,9 @@ class Table:
     exclusions_deferrable: tuple[str, ...]
     foreign_keys: tuple[ForeignKey, ...]  #: of this table to its parents
     referring: tuple[ForeignKey, ...]  #: of other tables (or itself) to this one
-    triggers: dict[str, str]  #: Concord's triggers: name → definition, how it is enabled, hash of its function
+    triggers: dict[
+        str, str
+    ]  #: Concord's triggers: name → definition, how it is enabled, hash of its function
 
     @property
     def sql(self) -> str:
@@ -180,10 +182,17 @@ def read_tables(connection: psycopg.Connection[Any], names: Sequence[TableName])
 
 
 def _table(
-    head: Row, columns: list[Row], indexes: list[Row], foreign: list[Row], exclusions: list[Row], triggers: list[Row]
+    head: Row,
+    columns: list[Row],
+    indexes: list[Row],
+    foreign: list[Row],
+    exclusions: list[Row],
+    triggers: list[Row],
 ) -> Table:
     oid = head["oid"]
-    unique = [index for index in indexes if index["table_oid"] == oid and len(index["columns"]) == index["width"]]
+    unique = [
+        index for index in indexes if index["table_oid"] == oid and len(index["columns"]) == index["width"]
+    ]
     primary = [tuple(index["columns"]) for index in unique if index["is_primary"] and index["immediate"]]
     return Table(
         name=TableName(schema_name=head["schema_name"], name=head["name"]),

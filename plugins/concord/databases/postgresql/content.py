@@ -29,7 +29,10 @@ def content(connection: Connection, shapes: Sequence[Shape]) -> dict[str, Conten
     ]
     if not queries:
         return {}
-    return {name: Content(name, count, digest) for name, count, digest in rows(connection, " UNION ALL ".join(queries))}
+    return {
+        name: Content(name, count, digest)
+        for name, count, digest in rows(connection, " UNION ALL ".join(queries))
+    }
 
 
 def _row_text(shape: Shape) -> str:

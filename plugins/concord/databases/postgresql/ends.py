@@ -10,7 +10,7 @@ from concord.databases.postgresql import acquire, link_state, provision, stage, 
 from concord.databases.postgresql.acquire import Snapshot
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.link_state import LinkState, SiteRow, application_name
-from concord.databases.postgresql.session import Connection, conninfo, connect, rows
+from concord.databases.postgresql.session import Connection, connect, conninfo, rows
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stage import Staged
 from concord.errors import IdentityChanged, NotProvisioned, StructureChanged
@@ -39,7 +39,10 @@ class End:
         state = provision.read_site(self.connection, self.access.name, tables, time.time())
         if state.facts.provisioned_as is None:
             raise NotProvisioned(f"{self.access.name} is not provisioned; run `provision` first")
-        if state.facts.provisioned_as != self.access.name or state.facts.identity != state.facts.provisioned_identity:
+        if (
+            state.facts.provisioned_as != self.access.name
+            or state.facts.identity != state.facts.provisioned_identity
+        ):
             raise IdentityChanged(
                 f"{self.access.name}: the database is not the one that was provisioned as {self.access.name}"
                 " (restored, cloned, failed over, or a wrong connection); provision and initialize it again"
@@ -60,7 +63,9 @@ class End:
     def state(self, link: str) -> LinkState:
         return link_state.read(self.connection, link, self.access.name)
 
-    def count_arrived(self, shapes: Sequence[Shape], since: Mapping[str, str], excluded: str | None) -> dict[str, int]:
+    def count_arrived(
+        self, shapes: Sequence[Shape], since: Mapping[str, str], excluded: str | None
+    ) -> dict[str, int]:
         return acquire.count_arrived(self.connection, shapes, since, excluded)
 
 
@@ -86,7 +91,9 @@ class Source(End):
             link_state.hold_fence(self.connection, self.job.synchronization, self.job.epoch, self.access.name)
             link_state.remember(self.connection, self.job.link, state, session)
 
-    def readers(self, shape: Shape, since: str, excluded: str | None, count: int, snapshot: Snapshot) -> Reading:
+    def readers(
+        self, shape: Shape, since: str, excluded: str | None, count: int, snapshot: Snapshot
+    ) -> Reading:
         parts = acquire.partitions(count, self.access.readers)
         queries = [acquire.changes_query(shape, since, excluded, part, parts) for part in range(parts)]
         preamble = acquire.import_snapshot(snapshot.exported)

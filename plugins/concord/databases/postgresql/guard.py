@@ -15,9 +15,7 @@ WINNING = ("apply", "source_wins")
 
 _ABSENT = "p.origin IS NULL OR p.origin = ''"
 _FORWARD = "coalesce(s.concord_vector -> p.origin >= jsonb_build_array(p.changed_at, p.derived), false)"
-_BACKWARD = (
-    "coalesce(p.vector -> s.concord_origin >= jsonb_build_array(s.concord_changed_at, s.concord_derived), false)"
-)
+_BACKWARD = "coalesce(p.vector -> s.concord_origin >= jsonb_build_array(s.concord_changed_at, s.concord_derived), false)"
 _SAME = "(s.concord_origin, s.concord_changed_at, s.concord_derived) = (p.origin, p.changed_at, p.derived)"
 _DECIDED = "s.concord_against = p.origin || '/' || p.changed_at || '/' || p.derived"
 
@@ -77,7 +75,9 @@ SELECT row_number() OVER () AS n, x.* FROM (
     return name
 
 
-def retake(connection: Connection, verdicts: str, resolvers: Sequence[Resolver], priorities: Mapping[str, int]) -> None:
+def retake(
+    connection: Connection, verdicts: str, resolvers: Sequence[Resolver], priorities: Mapping[str, int]
+) -> None:
     """Decide again, by the same pure functions, the few that an application changed since they were read."""
     taken = [
         _decided(row, resolvers, priorities)
@@ -89,8 +89,11 @@ def retake(connection: Connection, verdicts: str, resolvers: Sequence[Resolver],
     ]
     if not taken:
         return
-    run(connection, "CREATE TEMPORARY TABLE retaken (n bigint PRIMARY KEY, verdict text, resolver text, reason text)"
-        " ON COMMIT DROP")
+    run(
+        connection,
+        "CREATE TEMPORARY TABLE retaken (n bigint PRIMARY KEY, verdict text, resolver text, reason text)"
+        " ON COMMIT DROP",
+    )
     with connection.cursor().copy("COPY pg_temp.retaken FROM STDIN") as copy:
         for row in taken:
             copy.write_row(row)
@@ -121,7 +124,12 @@ def _decided(
     if outcome is not Outcome.CONFLICTED:
         return (row[0], "unite", None, None)
     decision = resolvers[0].decide(incoming, known, priorities)
-    return (row[0], "source_wins" if decision.source_wins else "target_wins", decision.resolver, decision.reason)
+    return (
+        row[0],
+        "source_wins" if decision.source_wins else "target_wins",
+        decision.resolver,
+        decision.reason,
+    )
 
 
 def tally(connection: Connection, verdicts: str) -> dict[str, int]:

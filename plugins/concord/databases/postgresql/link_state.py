@@ -30,7 +30,9 @@ class SiteRow:
 
 
 def site_row(connection: Connection) -> SiteRow:
-    return SiteRow(*one(connection, "SELECT name, origin, identity, heartbeat, stamp_floor FROM concord.site"))
+    return SiteRow(
+        *one(connection, "SELECT name, origin, identity, heartbeat, stamp_floor FROM concord.site")
+    )
 
 
 def fence(connection: Connection, synchronization: str, epoch: int, site: str) -> None:
@@ -52,12 +54,12 @@ def fence(connection: Connection, synchronization: str, epoch: int, site: str) -
 def _take(connection: Connection, synchronization: str, epoch: int) -> bool:
     with connection.transaction():
         run(connection, f"SET LOCAL lock_timeout = '{FENCE_WAIT}'")
-        return 1 == run(
+        return run(
             connection,
             f"""
 INSERT INTO concord.synchronization AS s (name, epoch) VALUES ({literal(synchronization)}, {epoch})
 ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch WHERE s.epoch < excluded.epoch""",
-        )
+        ) == 1
 
 
 def _end_stale_holder(connection: Connection, synchronization: str) -> None:
@@ -92,7 +94,9 @@ class LinkState:
 
     initialized: Mapping[str, Any]
     history: tuple[Session, ...]
-    floor: str | None = None  #: the session up to which tombstones are gone; none older may be resumed (rule 10)
+    floor: str | None = (
+        None  #: the session up to which tombstones are gone; none older may be resumed (rule 10)
+    )
 
     def below_floor(self, session: Session) -> bool:
         """Is `session` older than the floor? The history is newest first; what it forgot is older than all."""
@@ -126,7 +130,10 @@ def remember(connection: Connection, link: str, state: LinkState, session: Sessi
 
 def raise_floor(connection: Connection, link: str, session: Session) -> None:
     """Tombstones up to `session` are about to go: from now on the link resumes nothing older (D7)."""
-    run(connection, f"UPDATE concord.link_state SET floor = {literal(session.id)} WHERE link = {literal(link)}")
+    run(
+        connection,
+        f"UPDATE concord.link_state SET floor = {literal(session.id)} WHERE link = {literal(link)}",
+    )
 
 
 def initialize(

@@ -36,7 +36,9 @@ class Judged:
         )
 
 
-def log_conflicts(connection: Connection, judged: Judged, synchronization: str, link: str, transmission: str) -> int:
+def log_conflicts(
+    connection: Connection, judged: Judged, synchronization: str, link: str, transmission: str
+) -> int:
     """Both images and both versions, in the transaction of the defeat, before it is written (I12).
 
     The id is computed as `concord.conflict.conflict_id` does, so that no pair stands here twice (F26).
@@ -84,10 +86,10 @@ def _version_object(side: str) -> str:
 
 def _conflict_id(table: str, key: str) -> str:
     """SQL of `concord.conflict.conflict_id`: every part preceded by its length, dots in order."""
-    dots = {side: f"v.{side}_origin || '/' || v.{side}_changed_at || '/' || v.{side}_derived" for side in "sp"}
-    rank = {
-        side: f'(v.{side}_origin COLLATE "C", v.{side}_changed_at, v.{side}_derived)' for side in "sp"
+    dots = {
+        side: f"v.{side}_origin || '/' || v.{side}_changed_at || '/' || v.{side}_derived" for side in "sp"
     }
+    rank = {side: f'(v.{side}_origin COLLATE "C", v.{side}_changed_at, v.{side}_derived)' for side in "sp"}
     first = _either(f"{rank['s']} <= {rank['p']}", dots["s"], dots["p"])
     second = _either(f"{rank['s']} <= {rank['p']}", dots["p"], dots["s"])
     parts = f"ARRAY[{literal(table)}, {key}, {first}, {second}]"
@@ -106,7 +108,9 @@ def write_base(connection: Connection, judged: Judged) -> None:
         ours = ", ".join(f"t.{column.sql}" for column in shape.rest)
         theirs = ", ".join(f"s.{column.sql}" for column in shape.rest)
         assigned = ", ".join(f"{column.sql} = s.{column.sql}" for column in shape.rest)
-        actions.append(f"WHEN MATCHED AND record_image_ne(ROW({ours}), ROW({theirs})) THEN UPDATE SET {assigned}")
+        actions.append(
+            f"WHEN MATCHED AND record_image_ne(ROW({ours}), ROW({theirs})) THEN UPDATE SET {assigned}"
+        )
     names = ", ".join(column.sql for column in shape.columns)
     values = ", ".join(f"s.{column.sql}" for column in shape.columns)
     actions.append(
@@ -131,7 +135,9 @@ def write_shadow(connection: Connection, judged: Judged, expected: int) -> None:
         "p.origin = '' OR p.agreed"
         " OR coalesce(excluded.vector -> p.origin >= jsonb_build_array(p.changed_at, p.derived), false)"
     )
-    united = f"CASE WHEN {contained} THEN excluded.vector ELSE concord.vector_unite(p.vector, excluded.vector) END"
+    united = (
+        f"CASE WHEN {contained} THEN excluded.vector ELSE concord.vector_unite(p.vector, excluded.vector) END"
+    )
     written = run(
         connection,
         f"""

@@ -113,7 +113,9 @@ def _column_problems(table: Table, key: Sequence[str]) -> Iterator[str]:
             yield f"has the column {column.name} GENERATED ALWAYS AS IDENTITY outside its key; use BY DEFAULT"
 
 
-def outside_parents(wanted: Sequence[ReplicatedTable], site: str, tables: Mapping[TableName, Table]) -> Iterator[str]:
+def outside_parents(
+    wanted: Sequence[ReplicatedTable], site: str, tables: Mapping[TableName, Table]
+) -> Iterator[str]:
     """A parent that no link brings cannot be promised to be there (S0-02)."""
     inside = {table.at_site(site) for table in wanted}
     for table in tables.values():
@@ -125,7 +127,9 @@ def outside_parents(wanted: Sequence[ReplicatedTable], site: str, tables: Mappin
                 )
 
 
-def difference(name: str, first: tuple[str, Table], second: tuple[str, Table], key: Sequence[str] | None) -> Iterator[str]:
+def difference(
+    name: str, first: tuple[str, Table], second: tuple[str, Table], key: Sequence[str] | None
+) -> Iterator[str]:
     """How one table differs between two sites, column by column (F86)."""
     (one_site, one_table), (other_site, other_table) = first, second
     ours = {column.name: column for column in one_table.columns}

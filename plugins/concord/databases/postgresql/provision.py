@@ -132,7 +132,9 @@ def _outside_children(table: Table, state: SiteState, applier: str) -> Iterator[
 
 
 def _already_granted(connection: Connection, applier: str) -> bool:
-    granted = [f"has_parameter_privilege({literal(applier)}, {literal(name)}, 'SET')" for name in APPLIER_SETTINGS]
+    granted = [
+        f"has_parameter_privilege({literal(applier)}, {literal(name)}, 'SET')" for name in APPLIER_SETTINGS
+    ]
     return bool(one(connection, f"SELECT {' AND '.join(granted)}")[0])
 
 
@@ -167,7 +169,9 @@ def check(connection: Connection, state: SiteState) -> Iterator[str]:
         yield f"{state.site}: is not the database that was provisioned (restored, cloned or failed over)"
     known = {
         name: (structure, triggers)
-        for name, structure, triggers in rows(connection, "SELECT name, structure, triggers FROM concord.replicated_table")
+        for name, structure, triggers in rows(
+            connection, "SELECT name, structure, triggers FROM concord.replicated_table"
+        )
     }
     for wanted in state.wanted:
         yield from _table_check(state, wanted, known)

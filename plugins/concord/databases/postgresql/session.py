@@ -78,7 +78,13 @@ def connect(credentials: Credentials, application: str = "concord", *, autocommi
 def _could_not_connect(credentials: Credentials, error: psycopg.OperationalError) -> ConcordError:
     where = f"{credentials.user}@{credentials.host}:{credentials.port}/{credentials.database}"
     said = str(error).strip().splitlines()[-1]
-    refused = ("password authentication failed", "no pg_hba.conf entry", "does not exist", "certificate", "SSL")
+    refused = (
+        "password authentication failed",
+        "no pg_hba.conf entry",
+        "does not exist",
+        "certificate",
+        "SSL",
+    )
     if any(words in said for words in refused):
         return ConnectionRefused(f"{where} refused the connection: {said}. Mend the Airflow connection.")
     return SiteUnavailable(f"{where} does not answer: {said}. The next run tries again.")

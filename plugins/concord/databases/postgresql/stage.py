@@ -43,7 +43,9 @@ class Staged:
     def typed(self) -> str:
         """A subquery over the staged rows, every column back in its own type."""
         columns = [f"{c.type.incoming(self.shape.alias(c))} AS {c.sql}" for c in self.shape.columns]
-        version = [f"{name} AS concord_{name}" for name in DECISION_TYPES if name not in ("vector", "attempt")]
+        version = [
+            f"{name} AS concord_{name}" for name in DECISION_TYPES if name not in ("vector", "attempt")
+        ]
         believed = ", ".join(map(str, self.attempts))
         return (
             f"(SELECT {', '.join(columns)}, {', '.join(version)}, vector::jsonb AS concord_vector"
@@ -73,7 +75,10 @@ def drop(connection: Connection, staged: Sequence[Staged]) -> None:
 
 def orphans(connection: Connection, alive: Sequence[str]) -> list[str]:
     """Staging tables of transmissions that are no longer alive, oldest first."""
-    found = rows(connection, f"SELECT relname FROM pg_class WHERE relnamespace = {literal(STAGING)}::regnamespace ORDER BY oid")
+    found = rows(
+        connection,
+        f"SELECT relname FROM pg_class WHERE relnamespace = {literal(STAGING)}::regnamespace ORDER BY oid",
+    )
     return [name for (name,) in found if name.startswith("t_") and name.split("_")[1] not in alive]
 
 

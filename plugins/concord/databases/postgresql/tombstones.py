@@ -65,7 +65,9 @@ class _Open:
     shapes: Mapping[str, Shape]
 
 
-def clean(sites: Sequence[CarryingSite], *, dry_run: bool, now_us: int, min_age_us: int) -> list[SiteTombstones]:
+def clean(
+    sites: Sequence[CarryingSite], *, dry_run: bool, now_us: int, min_age_us: int
+) -> list[SiteTombstones]:
     """Remove the tombstones that every link of every site has passed and that are older than `min_age_us`.
 
     A table with a site that does not answer stays as it is, and the report says so. A dry run only counts.
@@ -80,7 +82,9 @@ def clean(sites: Sequence[CarryingSite], *, dry_run: bool, now_us: int, min_age_
     return reports
 
 
-def _open(sites: Sequence[CarryingSite], stack: ExitStack) -> tuple[list[_Open], list[tuple[CarryingSite, str]]]:
+def _open(
+    sites: Sequence[CarryingSite], stack: ExitStack
+) -> tuple[list[_Open], list[tuple[CarryingSite, str]]]:
     opened, silent = [], []
     for site in sites:
         try:
@@ -163,7 +167,10 @@ def _agreements(
     """Batches of tombstones that may go, in the order of their stamps."""
     after = -1
     while True:
-        found = {each: _candidates(each, table, conditions[each.site.access.name], after, before) for each in carrying}
+        found = {
+            each: _candidates(each, table, conditions[each.site.access.name], after, before)
+            for each in carrying
+        }
         full = [batch[-1][0][2] for batch in found.values() if len(batch) >= BATCH]
         upto = min(full, default=before)
         agreed = _agreed(found, upto)
@@ -174,7 +181,9 @@ def _agreements(
         after = upto
 
 
-def _candidates(each: _Open, table: str, passed: str, after: int, before: int) -> list[tuple[Tombstone, bool]]:
+def _candidates(
+    each: _Open, table: str, passed: str, after: int, before: int
+) -> list[tuple[Tombstone, bool]]:
     shape = each.shapes[table]
     key = ", ".join(column.type.exact(column.sql) for column in shape.key)
     query = (
@@ -183,7 +192,10 @@ def _candidates(each: _Open, table: str, passed: str, after: int, before: int) -
         f" (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
         f" ORDER BY changed_at, origin FETCH FIRST {BATCH} ROWS WITH TIES"
     )
-    return [((tuple(k), origin, at, derived), agreed) for k, origin, at, derived, agreed in rows(each.connection, query)]
+    return [
+        ((tuple(k), origin, at, derived), agreed)
+        for k, origin, at, derived, agreed in rows(each.connection, query)
+    ]
 
 
 def _agreed(found: Mapping[_Open, Sequence[tuple[Tombstone, bool]]], upto: int) -> list[Tombstone]:
@@ -209,7 +221,9 @@ def _publish(table: str, carrying: Sequence[_Open], agreed: Sequence[Tombstone])
 
 def _delete(each: _Open, table: str, agreed: Sequence[Tombstone]) -> int:
     with each.connection.transaction():
-        return _apply(each, table, agreed, "DELETE FROM {shadow} p USING {listed} g WHERE {same} AND p.agreed")
+        return _apply(
+            each, table, agreed, "DELETE FROM {shadow} p USING {listed} g WHERE {same} AND p.agreed"
+        )
 
 
 def _apply(each: _Open, table: str, agreed: Sequence[Tombstone], statement: str) -> int:
@@ -217,8 +231,11 @@ def _apply(each: _Open, table: str, agreed: Sequence[Tombstone], statement: str)
     shape, connection = each.shapes[table], each.connection
     keys = [f"k{place}" for place in range(len(shape.key))]
     columns = ", ".join(f"{key} text" for key in keys)
-    run(connection, f"CREATE TEMPORARY TABLE agreed ({columns}, origin text, changed_at bigint, derived integer)"
-        " ON COMMIT DROP")
+    run(
+        connection,
+        f"CREATE TEMPORARY TABLE agreed ({columns}, origin text, changed_at bigint, derived integer)"
+        " ON COMMIT DROP",
+    )
     with connection.cursor().copy("COPY pg_temp.agreed FROM STDIN") as copy:
         for key, origin, changed_at, derived in agreed:
             copy.write_row((*key, origin, changed_at, derived))

@@ -60,7 +60,9 @@ def write(
             _give_up_or_wait(error, attempt, job.target.name)
         finally:
             connection.close()
-    raise WriteContended(f"{job.target.name}: the write was repeated {ATTEMPTS} times; the next run tries again")
+    raise WriteContended(
+        f"{job.target.name}: the write was repeated {ATTEMPTS} times; the next run tries again"
+    )
 
 
 def _give_up_or_wait(error: Exception, attempt: int, site: str) -> None:
@@ -74,7 +76,9 @@ def _give_up_or_wait(error: Exception, attempt: int, site: str) -> None:
     if isinstance(error, psycopg.errors.IntegrityError | psycopg.errors.DataError) and not isinstance(
         error, psycopg.errors.UniqueViolation
     ):
-        raise ConstraintViolated(f"{site}: {str(error).strip().splitlines()[0]}; nothing was written") from error
+        raise ConstraintViolated(
+            f"{site}: {str(error).strip().splitlines()[0]}; nothing was written"
+        ) from error
     if not isinstance(ours, WriteContended) or attempt == ATTEMPTS:
         raise ours from error
     time.sleep(random.uniform(0, 0.1 * 2**attempt))
