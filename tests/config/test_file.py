@@ -53,6 +53,7 @@ def test_an_anchor_bomb_is_refused_at_once(problems: Problems) -> None:  # S9
         (VALID + "? [a, b]\n: c\n", 24, "a key must be plain text"),
         (VALID + "\x07\n", 24, "a control character"),
         (VALID + 'x: "\\UFFFFFFFF"\n', 1, "an escape or directive"),
+        (VALID + 'x: "\\U00110000"\n', 1, "an escape or directive"),
         (spoiled("connection: capetown", 'connection: "\\ud800"'), 4, "not Unicode text"),
         (spoiled("connection: capetown", f"connection: {'x' * 1001}"), 4, "longer than 1,000 characters"),
         (spoiled("source: london", "source: [london"), 20, "not YAML"),

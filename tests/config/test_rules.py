@@ -124,6 +124,28 @@ def test_tombstones_are_kept_at_least_as_long_as_the_longest_pause(
         assert problems(written(pair))[0].key == "synchronizations.from_a_to_b.tombstone_retention"
 
 
+def test_sets_are_not_called_disconnected_because_a_joining_pair_is_wrong(problems: Problems) -> None:
+    (problem,) = problems(written(pairs("ab", "cd", "bx")))
+    assert problem.key == "synchronizations.from_b_to_x.target"
+
+
+def test_an_unknown_key_does_not_hide_what_is_wrong_with_the_keys_beside_it(problems: Problems) -> None:
+    pair = pairs("ax")
+    pair["from_a_to_x"]["colour"] = "red"
+    assert {problem.key for problem in problems(written(pair))} == {
+        "synchronizations.from_a_to_x.colour",
+        "synchronizations.from_a_to_x.target",
+    }
+
+
+@pytest.mark.parametrize(("one", "other"), [("same", "SAME"), ("SAME", "same"), ("same", "same")])
+def test_connections_that_differ_in_case_only_are_one_database(
+    problems: Problems, one: str, other: str
+) -> None:  # 17: AIRFLOW_CONN_SAME is both
+    text = written(pairs("ab")).replace("site_a", one).replace("site_b", other)
+    assert [problem.key for problem in problems(text)] == ["sites.b"]
+
+
 def test_a_mistake_in_one_part_does_not_hide_those_between_the_others(problems: Problems) -> None:
     text = written(pairs("ab", "bc", "xa")).replace("connection: site_e", "connection: 5")
     text = text.replace("target: c", "target: b")

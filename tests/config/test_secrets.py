@@ -78,7 +78,8 @@ def test_a_key_that_holds_a_password_is_hidden_too(problems: Problems, value: st
         "source: london", "source: x"
     )
     found = problems(text)
-    assert "sites.(hidden)" in {problem.key for problem in found}
+    (hidden,) = [problem for problem in found if problem.key == "sites.(hidden)"]
+    assert "this key looks like an address or a password" in hidden.message
     assert CANARY not in "".join(map(str, found))
 
 
@@ -115,7 +116,7 @@ def test_broken_yaml_around_a_password_does_not_spill_it(problems: Problems, bro
     assert "hunter2" not in "".join(map(str, found))
 
 
-def test_a_connection_may_be_named_after_its_purpose(problems: Problems) -> None:
+def test_a_site_may_be_called_like_a_secret(problems: Problems) -> None:
     """A site called `token` is a name, and the mapping below it no secret."""
     text = VALID.replace("  london: {connection: london}", "  token: {connection: london}")
     assert {problem.key for problem in problems(text)} == {"synchronizations.london_capetown.source"}
