@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+import adbc_driver_postgresql.dbapi as adbc
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from concord.databases.postgresql.ends import Reading
+from concord.databases.dialect import Reading
 
 
 def acquire(spark: SparkSession, reading: Reading, name: str) -> DataFrame:
@@ -49,9 +48,6 @@ def acquire(spark: SparkSession, reading: Reading, name: str) -> DataFrame:
 
 def _read(login: str, preamble: Sequence[str], query: str, schema: StructType) -> Iterator[pa.RecordBatch]:
     """Stream one query's rows as Arrow batches of the declared schema."""
-    import adbc_driver_postgresql.dbapi as adbc
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     wanted = to_arrow_schema(schema)
     with adbc.connect(login) as connection, connection.cursor() as cursor:
         for statement in preamble:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+import adbc_driver_postgresql.dbapi as adbc
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from spark_jobs.manipulate import VERSION
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 #: Outcomes that change nothing at the target, not even a vector: counted, never staged.
 SETTLED = ("converged", "superseded")
@@ -57,9 +57,6 @@ def stage(resolved: DataFrame, columns: Sequence[str], login: str, relation: str
 
 def _ingest(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> Iterator[pa.RecordBatch]:
     """One task attempt: its rows in one transaction, then one summary row per verdict."""
-    import pyarrow as pa
-    from pyspark import TaskContext
-
     context = TaskContext.get()
     assert context is not None, "staging runs inside a Spark task"
     attempt = context.taskAttemptId()
@@ -92,8 +89,6 @@ def _ingest(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> Ite
 
 def _count_and_choose(batch: pa.RecordBatch, counted: Counter[tuple[str, bool]]) -> pa.RecordBatch:
     """The rows of a batch that must be staged; all of them are counted by verdict."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
     verdicts = batch.column(batch.schema.get_field_index("verdict"))
     for entry in pc.value_counts(verdicts).to_pylist():
@@ -104,8 +99,6 @@ def _count_and_choose(batch: pa.RecordBatch, counted: Counter[tuple[str, bool]])
 
 def _copy(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> None:
     """ADBC's binary COPY, started only when there is a row; committed only when all rows are in."""
-    import adbc_driver_postgresql.dbapi as adbc
-    import pyarrow as pa
 
     first = next(batches, None)
     if first is None:

@@ -12,6 +12,8 @@ from concord.site import SiteAccess
 
 
 class Direction(StrEnum):
+    """Which of the pair's two links: forward goes from the configured source to the target."""
+
     FORWARD = "forward"
     REVERSE = "reverse"
 

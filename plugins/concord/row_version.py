@@ -27,6 +27,7 @@ def vector_from_json(text: str) -> dict[str, Dot]:
 
 
 def vector_to_json(vector: Vector) -> str:
+    """The inverse of `vector_from_json`."""
     return json.dumps({origin: list(vector[origin]) for origin in sorted(vector)})
 
 

@@ -115,8 +115,8 @@ def check(installations: Sequence[Installation]) -> list[str]:
             found += site_provision.check(each.connection, each.state)
             if each.state.facts.provisioned_as is not None:
                 found += [
-                    f"{each.installation.site}: the applier {each.installation.applier} may write {table}, which no link"
-                    " does; revoke it"
+                    f"{each.installation.site}: the applier {each.installation.applier} may write {table},"
+                    " which no link does; revoke it"
                     for table in site_provision.writable_elsewhere(each.connection, each.installation.applier)
                 ]
         return found

@@ -20,6 +20,7 @@ def quote(name: str) -> str:
 
 
 def qualified(schema: str, name: str) -> str:
+    """A name in its schema, both quoted."""
     return f"{quote(schema)}.{quote(name)}"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from concord.databases.dialect import Snapshot
 from concord.databases.postgresql.session import Connection, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
@@ -15,14 +15,6 @@ BEGINNING = "1:1:"
 
 #: Changed rows that one reader takes before a second one is worth its start.
 ROWS_PER_READER = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A consistent cut of a site: what it is called as a position, and how other sessions share it."""
-
-    position: str
-    exported: str
 
 
 @contextmanager

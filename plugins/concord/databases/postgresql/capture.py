@@ -103,7 +103,8 @@ def trigger_statements(shadow: Shadow, applier: str) -> list[str]:
 
     The test stands in WHEN, where it costs nothing. An unset setting reads as NULL, hence IS DISTINCT FROM.
     """
-    not_applying = f"(current_setting('concord.applying', true) IS DISTINCT FROM 'on' OR session_user <> {literal(applier)})"
+    unset = "current_setting('concord.applying', true) IS DISTINCT FROM 'on'"
+    not_applying = f"({unset} OR session_user <> {literal(applier)})"
     changed = f"{not_applying} AND OLD *<> NEW"
     table, function = shadow.table.sql, shadow.function
     triggers = {

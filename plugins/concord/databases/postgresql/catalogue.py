@@ -17,12 +17,15 @@ from concord.replication_set import TableName
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """One column as the catalogue describes it."""
+
     name: str
     type: ColumnType
     not_null: bool
     generated: bool  #: computed by the database; never sent (F49)
     identity: str  #: '', 'a' for ALWAYS, 'd' for BY DEFAULT
     deterministic: bool  #: False for a collation under which unequal texts are equal (F41)
+    type_schema: str  #: where its type lives, quoted: a cast needs USAGE on it
 
     @property
     def sql(self) -> str:
@@ -94,10 +97,12 @@ WITH RECURSIVE below (start, oid, kind, name, typtype, typmod, depth) AS (
                                    WHEN t.typelem <> 0 AND t.typcategory = 'A' THEN t.typelem END
 )
 SELECT start, kind, string_agg(
-         CASE replace(typtype::text, 'm', 'r') WHEN 'e' THEN 'enum(' || (SELECT string_agg(quote_literal(enumlabel), ',' ORDER BY enumsortorder)
-                                                  FROM pg_enum e WHERE e.enumtypid = below.oid) || ')'
-                      WHEN 'r' THEN 'range(' || (SELECT format_type(rngsubtype, NULL) FROM pg_range r WHERE below.oid IN (r.rngtypid, r.rngmultitypid))
-                                    || ')' || name ELSE name END, '/' ORDER BY depth) AS chain,
+         CASE replace(typtype::text, 'm', 'r')
+           WHEN 'e' THEN 'enum(' || (SELECT string_agg(quote_literal(enumlabel), ',' ORDER BY enumsortorder)
+                                       FROM pg_enum e WHERE e.enumtypid = below.oid) || ')'
+           WHEN 'r' THEN 'range(' || (SELECT format_type(rngsubtype, NULL) FROM pg_range r
+                                       WHERE below.oid IN (r.rngtypid, r.rngmultitypid)) || ')' || name
+           ELSE name END, '/' ORDER BY depth) AS chain,
        (array_agg(CASE typtype WHEN 'e' THEN 'enum:' || name WHEN 'c' THEN 'composite:' || name
                                WHEN 'r' THEN 'range:' || name WHEN 'm' THEN 'range:' || name
                                WHEN 'p' THEN 'pseudo:' || name ELSE name END ORDER BY depth DESC))[1] AS root
@@ -112,8 +117,8 @@ def _columns_query(oids: str) -> str:
 SELECT a.attrelid::bigint AS table_oid, a.attname AS name, a.attnotnull AS not_null,
        a.attgenerated <> '' AS generated, a.attidentity AS identity,
        format_type(a.atttypid, a.atttypmod) AS sql, y.kind, y.chain, y.root, a.atttypmod AS modifier,
-       coalesce(l.collisdeterministic, true) AS deterministic
-  FROM pg_attribute a JOIN ({types}) y ON y.start = a.atttypid
+       coalesce(l.collisdeterministic, true) AS deterministic, t.typnamespace::regnamespace::text AS type_schema
+  FROM pg_attribute a JOIN ({types}) y ON y.start = a.atttypid JOIN pg_type t ON t.oid = a.atttypid
   LEFT JOIN pg_collation l ON l.oid = a.attcollation
  WHERE a.attrelid = ANY ({oids}) AND a.attnum > 0 AND NOT a.attisdropped
  ORDER BY a.attrelid, a.attnum"""
@@ -221,6 +226,7 @@ def _column(row: Row) -> Column:
         generated=row["generated"],
         identity=row["identity"],
         deterministic=row["deterministic"],
+        type_schema=row["type_schema"],
     )
 
 

@@ -6,10 +6,10 @@ import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from concord.databases.dialect import LinkState
 from concord.databases.postgresql import acquire, link_state
 from concord.databases.postgresql.content import Content, content
 from concord.databases.postgresql.ends import Source, Target
-from concord.databases.postgresql.link_state import LinkState
 from concord.databases.postgresql.shape import Shape
 from concord.errors import NotInitialized, SitesDiffer
 from concord.link import LinkJob

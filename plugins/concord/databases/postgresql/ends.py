@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import psycopg
+
+from concord.databases.dialect import LinkState, Progress, Reading, SiteRow, Snapshot
 from concord.databases.postgresql import acquire, link_state, provision, stage, transaction
-from concord.databases.postgresql.acquire import Snapshot
 from concord.databases.postgresql.capture import Shadow
-from concord.databases.postgresql.link_state import LinkState, SiteRow, application_name
+from concord.databases.postgresql.link_state import application_name
 from concord.databases.postgresql.session import Connection, connect, conninfo, rows
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stage import Staged
@@ -18,6 +22,22 @@ from concord.link import LinkJob, TableReport
 from concord.position import Session
 from concord.replication_set import ReplicatedTable
 from concord.site import Credentials, SiteAccess
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def worded(method: Callable[Concatenate[End, P], R]) -> Callable[Concatenate[End, P], R]:
+    """Whatever the driver raises leaves as an error in our words, naming the site."""
+
+    @wraps(method)
+    def in_words(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(self, *args, **kwargs)
+        except psycopg.Error as error:
+            raise in_our_words(error, self.access.name) from error
+
+    return in_words
 
 
 class End:
@@ -31,6 +51,7 @@ class End:
     def close(self) -> None:
         self.connection.close()
 
+    @worded
     def inspect(self, tables: Sequence[ReplicatedTable]) -> tuple[SiteRow, list[Shape], float]:
         """The site, the shapes of `tables`, and how far its clock is ahead of ours (s).
 
@@ -57,12 +78,15 @@ class End:
         table = state.tables[wanted.at_site(self.access.name)]
         return shape_of(Shadow(table, wanted.name, table.key_of(wanted.key)), wanted.resolvers)
 
+    @worded
     def fence(self) -> None:
         link_state.fence(self.connection, self.job.synchronization, self.job.epoch, self.access.name)
 
+    @worded
     def state(self, link: str) -> LinkState:
         return link_state.read(self.connection, link, self.access.name)
 
+    @worded
     def count_arrived(
         self, shapes: Sequence[Shape], since: Mapping[str, str], excluded: str | None
     ) -> dict[str, int]:
@@ -81,10 +105,12 @@ class Source(End):
         with acquire.open_snapshot(self.connection) as snapshot:
             yield snapshot
 
+    @worded
     def beat(self) -> int:
         with connect(self._login, self._application) as connection:
             return acquire.beat(connection)
 
+    @worded
     def remember(self, state: LinkState, session: Session) -> None:
         """The source end of the session, after the target's commit, fenced as that was."""
         with self.connection.transaction():
@@ -96,8 +122,8 @@ class Source(End):
     ) -> Reading:
         parts = acquire.partitions(count, self.access.readers)
         queries = [acquire.changes_query(shape, since, excluded, part, parts) for part in range(parts)]
-        preamble = acquire.import_snapshot(snapshot.exported)
-        return Reading(conninfo(self._login, self._application), preamble, queries, shape.spark_schema)
+        preamble = tuple(acquire.import_snapshot(snapshot.exported))
+        return Reading(conninfo(self._login, self._application), preamble, tuple(queries), shape.spark_schema)
 
 
 class Target(End):
@@ -110,8 +136,9 @@ class Target(End):
         """Key and version of the rows that could conflict, read through the target's reader."""
         query = acquire.candidates_query(shape, since, excluded)
         login = conninfo(self.job.target.reader, f"concord read {self.job.synchronization}")
-        return Reading(login, list(acquire.READER_SETTINGS), [query], shape.spark_key_schema)
+        return Reading(login, acquire.READER_SETTINGS, (query,), shape.spark_key_schema)
 
+    @worded
     def create_staging(self, shape: Shape, ordinal: int) -> Staged:
         staged = Staged(shape, stage.staging_name(self.job.transmission, ordinal))
         stage.create(self.connection, staged)
@@ -122,7 +149,7 @@ class Target(End):
         return conninfo(self._login, "concord stage")
 
     def write(
-        self, staged: Sequence[Staged], state: LinkState, session: Session, progress: transaction.Progress
+        self, staged: Sequence[Staged], state: LinkState, session: Session, progress: Progress
     ) -> dict[str, TableReport]:
         return transaction.write(self._connect, self.job, staged, state, session, progress)
 
@@ -130,20 +157,12 @@ class Target(End):
         return connect(self._login, self._application)
 
     def drop_staging(self) -> None:
-        """Everything this transmission staged, whatever became of it."""
+        """Everything this transmission staged, whatever became of it; `log_purge` finds what could not go."""
         mine = f"t_{self.job.transmission}_%".replace("_", "\\_")
-        found = rows(
-            self.connection,
-            f"SELECT relname FROM pg_class WHERE relnamespace = 'concord_staging'::regnamespace AND relname LIKE '{mine}'",
-        )
-        stage.drop_orphans(self.connection, [name for (name,) in found])
-
-
-class Reading:
-    """What executors need to read one DataFrame: where, in which snapshot, which queries, which columns."""
-
-    def __init__(self, login: str, preamble: Sequence[str], queries: Sequence[str], schema: str) -> None:
-        self.login, self.preamble, self.queries, self.schema = login, list(preamble), list(queries), schema
-
-    def __repr__(self) -> str:
-        return f"Reading({len(self.queries)} queries)"
+        with suppress(psycopg.Error):
+            found = rows(
+                self.connection,
+                "SELECT relname FROM pg_class WHERE relnamespace = 'concord_staging'::regnamespace"
+                f" AND relname LIKE '{mine}'",
+            )
+            stage.drop_orphans(self.connection, [name for (name,) in found])

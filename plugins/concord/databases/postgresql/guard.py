@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from concord.conflict import Outcome, classify
-from concord.databases.postgresql.session import Connection, one, rows, run
+from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.stage import Staged
 from concord.resolver import Resolver, total_order
 from concord.row_version import ABSENT, RowVersion
@@ -15,7 +15,8 @@ WINNING = ("apply", "source_wins")
 
 _ABSENT = "p.origin IS NULL OR p.origin = ''"
 _FORWARD = "coalesce(s.concord_vector -> p.origin >= jsonb_build_array(p.changed_at, p.derived), false)"
-_BACKWARD = "coalesce(p.vector -> s.concord_origin >= jsonb_build_array(s.concord_changed_at, s.concord_derived), false)"
+_DOT = "jsonb_build_array(s.concord_changed_at, s.concord_derived)"
+_BACKWARD = f"coalesce(p.vector -> s.concord_origin >= {_DOT}, false)"
 _SAME = "(s.concord_origin, s.concord_changed_at, s.concord_derived) = (p.origin, p.changed_at, p.derived)"
 _DECIDED = "s.concord_against = p.origin || '/' || p.changed_at || '/' || p.derived"
 
@@ -143,7 +144,3 @@ SELECT CASE WHEN verdict <> 'unite' THEN verdict
             ELSE 'united_superseded' END, count(*) FROM {verdicts} GROUP BY 1""",
         )
     )
-
-
-def staged_rows(connection: Connection, staged: Staged) -> int:
-    return int(one(connection, f"SELECT count(*) FROM {staged.typed} s")[0])

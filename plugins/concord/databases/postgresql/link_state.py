@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 
 import psycopg
 
+from concord.databases.dialect import LinkState, SiteRow
 from concord.databases.postgresql.session import Connection, one, rows, run
 from concord.databases.quoting import literal
 from concord.errors import LeaseLost, NotInitialized, WriteContended
@@ -18,18 +17,8 @@ from concord.position import Session, remembered, session_from_json, session_to_
 FENCE_WAIT = "5s"
 
 
-@dataclass(frozen=True, slots=True)
-class SiteRow:
-    """`concord.site` as it stands."""
-
-    name: str
-    origin: str
-    identity: str
-    heartbeat: int
-    stamp_floor: int
-
-
 def site_row(connection: Connection) -> SiteRow:
+    """The one row of `concord.site`."""
     return SiteRow(
         *one(connection, "SELECT name, origin, identity, heartbeat, stamp_floor FROM concord.site")
     )
@@ -54,12 +43,15 @@ def fence(connection: Connection, synchronization: str, epoch: int, site: str) -
 def _take(connection: Connection, synchronization: str, epoch: int) -> bool:
     with connection.transaction():
         run(connection, f"SET LOCAL lock_timeout = '{FENCE_WAIT}'")
-        return run(
-            connection,
-            f"""
+        return (
+            run(
+                connection,
+                f"""
 INSERT INTO concord.synchronization AS s (name, epoch) VALUES ({literal(synchronization)}, {epoch})
 ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch WHERE s.epoch < excluded.epoch""",
-        ) == 1
+            )
+            == 1
+        )
 
 
 def _end_stale_holder(connection: Connection, synchronization: str) -> None:
@@ -86,22 +78,6 @@ def hold_fence(connection: Connection, synchronization: str, epoch: int, site: s
     )
     if not held:
         raise LeaseLost(f"{site}: a newer run of {synchronization} has taken over; nothing was written")
-
-
-@dataclass(frozen=True, slots=True)
-class LinkState:
-    """One link at one end: which tables have a proven common history, and its sessions, newest first."""
-
-    initialized: Mapping[str, Any]
-    history: tuple[Session, ...]
-    floor: str | None = (
-        None  #: the session up to which tombstones are gone; none older may be resumed (rule 10)
-    )
-
-    def below_floor(self, session: Session) -> bool:
-        """Is `session` older than the floor? The history is newest first; what it forgot is older than all."""
-        ids = [known.id for known in self.history]
-        return self.floor in ids and ids.index(session.id) > ids.index(self.floor)
 
 
 def read(connection: Connection, link: str, site: str) -> LinkState:
@@ -150,7 +126,3 @@ VALUES ({literal(link)}, {literal(role)}, {literal(peer)}, {proven}::jsonb, {his
 ON CONFLICT (link) DO UPDATE SET role = excluded.role, peer = excluded.peer, updated_at = now(),
   initialized = excluded.initialized, history = excluded.history""",
     )
-
-
-def uninitialized(state: LinkState, tables: Sequence[str]) -> list[str]:
-    return [table for table in tables if table not in state.initialized]

@@ -30,6 +30,7 @@ class SiteFacts:
 
 
 def site_problems(facts: SiteFacts) -> Iterator[str]:
+    """What makes a whole database unfit to be a site."""
     if facts.version < 150000:
         yield f"{facts.site}: PostgreSQL {facts.version // 10000} is too old; Concord needs 15 or later"
     if facts.in_recovery:
@@ -149,8 +150,8 @@ def read_facts(connection: Connection, site: str, controller_clock: float) -> Si
     """Facts of the site behind `connection`; `controller_clock` is seconds since 1970, read just before."""
     database, identity, version, recovery, clock = one(
         connection,
-        f"SELECT current_database()::text, ({IDENTITY}), current_setting('server_version_num')::int, pg_is_in_recovery(),"
-        " extract(epoch FROM clock_timestamp())::float8",
+        f"SELECT current_database()::text, ({IDENTITY}), current_setting('server_version_num')::int,"
+        " pg_is_in_recovery(), extract(epoch FROM clock_timestamp())::float8",
     )
     name, known = None, None
     if rows(connection, f"SELECT 1 WHERE to_regclass({literal(qualified('concord', 'site'))}) IS NOT NULL"):

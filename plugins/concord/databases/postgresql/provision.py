@@ -119,7 +119,14 @@ def _grants(state: SiteState, reader: str, applier: str) -> Iterator[str]:
         yield f"GRANT USAGE ON SCHEMA {quote(table.name.schema_name)} TO {both}"
         yield f"GRANT SELECT ON {table.sql} TO {read}"
         yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table.sql}, {shadow.sql} TO {write}"
+        yield from _type_schemas(table, write)
         yield from _outside_children(table, state, write)
+
+
+def _type_schemas(table: Table, applier: str) -> Iterator[str]:
+    """What travels as text is cast back by name, and a name is seen only in a schema one may use."""
+    for schema in sorted({column.type_schema for column in table.sent} - {"pg_catalog"}):
+        yield f"GRANT USAGE ON SCHEMA {schema} TO {applier}"
 
 
 def _outside_children(table: Table, state: SiteState, applier: str) -> Iterator[str]:

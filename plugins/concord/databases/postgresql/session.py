@@ -59,6 +59,7 @@ def _default_sslmode(credentials: Credentials) -> str:
 
 
 def is_local(host: str) -> bool:
+    """True for this very machine: a socket directory or a loopback address."""
     if host.startswith("/") or host == "localhost":
         return True
     try:
@@ -118,4 +119,5 @@ def one(connection: Connection, query: str) -> tuple[Any, ...]:
 
 
 def rows(connection: Connection, query: str) -> list[tuple[Any, ...]]:
+    """All rows of a query that carries no parameters."""
     return connection.execute(query.encode()).fetchall()

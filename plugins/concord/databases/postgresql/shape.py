@@ -47,6 +47,14 @@ class Shape:
     def rest(self) -> tuple[Column, ...]:
         return tuple(column for column in self.columns if column.name not in self.shadow.key)
 
+    @property
+    def structure(self) -> str:
+        return self.table.structure
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        return tuple(self.alias(column) for column in self.columns)
+
     def alias(self, column: Column) -> str:
         return f"c{self.columns.index(column)}"
 
@@ -85,5 +93,6 @@ class Shape:
 
 
 def shape_of(shadow: Shadow, resolvers: tuple[str, ...]) -> Shape:
+    """The shape of one table: every column that is not generated, by name."""
     columns = sorted(shadow.table.sent, key=lambda column: column.name)
     return Shape(shadow, tuple(columns), resolvers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from concord.databases.postgresql.control import STAGING
 from concord.databases.postgresql.session import Connection, rows, run
@@ -39,6 +39,10 @@ class Staged:
     def sql(self) -> str:
         return qualified(STAGING, self.relation)
 
+    def believing(self, attempts: Sequence[int], rows: int) -> Staged:
+        """The same place, counting only what these task attempts wrote (F57)."""
+        return replace(self, attempts=tuple(attempts), rows=rows)
+
     @property
     def typed(self) -> str:
         """A subquery over the staged rows, every column back in its own type."""
@@ -54,6 +58,7 @@ class Staged:
 
 
 def staging_name(transmission: str, ordinal: int) -> str:
+    """Named by transmission, so that what a dead run left behind can be told from what is in use."""
     return f"t_{transmission}_{ordinal}"
 
 
@@ -68,11 +73,6 @@ def create(connection: Connection, staged: Staged) -> None:
     )
 
 
-def drop(connection: Connection, staged: Sequence[Staged]) -> None:
-    for table in staged:
-        run(connection, f"DROP TABLE IF EXISTS {table.sql}")
-
-
 def orphans(connection: Connection, alive: Sequence[str]) -> list[str]:
     """Staging tables of transmissions that are no longer alive, oldest first."""
     found = rows(
@@ -83,5 +83,6 @@ def orphans(connection: Connection, alive: Sequence[str]) -> list[str]:
 
 
 def drop_orphans(connection: Connection, names: Sequence[str]) -> None:
+    """Drop the named staging tables, whichever of them still exist."""
     for name in names:
         run(connection, f"DROP TABLE IF EXISTS {qualified(STAGING, name)}")

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import psycopg
 
+from concord.databases.dialect import LinkState, Progress
 from concord.databases.postgresql import constraints, guard, link_state, merge
-from concord.databases.postgresql.link_state import LinkState
 from concord.databases.postgresql.session import Connection, in_our_words, run
 from concord.databases.postgresql.stage import Staged
 from concord.errors import ConstraintViolated, SiteUnavailable, WriteContended
@@ -31,9 +31,6 @@ SETTINGS = (
 #: The plan must follow the staged rows by primary key (performance.md: a hash join reads the whole table).
 BY_KEY = tuple(f"SET LOCAL enable_{kind} = off" for kind in ("hashjoin", "mergejoin", "seqscan"))
 ANY_PLAN = tuple(f"SET LOCAL enable_{kind} = on" for kind in ("hashjoin", "mergejoin", "seqscan"))
-
-#: Called with the name of each step before it runs; a kill test stops there.
-Progress = Callable[[str], None]
 
 
 def write(
@@ -81,7 +78,7 @@ def _give_up_or_wait(error: Exception, attempt: int, site: str) -> None:
         ) from error
     if not isinstance(ours, WriteContended) or attempt == ATTEMPTS:
         raise ours from error
-    time.sleep(random.uniform(0, 0.1 * 2**attempt))
+    time.sleep(random.uniform(0, 0.1 * 2**attempt))  # noqa: S311 - jitter needs no cryptography
 
 
 def _committed(connect: Callable[[], Connection], job: LinkJob, session: Session) -> bool:

@@ -23,12 +23,76 @@ NATIVE: dict[str, tuple[str, str]] = {
 
 #: Everything else that goes through its text form and comes back the same.
 AS_TEXT = frozenset(
-    ["numeric", "bpchar", "char", "name", "date", "time", "timetz", "timestamp", "timestamptz", "interval", "json", "jsonb", "uuid", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "xml", "tsvector", "tsquery", "point", "line", "lseg", "box", "path", "polygon", "circle", "int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange", "int4multirange", "int8multirange", "nummultirange", "tsmultirange", "tstzmultirange", "datemultirange", "citext", "hstore", "ltree", "jsonpath"]
+    [
+        "numeric",
+        "bpchar",
+        "char",
+        "name",
+        "date",
+        "time",
+        "timetz",
+        "timestamp",
+        "timestamptz",
+        "interval",
+        "json",
+        "jsonb",
+        "uuid",
+        "inet",
+        "cidr",
+        "macaddr",
+        "macaddr8",
+        "bit",
+        "varbit",
+        "xml",
+        "tsvector",
+        "tsquery",
+        "point",
+        "line",
+        "lseg",
+        "box",
+        "path",
+        "polygon",
+        "circle",
+        "int4range",
+        "int8range",
+        "numrange",
+        "tsrange",
+        "tstzrange",
+        "daterange",
+        "int4multirange",
+        "int8multirange",
+        "nummultirange",
+        "tsmultirange",
+        "tstzmultirange",
+        "datemultirange",
+        "citext",
+        "hstore",
+        "ltree",
+        "jsonpath",
+    ]
 )
 
 #: Cannot be a key: equal values have several forms, or are compared by an approximation (F42).
 UNFIT_FOR_KEY = frozenset(
-    ["float4", "float8", "json", "jsonb", "xml", "point", "line", "lseg", "box", "path", "polygon", "circle", "tsvector", "tsquery", "hstore", "jsonpath", "interval"]
+    [
+        "float4",
+        "float8",
+        "json",
+        "jsonb",
+        "xml",
+        "point",
+        "line",
+        "lseg",
+        "box",
+        "path",
+        "polygon",
+        "circle",
+        "tsvector",
+        "tsquery",
+        "hstore",
+        "jsonpath",
+        "interval",
+    ]
 )
 
 

@@ -1,0 +1,169 @@
+"""The dialect contract: what a link asks of a database, whichever it is. One package per database keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from concord.link import LinkJob, TableReport
+from concord.position import Session
+from concord.replication_set import ReplicatedTable
+
+#: Called with the name of each step before it is taken: progress for people, a place to stop for kill tests.
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A consistent cut of a site: what it is called as a position, and how other sessions share it."""
+
+    position: str
+    exported: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What executors need to read one DataFrame over ADBC: where, what to run first, one query a partition.
+
+    `login` is a secret: it travels inside pickled closures only, never in options, plans or logs.
+    """
+
+    login: str = field(repr=False)
+    preamble: tuple[str, ...]
+    queries: tuple[str, ...]
+    schema: str  #: Spark DDL of the rows
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRow:
+    """A site as it knows itself (`concord.site`)."""
+
+    name: str
+    origin: str
+    identity: str
+    heartbeat: int
+    stamp_floor: int  #: µs; every new stamp is greater
+
+
+@dataclass(frozen=True, slots=True)
+class LinkState:
+    """One link at one end: tables with a proven common history, and its sessions, newest first."""
+
+    initialized: Mapping[str, Any]
+    history: tuple[Session, ...]
+    floor: str | None = (
+        None  #: the session up to which tombstones are gone; none older may be resumed (rule 10)
+    )
+
+    def below_floor(self, session: Session) -> bool:
+        """Is `session` older than the floor? What the history forgot is older than all it holds."""
+        ids = [known.id for known in self.history]
+        return self.floor in ids and ids.index(session.id) > ids.index(self.floor)
+
+    def uninitialized(self, tables: Sequence[str]) -> list[str]:
+        return [table for table in tables if table not in self.initialized]
+
+
+class Shape(Protocol):
+    """How the rows of one table travel."""
+
+    @property
+    def name(self) -> str:
+        """The table's name in the replication set."""
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """What its columns are called on the way."""
+
+    @property
+    def key_aliases(self) -> tuple[str, ...]: ...
+
+    @property
+    def resolvers(self) -> tuple[str, ...]: ...
+
+    @property
+    def structure(self) -> str:
+        """Equal at two sites when rows of one fit into the other."""
+
+
+class Staged(Protocol):
+    """Rows of one table that executors wrote for the driver's transaction."""
+
+    @property
+    def shape(self) -> Shape: ...
+
+    @property
+    def relation(self) -> str: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    def believing(self, attempts: Sequence[int], rows: int) -> Staged:
+        """The same place, counting only what these task attempts wrote (F57)."""
+
+
+class End(Protocol):
+    """What source and target have in common. Every method raises ConcordError alone."""
+
+    def close(self) -> None: ...
+
+    def inspect(self, tables: Sequence[ReplicatedTable]) -> tuple[SiteRow, Sequence[Any], float]:
+        """The site, the shapes of `tables` in their order, and how far its clock is ahead of ours (s)."""
+
+    def fence(self) -> None:
+        """Take the job's epoch at this end. Raises LeaseLost when a newer run was here."""
+
+    def state(self, link: str) -> LinkState:
+        """What this end remembers of a link. Raises NotInitialized."""
+
+    def count_arrived(
+        self, shapes: Sequence[Any], since: Mapping[str, str], excluded: str | None
+    ) -> dict[str, int]:
+        """Rows per table that arrived after the position, in one round trip."""
+
+
+class SourceEnd(End, Protocol):
+    """Where changes come from."""
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """One consistent cut, shared by all readers for as long as it is open."""
+
+    def beat(self) -> int:
+        """A durable write after the snapshot; returns the new heartbeat."""
+
+    def readers(
+        self, shape: Any, since: str, excluded: str | None, count: int, snapshot: Snapshot
+    ) -> Reading:
+        """How executors read the `count` changes of one table."""
+
+    def remember(self, state: LinkState, session: Session) -> None:
+        """Keep the session at the source, after the target's commit."""
+
+
+class TargetEnd(End, Protocol):
+    """Where changes go."""
+
+    def candidates(self, shape: Any, since: str, excluded: str | None) -> Reading:
+        """Key and version of the rows that could be in conflict."""
+
+    def create_staging(self, shape: Any, ordinal: int) -> Staged: ...
+
+    def staging_login(self) -> str: ...
+
+    def write(
+        self, staged: Sequence[Any], state: LinkState, session: Session, progress: Progress
+    ) -> dict[str, TableReport]:
+        """The one guarded transaction. Returns rows per outcome of every staged table."""
+
+    def drop_staging(self) -> None:
+        """Remove everything that this transmission staged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One kind of database: how to open its ends."""
+
+    source: Callable[[LinkJob], SourceEnd]
+    target: Callable[[LinkJob], TargetEnd]

@@ -1,0 +1,170 @@
+"""Move: every table that changed goes through acquire, manipulate, detect, resolve and into staging."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from concord.databases.dialect import Progress, Snapshot, SourceEnd, Staged, TargetEnd
+from concord.errors import CountMismatch, LinkFailed, PrivilegeMissing
+from concord.event_log import log_event
+from concord.link import LinkJob, TableReport
+from spark_jobs.acquire import acquire
+from spark_jobs.detect import MOST_BROADCAST, detect
+from spark_jobs.manipulate import manipulate
+from spark_jobs.opening import Opened
+from spark_jobs.resolve import resolve
+from spark_jobs.write import stage
+
+logger = logging.getLogger("concord.link")
+
+
+@contextmanager
+def _worded(table: str) -> Iterator[None]:
+    """What fails inside Spark, in our words: the last line of an executor's trace says what happened."""
+    try:
+        yield
+    except PySparkException as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        said = next((line for line in reversed(lines) if "Error" in line or "SQLSTATE" in line), lines[0])
+        kind = PrivilegeMissing if "permission denied" in said else LinkFailed
+        raise kind(f"{table}: Spark could not move the rows: {said}. Nothing was written") from error
+
+
+@dataclass
+class Watch:
+    """Seconds per step, in the order the steps were first taken; and who wants to hear of them."""
+
+    progress: Progress
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        self.progress(name)
+        began = monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + monotonic() - began, 3)
+
+
+@dataclass
+class Moved:
+    """What the source had counted, what was settled on the way, and what reached staging."""
+
+    counted: Mapping[str, int]
+    settled: dict[str, Counter[str]] = field(default_factory=dict)
+    staged: list[Staged] = field(default_factory=list)
+    bytes: int = 0
+
+    def check_complete(self) -> None:
+        """Before anything is written: Spark read exactly the rows that the source counted in that snapshot."""
+        staged = {each.shape.name: each.rows for each in self.staged}
+        for table, counted in self.counted.items():
+            read = staged.get(table, 0) + sum(self.settled.get(table, Counter()).values())
+            if read != counted:
+                raise CountMismatch(
+                    f"{table}: {counted} rows changed at the source, but {read} were read; nothing was written"
+                )
+
+    def reports(self, written: Mapping[str, TableReport]) -> list[TableReport]:
+        """Rows per outcome of every table. Raises CountMismatch when they do not add up (rule 11)."""
+        reports = [
+            self._report(table, written.get(table, TableReport(table=table))) for table in self.counted
+        ]
+        for report in reports:
+            if not report.adds_up or report.acquired != self.counted[report.table]:
+                raise CountMismatch(
+                    f"{report.table}: {self.counted[report.table]} rows were counted at the source:"
+                    f" {report.model_dump()}"
+                )
+        return reports
+
+    def _report(self, table: str, written: TableReport) -> TableReport:
+        settled = self.settled.get(table, Counter())
+        won, lost = settled["source_wins"], settled["target_wins"]
+        return TableReport(
+            table=table,
+            acquired=written.acquired + sum(settled.values()),
+            applied=written.applied + settled["apply"] + won,
+            converged=written.converged + settled["converged"] + settled["unite"],
+            superseded=written.superseded + settled["superseded"],
+            lost=written.lost + lost,
+            conflicts=written.conflicts + won + lost,
+        )
+
+
+@dataclass(frozen=True)
+class Move:
+    """Carries tables from the source's snapshot to the target's staging."""
+
+    job: LinkJob
+    source: SourceEnd
+    target: TargetEnd
+    opened: Opened
+    snapshot: Snapshot
+    spark: Callable[[], SparkSession]
+    watch: Watch
+
+    def run(self) -> Moved:
+        """All tables that changed. Spark is not even started when none did."""
+        with self.watch.step("count"):
+            counted = self.source.count_arrived(
+                list(self.opened.shapes.values()), self._since(), self.opened.excluded
+            )
+            changed = [name for name, rows in counted.items() if rows]
+            shapes = [self.opened.target_shapes[name] for name in changed]
+            related = {name: self.opened.related.session.position.of(name) for name in changed}
+            candidates = self.target.count_arrived(shapes, related, self.opened.related_excluded)
+        moved = Moved(counted)
+        for ordinal, name in enumerate(changed):
+            log_event(logger, "changes found", table=name, rows=counted[name], candidates=candidates[name])
+            resolved = self._resolved(name, ordinal, counted[name], candidates[name])
+            if self.job.plan_only:
+                self._plan(name, resolved, moved)
+            else:
+                self._stage(name, ordinal, resolved, moved)
+        return moved
+
+    def _since(self) -> dict[str, str]:
+        position = self.opened.going_on.session.position
+        return {name: position.of(name) for name in self.opened.shapes}
+
+    def _resolved(self, name: str, ordinal: int, count: int, candidates: int) -> DataFrame:
+        """One table's changes in the target's shape, each with its verdict."""
+        shape, since = self.opened.target_shapes[name], self._since()[name]
+        with self.watch.step("start_spark"):
+            spark = self.spark()
+        reading = self.source.readers(
+            self.opened.shapes[name], since, self.opened.excluded, count, self.snapshot
+        )
+        changes = manipulate(acquire(spark, reading, f"changes_{ordinal}"), shape.aliases)
+        present = None
+        if candidates:
+            position = self.opened.related.session.position.of(name)
+            told = self.target.candidates(shape, position, self.opened.related_excluded)
+            present = acquire(spark, told, f"present_{ordinal}")
+        small = candidates <= MOST_BROADCAST
+        detected = detect(changes, present, shape.key_aliases, self.job.priorities, broadcast=small)
+        return resolve(detected, shape.resolvers, self.job.priorities)
+
+    def _plan(self, name: str, resolved: DataFrame, moved: Moved) -> None:
+        with self.watch.step("plan"), _worded(name):
+            rows = resolved.groupBy("verdict").count().collect()
+        moved.settled[name] = Counter({row["verdict"]: row["count"] for row in rows})
+
+    def _stage(self, name: str, ordinal: int, resolved: DataFrame, moved: Moved) -> None:
+        with self.watch.step("stage"), _worded(name):
+            place = self.target.create_staging(self.opened.target_shapes[name], ordinal)
+            done = stage(resolved, place.shape.aliases, self.target.staging_login(), place.relation)
+        moved.settled[name] = done.settled
+        moved.bytes += done.bytes
+        if done.rows:
+            moved.staged.append(place.believing(done.attempts, done.rows))

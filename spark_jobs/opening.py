@@ -1,0 +1,129 @@
+"""Open: look at both ends, refuse what is not safe, fence, and agree on where to go on (design 6, step 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from concord.databases.dialect import LinkState, Progress, Shape, SiteRow, SourceEnd, TargetEnd
+from concord.errors import (
+    BelowFloor,
+    ClockSkew,
+    HistoryLost,
+    IdentityChanged,
+    NotInitialized,
+    StructureChanged,
+)
+from concord.link import LinkJob
+from concord.position import Resume, resume
+from concord.replication_set import chosen
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Both ends looked at, fenced, and agreed on where to go on."""
+
+    shapes: Mapping[str, Shape]  #: at the source
+    target_shapes: Mapping[str, Shape]
+    source_site: SiteRow
+    target_site: SiteRow
+    source_state: LinkState
+    target_state: LinkState
+    going_on: Resume
+    related: Resume  #: where the other link of the pair stands
+
+    @property
+    def excluded(self) -> str | None:
+        """Rule 2: what the target itself wrote at the source need not go back, unless the link was rewound."""
+        return self.target_site.name if self.going_on.at_newest else None
+
+    @property
+    def related_excluded(self) -> str | None:
+        return self.source_site.name if self.related.at_newest else None
+
+
+def open_link(job: LinkJob, source: SourceEnd, target: TargetEnd, progress: Progress) -> Opened:
+    """Nothing is written but the epoch, and that only after everything was looked at.
+
+    Raises ClockSkew, StructureChanged, IdentityChanged, NotInitialized, HistoryLost, BelowFloor, LeaseLost.
+    """
+    tables = chosen(job.tables, job.chosen)
+    source_site, source_shapes, source_clock = source.inspect(tables)
+    target_site, target_shapes, target_clock = target.inspect(tables)
+    _check_clocks(job, source_clock - target_clock)
+    _check_structures(job, source_shapes, target_shapes)
+    if not job.plan_only:
+        progress("fence")
+        source.fence()
+        target.fence()
+    at_source, at_target = source.state(job.link), target.state(job.link)
+    related_at_source, related_at_target = target.state(job.related_link), source.state(job.related_link)
+    _check_heartbeat(source_site, at_target)
+    _check_heartbeat(target_site, related_at_target)
+    _check_initialized(job, [table.name for table in tables], at_source, at_target)
+    return Opened(
+        shapes={shape.name: shape for shape in source_shapes},
+        target_shapes={shape.name: shape for shape in target_shapes},
+        source_site=source_site,
+        target_site=target_site,
+        source_state=at_source,
+        target_state=at_target,
+        going_on=_going_on(job.link, at_source, at_target, source_site, target_site),
+        related=_going_on(job.related_link, related_at_source, related_at_target, target_site, source_site),
+    )
+
+
+def _going_on(
+    link: str, at_source: LinkState, at_target: LinkState, source: SiteRow, target: SiteRow
+) -> Resume:
+    found = resume(at_source.history, at_target.history, source.origin, target.origin)
+    if found is None:
+        raise HistoryLost(
+            f"{source.name} and {target.name} remember no common session of {link}: one of them was restored or"
+            " replaced. Initialize the synchronization again; nothing was written"
+        )
+    if at_source.below_floor(found.session):
+        raise BelowFloor(
+            f"{target.name} last took part in {link} before tombstones were removed at {source.name}: what was"
+            " deleted meanwhile would come back. Initialize the synchronization again; nothing was written"
+        )
+    return found
+
+
+def _check_clocks(job: LinkJob, apart: float) -> None:
+    allowed = min(job.source.max_clock_skew, job.target.max_clock_skew)
+    if abs(apart) > allowed:
+        raise ClockSkew(
+            f"the clocks of {job.source.name} and {job.target.name} are {abs(apart):.0f} s apart, more than"
+            f" max_clock_skew ({allowed:.0f} s); synchronize them with NTP. Nothing was written"
+        )
+
+
+def _check_structures(job: LinkJob, source: Sequence[Shape], target: Sequence[Shape]) -> None:
+    pairs = zip(source, target, strict=True)
+    different = [ours.name for ours, theirs in pairs if ours.structure != theirs.structure]
+    if different:
+        raise StructureChanged(
+            f"{', '.join(different)}: the columns differ between {job.source.name} and {job.target.name};"
+            " alter the tables alike at both sites and run `provision`"
+        )
+
+
+def _check_heartbeat(site: SiteRow, known: LinkState) -> None:
+    """A heartbeat that went back is a database that went back (F65, D4)."""
+    newest = max((session.heartbeat for session in known.history), default=0)
+    if site.heartbeat < newest:
+        raise IdentityChanged(
+            f"{site.name}: the database is older than what it has already sent (heartbeat {site.heartbeat},"
+            f" known {newest}): it was restored from a backup. Provision and initialize it again;"
+            " nothing was written"
+        )
+
+
+def _check_initialized(job: LinkJob, tables: Sequence[str], *states: LinkState) -> None:
+    missing = sorted({table for state in states for table in state.uninitialized(tables)})
+    if missing:
+        raise NotInitialized(
+            f"{', '.join(missing)}: no common history is proven between {job.source.name} and"
+            f" {job.target.name}; run initialize__{job.synchronization}"
+        )
