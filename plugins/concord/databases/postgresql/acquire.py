@@ -91,9 +91,11 @@ def changes_query(shape: Shape, since: str, excluded: str | None, part: int, par
 
 
 def _side(shape: Shape, column: str) -> str:
-    """The key comes from the shadow row, since a deleted row has no other."""
+    """The key comes from the shadow row, since a deleted row has no other; its form from the base row (F42)."""
     found = shape.table.column(column)
-    return f"s.{found.sql}" if column in shape.shadow.key else f"t.{found.sql}"
+    if column not in shape.shadow.key:
+        return f"t.{found.sql}"
+    return f"coalesce(t.{found.sql}, s.{found.sql})" if found.type.has_several_forms else f"s.{found.sql}"
 
 
 def _version(row: str, deleted: str) -> str:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import psycopg
 
@@ -14,7 +14,7 @@ from concord.databases.dialect import LinkState, Progress, Reading, SiteRow, Sna
 from concord.databases.postgresql import acquire, link_state, provision, stage, transaction
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.link_state import application_name
-from concord.databases.postgresql.session import Connection, connect, conninfo, rows
+from concord.databases.postgresql.session import Connection, connect, conninfo, in_our_words, rows
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stage import Staged
 from concord.errors import IdentityChanged, NotProvisioned, StructureChanged
@@ -25,13 +25,14 @@ from concord.site import Credentials, SiteAccess
 
 P = ParamSpec("P")
 R = TypeVar("R")
+E = TypeVar("E", bound="End")
 
 
-def worded(method: Callable[Concatenate[End, P], R]) -> Callable[Concatenate[End, P], R]:
+def worded(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, P], R]:
     """Whatever the driver raises leaves as an error in our words, naming the site."""
 
     @wraps(method)
-    def in_words(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+    def in_words(self: E, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return method(self, *args, **kwargs)
         except psycopg.Error as error:

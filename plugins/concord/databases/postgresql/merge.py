@@ -104,15 +104,16 @@ def write_base(connection: Connection, judged: Judged) -> None:
     so that 1.0 and 1.00 stay what the user wrote (F69)."""
     shape = judged.staged.shape
     actions = ["WHEN MATCHED AND s.concord_deleted THEN DELETE"]
-    if shape.rest:
-        ours = ", ".join(f"t.{column.sql}" for column in shape.rest)
-        theirs = ", ".join(f"s.{column.sql}" for column in shape.rest)
-        assigned = ", ".join(f"{column.sql} = s.{column.sql}" for column in shape.rest)
+    typed = {column: column.type.incoming(f"s.{column.sql}") for column in shape.columns}
+    if shape.updated:
+        ours = ", ".join(f"t.{column.sql}" for column in shape.updated)
+        theirs = ", ".join(typed[column] for column in shape.updated)
+        assigned = ", ".join(f"{column.sql} = {typed[column]}" for column in shape.updated)
         actions.append(
             f"WHEN MATCHED AND record_image_ne(ROW({ours}), ROW({theirs})) THEN UPDATE SET {assigned}"
         )
     names = ", ".join(column.sql for column in shape.columns)
-    values = ", ".join(f"s.{column.sql}" for column in shape.columns)
+    values = ", ".join(typed.values())
     actions.append(
         f"WHEN NOT MATCHED AND NOT s.concord_deleted THEN INSERT ({names}) OVERRIDING SYSTEM VALUE VALUES ({values})"
     )

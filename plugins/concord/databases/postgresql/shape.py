@@ -48,6 +48,11 @@ class Shape:
         return tuple(column for column in self.columns if column.name not in self.shadow.key)
 
     @property
+    def updated(self) -> tuple[Column, ...]:
+        """The columns that may change while the key stays the same."""
+        return tuple(c for c in self.columns if c.name not in self.shadow.key or c.type.has_several_forms)
+
+    @property
     def structure(self) -> str:
         return self.table.structure
 

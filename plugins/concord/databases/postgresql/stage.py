@@ -45,8 +45,13 @@ class Staged:
 
     @property
     def typed(self) -> str:
-        """A subquery over the staged rows, every column back in its own type."""
-        columns = [f"{c.type.incoming(self.shape.alias(c))} AS {c.sql}" for c in self.shape.columns]
+        """A subquery over the staged rows, their keys back in their own types.
+
+        The other columns stay as they travelled until they are written: a deleted row brings NULL for each,
+        which a domain may refuse.
+        """
+        key = [f"{c.type.incoming(self.shape.alias(c))} AS {c.sql}" for c in self.shape.key]
+        columns = key + [f"{self.shape.alias(c)} AS {c.sql}" for c in self.shape.rest]
         version = [
             f"{name} AS concord_{name}" for name in DECISION_TYPES if name not in ("vector", "attempt")
         ]

@@ -92,8 +92,13 @@ UNFIT_FOR_KEY = frozenset(
         "hstore",
         "jsonpath",
         "interval",
+        # Their operators live outside pg_catalog, where no session of ours looks.
+        "citext",
+        "ltree",
     ]
 )
+#: Equal values of these may be written in several ways (F42).
+SEVERAL_FORMS = frozenset(["numeric", "bpchar", "numrange", "nummultirange"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,11 @@ class ColumnType:
         return self.supported and self.kind != "a" and self.root not in UNFIT_FOR_KEY
 
     @property
+    def has_several_forms(self) -> bool:
+        """1.0 and 1.00 are one value: a key like that is compared by value, yet carried as it was written."""
+        return self.root in SEVERAL_FORMS or self.root.startswith("range:")
+
+    @property
     def spark(self) -> str:
         return NATIVE[self.root][0] if self.travels_natively else "string"
 
@@ -135,6 +145,6 @@ class ColumnType:
 
     def exact(self, expression: str) -> str:
         """The value as the database writes it; casting bpchar to text would cut its trailing blanks (F80)."""
-        if self.kind == "b" and self.root == "bpchar":
-            return f"pg_catalog.textin(pg_catalog.bpcharout({expression}))"
+        if self.kind in ("b", "d") and self.root == "bpchar":
+            return f"CASE WHEN {expression} IS NOT NULL THEN pg_catalog.format('%s', {expression}) END"
         return f"{expression}::text"
