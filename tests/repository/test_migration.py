@@ -9,6 +9,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy.exc import DBAPIError
 
 from concord.errors import RepositoryUnavailable
 from concord.repository.migration import VERSION_TABLE, migrate
@@ -77,6 +78,26 @@ def test_processes_that_migrate_at_once_all_find_it_done(url: str) -> None:
     assert [(process.returncode, error) for process, error in zip(processes, errors, strict=True)] == [
         (0, "")
     ] * 4
+
+
+def test_a_migration_that_fails_half_way_leaves_nothing_behind(url: str) -> None:
+    engine = open_repository(url)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE conflict (id integer)"))
+    with pytest.raises(DBAPIError, match="already exists"):
+        migrate(engine)
+    with engine.connect() as connection:
+        assert inspect(connection).get_table_names() == ["conflict"]
+
+
+def test_the_version_that_airflow_keeps_in_the_same_database_is_left_alone(url: str) -> None:
+    engine = open_repository(url)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE alembic_version (version_num varchar(32))"))
+        connection.execute(text("INSERT INTO alembic_version VALUES ('airflow')"))
+    migrate(engine)
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "airflow"
 
 
 def test_a_repository_of_a_newer_concord_is_refused_in_words(repository: Engine) -> None:

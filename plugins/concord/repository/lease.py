@@ -27,7 +27,7 @@ class Lease:
     expires_at: datetime
 
 
-def acquire(  # noqa: PLR0913 (each is a fact of its own)
+def acquire(
     engine: Engine,
     synchronization: str,
     owner: str,

@@ -53,9 +53,7 @@ def purge(
     return PurgeReport(
         conflicts=remove(Conflict.id, _older(Conflict.decided_at, retention.conflicts, now)),
         transmissions=remove(Transmission.id, and_(old_transmission, not_(_of_running_run()))),
-        runs=remove(
-            SynchronizationRun.id, and_(old_run, _ended(), not_(_has(not_(old_transmission))), not_(_last()))
-        ),
+        runs=remove(SynchronizationRun.id, and_(old_run, not_(_has(not_(old_transmission))), not_(_last()))),
         dry_run=dry_run,
     )
 
@@ -68,13 +66,9 @@ def _older(
     return false() if retention is None else ended_at < now - retention
 
 
-def _ended() -> ColumnElement[bool]:
-    return SynchronizationRun.state != RunState.RUNNING
-
-
 def _of_running_run() -> ColumnElement[bool]:
     """The transmission belongs to a run that still runs."""
-    return exists().where(SynchronizationRun.id == Transmission.run_id, not_(_ended()))
+    return exists().where(SynchronizationRun.id == Transmission.run_id, SynchronizationRun.ended_at.is_(None))
 
 
 def _has(staying: ColumnElement[bool]) -> ColumnElement[bool]:

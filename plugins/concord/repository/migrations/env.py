@@ -11,7 +11,6 @@ context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=Record.metadata,
     version_table=VERSION_TABLE,
-    transactional_ddl=True,  # also SQLite: the engine begins before DDL (see opening.py)
 )
 
 with context.begin_transaction():
