@@ -38,7 +38,7 @@ class Site:
     port: int
     database: str
     superuser: str
-    password: str
+    password: str = field(repr=False)
     connection: psycopg.Connection[Any] = field(init=False)
 
     def __post_init__(self) -> None:
