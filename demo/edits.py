@@ -1,0 +1,213 @@
+"""What the users of both sites do between two runs: the same edits every time, each known by its key."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from itertools import islice
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from demo.flights import KEYS
+from demo.sites import CAPETOWN, LONDON, USERS, Sites
+
+Key = tuple[Any, ...]
+Values = Mapping[str, Any]
+Connection = psycopg.Connection[Any]
+
+#: Fewer flights leave too few for every kind of edit.
+FEWEST_FLIGHTS = 1_000
+
+
+class Kind(StrEnum):
+    """What an application does to a row."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Rows of one table that one site's users change in one transaction; all with the same columns."""
+
+    site: str
+    what: str
+    table: str
+    kind: Kind
+    rows: Mapping[Key, Values]
+
+
+def plan(connection: Connection) -> list[Edit]:
+    """Every edit, in the order in which it happens. Reads which flights there are; writes nothing.
+
+    Later edits of a row come later at every clock, since both sites run on this machine.
+    """
+    flights = _flights(connection)
+    count = connection.execute("SELECT count(*) FROM flights").fetchone()
+    assert count is not None, "count(*) always gives a row"
+    return [
+        *_ordinary_work(flights, min(4_000, count[0] // 10), min(3_000, count[0] // 12)),
+        *_new_flights(list(islice(flights, 100))),
+        *_new_destinations(),
+        *_same_flight_twice(flights),
+        *_deleted_here_changed_there(flights),
+        *_other_tables(connection),
+    ]
+
+
+def perform(sites: Sites, edits: Sequence[Edit]) -> None:
+    """Make the edits through the applications' own logins, one transaction each."""
+    with sites[LONDON].connect(USERS) as london, sites[CAPETOWN].connect(USERS) as capetown:
+        connections = {LONDON: london, CAPETOWN: capetown}
+        for transaction in _transactions(edits):
+            connection = connections[transaction[0].site]
+            with connection.transaction(), connection.cursor() as cursor:
+                for edit in transaction:
+                    cursor.executemany(_statement(edit), _parameters(edit))
+
+
+def _flights(connection: Connection) -> Iterator[Key]:
+    """Flights that took place, in an order that is random and yet always the same."""
+    columns = ", ".join(KEYS["flights"])
+    query = f"SELECT {columns} FROM flights WHERE air_time IS NOT NULL ORDER BY md5(row({columns})::text) LIMIT 8000"
+    return iter(
+        [(*key[:-1], key[-1].astimezone(UTC)) for key in connection.execute(query.encode()).fetchall()]
+    )
+
+
+def _ordinary_work(flights: Iterator[Key], late_here: int, late_there: int) -> Iterator[Edit]:
+    """Different flights at either site: delays, cancellations, withdrawals."""
+    yield _update(
+        LONDON, "delays", [(key, _delay(i, 11)) for i, key in enumerate(islice(flights, late_here))]
+    )
+    yield _update(
+        CAPETOWN, "delays", [(key, _delay(i, 7)) for i, key in enumerate(islice(flights, late_there))]
+    )
+    cancelled = dict.fromkeys(("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time"))
+    yield _update(LONDON, "cancellations", [(key, cancelled) for key in islice(flights, 150)])
+    yield _delete(CAPETOWN, "withdrawn flights", list(islice(flights, 90)))
+
+
+def _new_flights(alike: Sequence[Key]) -> Iterator[Edit]:
+    """Flights of a day that the data does not reach."""
+    yield _insert_flights(LONDON, "new flights", [_on(key, 2) for key in alike[:60]], "BOS", None)
+    yield _insert_flights(CAPETOWN, "new flights", [_on(key, 3) for key in alike[60:]], "MIA", None)
+
+
+def _new_destinations() -> Iterator[Edit]:
+    """At either site a new airport, a new plane, and flights that refer to both: parents and children in one run."""
+    for site, faa, name, tailnum in (
+        (LONDON, "LHR", "London Heathrow", "G-CNCD"),
+        (CAPETOWN, "CPT", "Cape Town International", "ZS-CND"),
+    ):
+        yield Edit(
+            site, "new destination", "airports", Kind.INSERT, {(faa,): {"name": name, "alt": 83, "tz": 0}}
+        )
+        plane = {"manufacturer": "AIRBUS", "model": "A350-1041", "engines": 2, "seats": 331}
+        yield Edit(site, "new destination", "planes", Kind.INSERT, {(tailnum,): plane})
+        first = datetime(2014, 1, 5, 23, tzinfo=UTC)
+        keys = [("DL", 9_000 + ord(faa[0]), first + timedelta(days=day)) for day in range(5)]
+        yield _insert_flights(site, "new destination", keys, faa, tailnum)
+
+
+def _same_flight_twice(flights: Iterator[Key]) -> Iterator[Edit]:
+    """The same flights changed at both sites: 20 last in Cape Town, 20 last in London."""
+    for first, second in ((LONDON, CAPETOWN), (CAPETOWN, LONDON)):
+        keys = list(islice(flights, 20))
+        yield _update(first, "same flights", [(key, _delay(i, 45)) for i, key in enumerate(keys)])
+        yield _update(second, "same flights", [(key, _delay(i, 120)) for i, key in enumerate(keys)])
+
+
+def _deleted_here_changed_there(flights: Iterator[Key]) -> Iterator[Edit]:
+    """Three flights for each order of a deletion at one site and a delay at the other."""
+    for deleting, changing in ((LONDON, CAPETOWN), (CAPETOWN, LONDON)):
+        deleted, delayed = list(islice(flights, 3)), list(islice(flights, 3))
+        yield _delete(deleting, "deleted, then changed there", deleted)
+        yield _update(changing, "deleted, then changed there", [(key, _delay(0, 33)) for key in deleted])
+        yield _update(changing, "changed, then deleted there", [(key, _delay(0, 33)) for key in delayed])
+        yield _delete(deleting, "changed, then deleted there", delayed)
+
+
+def _other_tables(connection: Connection) -> Iterator[Edit]:
+    """Corrected weather, refitted planes, and one airport renamed at both sites."""
+    readings = connection.execute(
+        "SELECT airport, time_hour FROM weather WHERE wind_gust IS NULL ORDER BY time_hour, airport LIMIT 30"
+    ).fetchall()
+    gusts = {
+        (airport, hour.astimezone(UTC)): {"wind_gust": 20.25 + i}
+        for i, (airport, hour) in enumerate(readings)
+    }
+    yield Edit(LONDON, "corrected readings", "weather", Kind.UPDATE, gusts)
+    planes = connection.execute(
+        "SELECT tailnum FROM planes WHERE seats > 200 ORDER BY tailnum LIMIT 12"
+    ).fetchall()
+    yield Edit(
+        CAPETOWN, "refitted planes", "planes", Kind.UPDATE, {(name,): {"seats": 180} for (name,) in planes}
+    )
+    for site, name in ((CAPETOWN, "Kennedy Airport"), (LONDON, "John F. Kennedy International")):
+        yield Edit(site, "renamed airport", "airports", Kind.UPDATE, {("JFK",): {"name": name}})
+
+
+def _update(site: str, what: str, rows: Sequence[tuple[Key, Values]]) -> Edit:
+    return Edit(site, what, "flights", Kind.UPDATE, dict(rows))
+
+
+def _delete(site: str, what: str, keys: Sequence[Key]) -> Edit:
+    return Edit(site, what, "flights", Kind.DELETE, {key: {} for key in keys})
+
+
+def _insert_flights(site: str, what: str, keys: Sequence[Key], dest: str, tailnum: str | None) -> Edit:
+    rows = {}
+    for key in keys:
+        hour = key[-1]
+        date = {"year": hour.year, "month": hour.month, "day": hour.day, "hour": hour.hour, "minute": 0}
+        rows[key] = {
+            **date,
+            "sched_dep_time": hour.hour * 100,
+            "origin": "JFK",
+            "dest": dest,
+            "tailnum": tailnum,
+        }
+    return Edit(site, what, "flights", Kind.INSERT, rows)
+
+
+def _delay(i: int, minutes: int) -> Values:
+    """No flight of the data is this late to the minute, so that every update changes its row."""
+    return {"dep_delay": 2_000 + minutes + i % 60, "arr_delay": 1_990 + minutes + i % 60}
+
+
+def _on(key: Key, day: int) -> Key:
+    return (*key[:-1], key[-1].replace(year=2014, month=1, day=day))
+
+
+def _transactions(edits: Sequence[Edit]) -> Iterator[list[Edit]]:
+    """Consecutive edits of one site that belong together."""
+    together: list[Edit] = []
+    for edit in edits:
+        if together and (edit.site, edit.what) != (together[0].site, together[0].what):
+            yield together
+            together = []
+        together.append(edit)
+    if together:
+        yield together
+
+
+def _statement(edit: Edit) -> sql.Composed:
+    table, key = sql.Identifier(edit.table), KEYS[edit.table]
+    columns = list(next(iter(edit.rows.values())))
+    where = sql.SQL(" AND ").join(sql.SQL("{} = %s").format(sql.Identifier(name)) for name in key)
+    if edit.kind is Kind.DELETE:
+        return sql.SQL("DELETE FROM {} WHERE {}").format(table, where)
+    if edit.kind is Kind.UPDATE:
+        changed = sql.SQL(", ").join(sql.SQL("{} = %s").format(sql.Identifier(name)) for name in columns)
+        return sql.SQL("UPDATE {} SET {} WHERE {}").format(table, changed, where)
+    names = [*columns, *key]
+    listed, marks = map(sql.SQL(", ").join, (map(sql.Identifier, names), [sql.SQL("%s")] * len(names)))
+    return sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(table, listed, marks)
+
+
+def _parameters(edit: Edit) -> list[tuple[Any, ...]]:
+    return [(*values.values(), *key) for key, values in edit.rows.items()]

@@ -1,0 +1,48 @@
+"""How a demo meets the person who runs it: width, signals, one clear line when something fails."""
+
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from concord.errors import ConcordError
+from demo.background import ProgramFailed
+from demo.workspace import Unusable
+from embedded.errors import ServerError
+
+#: For a pipe or a file, where nothing tells how wide a line may be.
+_WIDTH = 120
+
+INTERRUPTED = 130
+
+
+def console() -> Console:
+    """Standard output."""
+    made = Console(soft_wrap=False)
+    return made if made.is_terminal else Console(width=_WIDTH)
+
+
+def run(action: Callable[[], int], logs: Path) -> int:
+    """The exit status of `action`; errors that a person can act on are one line, and say where the logs are.
+
+    SIGTERM ends it as Ctrl-C does, so that everything is stopped on the way out.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        return action()
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted; everything is stopped.\n")
+        return INTERRUPTED
+    except Unusable as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    except (ConcordError, ProgramFailed, ServerError) as error:
+        sys.stderr.write(f"FAILED: {error}\nLogs: {logs}\n")
+        return 1
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
