@@ -12,6 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from concord.databases.dialect import Reading
+from concord.errors import ConcordError
 
 
 def acquire(spark: SparkSession, reading: Reading, name: str) -> DataFrame:
@@ -19,7 +20,7 @@ def acquire(spark: SparkSession, reading: Reading, name: str) -> DataFrame:
 
     Login and queries travel inside the pickled data source, never as options: options show in Spark's UI.
     """
-    login, preamble, queries, columns = reading.login, reading.preamble, reading.queries, reading.schema
+    columns, queries = reading.schema, reading.queries
 
     class Changes(DataSource):
         @classmethod
@@ -40,18 +41,23 @@ def acquire(spark: SparkSession, reading: Reading, name: str) -> DataFrame:
             return [InputPartition(part) for part in range(len(queries))]
 
         def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-            return _read(login, preamble, queries[partition.value], self._schema)
+            return _read(reading, queries[partition.value], self._schema)
 
     spark.dataSource.register(Changes)
     return spark.read.format(name).load()
 
 
-def _read(login: str, preamble: Sequence[str], query: str, schema: StructType) -> Iterator[pa.RecordBatch]:
-    """Stream one query's rows as Arrow batches of the declared schema."""
+def _read(reading: Reading, query: str, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """Stream one query's rows as Arrow batches of the declared schema. Raises ConcordError when this
+    session does not stand in the link's snapshot: a torn read would send one version's row under another's."""
     wanted = to_arrow_schema(schema)
-    with adbc.connect(login) as connection, connection.cursor() as cursor:
-        for statement in preamble:
+    with adbc.connect(reading.login) as connection, connection.cursor() as cursor:
+        for statement in reading.preamble:
             cursor.execute(statement)
+        if reading.position is not None:
+            cursor.execute(reading.position_query)
+            if cursor.fetchone() != (reading.position,):
+                raise ConcordError("a reader could not join the link's snapshot; the next run tries again")
         cursor.execute(query)
         for batch in cursor.fetch_record_batch():
             yield batch.cast(wanted)

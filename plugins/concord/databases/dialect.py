@@ -34,6 +34,10 @@ class Reading:
     preamble: tuple[str, ...]
     queries: tuple[str, ...]
     schema: str  #: Spark DDL of the rows
+    position: str | None = (
+        None  #: what `position_query` must answer, or the reader stands in another snapshot
+    )
+    position_query: str = ""
 
 
 @dataclass(frozen=True, slots=True)

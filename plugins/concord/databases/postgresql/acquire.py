@@ -128,6 +128,10 @@ READER_SETTINGS = (
 )
 
 
+#: What a reader asks to prove that it stands in the snapshot it was given (F06).
+POSITION_QUERY = "SELECT pg_current_snapshot()::text"
+
+
 def import_snapshot(exported: str) -> list[str]:
     """What another session runs first to read in the same snapshot."""
     return [

@@ -67,7 +67,8 @@ def _start(link: str, source: End, target: End, proven: Mapping[str, Content]) -
     )
     record = {name: {"rows": each.rows, "hash": each.hash} for name, each in proven.items()}
     for end, role, peer in ((target, "target", source), (source, "source", target)):
-        link_state.initialize(end.connection, link, role, peer.access.name, record, session)
+        with end.control() as connection:
+            link_state.initialize(connection, link, role, peer.access.name, record, session)
 
 
 def _position(link: str, source: End, target: End, tables: Mapping[str, Content]) -> LinkPosition:

@@ -52,6 +52,12 @@ class End:
     def close(self) -> None:
         self.connection.close()
 
+    @contextmanager
+    def control(self) -> Iterator[Connection]:
+        """A connection for Concord's own rows at this end, as the one login that may write them."""
+        with connect(self.access.applier, application_name(self.job.synchronization)) as connection:
+            yield connection
+
     @worded
     def inspect(self, tables: Sequence[ReplicatedTable]) -> tuple[SiteRow, list[Shape], float]:
         """The site, the shapes of `tables`, and how far its clock is ahead of ours (s).
@@ -80,10 +86,6 @@ class End:
         return shape_of(Shadow(table, wanted.name, table.key_of(wanted.key)), wanted.resolvers)
 
     @worded
-    def fence(self) -> None:
-        link_state.fence(self.connection, self.job.synchronization, self.job.epoch, self.access.name)
-
-    @worded
     def state(self, link: str) -> LinkState:
         return link_state.read(self.connection, link, self.access.name)
 
@@ -95,28 +97,37 @@ class End:
 
 
 class Source(End):
-    """Where changes come from: read through the reader's login, in one exported snapshot."""
+    """Where changes come from: read through the reader's login, in one exported snapshot.
+
+    The reader only reads. Heartbeat, epoch and sessions go through the applier's login, which owns every
+    write of Concord's and may therefore end an older run's.
+    """
 
     def __init__(self, job: LinkJob) -> None:
         super().__init__(job.source, job.source.reader, job, f"concord read {job.synchronization}")
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
-        """One consistent cut for every reader, then the heartbeat on a connection of its own (3.1.4)."""
+        """One consistent cut for every reader, held open by this connection."""
         with acquire.open_snapshot(self.connection) as snapshot:
             yield snapshot
 
     @worded
+    def fence(self) -> None:
+        with self.control() as connection:
+            link_state.fence(connection, self.job.synchronization, self.job.epoch, self.access.name)
+
+    @worded
     def beat(self) -> int:
-        with connect(self._login, self._application) as connection:
+        with self.control() as connection:
             return acquire.beat(connection)
 
     @worded
     def remember(self, state: LinkState, session: Session) -> None:
         """The source end of the session, after the target's commit, fenced as that was."""
-        with self.connection.transaction():
-            link_state.hold_fence(self.connection, self.job.synchronization, self.job.epoch, self.access.name)
-            link_state.remember(self.connection, self.job.link, state, session)
+        with self.control() as connection, connection.transaction():
+            link_state.hold_fence(connection, self.job.synchronization, self.job.epoch, self.access.name)
+            link_state.remember(connection, self.job.link, state, session)
 
     def readers(
         self, shape: Shape, since: str, excluded: str | None, count: int, snapshot: Snapshot
@@ -124,7 +135,14 @@ class Source(End):
         parts = acquire.partitions(count, self.access.readers)
         queries = [acquire.changes_query(shape, since, excluded, part, parts) for part in range(parts)]
         preamble = tuple(acquire.import_snapshot(snapshot.exported))
-        return Reading(conninfo(self._login, self._application), preamble, tuple(queries), shape.spark_schema)
+        return Reading(
+            conninfo(self._login, self._application),
+            preamble,
+            tuple(queries),
+            shape.spark_schema,
+            snapshot.position,
+            acquire.POSITION_QUERY,
+        )
 
 
 class Target(End):
@@ -138,6 +156,10 @@ class Target(End):
         query = acquire.candidates_query(shape, since, excluded)
         login = conninfo(self.job.target.reader, f"concord read {self.job.synchronization}")
         return Reading(login, acquire.READER_SETTINGS, (query,), shape.spark_key_schema)
+
+    @worded
+    def fence(self) -> None:
+        link_state.fence(self.connection, self.job.synchronization, self.job.epoch, self.access.name)
 
     @worded
     def create_staging(self, shape: Shape, ordinal: int) -> Staged:

@@ -24,7 +24,13 @@ PINNED = {
     "standard_conforming_strings": "on",
     "search_path": "",
     "client_min_messages": "warning",
+    # A role's own defaults must not change what we rely on, or end what takes long.
+    "default_transaction_isolation": "read committed",
+    "default_transaction_read_only": "off",
     "idle_in_transaction_session_timeout": "0",
+    "statement_timeout": "0",
+    "row_security": "off",  # rows hidden by a policy become an error, never a mass delete (F94)
+    "jit": "off",  # compiling costs more than our statements gain
 }
 
 

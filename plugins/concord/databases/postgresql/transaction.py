@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 
 import psycopg
 
@@ -12,20 +13,25 @@ from concord.databases.dialect import LinkState, Progress
 from concord.databases.postgresql import constraints, guard, link_state, merge
 from concord.databases.postgresql.session import Connection, in_our_words, run
 from concord.databases.postgresql.stage import Staged
-from concord.errors import ConstraintViolated, SiteUnavailable, WriteContended
+from concord.errors import ConcordError, ConstraintViolated, WriteContended
 from concord.link import LinkJob, TableReport
 from concord.position import Session
 from concord.resolver import chain
 
-#: How often the whole transaction is repeated when applications get in its way.
-ATTEMPTS = 6
+#: How long the whole transaction is repeated when applications get in its way.
+PATIENCE = 120.0
 
-#: The applier finds a deadlock long before an application does, so that it is the one to give way.
+#: Times a unique violation is taken for a lost race before it is taken for what it says (rule 3).
+RACES = 3
+
+#: Applications are never the ones to give way: the applier looks for a deadlock at once, and gives up any
+#: wait before an application's own deadlock_timeout (1 s by default) could end the application instead.
 SETTINGS = (
     "SET LOCAL session_replication_role = replica",
     "SET LOCAL concord.applying = 'on'",
     "SET LOCAL deadlock_timeout = '20ms'",
-    "SET LOCAL lock_timeout = '60s'",
+    "SET LOCAL lock_timeout = '500ms'",
+    "SET LOCAL synchronous_commit = on",
 )
 
 #: The plan must follow the staged rows by primary key (performance.md: a hash join reads the whole table).
@@ -47,38 +53,43 @@ def write(
     looked up in the link's state (F56). Raises WriteContended, ConstraintViolated, LeaseLost,
     SiteUnavailable.
     """
-    for attempt in range(1, ATTEMPTS + 1):
+    began = time.monotonic()
+    for attempt in count(1):
         connection = connect()
+        reports: dict[str, TableReport] = {}
         try:
-            return _attempt(connection, job, staged, state, session, progress)
+            _attempt(connection, job, staged, state, session, progress, reports)
+            return reports
         except (psycopg.Error, WriteContended) as error:
             if connection.broken and _committed(connect, job, session):
-                return _reports_of_committed(staged)
-            _give_up_or_wait(error, attempt, job.target.name)
+                return reports
+            _refuse_what_will_not_pass(error, attempt, job.target.name)
+            if time.monotonic() - began > PATIENCE:
+                raise _worded(error, job.target.name) from error
         finally:
             connection.close()
-    raise WriteContended(
-        f"{job.target.name}: the write was repeated {ATTEMPTS} times; the next run tries again"
-    )
+        time.sleep(random.uniform(0, min(2.0, 0.05 * 2**attempt)))  # noqa: S311 - jitter needs no cryptography
+    raise AssertionError("the loop ends by returning or raising")
 
 
-def _give_up_or_wait(error: Exception, attempt: int, site: str) -> None:
-    ours = in_our_words(error, site) if isinstance(error, psycopg.Error) else error
-    if isinstance(error, psycopg.errors.UniqueViolation) and attempt >= ATTEMPTS // 2:
-        detail = error.diag.message_detail or str(error)
+def _worded(error: psycopg.Error | WriteContended, site: str) -> ConcordError:
+    return in_our_words(error, site) if isinstance(error, psycopg.Error) else error
+
+
+def _refuse_what_will_not_pass(error: psycopg.Error | WriteContended, attempt: int, site: str) -> None:
+    """Raise what no repetition mends: a constraint of the target, a missing right, a dead database."""
+    if isinstance(error, psycopg.errors.UniqueViolation) and attempt >= RACES:
         raise ConstraintViolated(
-            f"{site}: {error.diag.constraint_name}: {detail} Two rows use one value; change one of them, at"
-            " either site. Nothing was written"
+            f"{site}: {error.diag.constraint_name}: {error.diag.message_detail} Two sites used one value; change"
+            " one of the rows, at either site. Nothing was written"
         ) from error
-    if isinstance(error, psycopg.errors.IntegrityError | psycopg.errors.DataError) and not isinstance(
-        error, psycopg.errors.UniqueViolation
-    ):
-        raise ConstraintViolated(
-            f"{site}: {str(error).strip().splitlines()[0]}; nothing was written"
-        ) from error
-    if not isinstance(ours, WriteContended) or attempt == ATTEMPTS:
-        raise ours from error
-    time.sleep(random.uniform(0, 0.1 * 2**attempt))  # noqa: S311 - jitter needs no cryptography
+    if isinstance(error, psycopg.errors.IntegrityError | psycopg.errors.DataError):
+        if not isinstance(error, psycopg.errors.UniqueViolation):
+            said = str(error).strip().splitlines()[0]
+            raise ConstraintViolated(f"{site}: {said}; nothing was written") from error
+        return
+    if not isinstance(_worded(error, site), WriteContended):
+        raise _worded(error, site) from error
 
 
 def _committed(connect: Callable[[], Connection], job: LinkJob, session: Session) -> bool:
@@ -88,13 +99,6 @@ def _committed(connect: Callable[[], Connection], job: LinkJob, session: Session
     return any(known.id == session.id for known in history)
 
 
-def _reports_of_committed(staged: Sequence[Staged]) -> dict[str, TableReport]:
-    raise SiteUnavailable(
-        "the connection was lost while the commit was under way; the transaction did commit, and the next run goes on"
-        f" from there ({sum(each.rows for each in staged)} staged rows)"
-    )
-
-
 def _attempt(
     connection: Connection,
     job: LinkJob,
@@ -102,16 +106,18 @@ def _attempt(
     state: LinkState,
     session: Session,
     progress: Progress,
-) -> dict[str, TableReport]:
+    reports: dict[str, TableReport],
+) -> None:
+    """One try; `reports` is filled before the commit, so that it is known even when the answer is lost."""
     with connection.transaction():
-        progress("fence")
+        progress("hold_fence")
         run(connection, *SETTINGS)
         link_state.hold_fence(connection, job.synchronization, job.epoch, job.target.name)
-        reports = _write_tables(connection, job, staged, progress) if staged else {}
+        if staged:
+            reports |= _write_tables(connection, job, staged, progress)
         progress("link_state")
         link_state.remember(connection, job.link, state, session)
         progress("commit")
-    return reports
 
 
 def _write_tables(
