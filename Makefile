@@ -58,6 +58,7 @@ up: ## Start Airflow, Spark and two sites with docker compose
 	@docker info >/dev/null 2>&1 || { \
 	    echo "make up needs a running Docker engine, and 'docker info' finds none." >&2; \
 	    echo "Start it, or use 'make demo' and 'make airflow', which need no Docker." >&2; exit 1; }
+	@test -f .env || python3 compose/make_env.py
 	docker compose up --build --wait
 
 .PHONY: config-schema
