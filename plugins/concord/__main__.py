@@ -1,0 +1,74 @@
+"""`python -m concord`: what a person at a terminal can ask, and the exit status.
+
+0: done, and all is well. 1: refused, failed, or problems found; one line each on stderr. 2: a wrong command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+from concord.config import config_path, json_schema, load
+from concord.errors import ConcordError, ParametersRefused
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; errors are lines on stderr, never a traceback."""
+    asked = _parser().parse_args(arguments)
+    try:
+        return _run(asked)
+    except ConcordError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2 if isinstance(error, ParametersRefused) else 1
+
+
+def _run(asked: argparse.Namespace) -> int:
+    match asked.command:
+        case "config-schema":
+            sys.stdout.write(json.dumps(json_schema(), indent=2) + "\n")
+        case "check-config":
+            configuration = load(config_path())
+            names = ", ".join(configuration.synchronizations)
+            sys.stdout.write(f"{config_path()} is in order; synchronizations: {names}\n")
+        case _:
+            # Without it Airflow looks up connections in the environment alone, not in its own database.
+            os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
+            # Only now: Airflow takes seconds to import.
+            command = importlib.import_module("concord.command")
+            return int(command.run(asked, load(config_path())))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m concord", description="Keep copies of tables in agreement."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    provision = commands.add_parser("provision", help="make the sites ready")
+    provision.add_argument("--site", help="only this one")
+    instead = provision.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--print-sql", action="store_true", help="print the statements for a DBA; run nothing"
+    )
+    instead.add_argument("--check", action="store_true", help="say what is missing or altered; write nothing")
+    instead.add_argument("--remove", action="store_true", help="take Concord off; tables and rows stay")
+    initialize = commands.add_parser(
+        "initialize", help="prove two sites equal, and let their links start there"
+    )
+    initialize.add_argument("synchronization")
+    plan = commands.add_parser("plan", help="count what a run would do, and write nothing")
+    plan.add_argument("synchronization")
+    plan.add_argument("--direction", choices=["both", "forward", "reverse"], default="both")
+    commands.add_parser("status", help="runs, links and conflicts, here and at the sites")
+    commands.add_parser("tombstones", help="which site holds which tombstones, and why")
+    commands.add_parser("config-schema", help="print the JSON schema of the configuration")
+    commands.add_parser("check-config", help="read the configuration and name every mistake in it")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""The commands that need Airflow's connections: provision, initialize, plan, status, tombstones."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import logging
+import sys
+import uuid
+from collections.abc import Iterable, Sequence
+
+import pendulum
+from rich.console import Console
+from rich.table import Table
+
+from concord.config import Configuration
+from concord.databases import provisioning
+from concord.errors import ConcordError
+from concord.link import Direction, TransmissionReport
+from concord.orchestration import jobs, site_records, tombstone_cleanup
+from concord.orchestration.initialization import initialize
+from concord.orchestration.link_operator import LinkOperator
+from concord.orchestration.repository_connection import repository
+from concord.repository import status
+
+_COUNTS = ("acquired", "applied", "converged", "superseded", "lost", "conflicts")
+
+
+def run(asked: argparse.Namespace, configuration: Configuration) -> int:
+    """Do what the command line asks; the exit status. Raises a ConcordError."""
+    logging.getLogger("airflow").setLevel(logging.WARNING)
+    match asked.command:
+        case "provision":
+            return _provision(asked, configuration)
+        case "initialize":
+            return _initialize(configuration, asked.synchronization)
+        case "plan":
+            return _plan(configuration, asked.synchronization, asked.direction)
+        case "status":
+            return _status(configuration)
+        case _:
+            return _tombstones(configuration)
+
+
+def _provision(asked: argparse.Namespace, configuration: Configuration) -> int:
+    installations = jobs.installations(configuration, asked.site)
+    if asked.print_sql:
+        for site, script in provisioning.sql(installations).items():
+            sys.stdout.write(f"-- site {site}\n{script}")
+        return 0
+    if asked.check:
+        problems = provisioning.check(installations)
+        sys.stderr.writelines(f"{problem}\n" for problem in problems)
+        return 1 if problems else _say("All sites are as they should be.")
+    names = ", ".join(each.site for each in installations)
+    if asked.remove:
+        provisioning.remove(installations)
+        return _say(f"Removed from {names}; the replicated tables and their rows are as they were.")
+    provisioning.provision(installations)
+    return _say(f"Provisioned: {names}.")
+
+
+def _initialize(configuration: Configuration, synchronization: str) -> int:
+    rows = initialize(configuration, synchronization, f"{getpass.getuser()}/{uuid.uuid4().hex}")
+    _show(f"{synchronization}: equal at both sites", ("table", "rows"), rows.items())
+    return 0
+
+
+def _plan(configuration: Configuration, synchronization: str, direction: str) -> int:
+    asked = list(Direction) if direction == "both" else [Direction(direction)]
+    reports = [_planned(configuration, synchronization, each) for each in asked]
+    rows = [
+        (f"{report.source} → {report.target}", table.table, *(getattr(table, count) for count in _COUNTS))
+        for report in reports
+        for table in report.tables
+    ]
+    _show(f"{synchronization}: what a run would do now", ("link", "table", *_COUNTS), rows)
+    return 0
+
+
+def _planned(configuration: Configuration, synchronization: str, direction: Direction) -> TransmissionReport:
+    """A plan takes no lease and no epoch: it writes nothing that either would guard."""
+    job = jobs.link_job(configuration, synchronization, direction, epoch=0, plan_only=True)
+    link = LinkOperator(task_id="plan", synchronization=synchronization, direction=direction, plan={})
+    return link.transmit(job)
+
+
+def _status(configuration: Configuration) -> int:
+    engine = repository()
+    known = {each.name: each for each in status.synchronizations(engine)}
+    rows = [(name, *_synchronized(known.get(name))) for name in configuration.synchronizations]
+    _show("Synchronizations", ("name", "last synchronized", "lease"), rows)
+    runs = [
+        (
+            each.synchronization,
+            _ago(each.started_at),
+            each.run_type,
+            each.direction or "both",
+            each.state,
+            each.message,
+        )
+        for each in status.last_runs(engine, limit=10)
+    ]
+    _show("Last runs", ("synchronization", "started", "type", "direction", "state", "message"), runs)
+    counted = [
+        (each.synchronization, each.table_name, each.conflict_type, each.count)
+        for each in status.conflict_counts(engine)
+    ]
+    _show("Conflicts", ("synchronization", "table", "type", "count"), counted)
+    return _sites(configuration)
+
+
+def _synchronized(known: status.SynchronizationStatus | None) -> Sequence[str]:
+    if known is None:
+        return ("never", "free")
+    return (_ago(known.last_started_at), known.owner or "free")
+
+
+def _sites(configuration: Configuration) -> int:
+    """What the sites themselves remember; a site that does not answer is a line on stderr and exit status 1."""
+    rows, failed = [], 0
+    for name in configuration.sites:
+        try:
+            links = site_records.links_at(jobs.site_access(configuration, name))
+        except ConcordError as error:
+            failed = 1
+            sys.stderr.write(f"{name}: {error.message}\n")
+            continue
+        rows += [
+            (name, each.link, each.role, each.peer, each.tables, _ago(each.updated_at)) for each in links
+        ]
+    _show("Links at the sites", ("site", "link", "role", "peer", "tables", "last session"), rows)
+    return failed
+
+
+def _tombstones(configuration: Configuration) -> int:
+    reports = tombstone_cleanup.clean(configuration, dry_run=True)
+    rows = [
+        (each.site, each.table, each.held, each.passed, each.problem or _held_back(each.held_back))
+        for each in reports
+    ]
+    _show("Tombstones", ("site", "table", "held", "may go", "kept because"), rows)
+    return 0
+
+
+def _held_back(links: Iterable[tombstone_cleanup.HeldBack]) -> str:
+    return "; ".join(f"{each.link} has not sent {each.tombstones}" for each in links)
+
+
+def _ago(moment: pendulum.DateTime | object | None) -> str:
+    return pendulum.instance(moment).diff_for_humans() if moment else "never"  # type: ignore[call-overload,no-any-return]
+
+
+def _say(sentence: str) -> int:
+    sys.stdout.write(f"{sentence}\n")
+    return 0
+
+
+def _show(title: str, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
+    table = Table(*columns, title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*("" if value is None else str(value) for value in row))
+    Console().print(table)

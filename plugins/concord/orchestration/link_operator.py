@@ -1,0 +1,167 @@
+"""One link as a task: a new epoch, a Spark application, and its outcome in the repository (design 6, step 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pendulum
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from sqlalchemy import Engine
+
+from concord.config import config_path, load
+from concord.errors import ConcordError, LeaseLost
+from concord.link import Direction, LinkJob, TransmissionReport
+from concord.orchestration import run_lease, site_records, spark_settings
+from concord.orchestration.airflow_errors import in_airflow_terms
+from concord.orchestration.connections import airflow_connection
+from concord.orchestration.job_files import APPLICATION, JobFiles, job_files
+from concord.orchestration.jobs import link_job
+from concord.orchestration.repository_connection import repository
+from concord.orchestration.run_plan import RunPlan
+from concord.repository.conflicts import collect_conflicts
+from concord.repository.runs import fail_run
+from concord.repository.status import links
+from concord.repository.transmissions import record_transmission
+
+#: Before any conflict: what a repository that knows nothing of a link collects from.
+_EVER = pendulum.datetime(1970, 1, 1)
+_COUNTS = ("acquired", "applied", "converged", "superseded", "lost", "conflicts")
+
+
+class LinkOperator(SparkSubmitOperator):
+    """Runs one link of a synchronization under the plan that `begin` made, and returns its counts.
+
+    Logins travel in a file of mode 0600 that lives as long as the try. Memory comes from the arguments, else
+    from the Spark connection's extra (`driver-memory`, `executor-memory`), else it is 2 GiB each.
+    """
+
+    template_fields = (
+        *(field for field in SparkSubmitOperator.template_fields if field != "env_vars"),
+        "plan",
+    )
+
+    def __init__(
+        self, *, synchronization: str, direction: Direction | str, plan: Mapping[str, Any], **kwargs: Any
+    ) -> None:
+        super().__init__(
+            application=str(APPLICATION), name=f"concord {synchronization}/{direction}", **kwargs
+        )
+        self.synchronization, self.direction, self.plan = synchronization, Direction(direction), plan
+
+    def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
+        """Rows per outcome, bytes, seconds per step: no row data."""
+        plan = RunPlan.model_validate(self.plan)
+        if not plan.includes(self.direction):
+            raise AirflowSkipException(f"This run is {plan.direction} only.")
+        with in_airflow_terms():
+            engine = repository()
+            try:
+                return self._transmit_for_run(engine, plan)
+            except ConcordError as error:
+                if _is_final(error, context):
+                    message = f"{self.direction} link: {error.message}"
+                    fail_run(engine, plan.run_id, message, pendulum.now("UTC"))
+                raise
+
+    def transmit(self, job: LinkJob) -> TransmissionReport:
+        """Submit the job and wait for its report; needs no lease when it is a plan. Raises a ConcordError."""
+        with job_files(job) as files:
+            self._hook = self._prepared_hook(files)
+            try:
+                self._hook.submit(self.application)
+            except AirflowException:
+                # Its message is the command and the last lines, both in the log; the report says more.
+                self.log.info("spark-submit ended with an error")
+            finally:
+                _close_output(self._hook)
+            return files.read_report()
+
+    def _transmit_for_run(self, engine: Engine, plan: RunPlan) -> dict[str, Any]:
+        started_at = pendulum.now("UTC")
+        lease = run_lease.take_for_run(engine, self.synchronization, plan.owner, plan.run_id)
+        job = link_job(
+            load(config_path()),
+            self.synchronization,
+            self.direction,
+            epoch=lease.epoch,
+            chosen=plan.tables,
+            plan_only=plan.plan_only,
+        )
+        try:
+            with run_lease.kept(engine, lease, self.on_kill):
+                report = self.transmit(job)
+                collected = 0 if job.plan_only else self._collect(engine, job)
+        except ConcordError as error:
+            self._record(engine, plan, _failed(job, error), started_at)
+            raise
+        self._record(engine, plan, report, started_at)
+        return _summary(report, collected)
+
+    def _prepared_hook(self, files: JobFiles) -> SparkSubmitHook:
+        """Everything that needs connections or files, set only now: nothing of it is a rendered template."""
+        extra = airflow_connection(self._conn_id).extra_dejson
+        if self._spark_binary is None and "spark-binary" not in extra:
+            self._spark_binary = spark_settings.spark_submit()
+        self._driver_memory = self._driver_memory or extra.get("driver-memory", spark_settings.MEMORY)
+        self._executor_memory = self._executor_memory or extra.get("executor-memory", spark_settings.MEMORY)
+        submission = self._get_hook()._connection
+        spark_settings.require_client_mode(self._conn_id, submission["master"], submission["deploy_mode"])
+        self.conf = spark_settings.configuration(submission["master"], files, self.conf or {})
+        self.env_vars, self.py_files = spark_settings.environment(files), str(files.library)
+        return self._get_hook()
+
+    def _collect(self, engine: Engine, job: LinkJob) -> int:
+        """Take the target's new conflict rows over; also those that a run which died had left there."""
+        mine = [link for link in links(engine) if link.synchronization == job.synchronization]
+        known = [link.last_started_at for link in mine if link.direction == job.direction]
+        since = (known[0] if known else None) or _EVER
+        apart = timedelta(seconds=job.target.max_clock_skew)
+        batches = site_records.conflicts(job.target, job.link, job.transmission, since - apart)
+        return sum(collect_conflicts(engine, batch) for batch in batches)
+
+    def _record(
+        self, engine: Engine, plan: RunPlan, report: TransmissionReport, started_at: pendulum.DateTime
+    ) -> None:
+        ended_at = pendulum.now("UTC")
+        record_transmission(engine, plan.run_id, report, started_at=started_at, ended_at=ended_at)
+
+
+def _close_output(hook: SparkSubmitHook) -> None:
+    """The hook leaves its end of the pipe to the garbage collector."""
+    if hook._submit_sp and hook._submit_sp.stdout:
+        hook._submit_sp.stdout.close()
+
+
+def _is_final(error: ConcordError, context: Context) -> bool:
+    """Will Airflow not try again? A run that lost its lease is no longer ours to fail."""
+    last = context["ti"].try_number > context["ti"].max_tries
+    return not isinstance(error, LeaseLost) and (last or not error.transient)
+
+
+def _failed(job: LinkJob, error: ConcordError) -> TransmissionReport:
+    return TransmissionReport(
+        transmission=job.transmission,
+        synchronization=job.synchronization,
+        direction=job.direction,
+        source=job.source.name,
+        target=job.target.name,
+        plan_only=job.plan_only,
+        error_code=error.code,
+        error_message=error.message,
+    )
+
+
+def _summary(report: TransmissionReport, collected: int) -> dict[str, Any]:
+    counts = {outcome: report.total(outcome) for outcome in _COUNTS}
+    return {
+        "transmission": report.transmission,
+        **counts,
+        "conflicts_collected": collected,
+        "bytes": report.bytes,
+        "seconds": dict(report.seconds),
+    }

@@ -1,0 +1,89 @@
+"""Which records go, at the repository and at the sites, and when (S4-157, S4-162)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Engine
+
+from concord.config import Configuration, PurgeSchedule
+from concord.errors import ConcordError
+from concord.orchestration import site_records
+from concord.orchestration.jobs import site_access, tables_of
+from concord.repository.maintenance import last_completed, mark_completed
+from concord.repository.purge import Retention, purge
+from concord.repository.purge_calendar import PurgeCalendar, due
+from concord.repository.status import synchronizations
+from concord.site import SiteAccess
+
+JOB = "log_purge"
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+
+@dataclass(frozen=True, slots=True)
+class SitePurge:
+    """What went at one site, or would have gone; or why the site could not be reached."""
+
+    site: str
+    conflicts: int = 0
+    staging_tables: int = 0
+    problem: str | None = None
+
+
+def is_due(engine: Engine, schedule: PurgeSchedule, now: datetime) -> bool:
+    """Should a scheduled check purge now? Once, however many days were missed."""
+    return due(_calendar(schedule), last_completed(engine, JOB), now)
+
+
+def purge_logs(
+    engine: Engine, configuration: Configuration, now: datetime, *, dry_run: bool
+) -> dict[str, Any]:
+    """Purge the repository, then every site that answers; counts only.
+
+    The purge counts as completed for the calendar even if a site was away: what is left there goes next time.
+    """
+    keep = configuration.retention
+    records = purge(engine, Retention(keep.conflicts, keep.transmissions, keep.runs), now, dry_run=dry_run)
+    sites = [_purge_site(engine, configuration, name, now, dry_run) for name in configuration.sites]
+    if not dry_run:
+        mark_completed(engine, JOB, now)
+    return {"repository": asdict(records), "sites": [asdict(site) for site in sites]}
+
+
+def _purge_site(
+    engine: Engine, configuration: Configuration, name: str, now: datetime, dry_run: bool
+) -> SitePurge:
+    if not tables_of(configuration, name):
+        return SitePurge(name)
+    keep = configuration.retention
+    try:
+        site = site_access(configuration, name)
+        conflicts = site_records.purge_conflicts(site, now - keep.conflicts, dry_run=dry_run)
+        orphans = _orphans(engine, configuration, site, now)
+        if not dry_run:
+            site_records.drop_staging(site, orphans)
+    except ConcordError as error:
+        return SitePurge(name, problem=error.message)
+    return SitePurge(name, conflicts, len(orphans))
+
+
+def _orphans(engine: Engine, configuration: Configuration, site: SiteAccess, now: datetime) -> list[str]:
+    """Staging tables that were there before a moment at which no run that could own one was under way."""
+    names, keep = site_records.staging_tables(site), configuration.retention.staging
+    busy = {
+        each.name for each in synchronizations(engine) if _recently_held(each.lease_expires_at, now, keep)
+    }
+    mine = {name for name, pair in configuration.synchronizations.items() if site.name in pair.sites}
+    return [] if busy & mine else names
+
+
+def _recently_held(expires_at: datetime | None, now: datetime, keep: timedelta) -> bool:
+    """A lease that nobody gave back may belong to a run that still writes, until the retention has passed."""
+    return expires_at is not None and expires_at + keep > now
+
+
+def _calendar(schedule: PurgeSchedule) -> PurgeCalendar:
+    weekday = None if schedule.weekday is None else _WEEKDAYS.index(schedule.weekday) + 1
+    return PurgeCalendar(schedule.month, schedule.day, weekday, schedule.time)

@@ -1,0 +1,131 @@
+"""The DAGs beside the synchronizations: initialize, provision, log purge, tombstone cleanup."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import pendulum
+from airflow.sdk import DAG, Param, get_current_context, task
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from concord.config import Configuration, config_path, load
+from concord.databases import provisioning
+from concord.orchestration import jobs, log_purge, parameters, run_lease, tombstone_cleanup
+from concord.orchestration.airflow_errors import in_airflow_terms
+from concord.orchestration.initialization import initialize
+from concord.orchestration.repository_connection import repository
+from concord.orchestration.synchronize import LINK_TIMEOUT, RETRIES, START
+
+
+class ProvisionParameters(parameters.Parameters):
+    """What a person may ask of `provision`."""
+
+    check_only: bool = False
+
+
+class CleanupParameters(parameters.Parameters):
+    """What a person may ask of a purge or a cleanup."""
+
+    dry_run: bool = False
+
+
+_DRY_RUN = {"dry_run": Param(False, type="boolean", description="Count what would go, and delete nothing.")}
+
+
+def initialize_dag(configuration: Configuration, name: str) -> DAG:
+    """`initialize__<name>`: proves that both sites are equal by count and content, and lets the links start."""
+    pair = configuration.synchronizations[name]
+    description = f"Proves {pair.source} and {pair.target} equal, and lets {name} start from there."
+    with _on_demand(f"initialize__{name}", description) as dag:
+
+        @task(task_id="initialize")
+        def prove() -> dict[str, int]:
+            dag_run = get_current_context()["dag_run"]
+            owner = run_lease.owner_of(dag_run.dag_id, dag_run.run_id)
+            with in_airflow_terms():
+                parameters.read(parameters.Parameters, dag_run.conf)
+                return initialize(load(config_path()), name, owner)
+
+        prove()
+    return dag
+
+
+def provision_dag() -> DAG:
+    """`provision`: makes every site ready, or only says what is missing."""
+    check_only = Param(False, type="boolean", description="Say what is missing or altered; write nothing.")
+    with _on_demand("provision", "Makes every site ready.", {"check_only": check_only}) as dag:
+
+        @task
+        def provision() -> list[str]:
+            with in_airflow_terms():
+                asked = parameters.read(ProvisionParameters, get_current_context()["dag_run"].conf)
+                installations = jobs.installations(load(config_path()))
+                if not asked.check_only:
+                    provisioning.provision(installations)
+                problems = provisioning.check(installations)
+            if problems:
+                raise AirflowFailException("\n".join(["the sites are not as they should be:", *problems]))
+            return [installation.site for installation in installations]
+
+        provision()
+    return dag
+
+
+def log_purge_dag() -> DAG:
+    """`log_purge`: looks every quarter of an hour whether the configured calendar says to purge."""
+    with DAG(
+        "log_purge",
+        description="Deletes records older than their retention, at the repository and at the sites.",
+        schedule="*/15 * * * *",
+        params=_DRY_RUN,
+        **_SETTINGS,
+    ) as dag:
+
+        @task(execution_timeout=LINK_TIMEOUT)
+        def purge() -> dict[str, Any]:
+            dag_run, now = get_current_context()["dag_run"], pendulum.now("UTC")
+            with in_airflow_terms():
+                asked = parameters.read(CleanupParameters, dag_run.conf)
+                engine, configuration = repository(), load(config_path())
+                scheduled = dag_run.run_type == "scheduled"
+                if scheduled and not log_purge.is_due(engine, configuration.retention.purge_schedule, now):
+                    raise AirflowSkipException("The purge calendar says: not now.")
+                return log_purge.purge_logs(engine, configuration, now, dry_run=asked.dry_run)
+
+        purge()
+    return dag
+
+
+def tombstone_cleanup_dag() -> DAG:
+    """`tombstone_cleanup`: removes the tombstones that every link of every site has passed (S1-38 to S1-41)."""
+    with DAG(
+        "tombstone_cleanup",
+        description="Removes tombstones that every link of every site has passed.",
+        schedule="@daily",
+        params=_DRY_RUN,
+        **_SETTINGS,
+    ) as dag:
+
+        @task(execution_timeout=LINK_TIMEOUT)
+        def clean() -> list[dict[str, Any]]:
+            with in_airflow_terms():
+                asked = parameters.read(CleanupParameters, get_current_context()["dag_run"].conf)
+                reports = tombstone_cleanup.clean(load(config_path()), dry_run=asked.dry_run)
+                return [asdict(report) for report in reports]
+
+        clean()
+    return dag
+
+
+_SETTINGS: dict[str, Any] = {
+    "start_date": START,
+    "catchup": False,
+    "max_active_runs": 1,
+    "default_args": RETRIES,
+    "tags": ["concord", "maintenance"],
+}
+
+
+def _on_demand(dag_id: str, description: str, params: dict[str, Param] | None = None) -> DAG:
+    return DAG(dag_id, description=description, schedule=None, params=params or {}, **_SETTINGS)

@@ -1,0 +1,102 @@
+"""How a DAG run keeps its lease: a new epoch for every try, renewed while it works, given back at the end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from threading import Event, Thread
+
+import pendulum
+from sqlalchemy import Engine, update
+
+from concord.errors import LeaseLost, RepositoryUnavailable
+from concord.event_log import log_event
+from concord.repository.lease import Lease, acquire, hold_epoch, release, renew
+from concord.repository.models import RunState, SynchronizationRun
+from concord.repository.status import synchronizations
+
+logger = logging.getLogger(__name__)
+
+#: Longer than Airflow needs from one task to the next; a dead run keeps the next one out for this long.
+DURATION = timedelta(minutes=10)
+
+
+def owner_of(dag_id: str, run_id: str) -> str:
+    """Who holds the lease: the same for every task and every try of a DAG run."""
+    return f"{dag_id}/{run_id}"
+
+
+def take(engine: Engine, synchronization: str, owner: str) -> Lease:
+    """The lease under a new epoch, which fences whatever the same owner left running. Raises LeaseHeld."""
+    return acquire(engine, synchronization, owner, DURATION, pendulum.now("UTC"))
+
+
+def take_for_run(engine: Engine, synchronization: str, owner: str, run_id: str) -> Lease:
+    """The same for one try of a link: the recorded run goes on under the new epoch. Raises LeaseHeld."""
+    lease = take(engine, synchronization, owner)
+    goes_on = update(SynchronizationRun).where(
+        SynchronizationRun.id == run_id, SynchronizationRun.state != RunState.SUCCEEDED
+    )
+    running = {"epoch": lease.epoch, "state": RunState.RUNNING, "ended_at": None, "message": None}
+    with engine.begin() as connection:
+        hold_epoch(connection, synchronization, lease.epoch)
+        connection.execute(goes_on.values(running))
+    return lease
+
+
+def give_back(engine: Engine, synchronization: str, owner: str) -> bool:
+    """Release the lease if `owner` still holds it, under whatever epoch its last try took."""
+    now = pendulum.now("UTC")
+    return any(
+        release(engine, Lease(synchronization, owner, each.epoch, now, now))
+        for each in synchronizations(engine)
+        if (each.name, each.owner) == (synchronization, owner)
+    )
+
+
+@contextmanager
+def kept(engine: Engine, lease: Lease, on_lost: Callable[[], None]) -> Iterator[None]:
+    """Renew the lease in the background for as long as the block runs.
+
+    When another run has taken it, `on_lost` is called at once, and the block ends with LeaseLost: the sites
+    refuse the old epoch in any case.
+    """
+    keeper = _Keeper(engine, lease, on_lost)
+    keeper.start()
+    try:
+        yield
+    except BaseException:
+        keeper.stop()
+        if keeper.lost is not None:
+            raise keeper.lost from None
+        raise
+    keeper.stop()
+    if keeper.lost is not None:
+        raise keeper.lost
+
+
+class _Keeper(Thread):
+    def __init__(self, engine: Engine, lease: Lease, on_lost: Callable[[], None]) -> None:
+        super().__init__(name="concord lease", daemon=True)
+        self.lost: LeaseLost | None = None
+        self._engine, self._lease, self._on_lost = engine, lease, on_lost
+        self._done = Event()
+
+    def run(self) -> None:
+        while not self._done.wait(DURATION.total_seconds() / 5):
+            try:
+                self._lease = renew(self._engine, self._lease, DURATION, pendulum.now("UTC"))
+            except RepositoryUnavailable as error:  # the sites' epochs are what keeps runs apart
+                log_event(
+                    logger, "lease not renewed", synchronization=self._lease.synchronization, why=str(error)
+                )
+            except LeaseLost as error:
+                self.lost = error
+                self._on_lost()
+                return
+
+    def stop(self) -> None:
+        self._done.set()
+        self.join()

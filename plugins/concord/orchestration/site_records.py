@@ -1,0 +1,94 @@
+"""What the controller reads from a site's own records, and what it clears away there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import psycopg
+from psycopg.rows import class_row, dict_row
+
+from concord.databases.postgresql.session import connect, in_our_words
+from concord.databases.postgresql.stage import drop_orphans, orphans
+from concord.repository.conflicts import ConflictRow
+from concord.site import SiteAccess
+
+#: Rows handled at once: conflict rows carry two whole images.
+BATCH = 500
+
+_CONFLICTS = """
+SELECT id, synchronization, link, transmission, table_name, key, type AS conflict_type, resolver, reason, winner_site,
+       loser_site, winner_version, loser_version, winner_row, loser_row, decided_at, %(site)s AS site
+  FROM concord.conflict
+ WHERE link = %(link)s AND (transmission = %(transmission)s OR decided_at >= %(since)s)
+ ORDER BY decided_at, id"""
+
+_OLD = "FROM concord.conflict WHERE decided_at < %(before)s"
+_PURGE = f"DELETE FROM concord.conflict WHERE id IN (SELECT id {_OLD} LIMIT {BATCH})"
+
+_LINKS = """
+SELECT link, role, peer, updated_at, (SELECT count(*) FROM jsonb_object_keys(initialized)) AS tables
+  FROM concord.link_state ORDER BY link"""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkAtSite:
+    """One link as one of its ends remembers it; `updated_at` is when its newest session was written there."""
+
+    link: str
+    role: str
+    peer: str
+    updated_at: datetime
+    tables: int
+
+
+def conflicts(site: SiteAccess, link: str, transmission: str, since: datetime) -> Iterator[list[ConflictRow]]:
+    """In batches: the conflicts that this transmission of the link decided at `site`, and all since `since`.
+
+    The latter are what earlier transmissions decided whose task died before it could collect them.
+    """
+    asked = {"site": site.name, "link": link, "transmission": transmission, "since": since}
+    with (
+        connect(site.reader, "concord conflicts") as connection,
+        connection.transaction(),
+        connection.cursor("concord_conflicts", row_factory=dict_row) as cursor,
+    ):
+        cursor.execute(_CONFLICTS, asked)
+        while batch := cursor.fetchmany(BATCH):
+            yield [ConflictRow(**row) for row in batch]  # type: ignore[typeddict-item]
+
+
+def purge_conflicts(site: SiteAccess, before: datetime, *, dry_run: bool) -> int:
+    """Delete conflict rows decided before a moment, or count them; how many."""
+    moment = {"before": before}
+    with connect(site.applier, "concord log purge") as connection:
+        if dry_run:
+            counted = connection.execute(f"SELECT count(*) {_OLD}", moment).fetchone()
+            return int(counted[0]) if counted else 0
+        purged, deleted = 0, BATCH
+        while deleted == BATCH:
+            deleted = connection.execute(_PURGE, moment).rowcount
+            purged += deleted
+        return purged
+
+
+def staging_tables(site: SiteAccess) -> list[str]:
+    """Every staging table there is, of whatever transmission."""
+    with connect(site.applier, "concord log purge") as connection:
+        return orphans(connection, ())
+
+
+def drop_staging(site: SiteAccess, names: Sequence[str]) -> None:
+    """Drop staging tables that no run will miss."""
+    with connect(site.applier, "concord log purge") as connection:
+        drop_orphans(connection, names)
+
+
+def links_at(site: SiteAccess) -> list[LinkAtSite]:
+    """What the site remembers of every link it is an end of. Raises a ConcordError."""
+    with connect(site.reader, "concord status") as connection:
+        try:
+            return connection.cursor(row_factory=class_row(LinkAtSite)).execute(_LINKS).fetchall()
+        except psycopg.Error as error:
+            raise in_our_words(error, site.name) from None

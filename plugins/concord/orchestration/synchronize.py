@@ -1,0 +1,115 @@
+"""The DAG of one synchronization: begin, forward link, reverse link, complete; the lease always given back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pendulum
+from airflow.sdk import (
+    DAG,
+    Asset,
+    AssetOrTimeSchedule,
+    CronDataIntervalTimetable,
+    Param,
+    get_current_context,
+    task,
+    teardown,
+)
+
+from concord.config import Configuration
+from concord.cron import PRESETS
+from concord.link import Direction
+from concord.orchestration import run_steps
+from concord.orchestration.link_operator import LinkOperator
+
+#: Transient errors are tried again; permanent ones never are (`airflow_errors`).
+RETRIES = {
+    "retries": 2,
+    "retry_delay": timedelta(seconds=20),
+    "retry_exponential_backoff": 2.0,
+    "max_retry_delay": timedelta(minutes=5),
+}
+#: Not dagrun_timeout, which would skip the teardown and leave the lease behind.
+STEP_TIMEOUT = timedelta(minutes=10)
+LINK_TIMEOUT = timedelta(hours=12)
+START = pendulum.datetime(2025, 1, 1)
+#: Every type of run but backfill.
+RUN_TYPES: Any = ["scheduled", "manual", "operator_triggered", "asset_triggered", "asset_materialization"]
+
+
+def synchronize_dag(configuration: Configuration, name: str) -> DAG:
+    """`synchronize__<name>`: on its schedule, on demand, and whenever the asset of the same name is updated."""
+    pair = configuration.synchronizations[name]
+    with DAG(
+        f"synchronize__{name}",
+        description=f"Keeps {pair.replication_set} equal in {pair.source} and {pair.target}.",
+        schedule=_schedule(name, pair.schedule),
+        start_date=START,
+        catchup=False,
+        max_active_runs=1,
+        allowed_run_types=RUN_TYPES,
+        default_args={"execution_timeout": STEP_TIMEOUT, **RETRIES},
+        params=_params([table.name for table in configuration.tables(name)]),
+        tags=["concord", "synchronization"],
+    ) as dag:
+        _tasks(name)
+    return dag
+
+
+def _tasks(name: str) -> None:
+    @task
+    def begin() -> dict[str, Any]:
+        return run_steps.begin(name, get_current_context())
+
+    # none_failed: a direction that the run leaves out is skipped, and the rest goes on.
+    @task(trigger_rule="none_failed")
+    def complete(plan: Any) -> None:
+        run_steps.complete(plan)
+
+    @teardown
+    def release() -> None:
+        run_steps.release(name, get_current_context())
+
+    plan = begin()
+    forward = _link(name, Direction.FORWARD, plan)
+    reverse = _link(name, Direction.REVERSE, plan, trigger_rule="none_failed")
+    plan >> forward >> reverse >> complete(plan) >> release()
+
+
+def _link(name: str, direction: Direction, plan: Any, **settings: Any) -> LinkOperator:
+    return LinkOperator(
+        task_id=f"{direction}_link",
+        synchronization=name,
+        direction=direction,
+        plan=plan,
+        execution_timeout=LINK_TIMEOUT,
+        **settings,
+    )
+
+
+def _schedule(name: str, cron: str | None) -> Any:
+    """The data interval of a scheduled run is what a person reads; no link looks at it."""
+    asset = Asset(name=f"synchronize__{name}", uri=f"concord://synchronize/{name}")
+    if cron is None:
+        return [asset]
+    timetable = CronDataIntervalTimetable(PRESETS.get(cron, cron), timezone="UTC")
+    return AssetOrTimeSchedule(timetable=timetable, assets=[asset])
+
+
+def _params(tables: list[str]) -> dict[str, Param]:
+    listed = {"type": "string", "enum": tables}
+    return {
+        "direction": Param(
+            "both", enum=["both", "forward", "reverse"], description="Which link runs; both settles the pair."
+        ),
+        "tables": Param(
+            None,
+            type=["null", "array"],
+            items=listed,
+            minItems=1,
+            uniqueItems=True,
+            description="Only these tables; empty for all.",
+        ),
+        "plan_only": Param(False, type="boolean", description="Count what would be done, and write nothing."),
+    }

@@ -1,0 +1,26 @@
+"""Which tombstones are old enough to be cleaned away, and who is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pendulum
+
+from concord.config import Configuration
+from concord.databases.postgresql import tombstones
+from concord.databases.postgresql.tombstones import SiteTombstones
+from concord.orchestration.jobs import carrying_sites
+
+
+def clean(configuration: Configuration, *, dry_run: bool) -> Sequence[SiteTombstones]:
+    """Remove the tombstones that every link has passed, or only report which site holds what.
+
+    A table may belong to several synchronizations; the longest of their retentions holds for all.
+    """
+    longest = max(pair.tombstone_retention for pair in configuration.synchronizations.values())
+    return tombstones.clean(
+        carrying_sites(configuration),
+        dry_run=dry_run,
+        now_us=int(pendulum.now("UTC").timestamp() * 1_000_000),
+        min_age_us=int(longest.total_seconds() * 1_000_000),
+    )

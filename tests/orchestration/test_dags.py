@@ -1,0 +1,77 @@
+"""The DAGs that the files in dags/ make, and what Airflow may run of plugins/."""
+
+import importlib
+import queue
+import sysconfig
+from pathlib import Path
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+
+from concord.orchestration.link_operator import LinkOperator
+from tests.conftest import PROJECT
+from tests.orchestration.conftest import CONFIGURATION
+
+pytestmark = pytest.mark.airflow
+
+
+@pytest.fixture
+def bag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DagBag:
+    path = tmp_path / "concord.yaml"
+    path.write_text(CONFIGURATION)
+    monkeypatch.setenv("CONCORD_CONFIG", str(path))
+    return DagBag(str(PROJECT / "dags"))
+
+
+def test_every_pair_has_its_dags_and_the_maintenance_has_its_own(bag: DagBag) -> None:
+    assert bag.import_errors == {}
+    assert {"synchronize__london_capetown", "initialize__london_capetown"} < set(bag.dags)
+    assert {"provision", "log_purge", "tombstone_cleanup"} < set(bag.dags)
+
+
+def test_a_synchronization_is_begin_forward_reverse_complete_and_the_release_of_its_lease(
+    bag: DagBag,
+) -> None:
+    dag = bag.dags["synchronize__london_capetown"]
+    ordered = [task.task_id for task in dag.topological_sort()]
+    assert ordered == ["begin", "forward_link", "reverse_link", "complete", "release"]
+    assert [task.task_id for task in dag.tasks if task.is_teardown] == ["release"]
+    # airflow.md 8: with on_failure_fail_dagrun the run of a failed link ends as a success
+    assert not dag.get_task("release").on_failure_fail_dagrun
+
+
+def test_runs_do_not_overlap_catch_up_or_backfill(bag: DagBag) -> None:
+    # airflow.md 3: max_active_runs does not hold for backfills
+    dag = bag.dags["synchronize__london_capetown"]
+    assert (dag.max_active_runs, dag.catchup, dag.dagrun_timeout) == (1, False, None)
+    assert dag.allowed_run_types is not None
+    assert "backfill" not in {kind.value for kind in dag.allowed_run_types}
+    assert all(task.execution_timeout for task in dag.tasks)
+
+
+def test_a_mistake_in_the_configuration_is_an_import_error_with_its_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "concord.yaml"
+    path.write_text(CONFIGURATION.replace("target: capetown", "target: capetwon"))
+    monkeypatch.setenv("CONCORD_CONFIG", str(path))
+    [error] = DagBag(str(PROJECT / "dags" / "synchronize.py")).import_errors.values()
+    assert "concord.yaml:9: synchronizations.london_capetown.target" in error
+    assert "did you mean 'capetown'" in error
+
+
+def test_environment_variables_are_no_template(bag: DagBag) -> None:
+    # S5: rendered templates are stored and shown
+    assert "env_vars" not in LinkOperator.template_fields
+
+
+def test_airflow_runs_one_file_of_plugins_and_shadows_no_module() -> None:
+    # airflow.md 4: it would run every file as a top-level module named by its stem
+    from airflow.plugins_manager import _get_plugins
+
+    plugins, errors = _get_plugins()
+    assert errors == {}
+    assert [str(plugin.name) for plugin in plugins if plugin.name == "concord"] == ["concord"]
+    standard = Path(sysconfig.get_path("stdlib"))
+    assert Path(str(queue.__file__)).is_relative_to(standard)
+    assert Path(str(importlib.import_module("secrets").__file__)).is_relative_to(standard)

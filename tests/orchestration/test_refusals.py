@@ -1,0 +1,81 @@
+"""Runs that are refused or fail: nothing is written, the lease is free again, the start time is as it was."""
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from concord.errors import ParametersRefused
+from concord.orchestration import parameters, run_steps
+from concord.orchestration.run_plan import SynchronizeParameters
+from concord.repository import status
+from tests.orchestration.conftest import NAME, Pair, states
+
+
+@pytest.mark.airflow
+def test_a_run_with_an_unknown_parameter_fails_before_it_takes_the_lease(pair: Pair) -> None:
+    # airflow.md 3: a typo in plan_only would otherwise be a run that writes
+    [before] = status.synchronizations(pair.repository)
+    run = pair.run(conf={"plan_olny": True})
+    assert run.state == "failed"
+    assert states(run)["begin"] == "failed"
+    assert states(run)["forward_link"] == "upstream_failed"
+    assert status.synchronizations(pair.repository) == [before]
+    assert status.last_runs(pair.repository) == []
+
+
+@pytest.mark.airflow
+def test_a_failed_link_makes_a_failed_run_and_frees_the_lease(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # S1-21
+    monkeypatch.setenv("AIRFLOW_CONN_CAPETOWN_APPLIER", '{"conn_type": "postgres", "host": "127.0.0.1"}')
+    run = pair.run()
+    assert run.state == "failed"
+    expected = {"begin": "success", "forward_link": "failed", "reverse_link": "upstream_failed"}
+    assert states(run) == {**expected, "complete": "upstream_failed", "release": "success"}
+    [recorded] = status.last_runs(pair.repository)
+    assert recorded.state == "failed"
+    assert "connection 'capetown_applier' has no schema" in str(recorded.message)
+    [synchronization] = status.synchronizations(pair.repository)
+    assert (synchronization.owner, synchronization.last_started_at) == (None, None)
+
+
+@pytest.mark.airflow
+@pytest.mark.spark
+def test_a_link_that_its_spark_application_refuses_is_recorded_with_the_reason(pair: Pair) -> None:
+    pair.london.run("ALTER TABLE flights ADD COLUMN extra text")
+    assert pair.run().state == "failed"
+    [recorded] = status.last_runs(pair.repository)
+    [transmission] = status.transmissions(pair.repository, recorded.id)
+    assert (transmission.state, transmission.error_code) == ("failed", "structure_changed")
+    assert transmission.error_message is not None
+    assert "flights" in transmission.error_message
+
+
+@pytest.mark.parametrize(
+    ("conf", "message"),
+    [
+        ({"plan_olny": True}, "unknown parameter 'plan_olny'; did you mean plan_only?"),
+        ({"since": "yesterday"}, "unknown parameter 'since'; there are direction, tables, plan_only"),
+        ({"direction": "sideways"}, "parameter direction"),
+        ({"tables": []}, "parameter tables"),
+        ({"tables": "public.flights"}, "parameter tables"),
+        ({"plan_only": "yes"}, "parameter plan_only"),
+    ],
+)
+def test_what_a_parameter_does_not_mean_is_refused_by_name(conf: dict[str, object], message: str) -> None:
+    with pytest.raises(ParametersRefused, match=message.replace("?", r"\?")):
+        parameters.read(SynchronizeParameters, conf)
+
+
+def test_a_table_that_the_synchronization_does_not_carry_is_refused() -> None:
+    asked = parameters.read(SynchronizeParameters, {"tables": ["public.fligths"]})
+    with pytest.raises(ParametersRefused, match="there is no table 'public.fligths'"):
+        asked.check_tables(["public.flights"])
+
+
+def test_a_backfill_is_refused_for_good() -> None:
+    class Backfill:
+        run_type, conf = "backfill", None
+
+    with pytest.raises(AirflowFailException, match="a backfill is refused"):
+        run_steps.begin(NAME, {"dag_run": Backfill()})  # type: ignore[typeddict-item]
