@@ -1,0 +1,158 @@
+"""An account of every row version of the table `item`, kept by the databases themselves.
+
+A trigger on the shadow table writes one line per change of a key, in the change's own transaction: which version was
+there, which is there now, and the row's token. The lock on the shadow row orders the lines of a key, so the account
+misses nothing.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import psycopg
+
+from concord.row_version import RowVersion
+from tests.link.pair import APPLIER, Pair
+
+Dot = tuple[int, str, int, int]  #: key, origin, changed_at, derived
+
+INSTALL = f"""
+CREATE SCHEMA ledger;
+CREATE TABLE ledger.line (number bigserial PRIMARY KEY, by_link boolean NOT NULL, key int NOT NULL, token text,
+                          before jsonb, after jsonb NOT NULL);
+CREATE FUNCTION ledger.keep() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+  INSERT INTO ledger.line (by_link, key, token, before, after)
+  SELECT session_user = '{APPLIER}', NEW.id, (SELECT token FROM public.item WHERE id = NEW.id),
+         CASE TG_OP WHEN 'UPDATE' THEN to_jsonb(OLD) END, to_jsonb(NEW);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER keep AFTER INSERT OR UPDATE ON concord."public.item" FOR EACH ROW EXECUTE FUNCTION ledger.keep();
+ALTER TABLE concord."public.item" ENABLE ALWAYS TRIGGER keep;
+"""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One change of one key at one site."""
+
+    site: str
+    by_link: bool
+    key: int
+    token: str | None
+    before: RowVersion | None
+    after: RowVersion
+
+    @property
+    def made(self) -> Dot:
+        return (self.key, *self.after.dot)
+
+    @property
+    def replaced(self) -> Dot | None:
+        return None if self.before is None or self.before.is_absent else (self.key, *self.before.dot)
+
+
+def install(pair: Pair) -> None:
+    for site in pair.sites:
+        site.run(INSTALL)
+
+
+def version(stored: dict[str, Any]) -> RowVersion:
+    """A row version as a site stores it, as JSON."""
+    vector = {origin: (at, derived) for origin, (at, derived) in stored["vector"].items()}
+    return RowVersion(stored["origin"], stored["changed_at"], stored["derived"], vector, stored["deleted"])
+
+
+def lines(pair: Pair) -> list[Line]:
+    """The whole account of both sites, each site's in its own order."""
+    return [
+        Line(site.name, by_link, key, token, version(before) if before else None, version(after))
+        for site in pair.sites
+        for by_link, key, token, before, after in site.rows(
+            "SELECT by_link, key, token, before, after FROM ledger.line ORDER BY number"
+        )
+    ]
+
+
+def steps_back(account: Sequence[Line]) -> Iterator[Line]:
+    """Lines after which a row is older than before, in the whole or in one entry of its vector."""
+    for line in account:
+        if line.before and not (line.after.includes(line.before) and _contains(line.after, line.before)):
+            yield line
+
+
+def _contains(whole: RowVersion, part: RowVersion) -> bool:
+    return all(whole.vector.get(origin, (0, 0)) >= entry for origin, entry in part.vector.items())
+
+
+def gaps(account: Sequence[Line]) -> Iterator[tuple[Line, Line]]:
+    """Neighbouring lines of a key that do not fit: somebody wrote a shadow row behind the account's back."""
+    by_key: dict[tuple[str, int], list[Line]] = defaultdict(list)
+    for line in account:
+        by_key[line.site, line.key].append(line)
+    for history in by_key.values():
+        yield from (pair for pair in pairwise(history) if pair[0].after != pair[1].before)
+
+
+def changed_contents(account: Sequence[Line]) -> dict[Dot, set[str | None]]:
+    """Versions that hold one token here and another there."""
+    tokens: dict[Dot, set[str | None]] = defaultdict(set)
+    for line in account:
+        if not line.after.is_absent:
+            tokens[line.made].add(line.token)
+    return {dot: found for dot, found in tokens.items() if len(found) > 1}
+
+
+def unaccounted(account: Sequence[Line], pair: Pair) -> list[Line]:
+    """Edits that are neither final, nor replaced by an edit of their own reader, nor a recorded loser (I2)."""
+    replaced = {line.replaced for line in account if not line.by_link}
+    known = replaced | final_versions(pair) | recorded_losers(pair)
+    return [line for line in account if not line.by_link and line.made not in known]
+
+
+def final_versions(pair: Pair) -> set[Dot]:
+    """Versions that stand at both sites in the end."""
+    query = 'SELECT id, origin, changed_at, derived FROM concord."public.item"'
+    london, capetown = (set(site.rows(query)) for site in pair.sites)
+    return london & capetown
+
+
+def recorded_losers(pair: Pair) -> set[Dot]:
+    return {(_key(conflict), *version(conflict["loser_version"]).dot) for conflict in pair.conflicts()}
+
+
+def misrecorded(account: Sequence[Line], pair: Pair) -> list[dict[str, Any]]:
+    """Conflicts whose row images are not what their versions held."""
+    tokens = {line.made: line.token for line in account}
+
+    def wrong(conflict: dict[str, Any], side: str) -> bool:
+        held, image = version(conflict[f"{side}_version"]), conflict[f"{side}_row"]
+        return tokens[(_key(conflict), *held.dot)] != (image and image["token"])
+
+    return [
+        conflict for conflict in pair.conflicts() if wrong(conflict, "loser") or wrong(conflict, "winner")
+    ]
+
+
+def needless(pair: Pair) -> list[dict[str, Any]]:
+    """Conflicts of which one version had seen the other."""
+    return [
+        conflict
+        for conflict in pair.conflicts()
+        if version(conflict["loser_version"]).includes(version(conflict["winner_version"]))
+        or version(conflict["winner_version"]).includes(version(conflict["loser_version"]))
+    ]
+
+
+def _key(conflict: dict[str, Any]) -> int:
+    return int(conflict["key"][0])
+
+
+def shown(connection: psycopg.Connection[Any]) -> dict[int, tuple[RowVersion, bool]]:
+    """What a reader sees in one statement: key → its version, and whether the row is there."""
+    query = (
+        'SELECT s.id, to_jsonb(s), t.id IS NOT NULL FROM concord."public.item" s LEFT JOIN item t USING (id)'
+    )
+    return {key: (version(stored), exists) for key, stored, exists in connection.execute(query)}
