@@ -17,6 +17,8 @@ _WIDTH = 120
 
 INTERRUPTED = 130
 
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
 
 def console() -> Console:
     """Standard output."""
@@ -29,11 +31,12 @@ def run(action: Callable[[], int], logs: Path) -> int:
 
     SIGTERM ends it as Ctrl-C does, so that everything is stopped on the way out.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in _ENDING:
+        signal.signal(number, _interrupt)
     try:
         return action()
     except KeyboardInterrupt:
-        sys.stderr.write("Interrupted; everything is stopped.\n")
+        sys.stderr.write("Interrupted: everything that was started is stopped.\n")
         return INTERRUPTED
     except Unusable as error:
         sys.stderr.write(f"{error}\n")
@@ -41,8 +44,12 @@ def run(action: Callable[[], int], logs: Path) -> int:
     except (ConcordError, ProgramFailed, ServerError) as error:
         sys.stderr.write(f"FAILED: {error}\nLogs: {logs}\n")
         return 1
+    except Exception:
+        sys.stderr.write(f"FAILED, for a reason that nobody foresaw. Logs: {logs}\n")
+        raise
 
 
 def _interrupt(_number: int, _frame: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for number in _ENDING:  # a second Ctrl-C must not cut the stopping short
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
