@@ -102,6 +102,21 @@ class Site:
 
 
 @dataclass
+class At:
+    """Acts once, when a link reaches a step for the n-th time."""
+
+    step: str
+    act: Callable[[], object]
+    occurrence: int = 1
+    reached: int = 0
+
+    def __call__(self, step: str) -> None:
+        self.reached += step == self.step
+        if step == self.step and self.reached == self.occurrence:
+            self.act()
+
+
+@dataclass
 class Pair:
     """London and Cape Town. `run` takes one link once; `settle` both, twice (design 6, rule 12)."""
 
@@ -127,10 +142,10 @@ class Pair:
         }
         return LinkJob(**(fields | changed))
 
-    def run(
-        self, direction: str = "forward", progress: Callable[[str], None] = lambda step: None, **changed: object
-    ) -> TransmissionReport:
-        return transmit(self.job(direction, **changed), self.spark, progress)
+    def run(self, direction: str = "forward", at: At | None = None, **changed: object) -> TransmissionReport:
+        report = transmit(self.job(direction, **changed), self.spark, at or (lambda step: None))
+        assert at is None or at.reached, f"no link takes the step {at.step}"
+        return report
 
     def settle(self, *, first: str = "forward") -> list[TransmissionReport]:
         order = [first, Direction(first).related.value]

@@ -1,12 +1,11 @@
 """Every conflict ends with one winner on both sites and the loser's whole row in the log."""
 
 import time
-from collections.abc import Callable
 
 import pytest
 
 from tests.link.conftest import MakePair
-from tests.link.pair import Pair, Site, carried
+from tests.link.pair import At, Pair, Site, carried
 
 pytestmark = pytest.mark.spark
 
@@ -231,7 +230,7 @@ def test_an_edit_of_the_target_after_detection_is_judged_again_under_lock(
     sites: Pair, statement: str, expected: list[tuple[str, str]], conflicts: int
 ) -> None:
     sites.london.run(update("london"))
-    sites.run("forward", before("lock", lambda: sites.capetown.run(statement)))
+    sites.run("forward", At("lock", lambda: sites.capetown.run(statement)))
     assert sites.capetown.rows(SEVEN) == expected, "no row returns to an older version"
     sites.settle()
     assert sites.equal
@@ -242,15 +241,11 @@ def test_a_key_that_appears_at_the_target_after_detection_is_judged_under_lock(s
     """Rule 3: what does not exist cannot be locked."""
     sites.london.run("INSERT INTO book VALUES (7000, 'london')")
     late = "INSERT INTO book VALUES (7000, 'capetown')"
-    sites.run("forward", before("lock", lambda: sites.capetown.run(late)))
+    sites.run("forward", At("lock", lambda: sites.capetown.run(late)))
     sites.settle()
     assert sites.equal
     assert sites.london.rows("SELECT title FROM book WHERE id = 7000") == [("capetown",)]
     assert [each["type"] for each in sites.conflicts()] == ["insert_insert"]
-
-
-def before(step: str, act: Callable[[], None]) -> Callable[[str], None]:
-    return lambda reached: act() if reached == step else None
 
 
 def forget_the_delete_at_london(sites: Pair) -> None:

@@ -1,0 +1,160 @@
+"""A run may be killed at any instant and repeated; a run that was overtaken commits nothing (design 1 and 6)."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+
+from concord.databases.postgresql import stage
+from concord.link import LinkJob
+from spark_jobs.link import transmit
+from tests.link.conftest import MakePair
+from tests.link.pair import Pair
+
+pytestmark = pytest.mark.spark
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+FLEET = (
+    "CREATE TABLE plane (id int PRIMARY KEY, seats int)",
+    "CREATE TABLE flight (id int PRIMARY KEY, plane int REFERENCES plane, note text)",
+    "INSERT INTO plane SELECT n, 100 FROM generate_series(1, 3) n",
+    "INSERT INTO flight SELECT n, n % 3 + 1 FROM generate_series(1, 9) n",
+)
+#: Every step of a link that carries two tables, in order; the fence is taken again in the target transaction.
+STEPS = [
+    *("open", "inspect", "fence", "snapshot", "heartbeat", "count", "start_spark", "stage", "start_spark", "stage"),
+    *("write", "fence", "lock", "judge", "judge", "conflicts", "base", "shadow", "conflicts", "base", "shadow"),
+    *("constraints", "link_state", "commit", "remember", "clean_up"),
+]
+#: Which of them a kill test stops at: each at its first time, and those inside the second table's write.
+KILLED_AT = [*((step, 1) for step in dict.fromkeys(STEPS)), ("fence", 2), ("shadow", 2)]
+
+
+def edit_both(sites: Pair) -> None:
+    sites.london.run(
+        "INSERT INTO plane VALUES (4, 10)",
+        "INSERT INTO flight VALUES (10, 4, 'london')",
+        "UPDATE flight SET note = 'london' WHERE id IN (1, 2, 3)",
+        "DELETE FROM flight WHERE id = 4",
+        "UPDATE plane SET seats = 1 WHERE id = 1",
+    )
+    time.sleep(0.002)
+    sites.capetown.run(
+        "UPDATE flight SET note = 'capetown' WHERE id IN (3, 4, 5)",
+        "DELETE FROM flight WHERE id = 2",
+        "UPDATE plane SET seats = 2 WHERE id = 1",
+    )
+
+
+FLIGHTS = [
+    *((1, 2, "london"), (3, 1, "capetown"), (4, 2, "capetown"), (5, 3, "capetown"), (6, 1, None)),
+    *((7, 2, None), (8, 3, None), (9, 1, None), (10, 4, "london")),
+]
+CONFLICTS = [
+    *(("public.flight", ["2"], "update_delete"), ("public.flight", ["3"], "update_update")),
+    *(("public.flight", ["4"], "delete_update"), ("public.plane", ["1"], "update_update")),
+]
+
+
+def is_as_if_never_killed(sites: Pair) -> None:
+    assert sites.equal
+    assert sites.capetown.rows("TABLE flight ORDER BY id") == FLIGHTS
+    assert sites.capetown.rows("TABLE plane ORDER BY id") == [(1, 2), (2, 100), (3, 100), (4, 10)]
+    found = [(each["table_name"], each["key"], each["type"]) for each in sites.conflicts()]
+    assert sorted(found) == CONFLICTS, "each conflict once"
+
+
+@pytest.fixture
+def sites(pair: MakePair) -> Pair:
+    made = pair(*FLEET)
+    edit_both(made)
+    return made
+
+
+def driver(job: LinkJob, step: str, occurrence: int, which: str, folder: Path) -> subprocess.Popen[str]:
+    file = folder / "job.json"
+    file.touch(mode=0o600)
+    file.write_text(job.model_dump_json())
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.link.killed_driver", file, step, str(occurrence), which],
+        cwd=PROJECT,
+        env=os.environ | {"PYSPARK_SUBMIT_ARGS": "--master local[1] pyspark-shell"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_link_takes_these_steps(sites: Pair) -> None:
+    """A step that is added must be killed at, too."""
+    taken: list[str] = []
+    transmit(sites.job(), sites.spark, taken.append)
+    assert taken == STEPS
+
+
+def test_without_a_kill_the_sites_end_like_this(sites: Pair) -> None:
+    sites.settle()
+    is_as_if_never_killed(sites)
+
+
+@pytest.mark.parametrize(("step", "occurrence"), KILLED_AT, ids=[f"{step} {n}" for step, n in KILLED_AT])
+def test_a_run_killed_at_any_step_can_be_repeated(
+    sites: Pair, tmp_path: Path, step: str, occurrence: int
+) -> None:
+    job = sites.job()
+    with driver(job, step, occurrence, "SIGKILL", tmp_path) as killed:
+        _, said = killed.communicate(timeout=120)
+    assert killed.returncode == -signal.SIGKILL, said
+
+    reports = sites.settle()
+
+    is_as_if_never_killed(sites)
+    assert all(table.adds_up for report in reports for table in report.tables)
+    assert reports[-1].total("acquired") == reports[-2].total("acquired") == 0
+    left = {name.split("_")[1] for name in stage.orphans(sites.capetown.connection, [])}
+    assert left <= {job.transmission}, "only the killed run leaves staging behind, for log_purge to find"
+
+
+def stopped(zombie: subprocess.Popen[str]) -> bool:
+    return psutil.Process(zombie.pid).status() == psutil.STATUS_STOPPED
+
+
+@pytest.mark.parametrize(
+    ("step", "occurrence", "code"),
+    [("fence", 2, "lease_lost"), ("commit", 1, "site_unavailable"), ("remember", 1, "lease_lost")],
+)
+def test_a_run_that_was_overtaken_commits_nothing_and_holds_nobody_up(
+    sites: Pair, tmp_path: Path, step: str, occurrence: int, code: str
+) -> None:
+    job = sites.job()
+    with driver(job, step, occurrence, "SIGSTOP", tmp_path) as zombie:
+        try:
+            wait_until_stopped(zombie)
+            began = time.monotonic()
+            sites.settle()
+            took = time.monotonic() - began
+            is_as_if_never_killed(sites)
+            before = [site.writes() for site in sites.sites]
+            os.kill(zombie.pid, signal.SIGCONT)
+            _, said = zombie.communicate(timeout=60)
+        finally:
+            zombie.kill()
+    assert said.splitlines()[-1] == code
+    assert took < 60
+    is_as_if_never_killed(sites)
+    written = [Counter(site.writes()) - Counter(old) for site, old in zip(sites.sites, before, strict=True)]
+    assert written == [Counter(), Counter()]
+
+
+def wait_until_stopped(zombie: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while not stopped(zombie):
+        assert zombie.poll() is None, zombie.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
