@@ -197,3 +197,19 @@ def test_more_tombstones_than_one_batch_all_go(sites: Pair, monkeypatch: pytest.
     sites.settle()
     assert [each.removed for each in cleaned(sites)] == [20, 20]
     assert held(sites.london) == held(sites.capetown) == []
+
+
+def test_every_site_agrees_before_any_site_removes(sites: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    sites.london.run("DELETE FROM book WHERE id = 5")
+    sites.settle()
+
+    def die(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("concord.databases.postgresql.tombstones._delete", die)
+    with pytest.raises(KeyboardInterrupt):
+        cleaned(sites)
+    for site in sites.sites:
+        assert site.rows('SELECT id FROM concord."public.book" WHERE deleted AND agreed') == [(5,)]
+        stamped = site.value('SELECT changed_at FROM concord."public.book" WHERE id = 5')
+        assert site.value("SELECT stamp_floor FROM concord.site") == stamped
