@@ -70,9 +70,10 @@ def perform(sites: Sites, edits: Sequence[Edit]) -> None:
 
 
 def _flights(connection: Connection) -> Iterator[Key]:
-    """Flights that took place, in an order that is random and yet always the same."""
+    """Flights that took place and were hardly late, in an order that is random and yet always the same."""
     columns = ", ".join(KEYS["flights"])
-    query = f"SELECT {columns} FROM flights WHERE air_time IS NOT NULL ORDER BY md5(row({columns})::text) LIMIT 8000"
+    chosen = "air_time IS NOT NULL AND dep_delay <= 10"
+    query = f"SELECT {columns} FROM flights WHERE {chosen} ORDER BY md5(row({columns})::text) LIMIT 8000"
     return iter(
         [(*key[:-1], key[-1].astimezone(UTC)) for key in connection.execute(query.encode()).fetchall()]
     )
@@ -81,10 +82,10 @@ def _flights(connection: Connection) -> Iterator[Key]:
 def _ordinary_work(flights: Iterator[Key], late_here: int, late_there: int) -> Iterator[Edit]:
     """Different flights at either site: delays, cancellations, withdrawals."""
     yield _update(
-        LONDON, "delays", [(key, _delay(i, 11)) for i, key in enumerate(islice(flights, late_here))]
+        LONDON, "delays", [(key, _delay(i, 15)) for i, key in enumerate(islice(flights, late_here))]
     )
     yield _update(
-        CAPETOWN, "delays", [(key, _delay(i, 7)) for i, key in enumerate(islice(flights, late_there))]
+        CAPETOWN, "delays", [(key, _delay(i, 20)) for i, key in enumerate(islice(flights, late_there))]
     )
     cancelled = dict.fromkeys(("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time"))
     yield _update(LONDON, "cancellations", [(key, cancelled) for key in islice(flights, 150)])
@@ -92,9 +93,10 @@ def _ordinary_work(flights: Iterator[Key], late_here: int, late_there: int) -> I
 
 
 def _new_flights(alike: Sequence[Key]) -> Iterator[Edit]:
-    """Flights of a day that the data does not reach."""
-    yield _insert_flights(LONDON, "new flights", [_on(key, 2) for key in alike[:60]], "BOS", None)
-    yield _insert_flights(CAPETOWN, "new flights", [_on(key, 3) for key in alike[60:]], "MIA", None)
+    """Flights of a year that the data does not reach, each on a day of its own."""
+    new = [_in_2014(key, i) for i, key in enumerate(alike)]
+    yield _insert_flights(LONDON, "new flights", new[:60], "BOS", None)
+    yield _insert_flights(CAPETOWN, "new flights", new[60:], "MIA", None)
 
 
 def _new_destinations() -> Iterator[Edit]:
@@ -175,12 +177,13 @@ def _insert_flights(site: str, what: str, keys: Sequence[Key], dest: str, tailnu
 
 
 def _delay(i: int, minutes: int) -> Values:
-    """No flight of the data is this late to the minute, so that every update changes its row."""
-    return {"dep_delay": 2_000 + minutes + i % 60, "arr_delay": 1_990 + minutes + i % 60}
+    """A delay of 15 minutes or more: no chosen flight had one, so that every update changes its row."""
+    late = minutes + i % 60
+    return {"dep_delay": late, "arr_delay": late - 10}
 
 
-def _on(key: Key, day: int) -> Key:
-    return (*key[:-1], key[-1].replace(year=2014, month=1, day=day))
+def _in_2014(key: Key, i: int) -> Key:
+    return (*key[:-1], key[-1].replace(year=2014, month=2 + i // 28, day=1 + i % 28))
 
 
 def _transactions(edits: Sequence[Edit]) -> Iterator[list[Edit]]:

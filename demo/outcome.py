@@ -28,7 +28,10 @@ class LinkOutcome:
 
 @dataclass(frozen=True)
 class Decided:
-    """One conflict as the repository has it. A row is column → text, and None when it was deleted."""
+    """One conflict as the repository has it. A row is column → text, and None when it was deleted.
+
+    `later_by` is how many seconds after the loser the winner was written.
+    """
 
     table: str
     key: tuple[str, ...]
@@ -38,6 +41,7 @@ class Decided:
     loser: str
     winner_row: Mapping[str, Any] | None
     loser_row: Mapping[str, Any] | None
+    later_by: float
 
 
 @dataclass(frozen=True)
@@ -88,4 +92,5 @@ def _decided(row: Any) -> Decided:
         loser=row.loser_site,
         winner_row=row.winner_row,
         loser_row=row.loser_row,
+        later_by=(row.winner_version["changed_at"] - row.loser_version["changed_at"]) / 1_000_000,
     )

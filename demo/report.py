@@ -41,7 +41,7 @@ def print_conflicts(console: Console, conflicts: Sequence[Decided]) -> None:
     table.title = f"Conflicts: {len(conflicts)}"
     for each in shown:
         differs = "\n".join(_differences(each))
-        table.add_row(_row_name(each), each.type, differs, TITLES[each.winner], each.reason)
+        table.add_row(_row_name(each), each.type, differs, TITLES[each.winner], _why(each))
     console.print()
     console.print(table)
     if more := len(conflicts) - len(shown):
@@ -119,7 +119,11 @@ def _of_every_kind(conflicts: Sequence[Decided], most: int) -> list[Decided]:
 
 
 def _row_name(each: Decided) -> str:
-    return f"{each.table.removeprefix('public.')} {' '.join(each.key)}"
+    return f"{each.table.removeprefix('public.')} {' '.join(each.key)}".replace(":00+00", "Z")
+
+
+def _why(each: Decided) -> str:
+    return f"{each.reason}, later by {each.later_by:.3f} s"
 
 
 def _differences(each: Decided) -> Iterator[str]:

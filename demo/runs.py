@@ -31,6 +31,8 @@ def activity(log: Path) -> str:
         file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
         tail = file.read().decode(errors="replace")
     found = list(_EVENT.finditer(tail))
-    task = next((match["task"] for match in reversed(found) if match["task"]), "")
-    inner = next((match["step"] for match in reversed(found) if match["step"]), "")
-    return ": ".join(word.replace("_", " ") for word in (task, inner) if word)
+    if not found:
+        return ""
+    task = next((match["task"] for match in reversed(found) if match["task"]), None)
+    words = (task, found[-1]["step"])  # a step that was taken before the task began is not its own
+    return ": ".join(word.replace("_", " ") for word in words if word)

@@ -45,7 +45,7 @@ def _load(progress: Progress, made: Sites, flight_count: int) -> None:
     with london.connect(INSTALLER) as here, capetown.connect(INSTALLER) as there:
         with progress.step(f"Load nycflights13 into London: {flight_count:,} flights") as step:
             added = flights.load(here, flight_count)
-            step.result = "added as 'unknown', since flights refer to them: " + _counted(added)
+            step.result = f"added as unknown: {_counted(added)}"
         with progress.step("Copy the same rows to Cape Town"):
             flights.duplicate(here, there)
     for site in made.values():
@@ -66,4 +66,4 @@ def _edit(progress: Progress, made: Sites) -> list[Edit]:
 
 
 def _counted(added: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {table}" for table, count in added.items())
+    return " and ".join(f"{count} {table}" for table, count in added.items())

@@ -1,0 +1,115 @@
+"""`make airflow`: a page for this machine alone, and nothing left of it after SIGTERM."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from embedded import ports
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def port() -> int:
+    return ports.free()
+
+
+@pytest.fixture
+def airflow(tmp_path: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "demo.airflow", "--flights", "1000", "--port", str(port)]
+    process = subprocess.Popen(
+        [*command, "--directory", str(tmp_path / "run")],
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": "plugins:."},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_it_serves_the_demos_dags_on_this_machine_and_stops_with_all_its_processes(airflow, port, tmp_path):
+    said = _read_until(airflow, "Ctrl-C stops")
+    assert f"http://127.0.0.1:{port}" in said
+    password_file = Path(re.search(r"password: in (\S+)", said)[1])
+    assert password_file.stat().st_mode & 0o077 == 0
+    assert "synchronize__london_capetown" in _dags(port, json.loads(password_file.read_text())["admin"])
+    started = psutil.Process(airflow.pid).children(recursive=True)
+    assert _listening_addresses(started, port) == {"127.0.0.1"}
+
+    airflow.send_signal(signal.SIGTERM)
+
+    assert airflow.wait(120) == 0
+    assert [process for process in started if process.is_running()] == []
+    assert [path.name for path in (tmp_path / "run").iterdir() if path.is_dir()] == ["logs"]
+    with socket.socket() as candidate:
+        assert candidate.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_a_port_that_is_taken_is_refused_in_one_line(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        command = [
+            sys.executable,
+            "-m",
+            "demo.airflow",
+            "--port",
+            str(port),
+            "--directory",
+            str(tmp_path / "run"),
+        ]
+        environment = {**os.environ, "PYTHONPATH": "plugins:."}
+        ended = subprocess.run(
+            command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False
+        )
+    assert ended.returncode == 2
+    assert ended.stderr == f"Port {port} is taken. Name another one with --port.\n"
+
+
+def _read_until(process: subprocess.Popen[str], words: str) -> str:
+    said = ""
+    while words not in said:
+        line = process.stdout.readline()
+        assert line, f"it ended: {said}"
+        said += line
+    return said
+
+
+def _dags(port: int, password: str) -> list[str]:
+    """The DAGs that the API knows; the DAG processor may need a moment for the first."""
+    page = f"http://127.0.0.1:{port}"
+    login = httpx.post(f"{page}/auth/token", json={"username": "admin", "password": password})
+    headers = {"Authorization": f"Bearer {login.json()['access_token']}"}
+    for _ in range(120):
+        if found := [
+            dag["dag_id"] for dag in httpx.get(f"{page}/api/v2/dags", headers=headers).json()["dags"]
+        ]:
+            return found
+        time.sleep(1)
+    return []
+
+
+def _listening_addresses(processes: list[psutil.Process], port: int) -> set[str]:
+    return {
+        connection.laddr.ip
+        for process in processes
+        for connection in process.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+    }
