@@ -196,7 +196,7 @@ def test_random_values_arrive_byte_for_byte(pair: MakePair) -> None:
     )
     insert = f"INSERT INTO noise ({NOISE_COLUMNS}) VALUES ({', '.join(['%s'] * 10)})"
 
-    @given(st.lists(RANDOM_ROW, min_size=20, max_size=60))
+    @given(st.lists(RANDOM_ROW, min_size=10, max_size=40))
     @settings(max_examples=3, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     def arrive(random_rows: list[tuple[Any, ...]]) -> None:
         with sites.london.connection.cursor() as cursor:

@@ -93,18 +93,19 @@ WITH RECURSIVE below (start, oid, kind, name, typtype, typmod, depth) AS (
   UNION ALL
   SELECT b.start, n.oid, b.kind, n.typname, n.typtype, -1, b.depth + 1
     FROM below b JOIN pg_type t ON t.oid = b.oid
+    LEFT JOIN pg_range r ON t.oid IN (r.rngtypid, r.rngmultitypid)
     JOIN pg_type n ON n.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype
+                                   WHEN t.typtype IN ('r', 'm') THEN r.rngsubtype
                                    WHEN t.typelem <> 0 AND t.typcategory = 'A' THEN t.typelem END
 )
 SELECT start, kind, string_agg(
-         CASE replace(typtype::text, 'm', 'r')
+         CASE typtype
            WHEN 'e' THEN 'enum(' || (SELECT string_agg(quote_literal(enumlabel), ',' ORDER BY enumsortorder)
                                        FROM pg_enum e WHERE e.enumtypid = below.oid) || ')'
-           WHEN 'r' THEN 'range(' || (SELECT format_type(rngsubtype, NULL) FROM pg_range r
-                                       WHERE below.oid IN (r.rngtypid, r.rngmultitypid)) || ')' || name
+           WHEN 'd' THEN name || '(' || (SELECT d.typtypmod FROM pg_type d
+                                          WHERE d.oid = below.oid) || ')'
            ELSE name END, '/' ORDER BY depth) AS chain,
        (array_agg(CASE typtype WHEN 'e' THEN 'enum:' || name WHEN 'c' THEN 'composite:' || name
-                               WHEN 'r' THEN 'range:' || name WHEN 'm' THEN 'range:' || name
                                WHEN 'p' THEN 'pseudo:' || name ELSE name END ORDER BY depth DESC))[1] AS root
   FROM below WHERE start IN (SELECT atttypid FROM pg_attribute WHERE attrelid = ANY (wanted.oids))
   GROUP BY start, kind

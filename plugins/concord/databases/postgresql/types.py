@@ -53,18 +53,6 @@ AS_TEXT = frozenset(
         "path",
         "polygon",
         "circle",
-        "int4range",
-        "int8range",
-        "numrange",
-        "tsrange",
-        "tstzrange",
-        "daterange",
-        "int4multirange",
-        "int8multirange",
-        "nummultirange",
-        "tsmultirange",
-        "tstzmultirange",
-        "datemultirange",
         "citext",
         "hstore",
         "ltree",
@@ -98,7 +86,7 @@ UNFIT_FOR_KEY = frozenset(
     ]
 )
 #: Equal values of these may be written in several ways (F42).
-SEVERAL_FORMS = frozenset(["numeric", "bpchar", "numrange", "nummultirange"])
+SEVERAL_FORMS = frozenset(["numeric", "bpchar"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +96,7 @@ class ColumnType:
     sql: str  #: as the catalogue formats it, for casts
     descriptor: str  #: the same text at two sites means the same values
     kind: str  #: pg_type.typtype of the outermost type, 'a' for an array
-    root: str  #: name of the type at the bottom of domains and arrays
+    root: str  #: name of the type at the bottom of domains, arrays and ranges
 
     @property
     def travels_natively(self) -> bool:
@@ -116,7 +104,7 @@ class ColumnType:
 
     @property
     def supported(self) -> bool:
-        return self.root in NATIVE or self.root in AS_TEXT or self.root.startswith(("enum:", "range:"))
+        return self.root in NATIVE or self.root in AS_TEXT or self.root.startswith("enum:")
 
     @property
     def fit_for_key(self) -> bool:
@@ -125,7 +113,7 @@ class ColumnType:
     @property
     def has_several_forms(self) -> bool:
         """1.0 and 1.00 are one value: a key like that is compared by value, yet carried as it was written."""
-        return self.root in SEVERAL_FORMS or self.root.startswith("range:")
+        return self.root in SEVERAL_FORMS
 
     @property
     def spark(self) -> str:
