@@ -70,7 +70,7 @@ def _run_airflow(
     with background.running(_STANDALONE, settings, log) as process:
         with progress.step("Start Airflow"):
             wait_until_healthy(process, port, log)
-        console.print(_invitation(port, home, log), highlight=False)
+        console.print(_invitation(port, home, log), highlight=False, soft_wrap=True)
         background.wait(process, _STANDALONE, log)
 
 
@@ -149,11 +149,13 @@ def _is_healthy(port: int) -> bool:
 
 def _invitation(port: int, home: Path, log: Path) -> str:
     return f"""
-[bold]http://{HOST}:{port}[/]   user: admin   password: in {password_file(home)}
+[bold]http://{HOST}:{port}[/]   user: admin
+Password: in {password_file(home)}
+Airflow's output: {log}
 
 Users of both sites have edited their flights. Trigger [bold]{runs.DAG}[/] to make the sites equal.
-The DAGs are paused: unpause it to have it run every five minutes. Airflow's output: {log}
-Ctrl-C stops Airflow, Spark and both PostgreSQL servers, and deletes all of it.
+DAGs are paused at first: unpause it, and it runs every five minutes.
+Ctrl-C stops Airflow, Spark and both PostgreSQL servers, and deletes all but the logs.
 """
 
 

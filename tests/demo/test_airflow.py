@@ -39,14 +39,14 @@ def airflow(tmp_path: Path, port: int) -> Iterator[subprocess.Popen[str]]:
         text=True,
     )
     yield process
-    process.kill()
-    process.wait()
+    process.terminate()
+    process.communicate(timeout=120)
 
 
 def test_it_serves_the_demos_dags_on_this_machine_and_stops_with_all_its_processes(airflow, port, tmp_path):
     said = _read_until(airflow, "Ctrl-C stops")
     assert f"http://127.0.0.1:{port}" in said
-    password_file = Path(re.search(r"password: in (\S+)", said)[1])
+    password_file = Path(re.search(r"Password: in (\S+)", said)[1])
     assert password_file.stat().st_mode & 0o077 == 0
     assert "synchronize__london_capetown" in _dags(port, json.loads(password_file.read_text())["admin"])
     started = psutil.Process(airflow.pid).children(recursive=True)

@@ -34,9 +34,9 @@ def test_every_promise_is_kept(demo):
 
 
 def test_each_link_applies_what_the_other_site_edited(demo):
-    # London: 100 delays, 150 cancellations, 60 new flights, 7 rows of a new destination, 30 readings, 27 of the contested.
+    # London: 100 delays, 150 cancellations, 60 new flights, 7 for a new destination, 30 readings, 27 contested.
     assert "✓ 374 rows applied from London to Cape Town, as many as were edited" in demo.stdout
-    # Cape Town: 83 delays, 90 withdrawn flights, 40 new ones, 7 of a new destination, 12 planes, 26 of the contested.
+    # Cape Town: 83 delays, 90 withdrawals, 40 new flights, 7 for a new destination, 12 planes, 26 contested.
     assert "✓ 258 rows applied from Cape Town to London, as many as were edited" in demo.stdout
 
 
