@@ -35,18 +35,24 @@ def _run(asked: argparse.Namespace) -> int:
             names = ", ".join(configuration.synchronizations)
             sys.stdout.write(f"{config_path()} is in order; synchronizations: {names}\n")
         case _:
-            # Without it Airflow looks up connections in the environment alone, not in its own database.
-            os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
+            os.environ |= _airflow_settings(verbose=asked.verbose)
             # Only now: Airflow takes seconds to import.
             command = importlib.import_module("concord.command")
             return int(command.run(asked, load(config_path())))
     return 0
 
 
+def _airflow_settings(*, verbose: bool) -> dict[str, str]:
+    """What Airflow reads when it is imported: look up connections in its own database too; log only trouble."""
+    context = {"_AIRFLOW_PROCESS_CONTEXT": "server"}
+    return context if verbose else {**context, "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING"}
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m concord", description="Keep copies of tables in agreement."
     )
+    parser.add_argument("-v", "--verbose", action="store_true", help="show what Airflow and Spark log")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     provision = commands.add_parser("provision", help="make the sites ready")
     provision.add_argument("--site", help="only this one")

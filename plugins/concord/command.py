@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import logging
 import sys
 import uuid
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 import pendulum
 from rich.console import Console
@@ -15,6 +15,7 @@ from rich.table import Table
 
 from concord.config import Configuration
 from concord.databases import provisioning
+from concord.databases.postgresql.tombstones import HeldBack
 from concord.errors import ConcordError
 from concord.link import Direction, TransmissionReport
 from concord.orchestration import jobs, site_records, tombstone_cleanup
@@ -28,7 +29,6 @@ _COUNTS = ("acquired", "applied", "converged", "superseded", "lost", "conflicts"
 
 def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     """Do what the command line asks; the exit status. Raises a ConcordError."""
-    logging.getLogger("airflow").setLevel(logging.WARNING)
     match asked.command:
         case "provision":
             return _provision(asked, configuration)
@@ -143,12 +143,12 @@ def _tombstones(configuration: Configuration) -> int:
     return 0
 
 
-def _held_back(links: Iterable[tombstone_cleanup.HeldBack]) -> str:
+def _held_back(links: Iterable[HeldBack]) -> str:
     return "; ".join(f"{each.link} has not sent {each.tombstones}" for each in links)
 
 
-def _ago(moment: pendulum.DateTime | object | None) -> str:
-    return pendulum.instance(moment).diff_for_humans() if moment else "never"  # type: ignore[call-overload,no-any-return]
+def _ago(moment: datetime | None) -> str:
+    return "never" if moment is None else pendulum.instance(moment).diff_for_humans()
 
 
 def _say(sentence: str) -> int:
@@ -157,7 +157,9 @@ def _say(sentence: str) -> int:
 
 
 def _show(title: str, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
-    table = Table(*columns, title=title, title_justify="left")
+    console = Console(markup=False)
+    table = Table(*columns)
     for row in rows:
         table.add_row(*("" if value is None else str(value) for value in row))
-    Console().print(table)
+    console.print(title)
+    console.print(table if table.row_count else "  none\n")

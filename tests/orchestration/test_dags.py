@@ -6,6 +6,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from airflow import plugins_manager
 from airflow.dag_processing.dagbag import DagBag
 
 from concord.orchestration.link_operator import LinkOperator
@@ -56,7 +57,7 @@ def test_a_mistake_in_the_configuration_is_an_import_error_with_its_lines(
     path.write_text(CONFIGURATION.replace("target: capetown", "target: capetwon"))
     monkeypatch.setenv("CONCORD_CONFIG", str(path))
     [error] = DagBag(str(PROJECT / "dags" / "synchronize.py")).import_errors.values()
-    assert "concord.yaml:9: synchronizations.london_capetown.target" in error
+    assert "concord.yaml:10: synchronizations.london_capetown.target" in error
     assert "did you mean 'capetown'" in error
 
 
@@ -67,9 +68,7 @@ def test_environment_variables_are_no_template(bag: DagBag) -> None:
 
 def test_airflow_runs_one_file_of_plugins_and_shadows_no_module() -> None:
     # airflow.md 4: it would run every file as a top-level module named by its stem
-    from airflow.plugins_manager import _get_plugins
-
-    plugins, errors = _get_plugins()
+    plugins, errors = plugins_manager._get_plugins()
     assert errors == {}
     assert [str(plugin.name) for plugin in plugins if plugin.name == "concord"] == ["concord"]
     standard = Path(sysconfig.get_path("stdlib"))

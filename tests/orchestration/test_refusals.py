@@ -69,7 +69,7 @@ def test_what_a_parameter_does_not_mean_is_refused_by_name(conf: dict[str, objec
 
 def test_a_table_that_the_synchronization_does_not_carry_is_refused() -> None:
     asked = parameters.read(SynchronizeParameters, {"tables": ["public.fligths"]})
-    with pytest.raises(ParametersRefused, match="there is no table 'public.fligths'"):
+    with pytest.raises(ParametersRefused, match=r"there is no table 'public\.fligths'"):
         asked.check_tables(["public.flights"])
 
 

@@ -3,7 +3,11 @@
 import pytest
 
 from concord.repository import status
-from tests.orchestration.conftest import Pair, states
+from tests.orchestration.conftest import Pair, Site, states
+
+TABLES_OF_CONCORD = """
+SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE c.relkind = 'r' AND nspname IN ('public', 'concord', 'concord_staging') ORDER BY 1"""
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
@@ -31,3 +35,40 @@ def test_a_run_carries_a_change_each_way_and_records_run_transmissions_and_confl
     [synchronization] = status.synchronizations(pair.repository)
     assert synchronization.last_started_at == recorded.started_at
     assert synchronization.owner is None
+
+
+def test_a_plan_writes_nothing_at_the_sites_and_marks_nothing_as_done(pair: Pair) -> None:
+    pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
+    before = [written(site) for site in (pair.london, pair.capetown)]
+    assert pair.run(conf={"plan_only": True}).state == "success"
+    assert [written(site) for site in (pair.london, pair.capetown)] == before
+    [recorded] = status.last_runs(pair.repository)
+    assert (recorded.state, recorded.plan_only) == ("succeeded", True)
+    forward, reverse = status.transmissions(pair.repository, recorded.id)
+    assert (forward.applied, reverse.applied) == (1, 0)
+    [synchronization] = status.synchronizations(pair.repository)
+    assert synchronization.last_started_at is None
+
+
+def test_one_direction_of_one_table_is_carried_alone_and_marks_nothing_as_done(pair: Pair) -> None:
+    pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
+    pair.london.run("UPDATE airlines SET name = 'changed'")
+    pair.capetown.run("UPDATE flights SET delay = 20 WHERE flight = 2")
+    run = pair.run(conf={"direction": "forward", "tables": ["public.flights"]})
+    assert run.state == "success"
+    expected = {"begin": "success", "forward_link": "success", "reverse_link": "skipped"}
+    assert states(run) == {**expected, "complete": "success", "release": "success"}
+    assert pair.capetown.run("SELECT delay FROM flights WHERE flight = 1") == [(10,)]
+    assert pair.capetown.run("SELECT name FROM airlines") == [("United",)]
+    assert pair.london.run("SELECT delay FROM flights WHERE flight = 2") == [(0,)]
+    [synchronization] = status.synchronizations(pair.repository)
+    assert synchronization.last_started_at is None
+
+
+def written(site: Site) -> list[tuple[object, ...]]:
+    """Every row of every table that Concord may write, with the transaction that wrote it."""
+    tables = [name for (name,) in site.run(TABLES_OF_CONCORD)]
+    assert "concord.link_state" in tables
+    return [
+        row for table in tables for row in site.run(f"SELECT '{table}', t.xmin::text, t::text FROM {table} t")
+    ]

@@ -61,9 +61,9 @@ def provision_dag() -> DAG:
             with in_airflow_terms():
                 asked = parameters.read(ProvisionParameters, get_current_context()["dag_run"].conf)
                 installations = jobs.installations(load(config_path()))
+                problems = provisioning.check(installations) if asked.check_only else []
                 if not asked.check_only:
                     provisioning.provision(installations)
-                problems = provisioning.check(installations)
             if problems:
                 raise AirflowFailException("\n".join(["the sites are not as they should be:", *problems]))
             return [installation.site for installation in installations]

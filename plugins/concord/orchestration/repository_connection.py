@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from airflow.configuration import get_airflow_home
@@ -21,6 +22,9 @@ def repository() -> Engine:
 
     The connection is a PostgreSQL database, or of type sqlite with the file as its host.
     """
+    logging.getLogger("alembic").setLevel(
+        logging.WARNING
+    )  # or every task's log begins with two empty phrases
     engine = open_repository(_url())
     migrate(engine)
     return engine

@@ -1,0 +1,82 @@
+"""`python -m concord` as a person at a terminal meets it: exit status, stdout, stderr."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import PROJECT
+from tests.orchestration.conftest import CONFIGURATION, NAME, Pair
+
+
+def concord(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "concord", *arguments]
+    environment = os.environ | {"PYTHONPATH": f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}", "COLUMNS": "200"}
+    return subprocess.run(
+        command, check=False, capture_output=True, text=True, env=environment, cwd=PROJECT, timeout=200
+    )
+
+
+def test_the_schema_of_the_configuration_is_printed_as_json() -> None:
+    result = concord("config-schema")
+    assert result.returncode == 0
+    assert "synchronizations" in json.loads(result.stdout)["properties"]
+
+
+def test_each_mistake_of_the_configuration_is_one_line_and_no_traceback(unprovisioned: Pair) -> None:
+    unprovisioned.path.write_text(CONFIGURATION.replace("capetown, schedule", "capetwon, schedul"))
+    result = concord("check-config")
+    assert result.returncode == 1
+    assert [line.split(":")[:2] for line in result.stderr.splitlines()] == [["concord.yaml", "10"]] * 2
+
+
+@pytest.mark.airflow
+def test_a_pair_is_provisioned_checked_initialized_and_removed(unprovisioned: Pair) -> None:
+    assert concord("provision", "--check").returncode == 1
+    printed = concord("provision", "--print-sql", "--site", "london")
+    assert printed.returncode == 0
+    assert printed.stdout.startswith("-- site london\nBEGIN;")
+    assert unprovisioned.london.run("SELECT to_regclass('concord.site')") == [(None,)]
+    assert concord("provision").stdout == "Provisioned: london, capetown.\n"
+    assert concord("provision", "--check").returncode == 0
+    proven = concord("initialize", NAME)
+    assert proven.returncode == 0
+    assert "public.flights" in proven.stdout
+    assert concord("provision", "--remove").returncode == 0
+    assert unprovisioned.london.run("SELECT to_regclass('concord.site')") == [(None,)]
+    assert unprovisioned.london.run("SELECT count(*) FROM flights") == [(20,)]
+
+
+@pytest.mark.airflow
+@pytest.mark.spark
+def test_a_plan_counts_what_a_run_would_do_and_status_shows_both_ends(pair: Pair) -> None:
+    pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
+    planned = concord("plan", NAME, "--direction", "forward")
+    assert planned.returncode == 0, planned.stderr
+    [flights] = [line for line in planned.stdout.splitlines() if "public.flights" in line]
+    assert [cell.strip() for cell in flights.strip("│").split("│")][2:4] == ["1", "1"]
+    assert pair.capetown.run("SELECT delay FROM flights WHERE flight = 1") == [(0,)]
+    shown = concord("status")
+    assert shown.returncode == 0, shown.stderr
+    assert f"{NAME}/forward" in shown.stdout
+    assert concord("tombstones").returncode == 0
+
+
+@pytest.mark.airflow
+def test_sites_that_differ_are_refused_in_one_line(pair: Pair) -> None:
+    pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
+    result = concord("initialize", NAME)
+    assert result.returncode == 1
+    [line] = result.stderr.splitlines()
+    assert "public.flights: 20 rows at london, 20 at capetown, of different content" in line
+
+
+@pytest.mark.airflow
+def test_an_unknown_name_is_a_wrong_command_line(unprovisioned: Pair) -> None:
+    result = concord("plan", "london_oslo")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.splitlines() == [
+        "there is no synchronization 'london_oslo'; there are london_capetown"
+    ]
