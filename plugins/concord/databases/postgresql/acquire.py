@@ -41,7 +41,7 @@ def beat(connection: Connection) -> int:
         )
 
 
-def arrived(since: str, alias: str = "s") -> str:
+def arrived(since: str, alias: str = "p") -> str:
     """Condition on a shadow row: it arrived after the position. The range lets the index find it."""
     return (
         f"{alias}.position >= pg_snapshot_xmin({literal(since)}::pg_snapshot)"
@@ -49,7 +49,7 @@ def arrived(since: str, alias: str = "s") -> str:
     )
 
 
-def _unless_from(site: str | None, alias: str = "s") -> str:
+def _unless_from(site: str | None, alias: str = "p") -> str:
     """Rule 2: what the other end itself wrote here need not go back to it."""
     return "" if site is None else f" AND {alias}.received_from IS DISTINCT FROM {literal(site)}"
 
@@ -61,7 +61,7 @@ def count_arrived(
     if not shapes:
         return {}
     counts = [
-        f"SELECT {literal(shape.name)}, count(*) FROM {shape.shadow.sql} s"
+        f"SELECT {literal(shape.name)}, count(*) FROM {shape.shadow.sql} p"
         f" WHERE {arrived(since[shape.name])}{_unless_from(excluded)}"
         for shape in shapes
     ]
@@ -84,8 +84,8 @@ def changes_query(shape: Shape, since: str, excluded: str | None, part: int, par
     ]
     gone = f"t.{shape.key[0].sql} IS NULL"
     return (
-        f"SELECT {', '.join(columns)}, {_version('s', gone)} FROM {shape.shadow.sql} s"
-        f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 's')}"
+        f"SELECT {', '.join(columns)}, {_version('p', gone)} FROM {shape.shadow.sql} p"
+        f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}"
         f" WHERE {arrived(since)}{_unless_from(excluded)}{_part(part, parts)}"
     )
 
@@ -95,7 +95,8 @@ def _side(shape: Shape, column: str) -> str:
     found = shape.table.column(column)
     if column not in shape.shadow.key:
         return f"t.{found.sql}"
-    return f"coalesce(t.{found.sql}, s.{found.sql})" if found.type.has_several_forms else f"s.{found.sql}"
+    told = shape.key_in("p", found)
+    return f"coalesce(t.{found.sql}, {told})" if found.type.has_several_forms else told
 
 
 def _version(row: str, deleted: str) -> str:
@@ -106,16 +107,16 @@ def _version(row: str, deleted: str) -> str:
 
 
 def _part(part: int, parts: int) -> str:
-    return "" if parts == 1 else f" AND (hashtid(s.ctid) & 2147483647) % {parts} = {part}"
+    return "" if parts == 1 else f" AND (hashtid(p.ctid) & 2147483647) % {parts} = {part}"
 
 
 def candidates_query(shape: Shape, since: str, excluded: str | None) -> str:
     """Key and version of the rows that the target has not told the source: only they can conflict (step 4)."""
     keys = ", ".join(
-        f"{column.type.outgoing(f's.{column.sql}')} AS {shape.alias(column)}" for column in shape.key
+        f"{column.type.outgoing(shape.key_in('p', column))} AS {shape.alias(column)}" for column in shape.key
     )
     return (
-        f"SELECT {keys}, {_version('s', 's.deleted')} FROM {shape.shadow.sql} s"
+        f"SELECT {keys}, {_version('p', 'p.deleted')} FROM {shape.shadow.sql} p"
         f" WHERE {arrived(since)}{_unless_from(excluded)}"
     )
 

@@ -10,6 +10,13 @@ from concord.databases.quoting import literal, qualified, quote, shortened
 #: The version columns of every shadow table, after the key.
 VERSION_COLUMNS = ("origin", "changed_at", "derived", "vector", "deleted", "born")
 
+#: Names of Concord's own beside a key: of the shadow table, its trigger, and the verdicts of the write step.
+OWN_NAMES = {
+    *VERSION_COLUMNS,
+    *(f"{side}_{column}" for side in "sp" for column in VERSION_COLUMNS),
+    *("agreed", "received_from", "position", "here", "now_us", "n", "verdict", "resolver", "reason"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
@@ -32,9 +39,16 @@ class Shadow:
     def function(self) -> str:
         return qualified("concord", shortened(f"capture {self.name}"))
 
+    def key_column(self, name: str) -> str:
+        """What a key column is called beside Concord's own: `origin_` where the table's own is `origin`."""
+        own = name
+        while own in OWN_NAMES or (own != name and own in self.key):
+            own += "_"
+        return quote(own)
+
     @property
     def key_list(self) -> str:
-        return ", ".join(quote(column) for column in self.key)
+        return ", ".join(self.key_column(column) for column in self.key)
 
     def columns_of(self, row: str) -> str:
         return ", ".join(f"{row}.{quote(column)}" for column in self.key)
@@ -42,7 +56,9 @@ class Shadow:
 
 def table_statement(shadow: Shadow) -> str:
     """One row per key. The index on the position makes acquisition cost what changed, not what exists."""
-    key = ", ".join(f"{quote(name)} {shadow.table.column(name).type.sql} NOT NULL" for name in shadow.key)
+    key = ", ".join(
+        f"{shadow.key_column(name)} {shadow.table.column(name).type.sql} NOT NULL" for name in shadow.key
+    )
     return f"""
 CREATE TABLE IF NOT EXISTS {shadow.sql} (
   {key},
@@ -79,9 +95,7 @@ def _mark(shadow: Shadow, row: str, deleted: bool, born: str) -> str:
 def function_statement(shadow: Shadow) -> str:
     """SECURITY DEFINER: application users need no right on the shadow table, and get none (S7, S16)."""
     same_key = " AND ".join(f"NEW.{quote(column)} = OLD.{quote(column)}" for column in shadow.key)
-    return f"""
-CREATE OR REPLACE FUNCTION {shadow.function}() RETURNS trigger LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    body = f"""
 DECLARE
   here concord.site%ROWTYPE;
   now_us bigint;
@@ -95,7 +109,10 @@ BEGIN
   ELSIF TG_OP = 'UPDATE' THEN{_mark(shadow, "NEW", False, "false")}
   END IF;
   RETURN NULL;
-END $$"""
+END"""
+    return f"""
+CREATE OR REPLACE FUNCTION {shadow.function}() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS {literal(body)}"""
 
 
 def trigger_statements(shadow: Shadow, applier: str) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from concord.conflict import Outcome, classify
 from concord.databases.postgresql.session import Connection, rows, run
+from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.resolver import Resolver, total_order
 from concord.row_version import ABSENT, RowVersion
@@ -55,7 +56,7 @@ def judge(connection: Connection, staged: Staged, ordinal: int, stamp_floor: int
         f"""
 CREATE TEMPORARY TABLE {name.partition(".")[2]} ON COMMIT DROP AS
 SELECT row_number() OVER () AS n, x.* FROM (
-  SELECT {shape.keys_of("s")}, s.concord_resolver AS resolver, s.concord_reason AS reason,
+  SELECT {_keys(shape)}, s.concord_resolver AS resolver, s.concord_reason AS reason,
          s.concord_origin AS s_origin, s.concord_changed_at AS s_changed_at, s.concord_derived AS s_derived,
          s.concord_vector AS s_vector, s.concord_deleted AS s_deleted, s.concord_born AS s_born,
          coalesce(p.origin, '') AS p_origin, coalesce(p.changed_at, 0) AS p_changed_at,
@@ -74,6 +75,13 @@ SELECT row_number() OVER () AS n, x.* FROM (
         f"ANALYZE {name}",
     )
     return name
+
+
+def _keys(shape: Shape) -> str:
+    """The staged key under the names it has beside the verdict's own columns."""
+    return ", ".join(
+        f"{shape.key_in('s', column)} AS {shape.shadow.key_column(column.name)}" for column in shape.key
+    )
 
 
 def retake(

@@ -46,7 +46,7 @@ def log_conflicts(
     if not judged.exceptional:
         return 0
     shape = judged.staged.shape
-    key = ", ".join(column.type.exact(f"v.{column.sql}") for column in shape.key)
+    key = ", ".join(column.type.exact(shape.key_in("v", column)) for column in shape.key)
     source_wins = "v.verdict = 'source_wins'"
     incoming, present = _version_object("s"), _version_object("p")
     incoming_row = f"CASE WHEN NOT v.s_deleted THEN {shape.image('s')} END"

@@ -22,6 +22,9 @@ VERSION_TYPES = {
     "born": "boolean",
 }
 
+#: What every statement calls a shadow row (present) and a verdict: there the key stands beside Concord's columns.
+BESIDE_OUR_COLUMNS = ("p", "v")
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -79,16 +82,24 @@ class Shape:
         columns = [f"{self.alias(column)} {column.type.spark}" for column in self.key]
         return ", ".join(columns + [f"{name} {kind}" for name, kind in VERSION_TYPES.items()])
 
+    def key_in(self, row: str, column: Column) -> str:
+        """A key column of the row that a statement calls `row`."""
+        own = row in BESIDE_OUR_COLUMNS
+        return f"{row}.{self.shadow.key_column(column.name) if own else column.sql}"
+
     def same_key(self, left: str, right: str) -> str:
         """The join condition on the key between two row aliases."""
-        return " AND ".join(f"{left}.{column.sql} = {right}.{column.sql}" for column in self.key)
+        return " AND ".join(
+            f"{self.key_in(left, column)} = {self.key_in(right, column)}" for column in self.key
+        )
 
     def keys_of(self, row: str) -> str:
-        return ", ".join(f"{row}.{column.sql}" for column in self.key)
+        return ", ".join(self.key_in(row, column) for column in self.key)
 
     @property
     def key_list(self) -> str:
-        return ", ".join(column.sql for column in self.key)
+        """The key as a shadow table names it."""
+        return ", ".join(self.shadow.key_column(column.name) for column in self.key)
 
     def image(self, row: str) -> str:
         """The whole row as a JSON object of exact texts; NULL stays null, every type casts back (F69, F75)."""

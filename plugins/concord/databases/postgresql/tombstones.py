@@ -185,11 +185,11 @@ def _candidates(
     each: _Open, table: str, passed: str, after: int, before: int
 ) -> list[tuple[Tombstone, bool]]:
     shape = each.shapes[table]
-    key = ", ".join(column.type.exact(column.sql) for column in shape.key)
+    key = ", ".join(column.type.exact(shape.key_in("p", column)) for column in shape.key)
     query = (
-        f"SELECT ARRAY[{key}], origin, changed_at, derived, agreed FROM {shape.shadow.sql} s WHERE deleted AND {passed}"
+        f"SELECT ARRAY[{key}], origin, changed_at, derived, agreed FROM {shape.shadow.sql} p WHERE deleted AND {passed}"
         f" AND changed_at > {after} AND changed_at <= {before} AND NOT EXISTS"
-        f" (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
+        f" (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 'p')})"
         f" ORDER BY changed_at, origin FETCH FIRST {BATCH} ROWS WITH TIES"
     )
     return [
@@ -240,7 +240,8 @@ def _apply(each: _Open, table: str, agreed: Sequence[Tombstone], statement: str)
         for key, origin, changed_at, derived in agreed:
             copy.write_row((*key, origin, changed_at, derived))
     same_key = " AND ".join(
-        f"p.{column.sql} = g.{name}::{column.type.sql}" for column, name in zip(shape.key, keys, strict=True)
+        f"{shape.key_in('p', column)} = g.{name}::{column.type.sql}"
+        for column, name in zip(shape.key, keys, strict=True)
     )
     same = f"{same_key} AND (p.origin, p.changed_at, p.derived) = (g.origin, g.changed_at, g.derived) AND p.deleted"
     written = run(connection, statement.format(shadow=shape.shadow.sql, listed="pg_temp.agreed", same=same))
