@@ -42,7 +42,9 @@ def test_the_outcome_says_exactly_who_has_seen_whom(incoming: RowVersion, presen
 
 
 @given(versions(), versions())
-def test_versions_that_include_each_other_are_settled_by_the_total_order(one: RowVersion, other: RowVersion) -> None:
+def test_versions_that_include_each_other_are_settled_by_the_total_order(
+    one: RowVersion, other: RowVersion
+) -> None:
     # Rule 4
     assume(one.dot != other.dot)
     one, other = one.united_with(other), other.united_with(one)
@@ -51,7 +53,9 @@ def test_versions_that_include_each_other_are_settled_by_the_total_order(one: Ro
 
 
 @given(versions(), st.booleans())
-def test_common_history_gives_way_unless_an_insert_meets_a_row(incoming: RowVersion, row_exists: bool) -> None:
+def test_common_history_gives_way_unless_an_insert_meets_a_row(
+    incoming: RowVersion, row_exists: bool
+) -> None:
     # Rule 8
     expected = Outcome.CONFLICTED if incoming.born and row_exists else Outcome.APPLY
     assert classify(incoming, ABSENT, ORDER, row_exists=row_exists) is expected
@@ -95,7 +99,9 @@ def _version(what: str) -> RowVersion:
         ("delete", "delete", ConflictType.DELETE_DELETE),
     ],
 )
-def test_the_type_says_what_the_source_did_then_the_target(source: str, target: str, expected: ConflictType) -> None:
+def test_the_type_says_what_the_source_did_then_the_target(
+    source: str, target: str, expected: ConflictType
+) -> None:
     assert conflict_type(_version(source), _version(target)) is expected
 
 

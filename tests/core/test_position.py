@@ -24,7 +24,9 @@ def session(name: str, source: str = HERE, target: str = THERE) -> Session:
     return Session(name, source, target, 1, LinkPosition("1:1:"))
 
 
-histories = st.lists(st.sampled_from("abcdefg"), unique=True, max_size=7).map(lambda names: [session(n) for n in names])
+histories = st.lists(st.sampled_from("abcdefg"), unique=True, max_size=7).map(
+    lambda names: [session(n) for n in names]
+)
 
 
 @given(positions, texts, st.sets(st.sampled_from(TABLES)))

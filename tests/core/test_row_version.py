@@ -39,7 +39,9 @@ def test_a_vector_survives_its_text_form(vector: Vector) -> None:
 
 
 @given(versions(), versions())
-def test_having_seen_another_a_version_includes_it_and_stays_what_it_was(one: RowVersion, other: RowVersion) -> None:
+def test_having_seen_another_a_version_includes_it_and_stays_what_it_was(
+    one: RowVersion, other: RowVersion
+) -> None:
     united = one.united_with(other)
     assert united.includes(other)
     assert united.includes(one)

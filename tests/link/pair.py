@@ -46,7 +46,9 @@ class Site:
 
     def credentials(self, user: str) -> Credentials:
         password = self.password if user == self.superuser else PASSWORD
-        return Credentials(host=self.host, port=self.port, database=self.database, user=user, password=password)
+        return Credentials(
+            host=self.host, port=self.port, database=self.database, user=user, password=password
+        )
 
     def log_in(self, user: str, *, autocommit: bool = True) -> psycopg.Connection[Any]:
         return psycopg.connect(
@@ -180,7 +182,9 @@ def carried(report: TransmissionReport, table: str | None = None) -> TableReport
 
 def create_logins(superuser: psycopg.Connection[Any]) -> None:
     for role in (READER, APPLIER, APPLICATION):
-        create = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(role), sql.Literal(PASSWORD))
+        create = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(
+            sql.Identifier(role), sql.Literal(PASSWORD)
+        )
         superuser.execute(create)
 
 

@@ -50,7 +50,9 @@ def test_a_transaction_open_before_a_run_arrives_after_it_commits_and_no_run_wai
 @pytest.mark.parametrize("step", ["heartbeat", "count", "stage", "write", "lock", "commit"])
 def test_what_commits_during_a_run_arrives_with_the_next(sites: Pair, step: str) -> None:
     def edit() -> None:
-        sites.london.run("INSERT INTO book VALUES (101, 'during')", "UPDATE book SET title = 'new' WHERE id = 100")
+        sites.london.run(
+            "INSERT INTO book VALUES (101, 'during')", "UPDATE book SET title = 'new' WHERE id = 100"
+        )
 
     sites.london.run("INSERT INTO book VALUES (100, 'old')")
     assert carried(sites.run("forward", At(step, edit))).acquired == 1
@@ -96,7 +98,9 @@ def test_after_a_lost_session_nothing_is_left_out(sites: Pair) -> None:
     sites.capetown.run("UPDATE book SET title = 'from capetown' WHERE id = 1")
     sites.run("reverse")
     sites.run("forward")
-    sites.capetown.run("UPDATE concord.link_state SET history = history - 0 WHERE link = 'london_capetown/forward'")
+    sites.capetown.run(
+        "UPDATE concord.link_state SET history = history - 0 WHERE link = 'london_capetown/forward'"
+    )
     assert carried(sites.run("forward")).converged == 1
     assert sites.run("forward").total("acquired") == 0
     assert sites.equal
@@ -169,7 +173,9 @@ def test_transaction_ids_are_used_again_after_a_crash_unless_a_heartbeat_kept_th
 
 
 @pytest.mark.parametrize("step", ["count", "stage", "write", "commit", "remember", "clean_up"])
-def test_a_crash_of_the_source_during_a_run_loses_nothing(fragile_sites: Pair, fragile: Server, step: str) -> None:
+def test_a_crash_of_the_source_during_a_run_loses_nothing(
+    fragile_sites: Pair, fragile: Server, step: str
+) -> None:
     def burn() -> None:
         power_loss.stop_the_log_writer(fragile)
         power_loss.use_transaction_ids(fragile_sites.london, 500)
@@ -178,7 +184,9 @@ def test_a_crash_of_the_source_during_a_run_loses_nothing(fragile_sites: Pair, f
     crash = At(step, lambda: power_loss.lose_power(fragile, fragile_sites))
     fragile_sites.london.run("INSERT INTO book VALUES (100, 'before the crash')")
 
-    power_loss.expect_to_fail(lambda: transmit(fragile_sites.job(), fragile_sites.spark, both(snapshot, crash)))
+    power_loss.expect_to_fail(
+        lambda: transmit(fragile_sites.job(), fragile_sites.spark, both(snapshot, crash))
+    )
     for key in range(101, 110):
         fragile_sites.london.run(f"INSERT INTO book VALUES ({key}, 'after the crash')")
     fragile_sites.settle()

@@ -47,7 +47,9 @@ def test_a_user_without_any_right_on_concord_is_captured(london: Site) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         london.as_application('SELECT * FROM concord."public.book"')
     london.as_application(
-        "UPDATE book SET title = 'new' WHERE id = 1", "DELETE FROM book WHERE id = 2", "INSERT INTO book VALUES (10)"
+        "UPDATE book SET title = 'new' WHERE id = 1",
+        "DELETE FROM book WHERE id = 2",
+        "INSERT INTO book VALUES (10)",
     )
     assert captured(london) == {1: CHANGED, 2: DELETED, 10: INSERTED}
 
@@ -94,7 +96,7 @@ def test_another_tool_that_works_under_replica_role_is_captured(london: Site) ->
 
 
 def test_truncate_is_refused_with_a_way_out(london: Site) -> None:
-    with pytest.raises(psycopg.errors.RaiseException, match="replicated by Concord.*(?s:.*)Use DELETE"):
+    with pytest.raises(psycopg.errors.RaiseException, match=r"replicated by Concord.*(?s:.*)Use DELETE"):
         london.as_application("TRUNCATE book")
     assert london.value("SELECT count(*) FROM book") == 9
 

@@ -117,7 +117,9 @@ def test_two_deletes_of_one_row_agree_and_the_earlier_version_is_recorded_once(s
 
 def test_an_insert_over_a_row_that_only_the_target_has_is_a_conflict(sites: Pair) -> None:
     """Rule 8: the empty vector of an unshadowed row is included in every other, and yet its content differs."""
-    sites.capetown.as_applier("SET LOCAL concord.applying = 'on'", "INSERT INTO public.book VALUES (7000, 'unseen')")
+    sites.capetown.as_applier(
+        "SET LOCAL concord.applying = 'on'", "INSERT INTO public.book VALUES (7000, 'unseen')"
+    )
     sites.london.run("INSERT INTO book VALUES (7000, 'london')")
     sites.settle()
     assert sites.equal
@@ -260,7 +262,9 @@ def test_a_tombstone_agreed_by_all_sites_does_not_stand_in_the_way_of_a_later_ch
     forget_the_delete_at_london(sites)
     sites.capetown.run('UPDATE concord."public.book" SET agreed = true')
     for site in sites.sites:
-        site.run("UPDATE concord.site SET stamp_floor = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+        site.run(
+            "UPDATE concord.site SET stamp_floor = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+        )
     sites.london.run("INSERT INTO book VALUES (7, 'again')")
     sites.settle()
     assert sites.equal

@@ -28,13 +28,12 @@ FLEET = (
     "INSERT INTO flight SELECT n, n % 3 + 1 FROM generate_series(1, 9) n",
 )
 #: Every step of a link that carries two tables, in order; the fence is taken again in the target transaction.
-STEPS = [
-    *("open", "inspect", "fence", "snapshot", "heartbeat", "count", "start_spark", "stage", "start_spark", "stage"),
-    *("write", "fence", "lock", "judge", "judge", "conflicts", "base", "shadow", "conflicts", "base", "shadow"),
-    *("constraints", "link_state", "commit", "remember", "clean_up"),
-]
+STEPS = (
+    "open inspect fence snapshot heartbeat count start_spark stage start_spark stage write hold_fence lock judge judge"
+    " conflicts base shadow conflicts base shadow constraints link_state commit remember clean_up"
+).split()
 #: Which of them a kill test stops at: each at its first time, and those inside the second table's write.
-KILLED_AT = [*((step, 1) for step in dict.fromkeys(STEPS)), ("fence", 2), ("shadow", 2)]
+KILLED_AT = [*((step, 1) for step in dict.fromkeys(STEPS)), ("shadow", 2)]
 
 
 def edit_both(sites: Pair) -> None:
@@ -127,7 +126,7 @@ def stopped(zombie: subprocess.Popen[str]) -> bool:
 
 @pytest.mark.parametrize(
     ("step", "occurrence", "code"),
-    [("fence", 2, "lease_lost"), ("commit", 1, "site_unavailable"), ("remember", 1, "lease_lost")],
+    [("hold_fence", 1, "lease_lost"), ("commit", 1, "site_unavailable"), ("remember", 1, "lease_lost")],
 )
 def test_a_run_that_was_overtaken_commits_nothing_and_holds_nobody_up(
     sites: Pair, tmp_path: Path, step: str, occurrence: int, code: str

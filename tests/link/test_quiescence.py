@@ -71,4 +71,7 @@ def test_no_staging_table_is_left(pair: MakePair) -> None:
     edit_both(sites)
     sites.settle()
     for site in sites.sites:
-        assert site.rows("SELECT relname FROM pg_class WHERE relnamespace = 'concord_staging'::regnamespace") == []
+        assert (
+            site.rows("SELECT relname FROM pg_class WHERE relnamespace = 'concord_staging'::regnamespace")
+            == []
+        )

@@ -9,7 +9,7 @@ from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.resolver import Resolver, total_order
-from concord.row_version import ABSENT, RowVersion
+from concord.row_version import ABSENT, RowVersion, unite
 
 #: The verdicts that write the incoming row.
 WINNING = ("apply", "source_wins")
@@ -26,19 +26,25 @@ def lock(connection: Connection, staged: Staged) -> None:
     """Lock base rows, then shadow rows, in key order, as applications do (D5); keys that do not exist get a
     placeholder shadow row first, since nothing else can be locked (rule 3)."""
     shape, order = staged.shape, staged.shape.keys_of("s")
-    join = f"{staged.typed} s JOIN {shape.table.sql} t ON {shape.same_key('t', 's')}"
     absent = f"NOT EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
     run(
         connection,
-        f"SELECT count(*) FROM (SELECT 1 FROM {join} WHERE s.concord_deleted ORDER BY {order} FOR UPDATE OF t) x",
-        f"SELECT count(*) FROM (SELECT 1 FROM {join} WHERE NOT s.concord_deleted ORDER BY {order}"
-        " FOR NO KEY UPDATE OF t) x",
+        _lock_rows(staged, shape.table.sql, "s.concord_deleted", "FOR UPDATE"),
+        _lock_rows(staged, shape.table.sql, "NOT s.concord_deleted", "FOR NO KEY UPDATE"),
         f"""
 INSERT INTO {shape.shadow.sql} ({shape.key_list}, origin, changed_at, derived, vector, deleted, born, position)
 SELECT {order}, '', 0, 0, '{{}}', true, false, pg_current_xact_id() FROM {staged.typed} s
  WHERE {absent} ORDER BY {order} ON CONFLICT DO NOTHING""",
-        f"SELECT count(*) FROM (SELECT 1 FROM {staged.typed} s JOIN {shape.shadow.sql} p ON {shape.same_key('p', 's')}"
-        f" WHERE {absent} ORDER BY {order} FOR UPDATE OF p) x",
+        _lock_rows(staged, shape.shadow.sql, absent, "FOR UPDATE"),
+    )
+
+
+def _lock_rows(staged: Staged, relation: str, chosen: str, strength: str) -> str:
+    """LATERAL keeps the staged rows on the outside: the plan looks each key up, and never walks the table."""
+    order = staged.shape.keys_of("s")
+    return (
+        f"SELECT count(*) FROM (SELECT {order} FROM {staged.typed} s WHERE {chosen} ORDER BY {order}) s"
+        f" CROSS JOIN LATERAL (SELECT 1 FROM {relation} t WHERE {staged.shape.same_key('t', 's')} {strength}) x"
     )
 
 
@@ -131,7 +137,8 @@ def _decided(
     if outcome is Outcome.APPLY:
         return (row[0], "apply", None, None)
     if outcome is not Outcome.CONFLICTED:
-        return (row[0], "unite", None, None)
+        nothing_new = unite(known.vector, incoming.vector) == known.vector
+        return (row[0], outcome.value if nothing_new else "unite", None, None)
     decision = resolvers[0].decide(incoming, known, priorities)
     return (
         row[0],

@@ -1,0 +1,220 @@
+"""One rule, three times: the Spark columns and the SQL decide as the pure functions do, pair by pair."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from concord.conflict import Outcome, classify, conflict_id, conflict_type
+from concord.databases.postgresql import guard, merge
+from concord.databases.postgresql.ends import Target
+from concord.databases.postgresql.stage import Staged
+from concord.resolver import LATEST_TIMESTAMP, total_order
+from concord.row_version import ABSENT, RowVersion, unite, vector_to_json
+from spark_jobs.detect import detect
+from spark_jobs.resolve import resolve
+from tests.core.versions import PRIORITIES, random_pairs
+from tests.link.conftest import MakePair
+from tests.link.pair import Pair
+
+pytestmark = pytest.mark.spark
+
+PAIRS = random_pairs(seed=2, many=3000)
+FIELDS = ("origin", "changed_at", "derived", "vector", "deleted", "born")
+
+
+def contains(whole: RowVersion, part: RowVersion) -> bool:
+    return unite(whole.vector, part.vector) == dict(whole.vector)
+
+
+class Verdict(NamedTuple):
+    """What staging, or the target transaction, is to do with an incoming row, and why."""
+
+    verdict: str
+    resolver: str | None = None
+    reason: str | None = None
+
+
+def expected(incoming: RowVersion, present: RowVersion, *, row_exists: bool = False) -> Verdict:
+    """By the pure functions. What is not written may still have a vector to unite (rules 4 and 6)."""
+    outcome = classify(incoming, present, total_order(PRIORITIES), row_exists=row_exists)
+    if outcome is Outcome.APPLY:
+        return Verdict("apply")
+    if outcome is Outcome.CONFLICTED:
+        decision = LATEST_TIMESTAMP.decide(incoming, present, PRIORITIES)
+        return Verdict(
+            "source_wins" if decision.source_wins else "target_wins", decision.resolver, decision.reason
+        )
+    return Verdict(outcome.value if contains(present, incoming) else "unite")
+
+
+def test_the_pairs_hold_every_case() -> None:
+    verdicts = {expected(*pair).verdict for pair in PAIRS}
+    assert verdicts == {"apply", "converged", "superseded", "unite", "source_wins", "target_wins"}
+
+
+def _fields(version: RowVersion) -> tuple[Any, ...]:
+    return (
+        version.origin,
+        version.changed_at,
+        version.derived,
+        vector_to_json(version.vector),
+        version.deleted,
+        version.born,
+    )
+
+
+SCHEMA = "c0 int, origin string, changed_at bigint, derived int, vector string, deleted boolean, born boolean"
+
+
+def test_spark_decides_as_the_functions_do(spark: SparkSession) -> None:
+    changes = spark.createDataFrame(
+        [(n, *_fields(incoming)) for n, (incoming, _) in enumerate(PAIRS)], SCHEMA
+    )
+    # An absent version is no candidate, or a placeholder.
+    present = [(n, *_fields(version)) for n, (_, version) in enumerate(PAIRS) if version.origin or n % 2]
+    candidates = spark.createDataFrame(present, SCHEMA)
+    resolved = resolve(detect(changes, candidates, ["c0"], PRIORITIES), ["latest_timestamp"], PRIORITIES)
+    decided = {row["c0"]: row for row in resolved.collect()}
+
+    assert len(decided) == len(PAIRS)
+    for n, (incoming, version) in enumerate(PAIRS):
+        row, wanted = decided[n], expected(incoming, version)
+        assert Verdict(row["verdict"], row["resolver"], row["reason"]) == wanted, (incoming, version)
+        assert tuple(row[field] for field in FIELDS) == _fields(incoming)
+        against = "/".join(map(str, version.dot)) if wanted.resolver else None
+        assert row["against"] == against
+
+
+def test_without_candidates_spark_applies_everything(spark: SparkSession) -> None:
+    changes = spark.createDataFrame(
+        [(n, *_fields(incoming)) for n, (incoming, _) in enumerate(PAIRS[:9])], SCHEMA
+    )
+    resolved = resolve(detect(changes, None, ["c0"], PRIORITIES), ["latest_timestamp"], PRIORITIES)
+    assert {row["verdict"] for row in resolved.collect()} == {"apply"}
+
+
+class Scene(NamedTuple):
+    """London's applier in its transaction: every pair staged, every present version in the shadow table."""
+
+    target: Target
+    staged: Staged
+
+
+def exists(n: int, present: RowVersion) -> bool:
+    """A shadow row says whether its base row is there; an unshadowed row is there in every second pair."""
+    return not present.deleted if present.origin else n % 2 == 0
+
+
+@pytest.fixture
+def scene(pair: MakePair) -> Iterator[Scene]:
+    sites: Pair = pair("CREATE TABLE t (id int PRIMARY KEY, v text)")
+    london = sites.london
+    target = Target(sites.job("reverse"))
+    _, (shape,), _ = target.inspect(sites.tables)
+    london.run("SET session_replication_role = replica", "ALTER TABLE t DISABLE TRIGGER zz_concord_capture")
+    with london.connection.cursor() as cursor:
+        with cursor.copy("COPY t FROM STDIN") as copy:
+            for n, (_, present) in enumerate(PAIRS):
+                if exists(n, present):
+                    copy.write_row((n, f"present {n}"))
+        columns = f"id, {', '.join(FIELDS)}, position"
+        with cursor.copy(f'COPY concord."public.t" ({columns}) FROM STDIN') as copy:
+            for n, (_, present) in enumerate(PAIRS):
+                if present.origin:
+                    copy.write_row((n, *_fields(present), 5))
+    staged = target.create_staging(shape, 0).believing([1], len(PAIRS))
+    with target.connection.cursor().copy(
+        f"COPY {staged.sql} ({', '.join(shape.aliases)}, {', '.join(FIELDS)}, verdict, attempt) FROM STDIN"
+    ) as copy:
+        for n, (incoming, _) in enumerate(PAIRS):
+            copy.write_row((n, f"incoming {n}", *_fields(incoming), "apply", 1))
+    yield Scene(target, staged)
+    target.close()
+
+
+def judged(scene: Scene) -> dict[int, Verdict]:
+    """The verdicts of the target transaction; what stands in none applies."""
+    connection = scene.target.connection
+    name = guard.judge(connection, scene.staged, 0, 0)
+    guard.retake(connection, name, (LATEST_TIMESTAMP,), PRIORITIES)
+    found = connection.execute(f"SELECT id, verdict, resolver, reason FROM {name}".encode()).fetchall()
+    return {n: Verdict(*said) for n, *said in found}
+
+
+def test_the_write_step_decides_as_the_functions_do(scene: Scene) -> None:
+    with scene.target.connection.transaction():
+        found = judged(scene)
+    for n, (incoming, present) in enumerate(PAIRS):
+        wanted = expected(incoming, present, row_exists=exists(n, present))
+        assert found.get(n, Verdict("apply")) == wanted, (incoming, present)
+
+
+def test_the_conflict_log_gives_ids_types_and_versions_as_the_functions_do(scene: Scene) -> None:
+    connection = scene.target.connection
+    with connection.transaction():
+        found = judged(scene)
+        verdicts = merge.Judged(scene.staged, "pg_temp.verdict_0", len(found), "capetown", "london")
+        merge.log_conflicts(connection, verdicts, "s", "s/reverse", "transmission")
+        logged = {
+            int(key[0]): (identity, kind, winner, loser)
+            for identity, key, kind, winner, loser in connection.execute(
+                "SELECT id, key, type, winner_version, loser_version FROM concord.conflict"
+            )
+        }
+    conflicts = {n for n, verdict in found.items() if verdict.verdict in ("source_wins", "target_wins")}
+    assert set(logged) == conflicts
+    assert len(conflicts) > 300
+    for n in conflicts:
+        incoming, present = PAIRS[n]
+        identity, kind, winner, loser = logged[n]
+        assert identity == conflict_id("public.t", [str(n)], incoming, present)
+        assert kind == conflict_type(incoming, present).value
+        sides = (incoming, present) if found[n].verdict == "source_wins" else (present, incoming)
+        assert [_logged(winner), _logged(loser)] == [_without_birth(side) for side in sides]
+
+
+def _logged(stored: dict[str, Any]) -> tuple[Any, ...]:
+    vector = {origin: tuple(dot) for origin, dot in stored["vector"].items()}
+    return stored["origin"], stored["changed_at"], stored["derived"], vector, stored["deleted"]
+
+
+def _without_birth(version: RowVersion) -> tuple[Any, ...]:
+    return (*version.dot, dict(version.vector), version.deleted)
+
+
+def test_sql_unites_and_compares_vectors_as_the_functions_do(scene: Scene) -> None:
+    pairs = [[vector_to_json(version.vector) for version in pair] for pair in PAIRS]
+    found = scene.target.connection.execute(
+        "SELECT concord.vector_unite(one, other), concord.vector_includes(one, other)"
+        " FROM jsonb_to_recordset(%s::jsonb) AS r (n int, one jsonb, other jsonb) ORDER BY n",
+        [
+            json.dumps(
+                [{"n": n, "one": json.loads(a), "other": json.loads(b)} for n, (a, b) in enumerate(pairs)]
+            )
+        ],
+    ).fetchall()
+    for (incoming, present), (united, included) in zip(PAIRS, found, strict=True):
+        assert united == json.loads(vector_to_json(unite(incoming.vector, present.vector)))
+        assert included == contains(incoming, present)
+
+
+def test_a_decision_of_spark_stands_while_the_present_version_is_the_one_it_was_taken_against(
+    scene: Scene,
+) -> None:
+    """Otherwise it is taken again under lock."""
+    conflicted = [n for n, pair in enumerate(PAIRS) if expected(*pair).resolver and pair[1] is not ABSENT]
+    fresh, stale = conflicted[0], conflicted[1]
+    connection = scene.target.connection
+    for n, against in ((fresh, "/".join(map(str, PAIRS[fresh][1].dot))), (stale, "oslo#1/1/1")):
+        connection.execute(
+            f"UPDATE {scene.staged.sql} SET verdict = 'source_wins', resolver = 'of spark', against = %s"
+            f" WHERE {scene.staged.shape.key_aliases[0]} = %s".encode(),
+            [against, n],
+        )
+    with connection.transaction():
+        found = judged(scene)
+    assert (found[fresh].verdict, found[fresh].resolver) == ("source_wins", "of spark")
+    assert found[stale] == expected(*PAIRS[stale])
