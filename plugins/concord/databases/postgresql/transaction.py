@@ -178,7 +178,9 @@ def _write_table(
     connection: Connection, job: LinkJob, judged: merge.Judged, report: TableReport, progress: Progress
 ) -> None:
     progress("conflicts")
+    run(connection, *ANY_PLAN)  # staging has no index: conflict rows are found by hashing it once
     merge.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)
+    run(connection, *BY_KEY)
     progress("base")
     merge.write_base(connection, judged)
     progress("shadow")
