@@ -36,14 +36,15 @@ def run(conflicts=()):
 
 CONTESTED = Contested("flights", ("AA", 1), LONDON, {"dep_delay": 9}, {"dep_delay": 4})
 DECIDED = Decided(
-    "public.flights",
-    ("AA", "1"),
-    "update_update",
-    "later",
-    LONDON,
-    CAPETOWN,
-    {"dep_delay": "9"},
-    {"dep_delay": "4"},
+    table="public.flights",
+    key=("AA", "1"),
+    type="update_update",
+    reason="changed_at differs",
+    winner=LONDON,
+    loser=CAPETOWN,
+    winner_row={"dep_delay": "9"},
+    loser_row={"dep_delay": "4"},
+    later_by=0.5,
 )
 
 
