@@ -1,0 +1,41 @@
+"""What a link reads and writes grows with the changes, not with the table, whatever the statistics say."""
+
+import pytest
+
+from tests.link.conftest import MakePair
+from tests.link.pair import Site, carried
+
+pytestmark = pytest.mark.spark
+
+CHANGED, ALL = 200, 40_000
+ITEM = (
+    "CREATE TABLE item (id int PRIMARY KEY, token text NOT NULL)",
+    f"INSERT INTO item SELECT n, 'common' FROM generate_series(1, {ALL}) n",
+)
+
+
+def rows_read(site: Site) -> int:
+    """Rows of the table that any plan has looked at since the database was made."""
+    site.run("SELECT pg_stat_force_next_flush()")
+    read = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'item'"
+    return int(site.value(read))
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+@pytest.mark.parametrize("conflicts", [0, 20])
+def test_a_link_looks_at_the_rows_that_changed_and_at_few_others(
+    pair: MakePair, analyzed: bool, conflicts: int
+) -> None:
+    sites = pair(*ITEM, *["ANALYZE item"] * analyzed)
+    sites.london.run(f"UPDATE item SET token = 'london' WHERE id % {ALL // CHANGED} = 0")
+    sites.capetown.run(
+        f"UPDATE item SET token = 'capetown' WHERE id % {ALL // max(conflicts, 1)} = 0 AND {conflicts} > 0"
+    )
+    before = [rows_read(site) for site in sites.sites]
+
+    report = sites.run()
+
+    assert carried(report).acquired == CHANGED
+    assert carried(report).conflicts == conflicts
+    for site, then in zip(sites.sites, before, strict=True):
+        assert rows_read(site) - then < 10 * CHANGED, site.name
