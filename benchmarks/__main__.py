@@ -1,0 +1,102 @@
+"""`python -m benchmarks`: measure a link beside psql COPY and one INSERT … ON CONFLICT of the same rows."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import databases, report
+from benchmarks.comparison import Plan, compare
+from benchmarks.record import record
+from benchmarks.report import Grid
+from demo import terminal, workspace
+from demo.environment import PROJECT
+from demo.progress import Progress
+
+PAGE = PROJECT / "docs" / "benchmarks.md"
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and print; 0 when both programs wrote what the users had written."""
+    options = _parser().parse_args(arguments)
+    plan = _plan(options)
+    if reasons := list(plan.too_large()):
+        sys.stderr.write("\n".join(reasons) + "\n")
+        return 2
+    directory = options.directory.absolute()
+    return terminal.run(lambda: _measure(directory, plan, recorded=options.record), directory)
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    made.add_argument("--table-rows", type=_positive, default=5_000_000, help="rows of the large table")
+    made.add_argument(
+        "--changes", type=_counts, default=(10, 10_000, 1_000_000), help="as in 10,10000,1000000"
+    )
+    made.add_argument("--repeat", type=_positive, default=3, help="runs of each measurement")
+    made.add_argument("--quick", action="store_true", help="100,000 rows, two small numbers of changes, once")
+    made.add_argument("--record", action="store_true", help="write the results into docs/benchmarks.md")
+    made.add_argument(
+        "--directory", type=Path, default=workspace.DEFAULT / "benchmarks", help="for the servers"
+    )
+    return made
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("it must be 1 or more")
+    return number
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    counts = tuple(sorted({int(part) for part in text.split(",")}))
+    if counts[0] < 10:
+        raise argparse.ArgumentTypeError("each number of changes must be 10 or more: one of ten is a delete")
+    return counts
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    """Every number of changes in the large table; the middle one also in a table of a tenth its size."""
+    rows, changes, repeat = options.table_rows, options.changes, options.repeat
+    if options.quick:
+        rows, changes, repeat = 100_000, (10, 1_000), 1
+    middle = changes[len(changes) // 2]
+    return Plan([(rows // 10, [middle]), (rows, changes)], repeat)
+
+
+def _measure(directory: Path, plan: Plan, *, recorded: bool) -> int:
+    console = terminal.console()
+    with workspace.workspace(directory):
+        try:
+            with databases.running(directory) as made:
+                results = compare(made, plan, Progress(console))
+                surroundings = report.surroundings(made, plan.repeat)
+        finally:
+            workspace.clear(directory)
+    grids = list(report.grids(results))
+    _print(console, surroundings, grids)
+    if recorded:
+        record(PAGE, surroundings, grids, results.points)
+        console.print(f"Recorded in {PAGE.relative_to(PROJECT)}.")
+    return 0
+
+
+def _print(console: Console, surroundings: str, grids: Sequence[Grid]) -> None:
+    console.print(f"\n{surroundings}", highlight=False)
+    for grid in grids:
+        table = Table(*grid.head, title=grid.title, box=box.SIMPLE_HEAD, title_justify="left")
+        for column in table.columns:
+            column.justify = "right"
+        for row in grid.rows:
+            table.add_row(*row)
+        console.print()
+        console.print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,116 @@
+"""Measure both programs on the same edits, in turn, and check that what they wrote is what the users wrote."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.bookings import Edits
+from benchmarks.by_hand import run_by_hand
+from benchmarks.databases import Databases, fill
+from benchmarks.initialization import initialize, job
+from benchmarks.link_run import LinkRun, run_link
+from benchmarks.measurement import Measurement, Point
+from concord.errors import ConcordError
+from concord.link import Direction
+from demo.progress import Progress
+
+#: Edits that nobody measures: the first run reads programs and libraries from the disk.
+_WARM_UP = 10
+
+
+class WrongResult(ConcordError):
+    """A measured program did not do what it was measured for."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Tables of which sizes, how many changes in each, and how often."""
+
+    tables: Sequence[tuple[int, Sequence[int]]]
+    repeat: int
+
+    def too_large(self) -> Iterator[str]:
+        """What cannot be measured, since no row may be edited twice, each one line."""
+        for rows, counts in self.tables:
+            needed = sum(counts) * self.repeat + _WARM_UP
+            if needed > rows:
+                yield f"a table of {rows:,} rows has not the {needed:,} different rows that the runs would edit"
+
+
+@dataclass
+class Results:
+    """All points, and what a link costs that finds nothing to send."""
+
+    points: list[Point] = field(default_factory=list)
+    idle: list[Measurement] = field(default_factory=list)
+
+
+def compare(databases: Databases, plan: Plan, progress: Progress) -> Results:
+    """Measure every point of the plan. Raises WrongResult, or whatever made a link or psql fail."""
+    results = Results()
+    for ordinal, (rows, counts) in enumerate(plan.tables):
+        with progress.step(f"Make a table of {rows:,} rows in three databases"):
+            fill(databases, rows)
+        with progress.step("Provision London and Cape Town, and prove that they start equal"):
+            initialize(databases)
+        table = _Table(databases, rows, progress, results)
+        if not ordinal:
+            table.warm_up()
+        table.measure(counts, plan.repeat)
+    return results
+
+
+@dataclass
+class _Table:
+    """The measurements in a table of one size. Sets of edits follow each other and share no row."""
+
+    databases: Databases
+    rows: int
+    progress: Progress
+    results: Results
+    edited: int = 0
+
+    def warm_up(self) -> None:
+        self._repetition(Point(self.rows, _WARM_UP), "Warm up", link_first=True)
+
+    def measure(self, counts: Sequence[int], repeat: int) -> None:
+        for count in counts:
+            point = Point(self.rows, count)
+            for turn in range(repeat):
+                title = f"{count:,} changes in {self.rows:,} rows, {turn + 1} of {repeat}"
+                self._repetition(point, title, link_first=turn % 2 == 0)
+            self.results.points.append(point)
+
+    def _repetition(self, point: Point, title: str, *, link_first: bool) -> None:
+        with self.progress.step(title) as step:
+            edits = self._edit(point.changes)
+            point.plan.append(_carrying(run_link(job(self.databases, plan_only=True)), edits))
+            for program in ("link", "by hand") if link_first else ("by hand", "link"):
+                self.databases.everywhere("CHECKPOINT")
+                if program == "link":
+                    point.link.append(_carrying(run_link(job(self.databases)), edits))
+                else:
+                    point.by_hand.append(run_by_hand(self.databases))
+            check(self.databases, edits)
+            self.results.idle.append(run_link(job(self.databases, Direction.REVERSE)).measurement)
+            step.result = f"{point.link[-1].wall:.1f} s, by hand {point.by_hand[-1].wall:.1f} s"
+
+    def _edit(self, count: int) -> Edits:
+        """Tidy up after the last repetition, then edit London, and tidy up there as autovacuum would."""
+        self.databases.everywhere("VACUUM (ANALYZE)")
+        edits = Edits(self.rows, count, self.edited)
+        self.edited += count
+        self.databases.london.run(*edits.statements, "VACUUM (ANALYZE)")
+        return edits
+
+
+def check(databases: Databases, edits: Edits) -> None:
+    """Raises WrongResult when the edited rows are not the same in all three databases."""
+    found = {each.name: each.row(edits.digest) for each in databases.all}
+    if len(set(found.values())) != 1:
+        raise WrongResult(f"the edited rows differ: {found}")
+
+
+def _carrying(run: LinkRun, edits: Edits) -> Measurement:
+    if run.report.total("applied") != edits.count:
+        raise WrongResult(f"{edits.count} rows were edited, but the link reports {run.report.tables}")
+    return run.measurement

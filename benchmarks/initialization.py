@@ -1,0 +1,45 @@
+"""Make London and Cape Town a pair of Concord's sites, and the jobs that its links run."""
+
+import time
+import uuid
+from itertools import count
+
+from benchmarks.bookings import TABLE
+from benchmarks.databases import APPLIER, READER, Database, Databases
+from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.provisioning import Installation, provision
+from concord.link import Direction, LinkJob
+
+SYNCHRONIZATION = "london_capetown"
+
+#: Epochs only grow, also across runs of the benchmark.
+_epochs = count(time.time_ns() // 1_000_000)
+
+
+def initialize(databases: Databases) -> None:
+    """Capture changes at both sites, and prove that both start with the same rows."""
+    provision([_installation(databases.london), _installation(databases.capetown)])
+    declare_equal(job(databases))
+
+
+def job(
+    databases: Databases, direction: Direction = Direction.FORWARD, *, plan_only: bool = False
+) -> LinkJob:
+    """A new transmission of one of the pair's links."""
+    ends = (databases.london, databases.capetown)
+    source, target = ends if direction is Direction.FORWARD else ends[::-1]
+    return LinkJob(
+        synchronization=SYNCHRONIZATION,
+        direction=direction,
+        transmission=uuid.uuid4().hex,
+        epoch=next(_epochs),
+        source=source.access,
+        target=target.access,
+        tables=(TABLE,),
+        plan_only=plan_only,
+    )
+
+
+def _installation(database: Database) -> Installation:
+    installer = database.credentials(database.server.superuser)
+    return Installation(database.name, installer, READER, APPLIER, (TABLE,))

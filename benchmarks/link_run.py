@@ -1,0 +1,84 @@
+"""Run a link as Airflow's operator does: a Spark application of its own, started by spark-submit."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from benchmarks.measurement import Measurement
+from benchmarks.peak_memory import PeakMemory
+from concord.errors import LinkFailed
+from concord.link import LinkJob, TransmissionReport
+from concord.orchestration import spark_settings
+from concord.orchestration.job_files import APPLICATION, JobFiles, job_files
+from embedded.java import java_home
+
+MASTER = "local[2]"
+
+_STEP = re.compile(r"concord\.link step name=(\".*\")$")
+
+
+@dataclass(frozen=True)
+class LinkRun:
+    """What the link reported, and what it took."""
+
+    report: TransmissionReport
+    measurement: Measurement
+
+
+def run_link(job: LinkJob) -> LinkRun:
+    """Submit the job and wait for its end. Raises the ConcordError that it reported."""
+    os.environ.setdefault("JAVA_HOME", str(java_home()))
+    with job_files(job) as files:
+        began = time.monotonic()
+        process = subprocess.Popen(
+            _command(files),
+            env={**os.environ, **spark_settings.environment(files), "SPARK_LOCAL_IP": "127.0.0.1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert process.stdout is not None, "it was asked for"
+        with process, PeakMemory(process.pid) as memory:
+            lines = list(_timed(process.stdout))
+            process.wait()
+        wall = time.monotonic() - began
+        report = _report(files, [line for _, line in lines])
+    parts = {**_seconds_per_step(lines), **report.seconds}
+    return LinkRun(report, Measurement(wall, parts, memory.bytes))
+
+
+def _command(files: JobFiles) -> list[str]:
+    """What the operator's hook builds from the same settings."""
+    configuration = spark_settings.configuration(MASTER, files, {})
+    settings = [word for name, value in configuration.items() for word in ("--conf", f"{name}={value}")]
+    memory = ["--driver-memory", spark_settings.MEMORY, "--executor-memory", spark_settings.MEMORY]
+    library = ["--py-files", str(files.library), "--name", "concord benchmark"]
+    return [spark_settings.spark_submit(), "--master", MASTER, *settings, *memory, *library, str(APPLICATION)]
+
+
+def _timed(lines: Iterable[str]) -> Iterator[tuple[float, str]]:
+    for line in lines:
+        yield time.monotonic(), line.rstrip()
+
+
+def _report(files: JobFiles, output: list[str]) -> TransmissionReport:
+    try:
+        return files.read_report()
+    except LinkFailed:
+        sys.stderr.write("\n".join(output[-20:]) + "\n")
+        raise
+
+
+def _seconds_per_step(lines: list[tuple[float, str]]) -> dict[str, float]:
+    """From one step's line in the log to the next one's: finer than the report inside the write's transaction."""
+    steps = [(at, json.loads(found[1])) for at, line in lines if (found := _STEP.search(line))]
+    ends = [at for at, _ in steps[1:]]
+    seconds: dict[str, float] = {}
+    for (began, name), ended in zip(steps, ends, strict=False):  # the last one has no end in the log
+        seconds[name] = seconds.get(name, 0.0) + ended - began
+    return seconds

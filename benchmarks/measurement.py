@@ -1,0 +1,76 @@
+"""What one run gave: seconds in all, seconds per part, bytes of memory; and the same of several runs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One run of one program: `wall` is the whole process from start to end, in seconds."""
+
+    wall: float
+    parts: Mapping[str, float]
+    memory: int = 0  #: the most that was seen; 0 where nobody looked
+
+    def seconds(self, part: str) -> float:
+        return self.parts.get(part, 0.0)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The median of some numbers, and their range."""
+
+    median: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, numbers: Sequence[float]) -> "Spread":
+        """Raises ValueError when there is none."""
+        return cls(median(numbers), min(numbers), max(numbers))
+
+
+@dataclass
+class Point:
+    """Every repetition of one number of changes in a table of one size: Concord's link, and by hand."""
+
+    table_rows: int
+    changes: int
+    link: list[Measurement] = field(default_factory=list)
+    plan: list[Measurement] = field(
+        default_factory=list
+    )  #: the same link without writing: what acquiring costs
+    by_hand: list[Measurement] = field(default_factory=list)
+
+    def link_seconds(self, *parts: str) -> Spread:
+        return _spread(self.link, lambda each: sum(each.seconds(part) for part in parts))
+
+    def by_hand_seconds(self, *parts: str) -> Spread:
+        return _spread(self.by_hand, lambda each: sum(each.seconds(part) for part in parts))
+
+    @property
+    def acquire(self) -> Spread:
+        """Seconds to bring the changed rows into Spark and to judge them, without staging them."""
+        return _spread(self.plan, lambda each: each.seconds("plan"))
+
+    @property
+    def link_wall(self) -> Spread:
+        return _spread(self.link, lambda each: each.wall)
+
+    @property
+    def by_hand_wall(self) -> Spread:
+        return _spread(self.by_hand, lambda each: each.wall)
+
+    @property
+    def link_memory(self) -> Spread:
+        return _spread(self.link, lambda each: each.memory)
+
+    @property
+    def start(self) -> Spread:
+        """Seconds that pass whatever there is to move: everything but moving and writing."""
+        return _spread(self.link, lambda each: each.wall - each.seconds("stage") - each.seconds("write"))
+
+
+def _spread(runs: Sequence[Measurement], number: Callable[[Measurement], float]) -> Spread:
+    return Spread.of([number(each) for each in runs])

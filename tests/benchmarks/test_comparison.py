@@ -1,0 +1,77 @@
+"""The benchmark itself, on a small table: it measures real programs that do real work."""
+
+from collections.abc import Iterator
+
+import pytest
+from rich.console import Console
+
+from benchmarks import databases
+from benchmarks.bookings import Edits
+from benchmarks.by_hand import run_by_hand
+from benchmarks.comparison import Plan, Results, WrongResult, check, compare
+from benchmarks.databases import Databases, fill
+from demo.progress import Progress
+
+ROWS, CHANGES = 1_000, 50
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
+    with databases.running(tmp_path_factory.mktemp("benchmarks")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def results(made: Databases, java: object) -> Results:
+    return compare(made, Plan([(ROWS, [CHANGES])], repeat=1), Progress(Console(quiet=True)))
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+class TestMeasuring:
+    def test_both_programs_are_measured_whole_and_in_parts(self, results: Results) -> None:
+        (point,) = results.points
+        assert (point.table_rows, point.changes) == (ROWS, CHANGES)
+        assert 0 < point.by_hand_seconds("copy", "write").median <= point.by_hand_wall.median
+        assert 0 < point.link_seconds("stage", "write").median < point.link_wall.median
+        assert point.acquire.median > 0
+
+    def test_the_parts_of_the_write_come_from_the_links_log(self, results: Results) -> None:
+        (link,) = results.points[0].link
+        assert all(
+            link.parts[part] > 0 for part in ("lock", "judge", "base", "shadow", "constraints", "commit")
+        )
+
+    def test_memory_counts_java_and_its_python_processes(self, results: Results) -> None:
+        assert results.points[0].link_memory.median > 300 * 1024**2
+
+    def test_a_link_with_nothing_to_send_starts_no_spark(self, results: Results) -> None:
+        assert len(results.idle) == 2  # after the warm-up, and after the only run
+        assert all("start_spark" not in each.parts for each in results.idle)
+
+    def test_all_three_databases_hold_the_same_rows_at_the_end(
+        self, results: Results, made: Databases
+    ) -> None:
+        content = "SELECT count(*), sum(hashtextextended(b::text, 0)) FROM public.bookings b"
+        found = {each.name: each.row(content) for each in made.all}
+        assert len(set(found.values())) == 1, found
+        assert found["by_hand"][0] == ROWS
+
+
+def test_the_script_by_hand_repeats_updates_inserts_and_deletes(made: Databases) -> None:
+    fill(made, ROWS)
+    edits = Edits(ROWS, CHANGES)
+    made.london.run(*edits.statements)
+    before = made.by_hand.row(edits.digest)
+    measured = run_by_hand(made)
+    assert before != made.by_hand.row(edits.digest) == made.london.row(edits.digest)
+    assert measured.wall >= measured.parts["copy"] + measured.parts["write"] > 0
+
+
+def test_edits_that_did_not_arrive_everywhere_are_no_result(made: Databases) -> None:
+    fill(made, ROWS)
+    edits = Edits(ROWS, CHANGES)
+    check(made, edits)
+    made.london.run(*edits.statements)
+    with pytest.raises(WrongResult, match="edited rows differ"):
+        check(made, edits)
