@@ -15,10 +15,11 @@ from rich.table import Table
 
 from concord.config import Configuration
 from concord.databases import provisioning
+from concord.databases.postgresql import records
 from concord.databases.postgresql.tombstones import HeldBack
 from concord.errors import ConcordError
 from concord.link import Direction, TransmissionReport
-from concord.orchestration import jobs, site_records, tombstone_cleanup
+from concord.orchestration import jobs, tombstone_cleanup
 from concord.orchestration.initialization import initialize
 from concord.orchestration.link_operator import LinkOperator
 from concord.orchestration.repository_connection import repository
@@ -121,7 +122,7 @@ def _sites(configuration: Configuration) -> int:
     rows, failed = [], 0
     for name in configuration.sites:
         try:
-            links = site_records.links_at(jobs.site_access(configuration, name))
+            links = records.links_at(jobs.site_access(configuration, name))
         except ConcordError as error:
             failed = 1
             sys.stderr.write(f"{name}: {error.message}\n")

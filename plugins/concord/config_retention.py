@@ -46,7 +46,7 @@ class PurgeSchedule(Settings):
         description="With a day: once a year on it. Alone: once a year on the first of the month.",
     )
     day: Annotated[StrictInt, Field(ge=1, le=31)] | None = Field(
-        default=None, description="Alone: once a month on this day. A month without it is left out."
+        default=None, description="Alone: once a month on this day. In a shorter month, on its last day."
     )
     weekday: Weekday | None = Field(
         default=None, description="Once a week on this day; excludes month and day."

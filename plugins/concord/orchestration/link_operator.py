@@ -14,16 +14,17 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from sqlalchemy import Engine
 
 from concord.config import config_path, load
+from concord.databases.postgresql import records
 from concord.errors import ConcordError, LeaseLost
 from concord.link import Direction, LinkJob, TransmissionReport
-from concord.orchestration import run_lease, site_records, spark_settings
+from concord.orchestration import run_lease, spark_settings
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.connections import airflow_connection
 from concord.orchestration.job_files import APPLICATION, JobFiles, job_files
 from concord.orchestration.jobs import link_job
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.run_plan import RunPlan
-from concord.repository.conflicts import collect_conflicts
+from concord.repository.conflicts import ConflictRow, collect_conflicts
 from concord.repository.runs import fail_run
 from concord.repository.status import links
 from concord.repository.transmissions import record_transmission
@@ -121,8 +122,8 @@ class LinkOperator(SparkSubmitOperator):
         known = [link.last_started_at for link in mine if link.direction == job.direction]
         since = (known[0] if known else None) or _EVER
         apart = timedelta(seconds=job.target.max_clock_skew)
-        batches = site_records.conflicts(job.target, job.link, job.transmission, since - apart)
-        return sum(collect_conflicts(engine, batch) for batch in batches)
+        batches = records.conflicts(job.target, job.link, job.transmission, since - apart)
+        return sum(collect_conflicts(engine, [ConflictRow(**row) for row in batch]) for batch in batches)
 
     def _record(
         self, engine: Engine, plan: RunPlan, report: TransmissionReport, started_at: pendulum.DateTime

@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import Engine
 
 from concord.config import Configuration, PurgeSchedule
+from concord.databases.postgresql import records
 from concord.errors import ConcordError
-from concord.orchestration import site_records
 from concord.orchestration.jobs import site_access, tables_of
 from concord.repository.maintenance import last_completed, mark_completed
 from concord.repository.purge import Retention, purge
@@ -60,10 +60,10 @@ def _purge_site(
     keep = configuration.retention
     try:
         site = site_access(configuration, name)
-        conflicts = site_records.purge_conflicts(site, now - keep.conflicts, dry_run=dry_run)
+        conflicts = records.purge_conflicts(site, now - keep.conflicts, dry_run=dry_run)
         orphans = _orphans(engine, configuration, site, now)
         if not dry_run:
-            site_records.drop_staging(site, orphans)
+            records.drop_staging(site, orphans)
     except ConcordError as error:
         return SitePurge(name, problem=error.message)
     return SitePurge(name, conflicts, len(orphans))
@@ -71,7 +71,7 @@ def _purge_site(
 
 def _orphans(engine: Engine, configuration: Configuration, site: SiteAccess, now: datetime) -> list[str]:
     """Staging tables that were there before a moment at which no run that could own one was under way."""
-    names, keep = site_records.staging_tables(site), configuration.retention.staging
+    names, keep = records.staging_tables(site), configuration.retention.staging
     busy = {
         each.name for each in synchronizations(engine) if _recently_held(each.lease_expires_at, now, keep)
     }

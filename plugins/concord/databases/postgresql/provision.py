@@ -228,7 +228,7 @@ def writable_elsewhere(connection: Connection, applier: str) -> list[str]:
             f"""
 SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
  WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'concord', 'concord_staging')
-   AND c.oid::regclass::text NOT IN (SELECT relation FROM concord.replicated_table)
+   AND c.oid NOT IN (SELECT relation::regclass FROM concord.replicated_table)
    AND has_table_privilege({literal(applier)}, c.oid, 'INSERT, UPDATE, DELETE') ORDER BY 1""",
         )
     ]

@@ -1,17 +1,17 @@
-"""What the controller reads from a site's own records, and what it clears away there."""
+"""What a site has recorded: conflicts, links, staging left behind; read by the controller, and cleared away."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import psycopg
 from psycopg.rows import class_row, dict_row
 
 from concord.databases.postgresql.session import connect, in_our_words
 from concord.databases.postgresql.stage import drop_orphans, orphans
-from concord.repository.conflicts import ConflictRow
 from concord.site import SiteAccess
 
 #: Rows handled at once: conflict rows carry two whole images.
@@ -43,7 +43,9 @@ class LinkAtSite:
     tables: int
 
 
-def conflicts(site: SiteAccess, link: str, transmission: str, since: datetime) -> Iterator[list[ConflictRow]]:
+def conflicts(
+    site: SiteAccess, link: str, transmission: str, since: datetime
+) -> Iterator[list[dict[str, Any]]]:
     """In batches: the conflicts that this transmission of the link decided at `site`, and all since `since`.
 
     The latter are what earlier transmissions decided whose task died before it could collect them.
@@ -56,7 +58,7 @@ def conflicts(site: SiteAccess, link: str, transmission: str, since: datetime) -
     ):
         cursor.execute(_CONFLICTS, asked)
         while batch := cursor.fetchmany(BATCH):
-            yield [ConflictRow(**row) for row in batch]  # type: ignore[typeddict-item]
+            yield batch
 
 
 def purge_conflicts(site: SiteAccess, before: datetime, *, dry_run: bool) -> int:
