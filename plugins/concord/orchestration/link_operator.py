@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pendulum
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -123,7 +123,7 @@ class LinkOperator(SparkSubmitOperator):
         since = (known[0] if known else None) or _EVER
         apart = timedelta(seconds=job.target.max_clock_skew)
         batches = records.conflicts(job.target, job.link, job.transmission, since - apart)
-        return sum(collect_conflicts(engine, [ConflictRow(**row) for row in batch]) for batch in batches)
+        return sum(collect_conflicts(engine, cast("list[ConflictRow]", batch)) for batch in batches)
 
     def _record(
         self, engine: Engine, plan: RunPlan, report: TransmissionReport, started_at: pendulum.DateTime
