@@ -111,7 +111,7 @@ def _new_destinations() -> Iterator[Edit]:
         plane = {"manufacturer": "AIRBUS", "model": "A350-1041", "engines": 2, "seats": 331}
         yield Edit(site, "new destination", "planes", Kind.INSERT, {(tailnum,): plane})
         first = datetime(2014, 1, 5, 23, tzinfo=UTC)
-        keys = [("DL", 9_000 + ord(faa[0]), first + timedelta(days=day)) for day in range(5)]
+        keys = [("DL", 9_000 + ord(faa[0]), "JFK", first + timedelta(days=day)) for day in range(5)]
         yield _insert_flights(site, "new destination", keys, faa, tailnum)
 
 
@@ -136,11 +136,10 @@ def _deleted_here_changed_there(flights: Iterator[Key]) -> Iterator[Edit]:
 def _other_tables(connection: Connection) -> Iterator[Edit]:
     """Corrected weather, refitted planes, and one airport renamed at both sites."""
     readings = connection.execute(
-        "SELECT airport, time_hour FROM weather WHERE wind_gust IS NULL ORDER BY time_hour, airport LIMIT 30"
+        "SELECT origin, time_hour FROM weather WHERE wind_gust IS NULL ORDER BY time_hour, origin LIMIT 30"
     ).fetchall()
     gusts = {
-        (airport, hour.astimezone(UTC)): {"wind_gust": 20.25 + i}
-        for i, (airport, hour) in enumerate(readings)
+        (origin, hour.astimezone(UTC)): {"wind_gust": 20.25 + i} for i, (origin, hour) in enumerate(readings)
     }
     yield Edit(LONDON, "corrected readings", "weather", Kind.UPDATE, gusts)
     planes = connection.execute(
@@ -169,7 +168,6 @@ def _insert_flights(site: str, what: str, keys: Sequence[Key], dest: str, tailnu
         rows[key] = {
             **date,
             "sched_dep_time": hour.hour * 100,
-            "origin": "JFK",
             "dest": dest,
             "tailnum": tailnum,
         }

@@ -31,7 +31,7 @@ TABLES = {
     " sched_dep_time smallint, dep_delay smallint, arr_time smallint, sched_arr_time smallint,"
     " arr_delay smallint, carrier text, flight integer, tailnum text, origin text, dest text NOT NULL,"
     " air_time smallint, distance integer, hour smallint, minute smallint, time_hour timestamptz",
-    "weather": "airport text, year smallint NOT NULL, month smallint NOT NULL, day smallint NOT NULL,"
+    "weather": "origin text, year smallint NOT NULL, month smallint NOT NULL, day smallint NOT NULL,"
     " hour smallint NOT NULL, temp numeric(5,2), dewp numeric(5,2), humid numeric(5,2), wind_dir smallint,"
     " wind_speed double precision, wind_gust double precision, precip numeric(4,2), pressure numeric(6,1),"
     " visib numeric(4,2), time_hour timestamptz",
@@ -41,8 +41,8 @@ KEYS = {
     "airlines": ("carrier",),
     "airports": ("faa",),
     "planes": ("tailnum",),
-    "flights": ("carrier", "flight", "time_hour"),
-    "weather": ("airport", "time_hour"),
+    "flights": ("carrier", "flight", "origin", "time_hour"),
+    "weather": ("origin", "time_hour"),
 }
 
 #: (child, column, parent)
@@ -51,7 +51,7 @@ REFERENCES = (
     ("flights", "origin", "airports"),
     ("flights", "dest", "airports"),
     ("flights", "tailnum", "planes"),
-    ("weather", "airport", "airports"),
+    ("weather", "origin", "airports"),
 )
 
 #: The package's airports are those of the USA alone, and its planes those of one register.

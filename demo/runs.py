@@ -11,7 +11,7 @@ from demo.starting_point import SYNCHRONIZATION
 DAG = f"synchronize__{SYNCHRONIZATION}"
 
 #: How far back in the log the latest event is looked for.
-_TAIL_BYTES = 8_000
+_TAIL_BYTES = 64_000
 _EVENT = re.compile(
     r'(?:\b(?P<task>begin|forward_link|reverse_link|complete|release)\b|step name="(?P<step>\w+)")'
 )

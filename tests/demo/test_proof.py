@@ -141,7 +141,7 @@ def test_a_row_written_between_two_looks_at_the_counters_is_named(scene):
     assert counters.difference(before, counters.written(scene.sites)) == {}
     with scene.sites[LONDON].connect(USERS) as connection:
         connection.execute(
-            "UPDATE weather SET visib = 9 WHERE (airport, time_hour) = ('EWR', '2013-01-01 06:00Z')"
+            "UPDATE weather SET visib = 9 WHERE (origin, time_hour) = ('EWR', '2013-01-01 06:00Z')"
         )
     after = counters.written(scene.sites)
     written = counters.difference(before, after)
