@@ -1,0 +1,79 @@
+"""What the documents say can be typed, is there to be typed; what can be run safely is run."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from concord.config import load
+from concord.errors import ConcordError, ConfigurationInvalid
+
+PROJECT = Path(__file__).parents[2]
+DOCUMENTS = sorted([PROJECT / "README.md", *(PROJECT / "docs").glob("*.md")])
+CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
+
+
+def commands() -> list[str]:
+    """Every command line of every console block."""
+    blocks = [block for document in DOCUMENTS for block in CONSOLE.findall(document.read_text())]
+    lines = [line.strip() for block in blocks for line in block.splitlines()]
+    return sorted({line.removeprefix("$ ") for line in lines if line.startswith("$ ")})
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PYTHONPATH": "plugins", "PATH": "/usr/bin:/bin", "CONCORD_CONFIG": "config/concord.yaml"}
+    return subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_two_commands_stand_in_the_readme() -> None:
+    assert {"make demo", "make test"} <= set(commands())
+
+
+@pytest.mark.parametrize("command", [line for line in commands() if line.startswith("make")])
+def test_every_make_target_of_the_documents_exists(command: str) -> None:
+    listed = run("make", "help").stdout
+    assert f"make {shlex.split(command)[1]} " in listed
+
+
+@pytest.mark.parametrize("command", [line for line in commands() if " -m concord " in line])
+def test_every_concord_command_of_the_documents_is_understood(command: str) -> None:
+    subcommand = shlex.split(command)[3]
+    told = run(sys.executable, "-m", "concord", subcommand, "--help")
+    assert told.returncode == 0, told.stderr
+    for option in (word for word in shlex.split(command) if word.startswith("--")):
+        assert option in told.stdout
+
+
+def test_checking_the_example_configuration_succeeds() -> None:
+    checked = run(sys.executable, "-m", "concord", "check-config")
+    assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/configuration.md"])
+def test_the_configurations_of_the_documents_are_valid(document: str, tmp_path: Path) -> None:
+    for number, block in enumerate(re.findall(r"```yaml\n(.*?)```", (PROJECT / document).read_text(), re.DOTALL)):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(yaml.safe_dump(yaml.safe_load(block)))
+        try:
+            load(path)
+        except ConfigurationInvalid as error:
+            pytest.fail(str(error))
+
+
+def test_every_link_between_documents_leads_somewhere() -> None:
+    for document in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def codes(kind: type[ConcordError]) -> set[str]:
+    return {kind.code}.union(*(codes(child) for child in kind.__subclasses__()))
+
+
+def test_every_error_code_is_explained_in_operations() -> None:
+    text = (PROJECT / "docs" / "operations.md").read_text()
+    assert {code for code in codes(ConcordError) if f"`{code}`" not in text} == set()
