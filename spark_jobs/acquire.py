@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import adbc_driver_postgresql.dbapi as adbc
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -50,6 +49,9 @@ def acquire(spark: SparkSession, reading: Reading, name: str) -> DataFrame:
 def _read(reading: Reading, query: str, schema: StructType) -> Iterator[pa.RecordBatch]:
     """Stream one query's rows as Arrow batches of the declared schema. Raises ConcordError when this
     session does not stand in the link's snapshot: a torn read would send one version's row under another's."""
+    # Imported here: it takes a second, and the processes that only plan the read never come here.
+    import adbc_driver_postgresql.dbapi as adbc  # noqa: PLC0415
+
     wanted = to_arrow_schema(schema)
     with adbc.connect(reading.login) as connection, connection.cursor() as cursor:
         for statement in reading.preamble:

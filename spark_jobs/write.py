@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import adbc_driver_postgresql.dbapi as adbc
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
@@ -103,6 +102,7 @@ def _copy(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> None:
     first = next(batches, None)
     if first is None:
         return
+    import adbc_driver_postgresql.dbapi as adbc  # noqa: PLC0415 - takes a second, and the driver needs none of it
 
     def rest() -> Iterator[pa.RecordBatch]:
         yield first
