@@ -157,11 +157,15 @@ _EXCLUSIONS = """
 SELECT conrelid::bigint AS table_oid, conname AS name FROM pg_constraint
  WHERE contype = 'x' AND condeferrable AND conrelid = ANY ({oids})"""
 
-_TRIGGERS = """
-SELECT t.tgrelid::bigint AS table_oid, t.tgname AS name,
-       t.tgenabled::text || ' ' || md5(p.prosrc) || ' ' || pg_get_triggerdef(t.oid) AS definition
-  FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
- WHERE NOT t.tgisinternal AND t.tgrelid = ANY ({oids}) AND t.tgname LIKE 'zz\\_concord\\_%'"""
+#: Everything about a trigger `t` that an alteration could change, its function's settings and rights included.
+TRIGGER_STATE = (
+    "t.tgenabled::text || ' ' || md5(pg_get_functiondef(t.tgfoid)) || ' ' || pg_get_triggerdef(t.oid)"
+)
+
+_TRIGGERS = f"""
+SELECT t.tgrelid::bigint AS table_oid, t.tgname AS name, {TRIGGER_STATE} AS definition
+  FROM pg_trigger t
+ WHERE NOT t.tgisinternal AND t.tgrelid = ANY ({{oids}}) AND t.tgname LIKE 'zz\\_concord\\_%'"""
 
 Row = dict[str, Any]
 

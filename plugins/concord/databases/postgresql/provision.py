@@ -10,7 +10,7 @@ import psycopg
 
 from concord.databases.postgresql import capture, control, preflight
 from concord.databases.postgresql.capture import Shadow
-from concord.databases.postgresql.catalogue import ForeignKey, Table, read_tables
+from concord.databases.postgresql.catalogue import TRIGGER_STATE, ForeignKey, Table, read_tables
 from concord.databases.postgresql.session import Connection, in_our_words, one, rows, run
 from concord.databases.quoting import literal, qualified, quote
 from concord.errors import ProvisioningRefused
@@ -93,8 +93,7 @@ def _registration(shadow: Shadow) -> str:
 INSERT INTO concord.replicated_table (name, relation, shadow, key, structure, triggers)
 SELECT {literal(shadow.name)}, {literal(shadow.table.sql)}, {literal(shadow.relation)},
        {literal(json.dumps(list(shadow.key)))}::jsonb, {literal(shadow.table.structure)},
-       (SELECT jsonb_object_agg(t.tgname, t.tgenabled::text || ' ' || md5(p.prosrc) || ' ' || pg_get_triggerdef(t.oid))
-          FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+       (SELECT jsonb_object_agg(t.tgname, {TRIGGER_STATE}) FROM pg_trigger t
          WHERE t.tgrelid = {literal(shadow.table.sql)}::regclass AND t.tgname LIKE 'zz\\_concord\\_%')
 ON CONFLICT (name) DO UPDATE SET relation = excluded.relation, shadow = excluded.shadow, key = excluded.key,
        structure = excluded.structure, triggers = excluded.triggers
@@ -228,7 +227,7 @@ def writable_elsewhere(connection: Connection, applier: str) -> list[str]:
             f"""
 SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
  WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'concord', 'concord_staging')
-   AND c.oid NOT IN (SELECT relation::regclass FROM concord.replicated_table)
+   AND NOT EXISTS (SELECT 1 FROM concord.replicated_table r WHERE to_regclass(r.relation) = c.oid)
    AND has_table_privilege({literal(applier)}, c.oid, 'INSERT, UPDATE, DELETE') ORDER BY 1""",
         )
     ]

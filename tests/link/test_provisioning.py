@@ -1,0 +1,193 @@
+"""Provisioning may be repeated, printed, checked and taken back; what changed since is noticed."""
+
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from concord.databases import provisioning
+from concord.errors import StructureChanged
+from embedded.postgres import Server
+from tests.link.conftest import MakePair, site_on
+from tests.link.installations import Bare, installation
+from tests.link.pair import APPLIER, Pair, Site
+
+TABLES = (
+    "CREATE SCHEMA ops",
+    "CREATE TABLE parent (id int PRIMARY KEY, name text)",
+    'CREATE TABLE ops."Odd ""Child" (a uuid, "b c" int, parent int REFERENCES parent, PRIMARY KEY (a, "b c"))',
+    "INSERT INTO parent VALUES (1, 'one')",
+)
+
+#: Everything that provisioning could have changed, without the physical columns of the catalogue.
+CATALOGUE = {
+    "namespaces": "SELECT nspname, nspacl::text FROM pg_namespace WHERE nspname !~ '^pg_(toast|temp)'",
+    "relations": "SELECT oid::regclass::text, relkind, relacl::text, reloptions FROM pg_class"
+    " WHERE relnamespace::regnamespace::text !~ '^(pg_|information)'",
+    "columns": "SELECT attrelid::regclass::text, attname, format_type(atttypid, atttypmod), attnotnull, attacl::text"
+    " FROM pg_attribute WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace::regnamespace::text !~"
+    " '^(pg_|information)')",
+    "functions": "SELECT pg_get_functiondef(oid), proacl::text FROM pg_proc WHERE pronamespace::regnamespace::text !~"
+    " '^(pg_|information)'",
+    "triggers": "SELECT pg_get_triggerdef(oid), tgenabled FROM pg_trigger WHERE NOT tgisinternal",
+    "constraints": "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace::regnamespace::text"
+    " !~ '^(pg_|information)'",
+    "parameters": "SELECT parname, paracl::text FROM pg_parameter_acl",
+    "replicated": "SELECT name, relation, shadow, key::text, structure, triggers::text FROM concord.replicated_table",
+    "site": "SELECT name, incarnation, heartbeat, stamp_floor, format FROM concord.site",
+}
+
+
+def catalogue(site: Site) -> dict[str, list[tuple[Any, ...]]]:
+    return {name: sorted(map(str, site.rows(query))) for name, query in CATALOGUE.items()}  # type: ignore[misc]
+
+
+@pytest.fixture
+def bare(server_with_logins: Server, database: Any) -> Iterator[Bare]:
+    both = Bare(*(site_on(server_with_logins, name, database().name) for name in ("london", "capetown")))
+    both.run(*TABLES)
+    yield both
+    for site in both.sites:
+        site.connection.close()
+
+
+def test_after_provisioning_nothing_is_found_wrong(bare: Bare) -> None:
+    provisioning.provision(bare.installations())
+    assert provisioning.check(bare.installations()) == []
+
+
+def test_before_provisioning_the_check_says_so(bare: Bare) -> None:
+    assert provisioning.check(bare.installations()) == [
+        f"{name}: is not provisioned; run `provision`" for name in ("london", "capetown")
+    ]
+
+
+def test_a_second_provisioning_changes_nothing(bare: Bare) -> None:
+    provisioning.provision(bare.installations())
+    bare.london.run("UPDATE parent SET name = 'changed'")
+    before = catalogue(bare.london), bare.london.rows('TABLE concord."public.parent"')
+
+    provisioning.provision(bare.installations())
+
+    assert (catalogue(bare.london), bare.london.rows('TABLE concord."public.parent"')) == before
+
+
+def test_a_table_added_later_is_provisioned_beside_the_others(bare: Bare) -> None:
+    first = [table for table in bare.installations()[0].tables if table.name == "public.parent"]
+    provisioning.provision(bare.installations(first))
+    assert provisioning.check(bare.installations()) == [
+        f'{name}: ops.Odd "Child is not provisioned; run `provision`' for name in ("london", "capetown")
+    ]
+
+    provisioning.provision(bare.installations())
+
+    assert provisioning.check(bare.installations()) == []
+
+
+def test_the_printed_script_run_by_psql_gives_the_same_site(bare: Bare, server_with_logins: Server) -> None:
+    scripts = provisioning.sql(bare.installations())
+    provisioning.provision(bare.installations()[:1])
+    psql = [server_with_logins.bin / "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1"]
+    ran = subprocess.run(
+        [*psql, server_with_logins.uri(bare.capetown.database)],
+        input=scripts["capetown"], text=True, capture_output=True, check=False,
+    )  # fmt: skip
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert provisioning.check(bare.installations()) == []
+    ours, theirs = catalogue(bare.london), catalogue(bare.capetown)
+    assert {name: str(rows).replace("capetown", "london") for name, rows in theirs.items()} == {
+        name: str(rows) for name, rows in ours.items()
+    }
+
+
+def test_removing_leaves_the_tables_and_their_rows(bare: Bare) -> None:
+    without = "SELECT nspname FROM pg_namespace WHERE nspname ~ '^concord'"
+    before = [bare.london.rows(CATALOGUE[part]) for part in ("triggers", "constraints")]
+    provisioning.provision(bare.installations())
+
+    provisioning.remove(bare.installations())
+
+    assert bare.london.rows(without) == []
+    assert [bare.london.rows(CATALOGUE[part]) for part in ("triggers", "constraints")] == before
+    assert bare.london.rows("TABLE parent") == [(1, "one")]
+    bare.london.run("TRUNCATE parent CASCADE")
+    provisioning.provision(bare.installations())
+    assert provisioning.check(bare.installations()) == []
+
+
+ALTERED = {
+    "ALTER TABLE public.parent DISABLE TRIGGER zz_concord_capture": "a capture trigger is missing, disabled or altered",
+    "ALTER TABLE public.parent ENABLE TRIGGER zz_concord_capture": "a capture trigger is missing, disabled or altered",
+    "ALTER TABLE public.parent ENABLE REPLICA TRIGGER zz_concord_capture_update": "a capture trigger is missing,",
+    "DROP TRIGGER zz_concord_truncate ON public.parent": "a capture trigger is missing, disabled or altered",
+    'CREATE OR REPLACE FUNCTION concord."capture public.parent"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER'
+    " SET search_path = pg_catalog, pg_temp AS 'BEGIN RETURN NULL; END'": "a capture trigger is missing, disabled or",
+    'ALTER FUNCTION concord."capture public.parent"() SECURITY INVOKER': "a capture trigger is missing, disabled or",
+    'ALTER FUNCTION concord."capture public.parent"() RESET search_path': "a capture trigger is missing, disabled or",
+    "ALTER TABLE public.parent ADD note text": "has other columns than when it was provisioned",
+    "ALTER TABLE public.parent DROP name": "has other columns than when it was provisioned",
+    "ALTER TABLE public.parent ALTER name TYPE varchar(9)": "has other columns than when it was provisioned",
+    "ALTER TABLE public.parent RENAME name TO title": "has other columns than when it was provisioned",
+}
+
+
+@pytest.mark.parametrize("alteration", ALTERED)
+def test_what_was_altered_since_is_noticed_by_the_next_link_and_by_the_check(
+    pair: MakePair, alteration: str
+) -> None:
+    # F51, F53
+    sites = pair(*TABLES)
+    sites.capetown.run(alteration)
+
+    with pytest.raises(StructureChanged, match=f"capetown: public.parent:? {ALTERED[alteration]}"):
+        sites.run()
+    with pytest.raises(StructureChanged, match=f"capetown: public.parent:? {ALTERED[alteration]}"):
+        sites.run("reverse")
+    assert any(ALTERED[alteration] in line for line in check(sites))
+
+
+def check(sites: Pair) -> list[str]:
+    return provisioning.check([installation(site, sites.tables) for site in sites.sites])
+
+
+def test_a_table_that_was_dropped_is_noticed(pair: MakePair) -> None:
+    sites = pair(*TABLES)
+    sites.capetown.run("DROP TABLE parent CASCADE")
+    with pytest.raises(StructureChanged, match=r"capetown: public.parent is gone"):
+        sites.run()
+    assert any("public.parent does not exist" in line for line in check(sites))
+
+
+@pytest.mark.spark
+def test_a_column_added_alike_at_both_sites_works_after_provisioning_again(pair: MakePair) -> None:
+    sites = pair(*TABLES)
+    for site in sites.sites:
+        site.run("ALTER TABLE parent ADD note text")
+    provisioning.provision([installation(site, sites.tables) for site in sites.sites])
+    sites.london.run("UPDATE parent SET note = 'new'")
+
+    sites.settle()
+
+    assert sites.capetown.rows("SELECT note FROM parent") == [("new",)]
+
+
+def test_a_table_that_the_applier_may_write_although_no_link_does_is_named(bare: Bare) -> None:
+    bare.london.run("CREATE TABLE private (id int PRIMARY KEY)", f"GRANT UPDATE ON private TO {APPLIER}")
+    tables = [table for table in bare.installations()[0].tables if table.name != "public.private"]
+    provisioning.provision(bare.installations(tables))
+    assert provisioning.check(bare.installations(tables)) == [
+        f"london: the applier {APPLIER} may write public.private, which no link does; revoke it"
+    ]
+
+
+def test_a_key_that_is_another_than_before_is_refused(pair: MakePair) -> None:
+    sites = pair(*TABLES)
+    for site in sites.sites:
+        site.run("ALTER TABLE parent ADD code int NOT NULL UNIQUE DEFAULT 7")
+    tables = [
+        t.model_copy(update={"key": ("code",)} if t.name == "public.parent" else {}) for t in sites.tables
+    ]
+    found = provisioning.check([installation(site, tables) for site in sites.sites])
+    assert any("the key of public.parent was id when it was provisioned" in line for line in found)
