@@ -59,9 +59,10 @@ def test_the_later_timestamp_wins_whatever_the_sites_rank(one: RowVersion, other
 )
 def test_equal_timestamps_are_decided(one: str, other: str, winner: str) -> None:
     left, right = (RowVersion(origin, 5, 0, {origin: (5, 0)}) for origin in (one, other))
-    decision = LATEST_TIMESTAMP.decide(left, right, PRIORITIES)
-    assert (one if decision.source_wins else other) == winner
-    assert decision.reason == "tie broken by site priority and name"
+    for source, target in ((left, right), (right, left)):
+        decision = LATEST_TIMESTAMP.decide(source, target, PRIORITIES)
+        assert (source if decision.source_wins else target).origin == winner
+        assert decision.reason == "tie broken by site priority and name"
 
 
 def test_a_resolver_that_nobody_registered_is_refused() -> None:
