@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,17 +26,29 @@ from spark_jobs.write import stage
 
 logger = logging.getLogger("concord.link")
 
+_DATABASE_SAID = re.compile(r"(?:ERROR|FATAL|PANIC):  (.+)")
+
 
 @contextmanager
 def _worded(table: str) -> Iterator[None]:
-    """What fails inside Spark, in our words: the last line of an executor's trace says what happened."""
+    """What fails inside Spark, in our words: what the database said, else the last line that names an error."""
     try:
         yield
     except PySparkException as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        said = next((line for line in reversed(lines) if "Error" in line or "SQLSTATE" in line), lines[0])
-        kind = PrivilegeMissing if "permission denied" in said else LinkFailed
-        raise kind(f"{table}: Spark could not move the rows: {said}. Nothing was written") from error
+        said = _what_was_said(str(error))
+        if "permission denied" in said:
+            raise PrivilegeMissing(
+                f"{table}: {said}. Run `provision` to grant what the role needs; nothing was written"
+            ) from error
+        raise LinkFailed(f"{table}: Spark could not move the rows: {said}. Nothing was written") from error
+
+
+def _what_was_said(trace: str) -> str:
+    """One line out of an executor's trace; never the query, which ADBC repeats whole."""
+    if found := _DATABASE_SAID.search(trace):
+        return found[1].strip()
+    lines = [line.strip() for line in trace.splitlines() if line.strip() and "Query was:" not in line]
+    return next((line for line in reversed(lines) if "Error" in line), lines[0])
 
 
 @dataclass

@@ -1,0 +1,301 @@
+"""Every login of Concord's has the rights it needs, each of them needed, and none besides (S0-43, S7, S16)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from concord.errors import PrivilegeMissing
+from tests.link.conftest import MakePair
+from tests.link.pair import APPLICATION, APPLIER, READER, Pair, Site
+
+pytestmark = pytest.mark.spark
+
+TABLES = (
+    "CREATE SCHEMA ops",
+    "CREATE TYPE ops.mood AS ENUM ('glad', 'sad')",
+    "CREATE TABLE ops.parent (id int PRIMARY KEY, mood ops.mood)",
+    "CREATE TABLE ops.child (id int PRIMARY KEY, parent int REFERENCES ops.parent)",
+    "INSERT INTO ops.parent SELECT n, 'glad' FROM generate_series(1, 9) n",
+    "INSERT INTO ops.child VALUES (1, 1)",
+)
+
+#: What provisioning grants, as the catalogue then knows it: (grantee, object) → privileges.
+GRANTED = {
+    (READER, "schema concord"): "USAGE",
+    (READER, "schema ops"): "USAGE",
+    **{
+        (READER, f"table concord.{name}"): "SELECT"
+        for name in ("conflict", "link_state", "replicated_table", "site")
+    },
+    (READER, "table concord.synchronization"): "SELECT",
+    (READER, 'table concord."ops.parent"'): "SELECT",
+    (READER, 'table concord."ops.child"'): "SELECT",
+    (READER, "table ops.parent"): "SELECT",
+    (READER, "table ops.child"): "SELECT",
+    (APPLIER, "schema concord"): "USAGE",
+    (APPLIER, "schema concord_staging"): "CREATE USAGE",
+    (APPLIER, "schema ops"): "USAGE",
+    (APPLIER, "table concord.conflict"): "DELETE INSERT SELECT",
+    (APPLIER, "table concord.link_state"): "INSERT SELECT UPDATE",
+    (APPLIER, "table concord.replicated_table"): "SELECT",
+    (APPLIER, "table concord.site"): "SELECT",
+    (APPLIER, "table concord.site(heartbeat)"): "UPDATE",
+    (APPLIER, "table concord.site(stamp_floor)"): "UPDATE",
+    (APPLIER, "table concord.synchronization"): "INSERT SELECT UPDATE",
+    (APPLIER, 'table concord."ops.parent"'): "DELETE INSERT SELECT UPDATE",
+    (APPLIER, 'table concord."ops.child"'): "DELETE INSERT SELECT UPDATE",
+    (APPLIER, "table ops.parent"): "DELETE INSERT SELECT UPDATE",
+    (APPLIER, "table ops.child"): "DELETE INSERT SELECT UPDATE",
+    (APPLIER, "database"): "TEMPORARY",
+    (APPLIER, "parameter deadlock_timeout"): "SET",
+    (APPLIER, "parameter session_replication_role"): "SET",
+}
+
+RIGHTS = f"""
+SELECT grantee::regrole::text, object, string_agg(privilege_type, ' ' ORDER BY privilege_type)
+  FROM (SELECT 'schema ' || nspname AS object, (aclexplode(nspacl)).* FROM pg_namespace
+        UNION ALL SELECT 'table ' || oid::regclass::text, (aclexplode(relacl)).* FROM pg_class
+        UNION ALL SELECT 'table ' || attrelid::regclass::text || '(' || attname || ')', (aclexplode(attacl)).*
+                    FROM pg_attribute
+        UNION ALL SELECT 'function ' || oid::regprocedure::text, (aclexplode(proacl)).* FROM pg_proc
+        UNION ALL SELECT 'database', (aclexplode(datacl)).* FROM pg_database WHERE datname = current_database()
+        UNION ALL SELECT 'parameter ' || parname, (aclexplode(paracl)).* FROM pg_parameter_acl) x
+ WHERE grantee IN ('{READER}'::regrole, '{APPLIER}'::regrole) GROUP BY 1, 2"""
+
+
+def edit(sites: Pair, number: int = 0) -> None:
+    """Something of every kind for the forward link to do, a conflict and a deleted parent included."""
+    key = 100 + number
+    sites.london.run(
+        f"INSERT INTO ops.parent VALUES ({key}, 'sad')",
+        f"INSERT INTO ops.child VALUES ({key}, {key})",
+        "UPDATE ops.parent SET mood = CASE mood WHEN 'sad' THEN 'glad' ELSE 'sad' END::ops.mood WHERE id IN (2, 3)",
+        f"DELETE FROM ops.parent WHERE id = {key - 1} AND id NOT IN (SELECT parent FROM ops.child)",
+        f"DELETE FROM ops.child WHERE id = {key - 1}",
+    )
+    sites.capetown.run(
+        "UPDATE ops.parent SET mood = CASE WHEN mood IS NULL THEN 'sad' END::ops.mood WHERE id = 3"
+    )
+
+
+def test_the_logins_have_exactly_the_printed_grants(pair: MakePair) -> None:
+    sites = pair(*TABLES)
+    found = {(role, what): rights for role, what, rights in sites.capetown.rows(RIGHTS)}
+    assert found == GRANTED
+    owned = f"SELECT count(*) FROM pg_class WHERE relowner IN ('{READER}'::regrole, '{APPLIER}'::regrole)"
+    assert sites.capetown.value(owned) == 0
+    attributes = (
+        "SELECT count(*) FROM pg_roles WHERE (rolsuper OR rolcreatedb OR rolcreaterole OR rolbypassrls)"
+    )
+    assert (
+        sites.capetown.value(f"{attributes} AND rolname IN ('{READER}', '{APPLIER}', '{APPLICATION}')") == 0
+    )
+
+
+def test_they_are_enough_where_the_public_has_none(pair: MakePair) -> None:
+    sites = pair(*TABLES)
+    for site in sites.sites:
+        site.run(
+            "REVOKE ALL ON SCHEMA public FROM PUBLIC",
+            f'REVOKE ALL ON DATABASE "{site.database}" FROM PUBLIC',
+            f'GRANT CONNECT ON DATABASE "{site.database}" TO {READER}, {APPLIER}',
+        )
+    edit(sites)
+    sites.settle()
+    assert sites.equal
+    assert sites.conflicts()
+
+
+#: Rights that other tasks need, not links: initializing, looking, removing tombstones, purging the conflict log.
+NOT_FOR_LINKS = {
+    (APPLIER, "table concord.link_state", "INSERT"),
+    (READER, "table concord.synchronization", "SELECT"),
+    (READER, "table concord.conflict", "SELECT"),
+    (APPLIER, "table concord.conflict", "DELETE"),
+    (APPLIER, "table concord.site(stamp_floor)", "UPDATE"),
+    (APPLIER, 'table concord."ops.parent"', "DELETE"),
+    (APPLIER, 'table concord."ops.child"', "DELETE"),
+}
+EACH = [(role, what, right) for (role, what), rights in GRANTED.items() for right in rights.split()]
+
+
+def change(site: Site, verb: str, role: str, what: str, right: str) -> None:
+    """GRANT or REVOKE one right."""
+    kind, _, name = what.partition(" ")
+    direction = "TO" if verb == "GRANT" else "FROM"
+    on = f'DATABASE "{site.database}"' if kind == "database" else f"{kind} {name}"
+    if "(" in name:
+        table, _, column = name.rstrip(")").partition("(")
+        right, on = f"{right} ({column})", f"table {table}"
+    site.run(f"{verb} {right} ON {on} {direction} {role}")
+
+
+@contextmanager
+def without(sites: Pair, role: str, what: str, right: str) -> Iterator[None]:
+    for site in sites.sites:
+        change(site, "REVOKE", role, what, right)
+    try:
+        yield
+    finally:
+        for site in sites.sites:
+            change(site, "GRANT", role, what, right)
+
+
+def outcome(sites: Pair) -> str:
+    """What a forward link says when it is refused, and nothing of it is written; empty when it works."""
+    before = [site.rows("TABLE ops.parent") + site.rows("TABLE ops.child") for site in sites.sites]
+    conflicts = len(sites.conflicts())
+    try:
+        sites.run()
+    except PrivilegeMissing as missing:
+        assert [
+            site.rows("TABLE ops.parent") + site.rows("TABLE ops.child") for site in sites.sites
+        ] == before
+        assert len(sites.conflicts()) == conflicts
+        return missing.message
+    return ""
+
+
+def named(what: str) -> str:
+    """How PostgreSQL names the object in its refusal."""
+    return what.rpartition(" ")[2].rpartition(".")[2].partition("(")[0].strip('"')
+
+
+@pytest.mark.timeout(600)
+def test_without_any_one_of_them_the_link_says_which_is_missing_and_writes_nothing(pair: MakePair) -> None:
+    sites = pair(*TABLES)
+    for site in sites.sites:
+        site.run(f'REVOKE TEMPORARY ON DATABASE "{site.database}" FROM PUBLIC')
+    said = {}
+    for number, right in enumerate(EACH):
+        edit(sites, number)
+        with without(sites, *right):
+            said[right] = outcome(sites)
+
+    assert {right for right, message in said.items() if not message} == NOT_FOR_LINKS
+    for right, message in said.items():
+        assert right in NOT_FOR_LINKS or (named(right[1]) in message and "provision" in message), (
+            right,
+            message,
+        )
+    sites.settle()
+    assert sites.equal
+
+
+def refused(site: Site, user: str, statement: str) -> bool:
+    try:
+        site._as(user, statement)
+    except psycopg.errors.InsufficientPrivilege:
+        return True
+    return False
+
+
+def test_the_applier_cannot_write_outside_its_tables(pair: MakePair) -> None:
+    sites = pair(*TABLES)
+    london = sites.london
+    london.run("CREATE TABLE ops.private (id int PRIMARY KEY)", "CREATE TABLE public.other (id int)")
+    for statement in (
+        "INSERT INTO ops.private VALUES (1)",
+        "DELETE FROM public.other",
+        "TRUNCATE ops.parent",
+        "ALTER TABLE ops.parent DISABLE TRIGGER ALL",
+        "ALTER TABLE ops.parent ADD note text",
+        "CREATE TABLE ops.mine (id int)",
+        "CREATE TABLE concord.mine (id int)",
+        "DROP TABLE concord.conflict",
+        "UPDATE concord.site SET name = 'other'",
+        "UPDATE concord.conflict SET reason = 'rewritten'",
+        "DELETE FROM concord.link_state",
+        "DELETE FROM concord.replicated_table",
+        "UPDATE concord.replicated_table SET triggers = '{}'",
+        "CREATE OR REPLACE FUNCTION concord.refuse_truncate() RETURNS trigger LANGUAGE sql AS 'SELECT 1'",
+        "SET session_authorization = 'postgres'",
+        "COPY ops.parent TO PROGRAM 'true'",
+        "SELECT pg_read_file('PG_VERSION')",
+    ):
+        assert refused(london, APPLIER, statement), statement
+
+
+def test_the_reader_writes_nothing_at_all(pair: MakePair) -> None:
+    sites = pair(*TABLES)
+    tables = ("ops.parent", "ops.child", 'concord."ops.parent"', "concord.conflict", "concord.site")
+    for statement in (
+        *(f"DELETE FROM {table}" for table in tables),
+        *(f"INSERT INTO {table} DEFAULT VALUES" for table in tables),
+        "UPDATE ops.parent SET mood = 'sad'",
+        "UPDATE concord.site SET heartbeat = 0",
+        "UPDATE concord.synchronization SET epoch = 0",
+        "CREATE TABLE concord_staging.mine (id int)",
+        "SET session_replication_role = replica",
+    ):
+        assert refused(sites.london, READER, statement), statement
+
+
+def test_an_application_has_no_right_on_anything_of_concord(pair: MakePair) -> None:
+    sites = pair(*TABLES)
+    found = sites.london.rows(
+        "SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'v', 'S') AND"
+        " relnamespace::regnamespace::text ~ '^concord'"
+    )
+    assert len(found) > 6
+    for (relation,) in found:
+        assert refused(sites.london, APPLICATION, f"SELECT * FROM {relation}"), relation
+        assert refused(sites.london, APPLICATION, f"DELETE FROM {relation}"), relation
+    for statement in (
+        "SELECT concord.vector_unite('{}', '{}')",
+        "CREATE TABLE concord_staging.mine (id int)",
+        "SET session_replication_role = replica",
+        "CREATE TRIGGER mine AFTER INSERT ON concord.conflict EXECUTE FUNCTION concord.refuse_truncate()",
+    ):
+        assert refused(sites.london, APPLICATION, statement), statement
+
+
+SHADOWING = (
+    "CREATE FUNCTION public.stolen() RETURNS void LANGUAGE plpgsql AS"
+    " $$BEGIN INSERT INTO public.loot VALUES (session_user, current_user); END$$",
+    "CREATE TABLE public.loot (session name, who name)",
+    "GRANT INSERT ON public.loot TO PUBLIC",
+    *(
+        f"CREATE FUNCTION public.{name}({arguments}) RETURNS {returns} LANGUAGE plpgsql AS"
+        f" $$BEGIN PERFORM public.stolen(); RETURN NULL; END$$"
+        for name, arguments, returns in (
+            ("clock_timestamp", "", "timestamptz"),
+            ("jsonb_build_object", "text, jsonb", "jsonb"),
+            ("jsonb_build_array", "bigint, int", "jsonb"),
+            ("pg_current_xact_id", "", "xid8"),
+            ("jsonb_each", "jsonb", "record"),
+            ("vector_unite", "jsonb, jsonb", "jsonb"),
+            ("same", "int, int", "boolean"),
+            ("joined", "jsonb, jsonb", "jsonb"),
+        )
+    ),
+    "CREATE OPERATOR public.= (LEFTARG = int, RIGHTARG = int, FUNCTION = public.same)",
+    "CREATE OPERATOR public.|| (LEFTARG = jsonb, RIGHTARG = jsonb, FUNCTION = public.joined)",
+    "CREATE TABLE public.site (name text)",
+)
+
+
+def test_what_an_application_puts_before_the_search_path_never_runs_with_the_triggers_rights(
+    pair: MakePair,
+) -> None:
+    # S16: the capture functions are SECURITY DEFINER
+    sites = pair(*TABLES)
+    sites.london.run(*SHADOWING)
+    sites.london.as_application(
+        "SET search_path = public, pg_temp, pg_catalog",
+        "CREATE TEMPORARY TABLE site (name text, origin text, stamp_floor bigint)",
+        "CREATE TEMPORARY TABLE jsonb_each (key text, value jsonb)",
+        "INSERT INTO ops.parent VALUES (20, 'glad')",
+        "UPDATE ops.parent SET id = 21 WHERE id OPERATOR(pg_catalog.=) 20",
+        "DELETE FROM ops.child WHERE id OPERATOR(pg_catalog.=) 1",
+    )
+
+    assert sites.london.rows("TABLE public.loot") == []
+    assert sites.london.rows('SELECT id, origin, deleted FROM concord."ops.parent" ORDER BY id') == [
+        (20, "london#1", True),
+        (21, "london#1", False),
+    ]
+    sites.settle()
+    assert sites.equal
