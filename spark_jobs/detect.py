@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.manipulate import VERSION
+from concord.databases.dialect import VERSION_TYPES
 
 #: Candidates up to this many travel to every executor; above, both sides are shuffled by key.
 MOST_BROADCAST = 1_000_000
@@ -29,21 +29,11 @@ def detect(
     No candidates, no join: nothing the target has not told the source can be in the way.
     """
     if candidates is None:
-        absent = [F.lit(None).cast(kind).alias(f"p_{name}") for name, kind in _PRESENT.items()]
+        absent = [F.lit(None).cast(kind).alias(f"p_{name}") for name, kind in VERSION_TYPES.items()]
         return changes.select("*", *absent, F.lit("apply").alias("outcome"))
-    present = candidates.select(*key, *(F.col(name).alias(f"p_{name}") for name in VERSION))
+    present = candidates.select(*key, *(F.col(name).alias(f"p_{name}") for name in VERSION_TYPES))
     joined = changes.join(F.broadcast(present) if broadcast else present, on=list(key), how="left")
     return joined.withColumn("outcome", _outcome(priorities))
-
-
-_PRESENT = {
-    "origin": "string",
-    "changed_at": "bigint",
-    "derived": "int",
-    "vector": "string",
-    "deleted": "boolean",
-    "born": "boolean",
-}
 
 
 def _outcome(priorities: Mapping[str, int]) -> Column:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-#: The row version beside the row's own columns, as every step passes it on.
-VERSION = ("origin", "changed_at", "derived", "vector", "deleted", "born")
+from concord.databases.dialect import VERSION_TYPES
 
 
 def manipulate(changes: DataFrame, columns: Sequence[str]) -> DataFrame:
     """The target's columns and the version, in the target's order."""
-    return changes.select(*columns, *VERSION)
+    return changes.select(*columns, *VERSION_TYPES)

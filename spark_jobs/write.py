@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from spark_jobs.manipulate import VERSION
+from concord.databases.dialect import VERSION_TYPES
 
 #: Outcomes that change nothing at the target, not even a vector: counted, never staged.
 SETTLED = ("converged", "superseded")
@@ -35,7 +35,7 @@ def stage(resolved: DataFrame, columns: Sequence[str], login: str, relation: str
     Only attempts whose result reached the driver are believed; a retried or speculative task leaves rows
     that nobody reads.
     """
-    selected = resolved.select(*columns, *VERSION, "verdict", "resolver", "reason", "against")
+    selected = resolved.select(*columns, *VERSION_TYPES, "verdict", "resolver", "reason", "against")
 
     def ingest(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _ingest(batches, login, relation)

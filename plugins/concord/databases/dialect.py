@@ -15,6 +15,17 @@ from concord.replication_set import ReplicatedTable
 Progress = Callable[[str], None]
 
 
+#: The row version as it travels beside the row: name → Spark type. The vector travels as JSON text.
+VERSION_TYPES = {
+    "origin": "string",
+    "changed_at": "bigint",
+    "derived": "int",
+    "vector": "string",
+    "deleted": "boolean",
+    "born": "boolean",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """A consistent cut of a site: what it is called as a position, and how other sessions share it."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from concord.databases.dialect import VERSION_TYPES
 from concord.databases.postgresql.catalogue import Table
 from concord.databases.quoting import literal, qualified, quote, shortened
 
 #: The version columns of every shadow table, after the key.
-VERSION_COLUMNS = ("origin", "changed_at", "derived", "vector", "deleted", "born")
+VERSION_COLUMNS = tuple(VERSION_TYPES)
 
 #: Names of Concord's own beside a key: of the shadow table, its trigger, and the verdicts of the write step.
 OWN_NAMES = {

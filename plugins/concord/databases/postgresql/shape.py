@@ -8,19 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from concord.databases.dialect import VERSION_TYPES
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column, Table
 from concord.databases.quoting import quote
-
-#: What travels beside the row: name → Spark type. The vector travels as JSON text.
-VERSION_TYPES = {
-    "origin": "string",
-    "changed_at": "bigint",
-    "derived": "int",
-    "vector": "string",
-    "deleted": "boolean",
-    "born": "boolean",
-}
 
 #: What every statement calls a shadow row (present) and a verdict: there the key stands beside Concord's columns.
 BESIDE_OUR_COLUMNS = ("p", "v")
