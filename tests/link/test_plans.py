@@ -39,3 +39,22 @@ def test_a_link_looks_at_the_rows_that_changed_and_at_few_others(
     assert carried(report).conflicts == conflicts
     for site, then in zip(sites.sites, before, strict=True):
         assert rows_read(site) - then < 10 * CHANGED, site.name
+
+
+@pytest.mark.timeout(400)
+def test_many_changes_in_a_table_of_their_own_size_are_not_compared_with_each_other_one_by_one(
+    pair: MakePair,
+) -> None:
+    # Every row of every pair took a minute; a look-up each takes less than a second. Hence so wide a margin.
+    many = 20_000
+    sites = pair(
+        "CREATE TABLE item (id int PRIMARY KEY, token text NOT NULL)",
+        f"INSERT INTO item SELECT n, 'common' FROM generate_series(1, {many}) n",
+    )
+    sites.london.run("UPDATE item SET token = 'london'")
+    sites.capetown.run("UPDATE item SET token = 'capetown' WHERE id % 10 = 0")
+
+    report = sites.run()
+
+    assert carried(report).acquired == many
+    assert report.seconds["write"] < 20
