@@ -40,7 +40,7 @@ def contents(sites: Sites, configuration: Configuration) -> Contents:
     found = {}
     for end in (Source(job), Target(job)):
         try:
-            _, shapes, _ = end.inspect(job.tables)
+            shapes, _ = end.inspect(job.tables)
             found[end.access.name] = content(end.connection, shapes)
         finally:
             end.close()

@@ -85,14 +85,23 @@ def _transmit(
 
 
 def _session(job: LinkJob, opened: Opened, snapshot: Snapshot) -> Session:
-    """What both ends will remember; positions move only for the tables that the run carries (rule 1)."""
-    every = [table.name for table in job.tables]
+    """What both ends will remember; positions move only for the tables that the run carries (rule 1).
+
+    A table that has left the configuration keeps its place: it may come back.
+    """
+    position = opened.going_on.session.position
+    every = {
+        *(table.name for table in job.tables),
+        *opened.source_state.initialized,
+        *opened.target_state.initialized,
+        *position.differing,
+    }
     return Session(
         id=job.transmission,
         source_origin=opened.source_site.origin,
         target_origin=opened.target_site.origin,
         heartbeat=0,
-        position=opened.going_on.session.position.advanced(snapshot.position, opened.shapes, every),
+        position=position.advanced(snapshot.position, opened.shapes, every),
     )
 
 

@@ -48,8 +48,8 @@ def open_link(job: LinkJob, source: SourceEnd, target: TargetEnd, progress: Prog
     Raises ClockSkew, StructureChanged, IdentityChanged, NotInitialized, HistoryLost, BelowFloor, LeaseLost.
     """
     tables = chosen(job.tables, job.chosen)
-    source_site, source_shapes, source_clock = source.inspect(tables)
-    target_site, target_shapes, target_clock = target.inspect(tables)
+    source_shapes, source_clock = source.inspect(tables)
+    target_shapes, target_clock = target.inspect(tables)
     _check_clocks(job, source_clock - target_clock)
     _check_structures(job, source_shapes, target_shapes)
     if not job.plan_only:
@@ -58,6 +58,8 @@ def open_link(job: LinkJob, source: SourceEnd, target: TargetEnd, progress: Prog
         target.fence()
     at_source, at_target = source.state(job.link), target.state(job.link)
     related_at_source, related_at_target = target.state(job.related_link), source.state(job.related_link)
+    # Read after the histories: a run that overtakes us must not look like a site that went back.
+    source_site, target_site = source.site(), target.site()
     _check_heartbeat(source_site, at_target)
     _check_heartbeat(target_site, related_at_target)
     _check_initialized(job, [table.name for table in tables], at_source, at_target)

@@ -55,6 +55,7 @@ def broken_rules(sections: Sections) -> Iterator[Finding]:
         yield from _meeting_names(name, settings, sections.site_names)
     for name, pair in sections.synchronizations.items():
         yield from _own_rules(name, pair)
+    yield from _unlike_twins(sections)
     for first, second in combinations(sections.resolved(), 2):
         yield from _overlap(first, second, sections)
     yield from _disconnected_sets(sections)
@@ -103,6 +104,28 @@ def _meeting_names(name: str, settings: ReplicationSetSettings, sites: Collectio
                 text = f"at site '{site}' this is the same table as tables[{first}]; give each its own name"
                 path = ("at", site) if site in other.at else ("table",)
                 yield Finding(("replication_sets", name, "tables", second, *path), text)
+
+
+def _unlike_twins(sections: Sections) -> Iterator[Finding]:
+    """A table has one shadow at a site, whichever sets list it: one name and one key, and no other table's name."""
+    listed = [
+        (name, index, table)
+        for name, settings in sections.replication_sets.items()
+        for index, table in enumerate(settings.tables)
+    ]
+    for (one_set, one_index, one), (other_set, other_index, other) in combinations(listed, 2):
+        where = f"replication_sets.{one_set}.tables[{one_index}]"
+        path = ("replication_sets", other_set, "tables", other_index, "table")
+        meet = any(one.name_at(site) == other.name_at(site) for site in sections.site_names)
+        if one.table != other.table and str(one.table) == str(other.table):
+            yield Finding(
+                path, f"reads the same as {where}, which is another table; rename one of the schemas"
+            )
+        elif one_set != other_set and meet and (one.table, one.key) != (other.table, other.key):
+            text = (
+                f"the same table as {where} at a site, under another name or key; give both entries the same"
+            )
+            yield Finding(path, text)
 
 
 def _own_rules(name: str, pair: SynchronizationSettings) -> Iterator[Finding]:

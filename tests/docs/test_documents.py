@@ -55,7 +55,9 @@ def test_checking_the_example_configuration_succeeds() -> None:
 
 @pytest.mark.parametrize("document", ["README.md", "docs/configuration.md"])
 def test_the_configurations_of_the_documents_are_valid(document: str, tmp_path: Path) -> None:
-    for number, block in enumerate(re.findall(r"```yaml\n(.*?)```", (PROJECT / document).read_text(), re.DOTALL)):
+    for number, block in enumerate(
+        re.findall(r"```yaml\n(.*?)```", (PROJECT / document).read_text(), re.DOTALL)
+    ):
         path = tmp_path / f"{number}.yaml"
         path.write_text(yaml.safe_dump(yaml.safe_load(block)))
         try:

@@ -160,7 +160,7 @@ class Pair:
     def _content(self, direction: str) -> dict[str, Content]:
         source = Source(self.job(direction))
         try:
-            return content(source.connection, source.inspect(self.tables)[1])
+            return content(source.connection, source.inspect(self.tables)[0])
         finally:
             source.close()
 

@@ -155,7 +155,7 @@ def test_transaction_ids_are_used_again_after_a_crash_unless_a_heartbeat_kept_th
 ) -> None:
     """failure-modes 3.1.4: the reason for the heartbeat. Without it, changes under reused ids look old."""
     source = Source(fragile_sites.job())
-    shapes = source.inspect(fragile_sites.tables)[1]
+    shapes = source.inspect(fragile_sites.tables)[0]
     power_loss.stop_the_log_writer(fragile)
     power_loss.use_transaction_ids(fragile_sites.london, 500)
     with source.snapshot() as snapshot:

@@ -124,8 +124,11 @@ class End(Protocol):
 
     def close(self) -> None: ...
 
-    def inspect(self, tables: Sequence[ReplicatedTable]) -> tuple[SiteRow, Sequence[Any], float]:
-        """The site, the shapes of `tables` in their order, and how far its clock is ahead of ours (s)."""
+    def inspect(self, tables: Sequence[ReplicatedTable]) -> tuple[Sequence[Any], float]:
+        """The shapes of `tables` in their order, and how far the site's clock is ahead of ours (s)."""
+
+    def site(self) -> SiteRow:
+        """The site as it knows itself now."""
 
     def fence(self) -> None:
         """Take the job's epoch at this end. Raises LeaseLost when a newer run was here."""

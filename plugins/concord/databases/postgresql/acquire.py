@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from concord.databases.dialect import Snapshot
-from concord.databases.postgresql.session import Connection, one, rows, run
+from concord.databases.postgresql.session import UNHURRIED, Connection, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
 
@@ -126,6 +126,7 @@ READER_SETTINGS = (
     "SET LOCAL enable_seqscan = off",
     "SET LOCAL enable_hashjoin = off",
     "SET LOCAL enable_mergejoin = off",
+    UNHURRIED,
 )
 
 

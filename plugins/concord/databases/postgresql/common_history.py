@@ -14,6 +14,7 @@ from concord.databases.postgresql.shape import Shape
 from concord.errors import NotInitialized, SitesDiffer
 from concord.link import LinkJob
 from concord.position import LinkPosition, Session, resume
+from concord.replication_set import ReplicatedTable
 
 
 def declare_equal(job: LinkJob) -> dict[str, Content]:
@@ -24,9 +25,8 @@ def declare_equal(job: LinkJob) -> dict[str, Content]:
     """
     source, target = Source(job), Target(job)
     try:
-        _, source_shapes, _ = source.inspect(job.tables)
-        _, target_shapes, _ = target.inspect(job.tables)
-        proven = _prove(source, source_shapes, target, target_shapes)
+        wanted = _unproven(job, source, target)
+        proven = _prove(source, source.inspect(wanted)[0], target, target.inspect(wanted)[0])
         source.fence()
         target.fence()
         _start(job.link, source, target, proven)
@@ -38,6 +38,21 @@ def declare_equal(job: LinkJob) -> dict[str, Content]:
 
 
 End = Source | Target
+
+
+def _unproven(job: LinkJob, source: End, target: End) -> tuple[ReplicatedTable, ...]:
+    """The tables with no common history yet; all of them when there is none, or when no common session is left."""
+    kept = _kept(job.link, source, target) & _kept(job.related_link, target, source)
+    missing = tuple(table for table in job.tables if table.name not in kept)
+    return missing or job.tables
+
+
+def _kept(link: str, source: End, target: End) -> set[str]:
+    """Tables that go on from where they are."""
+    at_source, at_target = _known(source, link), _known(target, link)
+    if resume(at_source.history, at_target.history, "", "") is None:
+        return set()
+    return set(at_source.initialized) & set(at_target.initialized)
 
 
 def _prove(source: End, ours: Sequence[Shape], target: End, theirs: Sequence[Shape]) -> dict[str, Content]:
@@ -66,21 +81,24 @@ def _start(link: str, source: End, target: End, proven: Mapping[str, Content]) -
         position=_position(link, source, target, proven),
     )
     record = {name: {"rows": each.rows, "hash": each.hash} for name, each in proven.items()}
+    kept = _kept(link, source, target)
     for end, role, peer in ((target, "target", source), (source, "source", target)):
+        earlier = _known(end, link).initialized
+        tables = {name: earlier[name] for name in kept} | record
         with end.control() as connection:
-            link_state.initialize(connection, link, role, peer.access.name, record, session)
+            link_state.initialize(connection, link, role, peer.access.name, tables, session)
 
 
 def _position(link: str, source: End, target: End, tables: Mapping[str, Content]) -> LinkPosition:
     """Where each table goes on: at its place in the newest common session, or at the beginning."""
-    at_source, at_target = _known(source, link), _known(target, link)
-    found = resume(at_source.history, at_target.history, "", "")
+    found = resume(_known(source, link).history, _known(target, link).history, "", "")
     if found is None:
         return LinkPosition(acquire.BEGINNING)
-    kept = {name for name in tables if name in at_source.initialized and name in at_target.initialized}
-    position = found.session.position
+    position, kept = found.session.position, _kept(link, source, target)
+    every = {*tables, *kept, *position.differing}
     return LinkPosition(
-        position.common, {name: position.of(name) if name in kept else acquire.BEGINNING for name in tables}
+        position.common,
+        {name: acquire.BEGINNING if name not in kept else position.of(name) for name in every},
     )
 
 

@@ -14,9 +14,10 @@ from concord.databases.dialect import LinkState, Progress, Reading, SiteRow, Sna
 from concord.databases.postgresql import acquire, link_state, provision, stage, transaction
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.link_state import application_name
-from concord.databases.postgresql.session import Connection, connect, conninfo, in_our_words, rows
+from concord.databases.postgresql.session import Connection, connect, conninfo, in_our_words, rows, run
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stage import Staged
+from concord.databases.postgresql.transaction import Writing
 from concord.errors import IdentityChanged, NotProvisioned, StructureChanged
 from concord.link import LinkJob, TableReport
 from concord.position import Session
@@ -59,8 +60,8 @@ class End:
             yield connection
 
     @worded
-    def inspect(self, tables: Sequence[ReplicatedTable]) -> tuple[SiteRow, list[Shape], float]:
-        """The site, the shapes of `tables`, and how far its clock is ahead of ours (s).
+    def inspect(self, tables: Sequence[ReplicatedTable]) -> tuple[list[Shape], float]:
+        """The shapes of `tables`, and how far the site's clock is ahead of ours (s).
 
         Raises NotProvisioned, IdentityChanged or StructureChanged, naming everything that is wrong.
         """
@@ -79,7 +80,11 @@ class End:
         if wrong:
             raise StructureChanged("; ".join(wrong))
         shapes = [self._shape(state, table) for table in tables]
-        return link_state.site_row(self.connection), shapes, state.facts.clock_ahead
+        return shapes, state.facts.clock_ahead
+
+    @worded
+    def site(self) -> SiteRow:
+        return link_state.site_row(self.connection)
 
     def _shape(self, state: provision.SiteState, wanted: ReplicatedTable) -> Shape:
         table = state.tables[wanted.at_site(self.access.name)]
@@ -174,7 +179,7 @@ class Target(End):
     def write(
         self, staged: Sequence[Staged], state: LinkState, session: Session, progress: Progress
     ) -> dict[str, TableReport]:
-        return transaction.write(self._connect, self.job, staged, state, session, progress)
+        return transaction.write(self._connect, Writing(self.job, staged, state, session, progress))
 
     def _connect(self) -> Connection:
         return connect(self._login, self._application)
@@ -183,6 +188,7 @@ class Target(End):
         """Everything this transmission staged, whatever became of it; `log_purge` finds what could not go."""
         mine = f"t_{self.job.transmission}_%".replace("_", "\\_")
         with suppress(psycopg.Error):
+            run(self.connection, "SET lock_timeout = '5s'")
             found = rows(
                 self.connection,
                 "SELECT relname FROM pg_class WHERE relnamespace = 'concord_staging'::regnamespace"

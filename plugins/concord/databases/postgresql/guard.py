@@ -55,8 +55,11 @@ def judge(connection: Connection, staged: Staged, ordinal: int, stamp_floor: int
     present one does not include the incoming. An agreed tombstone counts as absent (rule 10).
     """
     shape, name = staged.shape, f"pg_temp.verdict_{ordinal}"
-    # LIMIT keeps the planner from hashing the whole table for the few rows that ask.
-    present = f"(SELECT true FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')} LIMIT 1) IS NOT NULL"
+    # Only a row of other content was inserted twice. A scalar subquery, so that no plan hashes the whole table.
+    differs = (
+        f"(SELECT {shape.differs(shape.updated)} FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
+    )
+    present = f"coalesce({differs}, false)"
     includes = "concord.vector_includes(p.vector, s.concord_vector)"
     run(
         connection,

@@ -99,28 +99,33 @@ def _conflict_id(table: str, key: str) -> str:
     )
 
 
-def write_base(connection: Connection, judged: Judged) -> None:
-    """One MERGE by primary key; unchanged content is not rewritten, compared by image, not by value,
-    so that 1.0 and 1.00 stay what the user wrote (F69)."""
+def write_base(connection: Connection, judged: Judged, *, moving: bool) -> None:
+    """Deletes first, then one MERGE by primary key; unchanged content is not rewritten.
+
+    `moving`: unique values move between rows of this transmission (F38), so the rows that give one up or
+    take one are taken out first and put back whole. No trigger and no cascade sees it, under replica role.
+    """
     shape = judged.staged.shape
-    actions = ["WHEN MATCHED AND s.concord_deleted THEN DELETE"]
+    _merge(connection, judged, "w.concord_deleted", "WHEN MATCHED THEN DELETE")
+    if moving:
+        in_the_way = shape.differs(shape.unique_columns)
+        _merge(connection, judged, "NOT w.concord_deleted", f"WHEN MATCHED AND {in_the_way} THEN DELETE")
     typed = {column: column.type.incoming(f"s.{column.sql}") for column in shape.columns}
+    names, values = ", ".join(column.sql for column in shape.columns), ", ".join(typed.values())
+    actions = f"WHEN NOT MATCHED THEN INSERT ({names}) OVERRIDING SYSTEM VALUE VALUES ({values})"
     if shape.updated:
-        ours = ", ".join(f"t.{column.sql}" for column in shape.updated)
-        theirs = ", ".join(typed[column] for column in shape.updated)
         assigned = ", ".join(f"{column.sql} = {typed[column]}" for column in shape.updated)
-        actions.append(
-            f"WHEN MATCHED AND record_image_ne(ROW({ours}), ROW({theirs})) THEN UPDATE SET {assigned}"
-        )
-    names = ", ".join(column.sql for column in shape.columns)
-    values = ", ".join(typed.values())
-    actions.append(
-        f"WHEN NOT MATCHED AND NOT s.concord_deleted THEN INSERT ({names}) OVERRIDING SYSTEM VALUE VALUES ({values})"
-    )
+        actions += f" WHEN MATCHED AND {shape.differs(shape.updated)} THEN UPDATE SET {assigned}"
+    _merge(connection, judged, "NOT w.concord_deleted", actions)
+
+
+def _merge(connection: Connection, judged: Judged, chosen: str, actions: str) -> None:
+    shape = judged.staged.shape
     run(
         connection,
-        f"MERGE INTO {shape.table.sql} t USING (SELECT * FROM {judged.winners} w ORDER BY {shape.keys_of('w')}) s"
-        f" ON {shape.same_key('t', 's')} {' '.join(actions)}",
+        f"MERGE INTO {shape.table.sql} t"
+        f" USING (SELECT * FROM {judged.winners} w WHERE {chosen} ORDER BY {shape.keys_of('w')}) s"
+        f" ON {shape.same_key('t', 's')} {actions}",
     )
 
 

@@ -76,15 +76,59 @@ def _stale_shadow_problems(connection: Connection, state: SiteState) -> Iterator
                 f"{state.site}: the key of {wanted.name} was {', '.join(known[wanted.name])} when it was provisioned;"
                 " remove the table from the site (provision --remove) and initialize again"
             )
+    yield from _key_type_problems(connection, state, known)
+
+
+def _key_type_problems(
+    connection: Connection, state: SiteState, known: Mapping[str, object]
+) -> Iterator[str]:
+    """A shadow key of another type than the table's would round, cut or refuse what users write."""
+    for wanted in state.wanted:
+        table = state.table(wanted)
+        if table is None or wanted.name not in known:
+            continue
+        shadow = Shadow(table, wanted.name, table.key_of(wanted.key))
+        stored = [
+            kind
+            for (kind,) in rows(
+                connection,
+                "SELECT format_type(atttypid, atttypmod) FROM pg_attribute"
+                f" WHERE attrelid = to_regclass({literal(shadow.sql)}) AND attnum BETWEEN 1 AND {len(shadow.key)}"
+                " ORDER BY attnum",
+            )
+        ]
+        now = [table.column(name).type.sql for name in shadow.key]
+        if stored and stored != now:
+            yield (
+                f"{state.site}: the key of {wanted.name} was of type {', '.join(stored)} when it was provisioned and is"
+                f" {', '.join(now)} now; remove the site (provision --remove), provision and initialize it again"
+            )
 
 
 def statements(state: SiteState, reader: str, applier: str) -> list[str]:
     """What provisioning runs, in order, in one transaction; idempotent."""
     made = list(control.statements(state.site))
     for shadow in state.shadows():
+        made.append(_distrust_if_altered(shadow))
         made += capture.statements(shadow, applier)
         made.append(_registration(shadow))
     return made + list(_grants(state, reader, applier))
+
+
+def _actual_triggers(shadow: Shadow) -> str:
+    return (
+        f"(SELECT jsonb_object_agg(t.tgname, {TRIGGER_STATE}) FROM pg_trigger t"
+        f" WHERE t.tgrelid = {literal(shadow.table.sql)}::regclass AND t.tgname LIKE 'zz\\_concord\\_%')"
+    )
+
+
+def _distrust_if_altered(shadow: Shadow) -> str:
+    """Triggers that are not as they were registered may have missed changes: mending them must not hide that.
+    The table loses its proven common history, and the next run asks for it to be initialized."""
+    return f"""
+UPDATE concord.link_state SET initialized = initialized - {literal(shadow.name)}
+ WHERE EXISTS (SELECT 1 FROM concord.replicated_table r WHERE r.name = {literal(shadow.name)}
+                  AND r.triggers IS DISTINCT FROM {_actual_triggers(shadow)})"""
 
 
 def _registration(shadow: Shadow) -> str:
@@ -93,8 +137,7 @@ def _registration(shadow: Shadow) -> str:
 INSERT INTO concord.replicated_table (name, relation, shadow, key, structure, triggers)
 SELECT {literal(shadow.name)}, {literal(shadow.table.sql)}, {literal(shadow.relation)},
        {literal(json.dumps(list(shadow.key)))}::jsonb, {literal(shadow.table.structure)},
-       (SELECT jsonb_object_agg(t.tgname, {TRIGGER_STATE}) FROM pg_trigger t
-         WHERE t.tgrelid = {literal(shadow.table.sql)}::regclass AND t.tgname LIKE 'zz\\_concord\\_%')
+       {_actual_triggers(shadow)}
 ON CONFLICT (name) DO UPDATE SET relation = excluded.relation, shadow = excluded.shadow, key = excluded.key,
        structure = excluded.structure, triggers = excluded.triggers
  WHERE (replicated_table.*) IS DISTINCT FROM (excluded.*)"""

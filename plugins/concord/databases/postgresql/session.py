@@ -28,10 +28,21 @@ PINNED = {
     "default_transaction_isolation": "read committed",
     "default_transaction_read_only": "off",
     "idle_in_transaction_session_timeout": "0",
+    "idle_session_timeout": "0",
     "statement_timeout": "0",
+    "lock_timeout": "0",
+    "array_nulls": "on",
+    "quote_all_identifiers": "off",
     "row_security": "off",  # rows hidden by a policy become an error, never a mass delete (F94)
     "jit": "off",  # compiling costs more than our statements gain
 }
+
+
+#: PostgreSQL 17 can end long transactions; earlier versions do not know the setting, so it is asked for first.
+UNHURRIED = (
+    "SELECT set_config('transaction_timeout', '0', false)"
+    " WHERE current_setting('transaction_timeout', true) IS NOT NULL"
+)
 
 
 def conninfo(credentials: Credentials, application: str = "concord") -> str:
@@ -50,6 +61,11 @@ def conninfo(credentials: Credentials, application: str = "concord") -> str:
         password=credentials.password.get_secret_value() or None,
         application_name=application,
         client_encoding="UTF8",
+        # A peer that is gone without a word is noticed within two minutes.
+        keepalives_idle=30,
+        keepalives_interval=10,
+        keepalives_count=3,
+        tcp_user_timeout=120_000,
         options=" ".join(f"-c {name}={_escaped(value)}" for name, value in PINNED.items()),
         **{"connect_timeout": "10", "sslmode": _default_sslmode(credentials), **credentials.options},
     )
@@ -74,12 +90,17 @@ def is_local(host: str) -> bool:
         return False
 
 
-def connect(credentials: Credentials, application: str = "concord", *, autocommit: bool = True) -> Connection:
-    """An open connection. Raises SiteUnavailable (transient) or ConnectionRefused (permanent)."""
+def connect(credentials: Credentials, application: str = "concord") -> Connection:
+    """An open connection, each statement its own transaction.
+
+    Raises SiteUnavailable (transient) or ConnectionRefused (permanent).
+    """
     try:
-        return psycopg.connect(conninfo(credentials, application), autocommit=autocommit)
+        connection = psycopg.connect(conninfo(credentials, application), autocommit=True)
     except psycopg.OperationalError as error:
         raise _could_not_connect(credentials, error) from None
+    connection.execute(UNHURRIED.encode())
+    return connection
 
 
 def _could_not_connect(credentials: Credentials, error: psycopg.OperationalError) -> ConcordError:

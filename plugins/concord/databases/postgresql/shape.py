@@ -6,6 +6,7 @@ ends agree without a word.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from concord.databases.dialect import VERSION_TYPES
@@ -91,6 +92,23 @@ class Shape:
     def key_list(self) -> str:
         """The key as a shadow table names it."""
         return ", ".join(self.shadow.key_column(column.name) for column in self.key)
+
+    def differs(self, columns: Sequence[Column]) -> str:
+        """Condition: the base row `t` and the staged row `s` are not the same image in these columns.
+
+        Compared by image, not by value, so that 1.0 and 1.00 stay what the user wrote (F69).
+        """
+        if not columns:
+            return "false"
+        ours = ", ".join(f"t.{column.sql}" for column in columns)
+        theirs = ", ".join(column.type.incoming(f"s.{column.sql}") for column in columns)
+        return f"record_image_ne(ROW({ours}), ROW({theirs}))"
+
+    @property
+    def unique_columns(self) -> tuple[Column, ...]:
+        """Columns in which two rows can get into each other's way; all of them where the catalogue names none."""
+        names = {name for unique in self.table.unique_keys for name in unique}
+        return tuple(column for column in self.updated if column.name in names) or self.updated
 
     def image(self, row: str) -> str:
         """The whole row as a JSON object of exact texts; NULL stays null, every type casts back (F69, F75)."""

@@ -89,5 +89,6 @@ def orphans(connection: Connection, alive: Sequence[str]) -> list[str]:
 
 def drop_orphans(connection: Connection, names: Sequence[str]) -> None:
     """Drop the named staging tables, whichever of them still exist."""
+    run(connection, "SET lock_timeout = '5s'")  # a stopped executor may hold one of them
     for name in names:
         run(connection, f"DROP TABLE IF EXISTS {qualified(STAGING, name)}")

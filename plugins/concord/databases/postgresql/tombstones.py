@@ -7,16 +7,18 @@ publish them as agreed at every site, with a floor that new stamps must exceed; 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+
+import psycopg
 
 from concord.databases.postgresql import link_state
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.provision import read_site
-from concord.databases.postgresql.session import Connection, connect, one, rows, run
+from concord.databases.postgresql.session import Connection, connect, in_our_words, one, rows, run
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.quoting import literal
-from concord.errors import ConcordError, NotInitialized
+from concord.errors import ConcordError, NotInitialized, StructureChanged
 from concord.position import Session
 from concord.replication_set import ReplicatedTable
 from concord.site import SiteAccess
@@ -92,6 +94,8 @@ def _open(
             opened.append(_Open(site, connection, _shapes(connection, site)))
         except ConcordError as error:
             silent.append((site, error.message))
+        except psycopg.Error as error:
+            silent.append((site, in_our_words(error, site.access.name).message))
     return opened, silent
 
 
@@ -99,7 +103,9 @@ def _shapes(connection: Connection, site: CarryingSite) -> dict[str, Shape]:
     state = read_site(connection, site.access.name, site.tables, 0.0)
     shapes = {}
     for wanted in site.tables:
-        table = state.tables[wanted.at_site(site.access.name)]
+        table = state.table(wanted)
+        if table is None:
+            raise StructureChanged(f"{site.access.name}: {wanted.at_site(site.access.name)} is gone")
         shapes[wanted.name] = shape_of(Shadow(table, wanted.name, table.key_of(wanted.key)), wanted.resolvers)
     return shapes
 
@@ -125,9 +131,17 @@ def _clean_table(
 
 
 def _sessions(each: _Open, table: str) -> dict[str, Session]:
-    """The newest session of every link that leaves the site with the table. Raises NotInitialized."""
+    """The newest session of every link that leaves the site with the table. Raises NotInitialized.
+
+    A link that has left the configuration still counts for as long as the site remembers it: it may come
+    back, and would not hear of a delete that is forgotten by then (rule 10).
+    """
+    known = rows(
+        each.connection,
+        f"SELECT link FROM concord.link_state WHERE role = 'source' AND initialized ? {literal(table)}",
+    )
     found = {}
-    for link in each.site.links_out[table]:
+    for link in sorted({*each.site.links_out[table], *(link for (link,) in known)}):
         state = link_state.read(each.connection, link, each.site.access.name)
         if table not in state.initialized:
             raise NotInitialized(f"the link {link} has never carried {table}")
@@ -212,18 +226,29 @@ def _publish(table: str, carrying: Sequence[_Open], agreed: Sequence[Tombstone])
     """Mark them at every site, and raise both floors, before any site deletes one."""
     floor = max(tombstone[2] for tombstone in agreed)
     for each in carrying:
-        with each.connection.transaction():
+        with _yielding(each):
             for link, session in _sessions(each, table).items():
                 link_state.raise_floor(each.connection, link, session)
-            run(each.connection, f"UPDATE concord.site SET stamp_floor = {floor} WHERE stamp_floor < {floor}")
             _apply(each, table, agreed, "UPDATE {shadow} p SET agreed = true FROM {listed} g WHERE {same}")
+            run(each.connection, f"UPDATE concord.site SET stamp_floor = {floor} WHERE stamp_floor < {floor}")
 
 
 def _delete(each: _Open, table: str, agreed: Sequence[Tombstone]) -> int:
-    with each.connection.transaction():
+    with _yielding(each):
         return _apply(
             each, table, agreed, "DELETE FROM {shadow} p USING {listed} g WHERE {same} AND p.agreed"
         )
+
+
+@contextmanager
+def _yielding(each: _Open) -> Iterator[None]:
+    """A transaction that gives way to applications; what it could not do, the next cleanup does."""
+    try:
+        with each.connection.transaction():
+            run(each.connection, "SET LOCAL deadlock_timeout = '20ms'", "SET LOCAL lock_timeout = '500ms'")
+            yield
+    except psycopg.Error as error:
+        raise in_our_words(error, each.site.access.name) from error
 
 
 def _apply(each: _Open, table: str, agreed: Sequence[Tombstone], statement: str) -> int:

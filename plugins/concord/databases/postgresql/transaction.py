@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 
 import psycopg
@@ -21,7 +22,8 @@ from concord.resolver import chain
 #: How long the whole transaction is repeated when applications get in its way.
 PATIENCE = 120.0
 
-#: Times a unique violation is taken for a lost race before it is taken for what it says (rule 3).
+#: Unique violations after which one is taken for what it says: the first may be a lost race or values that
+#: move between rows, the second a lost race again (rule 3).
 RACES = 3
 
 #: Applications are never the ones to give way: the applier looks for a deadlock at once, and gives up any
@@ -39,33 +41,42 @@ BY_KEY = ("SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off")
 ANY_PLAN = ("SET LOCAL enable_hashjoin = on", "SET LOCAL enable_mergejoin = on")
 
 
-def write(
-    connect: Callable[[], Connection],
-    job: LinkJob,
-    staged: Sequence[Staged],
-    state: LinkState,
-    session: Session,
-    progress: Progress,
-) -> dict[str, TableReport]:
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What the transaction is about, the same in every try."""
+
+    job: LinkJob
+    staged: Sequence[Staged]
+    state: LinkState
+    session: Session
+    progress: Progress
+
+    @property
+    def site(self) -> str:
+        return self.job.target.name
+
+
+def write(connect: Callable[[], Connection], writing: Writing) -> dict[str, TableReport]:
     """Write the staged rows and the session in one transaction; the rows per outcome of each table.
 
     Repeats the whole of it on a deadlock or a lost race (rule 3). A commit whose outcome is unknown is
     looked up in the link's state (F56). Raises WriteContended, ConstraintViolated, LeaseLost,
     SiteUnavailable.
     """
-    began = time.monotonic()
+    began, violations = time.monotonic(), 0
     for attempt in count(1):
         connection = connect()
         reports: dict[str, TableReport] = {}
         try:
-            _attempt(connection, job, staged, state, session, progress, reports)
+            _attempt(connection, writing, reports, moving=violations > 0)
             return reports
         except (psycopg.Error, WriteContended) as error:
-            if connection.broken and _committed(connect, job, session):
+            if connection.broken and _committed(connect, writing):
                 return reports
-            _refuse_what_will_not_pass(error, attempt, job.target.name)
+            violations += isinstance(error, psycopg.errors.UniqueViolation)
+            _refuse_what_will_not_pass(error, violations, writing.site)
             if time.monotonic() - began > PATIENCE:
-                raise _worded(error, job.target.name) from error
+                raise _worded(error, writing.site) from error
         finally:
             connection.close()
         time.sleep(random.uniform(0, min(2.0, 0.05 * 2**attempt)))  # noqa: S311 - jitter needs no cryptography
@@ -76,71 +87,63 @@ def _worded(error: psycopg.Error | WriteContended, site: str) -> ConcordError:
     return in_our_words(error, site) if isinstance(error, psycopg.Error) else error
 
 
-def _refuse_what_will_not_pass(error: psycopg.Error | WriteContended, attempt: int, site: str) -> None:
+def _refuse_what_will_not_pass(error: psycopg.Error | WriteContended, violations: int, site: str) -> None:
     """Raise what no repetition mends: a constraint of the target, a missing right, a dead database."""
-    if isinstance(error, psycopg.errors.UniqueViolation) and attempt >= RACES:
+    if isinstance(error, psycopg.errors.UniqueViolation):
+        if violations < RACES:
+            return
         raise ConstraintViolated(
             f"{site}: {error.diag.constraint_name}: {error.diag.message_detail} Two sites used one value; change"
             " one of the rows, at either site. Nothing was written"
         ) from error
     if isinstance(error, psycopg.errors.IntegrityError | psycopg.errors.DataError):
-        if not isinstance(error, psycopg.errors.UniqueViolation):
-            said = str(error).strip().splitlines()[0]
-            raise ConstraintViolated(f"{site}: {said}; nothing was written") from error
-        return
+        said = str(error).strip().splitlines()[0]
+        raise ConstraintViolated(f"{site}: {said}; nothing was written") from error
     if not isinstance(_worded(error, site), WriteContended):
         raise _worded(error, site) from error
 
 
-def _committed(connect: Callable[[], Connection], job: LinkJob, session: Session) -> bool:
+def _committed(connect: Callable[[], Connection], writing: Writing) -> bool:
     """Did the transaction commit although the answer was lost? The link's state knows (F56)."""
     with connect() as connection:
-        history = link_state.read(connection, job.link, job.target.name).history
-    return any(known.id == session.id for known in history)
+        history = link_state.read(connection, writing.job.link, writing.site).history
+    return any(known.id == writing.session.id for known in history)
 
 
 def _attempt(
-    connection: Connection,
-    job: LinkJob,
-    staged: Sequence[Staged],
-    state: LinkState,
-    session: Session,
-    progress: Progress,
-    reports: dict[str, TableReport],
+    connection: Connection, writing: Writing, reports: dict[str, TableReport], *, moving: bool
 ) -> None:
     """One try; `reports` is filled before the commit, so that it is known even when the answer is lost."""
     with connection.transaction():
-        progress("hold_fence")
+        writing.progress("hold_fence")
         run(connection, *SETTINGS)
-        link_state.hold_fence(connection, job.synchronization, job.epoch, job.target.name)
-        if staged:
-            reports |= _write_tables(connection, job, staged, progress)
-        progress("link_state")
-        link_state.remember(connection, job.link, state, session)
-        progress("commit")
+        link_state.hold_fence(connection, writing.job.synchronization, writing.job.epoch, writing.site)
+        if writing.staged:
+            reports |= _write_tables(connection, writing, moving=moving)
+        writing.progress("link_state")
+        link_state.remember(connection, writing.job.link, writing.state, writing.session)
+        writing.progress("commit")
 
 
-def _write_tables(
-    connection: Connection, job: LinkJob, staged: Sequence[Staged], progress: Progress
-) -> dict[str, TableReport]:
+def _write_tables(connection: Connection, writing: Writing, *, moving: bool) -> dict[str, TableReport]:
     run(connection, *BY_KEY)
     floor = link_state.site_row(connection).stamp_floor
-    ordered = _parents_first(staged)
-    progress("lock")
+    ordered = _parents_first(writing.staged)
+    writing.progress("lock")
     for each in ordered:
         run(connection, f"ANALYZE {each.sql}")
         guard.lock(connection, each)
     judged, reports = [], {}
     for ordinal, each in enumerate(ordered):
-        progress("judge")
-        table, report = _judge(connection, job, each, ordinal, floor)
+        writing.progress("judge")
+        table, report = _judge(connection, writing.job, each, ordinal, floor)
         judged.append(table)
         reports[each.shape.name] = report
-    for each_judged in judged:
-        _write_table(connection, job, each_judged, reports[each_judged.staged.shape.name], progress)
-    progress("constraints")
+    for table in judged:
+        _write_table(connection, writing, table, reports[table.staged.shape.name], moving=moving)
+    writing.progress("constraints")
     run(connection, *ANY_PLAN)
-    constraints.verify(connection, judged, job.target.name)
+    constraints.verify(connection, judged, writing.site)
     return reports
 
 
@@ -175,14 +178,15 @@ def _report(staged: Staged, tally: Mapping[str, int]) -> TableReport:
 
 
 def _write_table(
-    connection: Connection, job: LinkJob, judged: merge.Judged, report: TableReport, progress: Progress
+    connection: Connection, writing: Writing, judged: merge.Judged, report: TableReport, *, moving: bool
 ) -> None:
-    progress("conflicts")
+    job = writing.job
+    writing.progress("conflicts")
     run(connection, *ANY_PLAN)  # staging has no index: conflict rows are found by hashing it once
     merge.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)
     run(connection, *BY_KEY)
-    progress("base")
-    merge.write_base(connection, judged)
-    progress("shadow")
+    writing.progress("base")
+    merge.write_base(connection, judged, moving=moving)
+    writing.progress("shadow")
     merge.write_shadow(connection, judged, expected=report.applied)
     merge.announce_losers(connection, judged)
