@@ -131,7 +131,8 @@ def test_keys_shifted_by_one_statement_are_all_live_but_the_first(london: Site) 
 
 def test_an_upsert_and_a_merge_are_captured_by_what_they_did(london: Site) -> None:
     london.as_application(
-        "INSERT INTO book (id, title) VALUES (1, 'upserted'), (10, NULL) ON CONFLICT (id) DO UPDATE SET title = excluded.title",
+        "INSERT INTO book (id, title) VALUES (1, 'upserted'), (10, NULL)"
+        " ON CONFLICT (id) DO UPDATE SET title = excluded.title",
         "MERGE INTO book b USING (VALUES (2), (11)) v (id) ON v.id = b.id"
         " WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (v.id)",
     )
@@ -139,10 +140,13 @@ def test_an_upsert_and_a_merge_are_captured_by_what_they_did(london: Site) -> No
 
 
 def test_copy_is_captured(london: Site) -> None:
-    with london.log_in(APPLICATION) as connection, connection.cursor() as cursor:
-        with cursor.copy("COPY book (id, title) FROM STDIN") as copy:
-            for key in range(100, 150):
-                copy.write_row((key, "copied"))
+    with (
+        london.log_in(APPLICATION) as connection,
+        connection.cursor() as cursor,
+        cursor.copy("COPY book (id, title) FROM STDIN") as copy,
+    ):
+        for key in range(100, 150):
+            copy.write_row((key, "copied"))
     assert captured(london) == dict.fromkeys(range(100, 150), INSERTED)
 
 

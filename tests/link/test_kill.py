@@ -28,7 +28,34 @@ FLEET = (
     "INSERT INTO flight SELECT n, n % 3 + 1 FROM generate_series(1, 9) n",
 )
 #: Every step of a link that carries two tables, in order; the fence is taken again in the target transaction.
-STEPS = ["open", "inspect", "fence", "snapshot", "heartbeat", "count", "start_spark", "stage", "start_spark", "stage", "write", "hold_fence", "lock", "judge", "judge", "conflicts", "base", "shadow", "conflicts", "base", "shadow", "constraints", "link_state", "commit", "remember", "clean_up"]
+STEPS = [
+    "open",
+    "inspect",
+    "fence",
+    "snapshot",
+    "heartbeat",
+    "count",
+    "start_spark",
+    "stage",
+    "start_spark",
+    "stage",
+    "write",
+    "hold_fence",
+    "lock",
+    "judge",
+    "judge",
+    "conflicts",
+    "base",
+    "shadow",
+    "conflicts",
+    "base",
+    "shadow",
+    "constraints",
+    "link_state",
+    "commit",
+    "remember",
+    "clean_up",
+]
 #: Which of them a kill test stops at: each at its first time, and those inside the second table's write.
 KILLED_AT = [*((step, 1) for step in dict.fromkeys(STEPS)), ("shadow", 2)]
 
