@@ -70,7 +70,10 @@ def test_two_sets_that_share_a_table_under_another_name_may_not_join_the_same_si
         "sales": [{"table": "sales.orders"}],
     }
     both = pairs("ab") | {"sales": {"source": "b", "target": "a", "replication_set": "sales"}}
-    (problem,) = problems(written(both, tables))
+    unlike, problem = sorted(
+        problems(written(both, tables)), key=lambda found: "same two sites" in found.message
+    )
+    assert "under another name or key" in unlike.message
     assert problem.key == "synchronizations.sales"
 
 
@@ -154,3 +157,18 @@ def test_a_mistake_in_one_part_does_not_hide_those_between_the_others(problems: 
         "synchronizations.from_b_to_c.target",
         "synchronizations.from_x_to_a.source",
     }
+
+
+def test_two_schemas_that_make_two_tables_read_the_same_are_refused(problems: Problems) -> None:
+    """A table's name in reports, positions and shadows is schema.table, unquoted."""
+    (problem,) = problems(written(pairs("ab"), {"orders": [{"table": '"a.b".c'}, {"table": 'a."b.c"'}]}))
+    assert "reads the same as" in problem.message
+
+
+def test_two_sets_give_a_shared_table_one_key(problems: Problems) -> None:
+    sets: dict[str, list[dict[str, object]]] = {
+        "orders": [{"table": "public.orders"}],
+        "sales": [{"table": "public.orders", "key": ["code"]}],
+    }
+    both = pairs("ab") | {"sales": {"source": "b", "target": "c", "replication_set": "sales"}}
+    assert ["under another name or key" in found.message for found in problems(written(both, sets))] == [True]
