@@ -129,7 +129,7 @@ def misrecorded(account: Sequence[Line], pair: Pair) -> list[dict[str, Any]]:
 
     def wrong(conflict: dict[str, Any], side: str) -> bool:
         held, image = version(conflict[f"{side}_version"]), conflict[f"{side}_row"]
-        return tokens[(_key(conflict), *held.dot)] != (image and image["token"])
+        return bool(tokens[(_key(conflict), *held.dot)] != (image and image["token"]))
 
     return [
         conflict for conflict in pair.conflicts() if wrong(conflict, "loser") or wrong(conflict, "winner")
