@@ -29,22 +29,26 @@ def lock(connection: Connection, staged: Staged) -> None:
     absent = f"NOT EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
     run(
         connection,
-        _lock_rows(staged, shape.table.sql, "s.concord_deleted", "FOR UPDATE"),
-        _lock_rows(staged, shape.table.sql, "NOT s.concord_deleted", "FOR NO KEY UPDATE"),
+        _lock_rows(staged, f"{shape.table.sql} t", "s.concord_deleted", "FOR UPDATE"),
+        _lock_rows(staged, f"{shape.table.sql} t", "NOT s.concord_deleted", "FOR NO KEY UPDATE"),
         f"""
 INSERT INTO {shape.shadow.sql} ({shape.key_list}, origin, changed_at, derived, vector, deleted, born, position)
 SELECT {order}, '', 0, 0, '{{}}', true, false, pg_current_xact_id() FROM {staged.typed} s
  WHERE {absent} ORDER BY {order} ON CONFLICT DO NOTHING""",
-        _lock_rows(staged, shape.shadow.sql, absent, "FOR UPDATE"),
+        _lock_rows(staged, f"{shape.shadow.sql} p", absent, "FOR UPDATE"),
     )
 
 
 def _lock_rows(staged: Staged, relation: str, chosen: str, strength: str) -> str:
-    """LATERAL keeps the staged rows on the outside: the plan looks each key up, and never walks the table."""
-    order = staged.shape.keys_of("s")
+    """LATERAL keeps the staged rows on the outside: the plan looks each key up, and never walks the table.
+
+    `relation` ends in its alias: `t` for the base table, `p` for the shadow table.
+    """
+    shape, order = staged.shape, staged.shape.keys_of("s")
+    same_key = shape.same_key(relation[-1], "s")
     return (
         f"SELECT count(*) FROM (SELECT {order} FROM {staged.typed} s WHERE {chosen} ORDER BY {order}) s"
-        f" CROSS JOIN LATERAL (SELECT 1 FROM {relation} t WHERE {staged.shape.same_key('t', 's')} {strength}) x"
+        f" CROSS JOIN LATERAL (SELECT 1 FROM {relation} WHERE {same_key} {strength}) x"
     )
 
 
