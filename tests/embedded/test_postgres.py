@@ -158,6 +158,7 @@ def test_processes_that_outlived_their_postmaster_do_not_hinder_a_start(own_serv
     survivor = process.children()[0]
     survivor.suspend()
     process.kill()
+    psutil.wait_procs([process], timeout=10)
     own_server.start()
     assert own_server.alive
     assert not postmaster._works_in(survivor, own_server.data)
