@@ -121,6 +121,25 @@ def test_a_link_takes_these_steps(sites: Pair) -> None:
     assert taken == STEPS
 
 
+def test_a_reader_sees_all_of_a_link_or_nothing(sites: Pair) -> None:
+    """At every step until the commit the target is as it was: rows, versions, conflicts and position."""
+    queries = (
+        "TABLE plane",
+        "TABLE flight",
+        'TABLE concord."public.flight"',
+        "SELECT id FROM concord.conflict",
+    )
+    state = "SELECT history FROM concord.link_state WHERE link = 'london_capetown/forward'"
+
+    def seen() -> list[object]:
+        return [sites.capetown.rows(query) for query in (*queries, state)]
+
+    before, at_step = seen(), {}
+    transmit(sites.job(), sites.spark, lambda step: at_step.__setitem__(step, seen()))
+
+    assert [step for step, found in at_step.items() if found != before] == ["remember", "clean_up"]
+
+
 def test_without_a_kill_the_sites_end_like_this(sites: Pair) -> None:
     sites.settle()
     is_as_if_never_killed(sites)
