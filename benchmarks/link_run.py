@@ -14,7 +14,7 @@ from benchmarks.peak_memory import PeakMemory
 from concord.errors import LinkFailed
 from concord.link import LinkJob, TransmissionReport
 from concord.orchestration import spark_settings
-from concord.orchestration.job_files import APPLICATION, JobFiles, job_files
+from concord.orchestration.job_files import PROJECT, JobFiles, job_files
 from embedded.java import java_home
 
 MASTER = "local[2]"
@@ -33,7 +33,7 @@ class LinkRun:
 def run_link(job: LinkJob) -> LinkRun:
     """Submit the job and wait for its end. Raises the ConcordError that it reported."""
     os.environ.setdefault("JAVA_HOME", str(java_home()))
-    with job_files(job) as files:
+    with job_files(job, TransmissionReport) as files:
         began = time.monotonic()
         process = subprocess.Popen(
             _command(files),
@@ -52,13 +52,21 @@ def run_link(job: LinkJob) -> LinkRun:
     return LinkRun(report, Measurement(wall, parts, memory.bytes))
 
 
-def _command(files: JobFiles) -> list[str]:
+def _command(files: JobFiles[TransmissionReport]) -> list[str]:
     """What the operator's hook builds from the same settings."""
     configuration = spark_settings.configuration(MASTER, files, {})
     settings = [word for name, value in configuration.items() for word in ("--conf", f"{name}={value}")]
     memory = ["--driver-memory", spark_settings.MEMORY, "--executor-memory", spark_settings.MEMORY]
     library = ["--py-files", str(files.library), "--name", "concord benchmark"]
-    return [spark_settings.spark_submit(), "--master", MASTER, *settings, *memory, *library, str(APPLICATION)]
+    return [
+        spark_settings.spark_submit(),
+        "--master",
+        MASTER,
+        *settings,
+        *memory,
+        *library,
+        str(PROJECT / "spark_jobs" / "link.py"),
+    ]
 
 
 def _timed(lines: Iterable[str]) -> Iterator[tuple[float, str]]:
@@ -66,7 +74,7 @@ def _timed(lines: Iterable[str]) -> Iterator[tuple[float, str]]:
         yield time.monotonic(), line.rstrip()
 
 
-def _report(files: JobFiles, output: list[str]) -> TransmissionReport:
+def _report(files: JobFiles[TransmissionReport], output: list[str]) -> TransmissionReport:
     try:
         return files.read_report()
     except LinkFailed:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-import stat
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from concord.databases.dialect import Progress, Snapshot, SourceEnd, TargetEnd
 from concord.databases.registry import dialect
-from concord.errors import ConcordError
 from concord.event_log import log_event
 from concord.link import LinkJob, TableReport, TransmissionReport
 from concord.position import Session
+from spark_jobs.application import run
 from spark_jobs.moving import Move, Moved, Watch
 from spark_jobs.opening import Opened, open_link
 from spark_jobs.session import start
@@ -116,36 +112,14 @@ def _write(
     return moved.reports(written)
 
 
-def read_job(path: Path) -> LinkJob:
-    """The job file: ours alone (mode 0600), read once and removed at once, since it holds passwords (S5)."""
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if mode & 0o077:
-        raise ConcordError(f"the job file is readable by others (mode {mode:o}); it must be 0600")
-    job = LinkJob.model_validate_json(path.read_text())
-    path.unlink()
-    return job
-
-
-def main() -> int:
-    """Entry point for spark-submit: CONCORD_JOB in, CONCORD_REPORT out; 0, or 1 transient, or 2 permanent."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stdout)
-    logging.getLogger("py4j").setLevel(logging.WARNING)
-    job = read_job(Path(os.environ["CONCORD_JOB"]))
-    report_path = Path(os.environ["CONCORD_REPORT"])
-    try:
-        report = transmit(
-            job, lambda: start(f"concord {job.link}"), lambda step: log_event(logger, "step", name=step)
-        )
-    except ConcordError as error:
-        log_event(logger, "transmission failed", code=error.code, message=error.message)
-        report_path.write_text(json.dumps({"error_code": error.code, "error_message": error.message}))
-        return 1 if error.transient else 2
-    report_path.write_text(report.model_dump_json())
+def work(job: LinkJob, progress: Progress) -> TransmissionReport:
+    """The application's work: one transmission, logged."""
+    report = transmit(job, lambda: start(f"concord {job.link}"), progress)
     log_event(
         logger, "transmission completed", link=job.link, rows=report.total("acquired"), seconds=report.seconds
     )
-    return 0
+    return report
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(LinkJob, work))

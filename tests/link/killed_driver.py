@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 from concord.errors import ConcordError
-from spark_jobs.link import read_job, transmit
+from concord.link import LinkJob
+from spark_jobs.application import read_job
+from spark_jobs.link import transmit
 from spark_jobs.session import start
 from tests.link.pair import At
 
@@ -15,7 +17,7 @@ def main(job: str, step: str, occurrence: str, which: str) -> None:
     """Ends with the error code as its message when the transmission fails."""
     stop = At(step, lambda: os.kill(os.getpid(), signal.Signals[which]), int(occurrence))
     try:
-        transmit(read_job(Path(job)), lambda: start("to be killed"), stop)
+        transmit(read_job(Path(job), LinkJob), lambda: start("to be killed"), stop)
     except ConcordError as error:
         sys.exit(error.code)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyspark
 
 from concord.link import LinkJob, TransmissionReport
-from concord.orchestration.job_files import APPLICATION, job_files
+from concord.orchestration.job_files import PROJECT, job_files
 from embedded import ports
 
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -95,7 +95,7 @@ class Submission:
     """A link under way as a Spark application of its own."""
 
     def __init__(self, master: str, job: LinkJob, environment: Mapping[str, str]) -> None:
-        self._files = job_files(job)
+        self._files = job_files(job, TransmissionReport)
         files = self._files.__enter__()
         self._read_report = files.read_report
         command = [
@@ -111,7 +111,7 @@ class Submission:
         python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
         report = {"CONCORD_JOB": str(files.job), "CONCORD_REPORT": str(files.report)}
         self.process = subprocess.Popen(
-            [*command, "--driver-memory", "512m", str(APPLICATION)],
+            [*command, "--driver-memory", "512m", str(PROJECT / "spark_jobs" / "link.py")],
             env={**environment, **python, **report},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

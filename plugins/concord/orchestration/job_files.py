@@ -1,4 +1,4 @@
-"""What a link's Spark application is given and gives back: files that nobody else may read (S5)."""
+"""What a Spark application of Concord's is given and gives back: files that nobody else may read (S5)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Generic, TypeVar
 from zipfile import ZIP_DEFLATED, ZipFile
 
+from pydantic import BaseModel
+
 from concord.errors import LinkFailed, from_code
-from concord.link import LinkJob, TransmissionReport
 
 #: The project's root: plugins/concord/orchestration/job_files.py.
 PROJECT = Path(__file__).parents[3]
-APPLICATION = PROJECT / "spark_jobs" / "link.py"
+
+Report = TypeVar("Report", bound=BaseModel)
 
 #: Packages that Spark imports, and the directory that each is found in.
 _LIBRARY = {"concord": PROJECT / "plugins", "spark_jobs": PROJECT}
@@ -34,36 +37,36 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 """
 
 
-class JobFiles:
+class JobFiles(Generic[Report]):
     """A private directory with the job, the library and the logging settings; the report appears in it."""
 
-    def __init__(self, directory: Path, job: LinkJob) -> None:
-        self.job, self.report, self._transmission = directory / "job.json", directory / "report.json", job
+    def __init__(self, directory: Path, job: BaseModel, report: type[Report]) -> None:
+        self.job, self.report, self._kind = directory / "job.json", directory / "report.json", report
         self.library, self.logging = directory / "concord.zip", directory / "log4j2.properties"
         with os.fdopen(os.open(self.job, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(job.model_dump_json())
         self.logging.write_text(_LOGGING)
         _archive(self.library)
 
-    def read_report(self) -> TransmissionReport:
+    def read_report(self) -> Report:
         """What the application reported. Raises the error it reported, or LinkFailed when it said nothing."""
         if not self.report.exists():
             raise LinkFailed(
-                f"the Spark application of {self._transmission.link} ended without a report; its last lines in"
-                " this log say why. Nothing was written unless it had committed, which the next try finds out"
+                "the Spark application ended without a report; its last lines in this log say why. Nothing was"
+                " written unless it had committed, which the next try finds out"
             )
         reported = json.loads(self.report.read_text())
         if set(reported) == {"error_code", "error_message"}:
             raise from_code(reported["error_code"], reported["error_message"])
-        return TransmissionReport.model_validate(reported)
+        return self._kind.model_validate(reported)
 
 
 @contextmanager
-def job_files(job: LinkJob) -> Iterator[JobFiles]:
+def job_files(job: BaseModel, report: type[Report]) -> Iterator[JobFiles[Report]]:
     """The files of one submission; gone when the block ends, however it ends."""
     directory = Path(tempfile.mkdtemp(prefix="concord-"))  # mode 0700
     try:
-        yield JobFiles(directory, job)
+        yield JobFiles(directory, job, report)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 

@@ -7,23 +7,20 @@ from datetime import timedelta
 from typing import Any, cast
 
 import pendulum
-from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import Context
-from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException
 from sqlalchemy import Engine
 
 from concord.config import config_path, load
 from concord.databases.postgresql import records
 from concord.errors import ConcordError, LeaseLost
 from concord.link import Direction, LinkJob, TransmissionReport
-from concord.orchestration import run_lease, spark_settings
+from concord.orchestration import run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
-from concord.orchestration.connections import airflow_connection
-from concord.orchestration.job_files import APPLICATION, JobFiles, job_files
 from concord.orchestration.jobs import link_job
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.run_plan import RunPlan
+from concord.orchestration.spark_application import SparkApplication
 from concord.repository.conflicts import ConflictRow, collect_conflicts
 from concord.repository.runs import fail_run
 from concord.repository.status import links
@@ -34,24 +31,15 @@ _EVER = pendulum.datetime(1970, 1, 1)
 _COUNTS = ("acquired", "applied", "converged", "superseded", "lost", "conflicts")
 
 
-class LinkOperator(SparkSubmitOperator):
-    """Runs one link of a synchronization under the plan that `begin` made, and returns its counts.
+class LinkOperator(SparkApplication):
+    """Runs one link of a synchronization under the plan that `begin` made, and returns its counts."""
 
-    Logins travel in a file of mode 0600 that lives as long as the try. Memory comes from the arguments, else
-    from the Spark connection's extra (`driver-memory`, `executor-memory`), else it is 2 GiB each.
-    """
-
-    template_fields = (
-        *(field for field in SparkSubmitOperator.template_fields if field != "env_vars"),
-        "plan",
-    )
+    template_fields = (*SparkApplication.template_fields, "plan")
 
     def __init__(
         self, *, synchronization: str, direction: Direction | str, plan: Mapping[str, Any], **kwargs: Any
     ) -> None:
-        super().__init__(
-            application=str(APPLICATION), name=f"concord {synchronization}/{direction}", **kwargs
-        )
+        super().__init__(application="link", name=f"concord {synchronization}/{direction}", **kwargs)
         self.synchronization, self.direction, self.plan = synchronization, Direction(direction), plan
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
@@ -71,16 +59,7 @@ class LinkOperator(SparkSubmitOperator):
 
     def transmit(self, job: LinkJob) -> TransmissionReport:
         """Submit the job and wait for its report; needs no lease when it is a plan. Raises a ConcordError."""
-        with job_files(job) as files:
-            self._hook = self._prepared_hook(files)
-            try:
-                self._hook.submit(self.application)
-            except AirflowException:
-                # Its message is the command and the last lines, both in the log; the report says more.
-                self.log.info("spark-submit ended with an error")
-            finally:
-                _close_output(self._hook)
-            return files.read_report()
+        return self.submit(job, TransmissionReport)
 
     def _transmit_for_run(self, engine: Engine, plan: RunPlan) -> dict[str, Any]:
         started_at = pendulum.now("UTC")
@@ -103,19 +82,6 @@ class LinkOperator(SparkSubmitOperator):
         self._record(engine, plan, report, started_at)
         return _summary(report, collected)
 
-    def _prepared_hook(self, files: JobFiles) -> SparkSubmitHook:
-        """Everything that needs connections or files, set only now: nothing of it is a rendered template."""
-        extra = airflow_connection(self._conn_id).extra_dejson
-        if self._spark_binary is None and "spark-binary" not in extra:
-            self._spark_binary = spark_settings.spark_submit()
-        self._driver_memory = self._driver_memory or extra.get("driver-memory", spark_settings.MEMORY)
-        self._executor_memory = self._executor_memory or extra.get("executor-memory", spark_settings.MEMORY)
-        submission = self._get_hook()._connection
-        spark_settings.require_client_mode(self._conn_id, submission["master"], submission["deploy_mode"])
-        self.conf = spark_settings.configuration(submission["master"], files, self.conf or {})
-        self.env_vars, self.py_files = spark_settings.environment(files), str(files.library)
-        return self._get_hook()
-
     def _collect(self, engine: Engine, job: LinkJob) -> int:
         """Take the target's new conflict rows over; also those that a run which died had left there."""
         mine = [link for link in links(engine) if link.synchronization == job.synchronization]
@@ -130,12 +96,6 @@ class LinkOperator(SparkSubmitOperator):
     ) -> None:
         ended_at = pendulum.now("UTC")
         record_transmission(engine, plan.run_id, report, started_at=started_at, ended_at=ended_at)
-
-
-def _close_output(hook: SparkSubmitHook) -> None:
-    """The hook leaves its end of the pipe to the garbage collector."""
-    if hook._submit_sp and hook._submit_sp.stdout:
-        hook._submit_sp.stdout.close()
 
 
 def _is_final(error: ConcordError, context: Context) -> bool:

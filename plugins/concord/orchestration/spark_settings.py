@@ -1,4 +1,4 @@
-"""How a link's Spark application is started: where, with which Java options, memory and environment."""
+"""How a Spark application is started: where, with which Java options, memory and environment."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from concord.errors import ConnectionRefused
 from concord.orchestration.job_files import JobFiles
@@ -28,7 +29,7 @@ def require_client_mode(connection_id: str, master: str, deploy_mode: str | None
         )
 
 
-def configuration(master: str, files: JobFiles, given: Mapping[str, str]) -> dict[str, str]:
+def configuration(master: str, files: JobFiles[Any], given: Mapping[str, str]) -> dict[str, str]:
     """Spark properties; what the operator was given goes before ours."""
     options = f"-Dlog4j2.configurationFile={files.logging.as_uri()}"
     if master.startswith("local"):
@@ -37,7 +38,7 @@ def configuration(master: str, files: JobFiles, given: Mapping[str, str]) -> dic
     return {**ours, **given}
 
 
-def environment(files: JobFiles) -> dict[str, str]:
+def environment(files: JobFiles[Any]) -> dict[str, str]:
     """Paths for the application, and nothing of Airflow's: Spark needs none of its secrets (S5)."""
     hidden = {name: "" for name in os.environ if name.startswith(_OF_AIRFLOW)}
     python = os.environ.get("PYSPARK_PYTHON", sys.executable)

@@ -1,0 +1,59 @@
+"""A Spark application of Concord's, submitted over an Airflow connection: a job goes in, a report comes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException
+from pydantic import BaseModel
+
+from concord.orchestration import spark_settings
+from concord.orchestration.connections import airflow_connection
+from concord.orchestration.job_files import PROJECT, JobFiles, Report, job_files
+
+
+class SparkApplication(SparkSubmitOperator):
+    """Submits `spark_jobs/<application>.py`; what a subclass does before and after is its own.
+
+    Logins travel in a file of mode 0600 that lives as long as the submission. Memory comes from the arguments,
+    else from the Spark connection's extra (`driver-memory`, `executor-memory`), else it is 2 GiB each.
+    """
+
+    template_fields = tuple(field for field in SparkSubmitOperator.template_fields if field != "env_vars")
+
+    def __init__(self, *, application: str, **kwargs: Any) -> None:
+        super().__init__(application=str(PROJECT / "spark_jobs" / f"{application}.py"), **kwargs)
+
+    def submit(self, job: BaseModel, report: type[Report]) -> Report:
+        """Run the application and wait for its report. Raises the ConcordError it reported."""
+        with job_files(job, report) as files:
+            self._hook = self._prepared_hook(files)
+            try:
+                self._hook.submit(self.application)
+            except AirflowException:
+                # Its message is the command and the last lines, both in the log; the report says more.
+                self.log.info("spark-submit ended with an error")
+            finally:
+                _close_output(self._hook)
+            return files.read_report()
+
+    def _prepared_hook(self, files: JobFiles[Any]) -> SparkSubmitHook:
+        """Everything that needs connections or files, set only now: nothing of it is a rendered template."""
+        extra = airflow_connection(self._conn_id).extra_dejson
+        if self._spark_binary is None and "spark-binary" not in extra:
+            self._spark_binary = spark_settings.spark_submit()
+        self._driver_memory = self._driver_memory or extra.get("driver-memory", spark_settings.MEMORY)
+        self._executor_memory = self._executor_memory or extra.get("executor-memory", spark_settings.MEMORY)
+        submission = self._get_hook()._connection
+        spark_settings.require_client_mode(self._conn_id, submission["master"], submission["deploy_mode"])
+        self.conf = spark_settings.configuration(submission["master"], files, self.conf or {})
+        self.env_vars, self.py_files = spark_settings.environment(files), str(files.library)
+        return self._get_hook()
+
+
+def _close_output(hook: SparkSubmitHook) -> None:
+    """The hook leaves its end of the pipe to the garbage collector."""
+    if hook._submit_sp and hook._submit_sp.stdout:
+        hook._submit_sp.stdout.close()
