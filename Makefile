@@ -35,7 +35,7 @@ airflow: install ## Start a local Airflow with the demo's sites and DAGs; Ctrl-C
 
 .PHONY: test
 test: install-dev ## Run the whole test suite
-	$(PYTHON) -m pytest $(TESTS)
+	$(PYTHON) -m pytest -n 2 --dist loadfile $(TESTS)
 
 .PHONY: check
 check: install-dev ## Check format, lint, types and import rules
