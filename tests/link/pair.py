@@ -93,8 +93,19 @@ class Site:
         with self.connection.cursor(row_factory=psycopg.rows.dict_row) as cursor:
             return cursor.execute("SELECT * FROM concord.conflict ORDER BY table_name, key").fetchall()
 
+    def _wait_for_the_links_sessions_to_end(self) -> None:
+        mine = (
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            f" AND usename IN ('{READER}', '{APPLIER}')"
+        )
+        deadline = time.monotonic() + 10
+        while self.value(mine):
+            assert time.monotonic() < deadline, "a session of the link's does not end"
+            time.sleep(0.02)
+
     def writes(self) -> dict[str, int]:
         """Rows written since the database was made, by table, as the database itself counts them."""
+        self._wait_for_the_links_sessions_to_end()  # a session hands in its counts when it ends
         self.run("SELECT pg_stat_force_next_flush()")
         return dict(
             self.rows(
