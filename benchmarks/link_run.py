@@ -19,7 +19,7 @@ from embedded.java import java_home
 
 MASTER = "local[2]"
 
-_STEP = re.compile(r"concord\.link step name=(\".*\")$")
+_STEP = re.compile(r"concord\.application step name=(\".*\")$")
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,7 @@ def _report(files: JobFiles[TransmissionReport], output: list[str]) -> Transmiss
 def _seconds_per_step(lines: list[tuple[float, str]]) -> dict[str, float]:
     """From one step's line in the log to the next one's: finer than the report inside the write's transaction."""
     steps = [(at, json.loads(found[1])) for at, line in lines if (found := _STEP.search(line))]
+    assert steps, "the application's log names its steps"
     ends = [at for at, _ in steps[1:]]
     seconds: dict[str, float] = {}
     for (began, name), ended in zip(steps, ends, strict=False):  # the last one has no end in the log

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,19 @@ FORMS = {CANARY, quote(CANARY), quote(CANARY, safe=""), quote_plus(CANARY), json
 
 def found_in(text: str) -> list[str]:
     return [form for form in FORMS if form in text]
+
+
+def keep_events(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Spark keeps its event log below `directory`: all that its user interface can show of an application."""
+    events, settings_of_spark = directory / "events", directory / "conf"
+    for each in (events, settings_of_spark):
+        each.mkdir()
+    defaults = Path(os.environ["SPARK_CONF_DIR"], "spark-defaults.conf").read_text()
+    logged = {"enabled": "true", "dir": events.as_uri(), "compress": "false", "rolling.enabled": "false"}
+    lines = [f"spark.eventLog.{name} {value}" for name, value in logged.items()]
+    (settings_of_spark / "spark-defaults.conf").write_text("\n".join([defaults, *lines]))
+    monkeypatch.setenv("SPARK_CONF_DIR", str(settings_of_spark))
+    return events
 
 
 @contextlib.contextmanager
@@ -45,7 +59,7 @@ def command_lines() -> Iterator[set[str]]:
         sampler.join()
 
 
-def test_no_password_reaches_arguments_logs_templates_xcoms_or_files(
+def test_no_password_reaches_arguments_logs_templates_xcoms_files_or_sparks_events(
     pair: Pair,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -55,6 +69,7 @@ def test_no_password_reaches_arguments_logs_templates_xcoms_or_files(
     files = tmp_path / "files"
     files.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(files))
+    events = keep_events(tmp_path, monkeypatch)
     pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
     with command_lines() as arguments:
         run = pair.run()
@@ -75,3 +90,7 @@ def test_no_password_reaches_arguments_logs_templates_xcoms_or_files(
     assert found_in("\n".join(fields + values)) == []
     assert any(str(files) in line for line in submitted)
     assert list(files.glob("concord-*")) == []
+    shown = "\n".join(log.read_text() for log in events.iterdir())
+    assert "SparkListenerEnvironmentUpdate" in shown
+    assert "SparkListenerSQLExecutionStart" in shown
+    assert found_in(shown) == []
