@@ -30,7 +30,7 @@ _DATABASE_SAID = re.compile(r"(?:ERROR|FATAL|PANIC):  (.+)")
 
 
 @contextmanager
-def _worded(table: str) -> Iterator[None]:
+def worded(table: str) -> Iterator[None]:
     """What fails inside Spark, in our words: what the database said, else the last line that names an error."""
     try:
         yield
@@ -169,12 +169,12 @@ class Move:
         return resolve(detected, shape.resolvers, self.job.priorities)
 
     def _plan(self, name: str, resolved: DataFrame, moved: Moved) -> None:
-        with self.watch.step("plan"), _worded(name):
+        with self.watch.step("plan"), worded(name):
             rows = resolved.groupBy("verdict").count().collect()
         moved.settled[name] = Counter({row["verdict"]: row["count"] for row in rows})
 
     def _stage(self, name: str, ordinal: int, resolved: DataFrame, moved: Moved) -> None:
-        with self.watch.step("stage"), _worded(name):
+        with self.watch.step("stage"), worded(name):
             place = self.target.create_staging(self.opened.target_shapes[name], ordinal)
             done = stage(resolved, place.shape.aliases, self.target.staging_login(), place.relation)
         moved.settled[name] = done.settled

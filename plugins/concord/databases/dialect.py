@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from concord.link import LinkJob, TableReport
 from concord.position import Session
 from concord.replication_set import ReplicatedTable
+from concord.site import SiteAccess
 
 #: Called with the name of each step before it is taken: progress for people, a place to stop for kill tests.
 Progress = Callable[[str], None]
@@ -79,6 +80,28 @@ class LinkState:
 
     def uninitialized(self, tables: Sequence[str]) -> list[str]:
         return [table for table in tables if table not in self.initialized]
+
+
+class Job(Protocol):
+    """What every job between two sites has: who it is, and which two sites."""
+
+    @property
+    def synchronization(self) -> str: ...
+
+    @property
+    def link(self) -> str: ...
+
+    @property
+    def transmission(self) -> str: ...
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def source(self) -> SiteAccess: ...
+
+    @property
+    def target(self) -> SiteAccess: ...
 
 
 class Shape(Protocol):

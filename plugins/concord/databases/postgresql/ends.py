@@ -10,7 +10,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import psycopg
 
-from concord.databases.dialect import LinkState, Progress, Reading, SiteRow, Snapshot
+from concord.databases.dialect import Job, LinkState, Progress, Reading, SiteRow, Snapshot
 from concord.databases.postgresql import acquire, link_state, provision, stage, transaction
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.link_state import application_name
@@ -45,7 +45,7 @@ def worded(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, P]
 class End:
     """What source and target have in common: who they are, what they carry, whether they are intact."""
 
-    def __init__(self, access: SiteAccess, login: Credentials, job: LinkJob, application: str) -> None:
+    def __init__(self, access: SiteAccess, login: Credentials, job: Job, application: str) -> None:
         self.access, self.job = access, job
         self._login, self._application = login, application
         self.connection = connect(login, application)
@@ -66,6 +66,15 @@ class End:
         Raises NotProvisioned, IdentityChanged or StructureChanged, naming everything that is wrong.
         """
         state = provision.read_site(self.connection, self.access.name, tables, time.time())
+        self._check_identity(state)
+        wrong = list(provision.check(self.connection, state))
+        if wrong:
+            raise StructureChanged("; ".join(wrong))
+        shapes = [self._shape(state, table) for table in tables]
+        return shapes, state.facts.clock_ahead
+
+    def _check_identity(self, state: provision.SiteState) -> None:
+        """Is this the database that was provisioned? Raises NotProvisioned or IdentityChanged."""
         if state.facts.provisioned_as is None:
             raise NotProvisioned(f"{self.access.name} is not provisioned; run `provision` first")
         if (
@@ -76,11 +85,6 @@ class End:
                 f"{self.access.name}: the database is not the one that was provisioned as {self.access.name}"
                 " (restored, cloned, failed over, or a wrong connection); provision and initialize it again"
             )
-        wrong = list(provision.check(self.connection, state))
-        if wrong:
-            raise StructureChanged("; ".join(wrong))
-        shapes = [self._shape(state, table) for table in tables]
-        return shapes, state.facts.clock_ahead
 
     @worded
     def site(self) -> SiteRow:
@@ -108,7 +112,7 @@ class Source(End):
     write of Concord's and may therefore end an older run's.
     """
 
-    def __init__(self, job: LinkJob) -> None:
+    def __init__(self, job: Job) -> None:
         super().__init__(job.source, job.source.reader, job, f"concord read {job.synchronization}")
 
     @contextmanager
@@ -150,36 +154,19 @@ class Source(End):
         )
 
 
-class Target(End):
-    """Where changes go: staged by executors, written by the driver in one transaction of the applier's."""
+class WrittenEnd(End):
+    """Where rows go: staged by executors, written by the driver in one transaction of the applier's."""
 
-    def __init__(self, job: LinkJob) -> None:
+    def __init__(self, job: Job) -> None:
         super().__init__(job.target, job.target.applier, job, application_name(job.synchronization))
-
-    def candidates(self, shape: Shape, since: str, excluded: str | None) -> Reading:
-        """Key and version of the rows that could conflict, read through the target's reader."""
-        query = acquire.candidates_query(shape, since, excluded)
-        login = conninfo(self.job.target.reader, f"concord read {self.job.synchronization}")
-        return Reading(login, acquire.READER_SETTINGS, (query,), shape.spark_key_schema)
 
     @worded
     def fence(self) -> None:
         link_state.fence(self.connection, self.job.synchronization, self.job.epoch, self.access.name)
 
-    @worded
-    def create_staging(self, shape: Shape, ordinal: int) -> Staged:
-        staged = Staged(shape, stage.staging_name(self.job.transmission, ordinal))
-        stage.create(self.connection, staged)
-        return staged
-
     def staging_login(self) -> str:
         """Connection string for executors; a secret: it travels inside pickled closures only."""
         return conninfo(self._login, "concord stage")
-
-    def write(
-        self, staged: Sequence[Staged], state: LinkState, session: Session, progress: Progress
-    ) -> dict[str, TableReport]:
-        return transaction.write(self._connect, Writing(self.job, staged, state, session, progress))
 
     def _connect(self) -> Connection:
         return connect(self._login, self._application)
@@ -195,3 +182,26 @@ class Target(End):
                 f" AND relname LIKE '{mine}'",
             )
             stage.drop_orphans(self.connection, [name for (name,) in found])
+
+
+class Target(WrittenEnd):
+    """The target of a link."""
+
+    job: LinkJob
+
+    def candidates(self, shape: Shape, since: str, excluded: str | None) -> Reading:
+        """Key and version of the rows that could conflict, read through the target's reader."""
+        query = acquire.candidates_query(shape, since, excluded)
+        login = conninfo(self.job.target.reader, f"concord read {self.job.synchronization}")
+        return Reading(login, acquire.READER_SETTINGS, (query,), shape.spark_key_schema)
+
+    @worded
+    def create_staging(self, shape: Shape, ordinal: int) -> Staged:
+        staged = Staged(shape, stage.staging_name(self.job.transmission, ordinal))
+        stage.create(self.connection, staged)
+        return staged
+
+    def write(
+        self, staged: Sequence[Staged], state: LinkState, session: Session, progress: Progress
+    ) -> dict[str, TableReport]:
+        return transaction.write(self._connect, Writing(self.job, staged, state, session, progress))

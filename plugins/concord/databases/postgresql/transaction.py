@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import Protocol
 
 import psycopg
 
@@ -14,7 +15,7 @@ from concord.databases.dialect import LinkState, Progress
 from concord.databases.postgresql import constraints, guard, link_state, merge
 from concord.databases.postgresql.session import Connection, in_our_words, run
 from concord.databases.postgresql.stage import Staged
-from concord.errors import ConcordError, ConstraintViolated, WriteContended
+from concord.errors import ConcordError, ConstraintViolated, NotInitialized, WriteContended
 from concord.link import LinkJob, TableReport
 from concord.position import Session
 from concord.resolver import chain
@@ -59,28 +60,67 @@ class Writing:
 def write(connect: Callable[[], Connection], writing: Writing) -> dict[str, TableReport]:
     """Write the staged rows and the session in one transaction; the rows per outcome of each table.
 
-    Repeats the whole of it on a deadlock or a lost race (rule 3). A commit whose outcome is unknown is
-    looked up in the link's state (F56). Raises WriteContended, ConstraintViolated, LeaseLost,
-    SiteUnavailable.
+    Raises WriteContended, ConstraintViolated, LeaseLost, SiteUnavailable.
+    """
+    reports: dict[str, TableReport] = {}
+
+    def attempt(connection: Connection, *, violations: int) -> None:
+        reports.clear()
+        _attempt(connection, writing, reports, moving=violations > 0)
+
+    commit = Commit(connect, writing.job.link, writing.session.id, writing.site)
+    repeat(commit, attempt)
+    return reports
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Where a transaction is tried, and the session by which its commit is known."""
+
+    connect: Callable[[], Connection]
+    link: str
+    session: str
+    site: str
+
+    def happened(self) -> bool:
+        """Did the transaction commit although the answer was lost? The link's state knows (F56)."""
+        with self.connect() as connection:
+            try:
+                history = link_state.read(connection, self.link, self.site).history
+            except NotInitialized:
+                return False
+        return any(known.id == self.session for known in history)
+
+
+class Attempt(Protocol):
+    """One try of a transaction, told how many unique violations earlier tries met."""
+
+    def __call__(self, connection: Connection, *, violations: int) -> None: ...
+
+
+def repeat(commit: Commit, attempt: Attempt) -> None:
+    """Try the whole transaction again on a deadlock or a lost race (rule 3), for as long as PATIENCE lasts.
+
+    A commit whose outcome is unknown is looked up in the link's state (F56). Raises WriteContended,
+    ConstraintViolated, LeaseLost, SiteUnavailable.
     """
     began, violations = time.monotonic(), 0
-    for attempt in count(1):
-        connection = connect()
-        reports: dict[str, TableReport] = {}
+    for tries in count(1):
+        connection = commit.connect()
         try:
-            _attempt(connection, writing, reports, moving=violations > 0)
-            return reports
+            attempt(connection, violations=violations)
         except (psycopg.Error, WriteContended) as error:
-            if connection.broken and _committed(connect, writing):
-                return reports
+            if connection.broken and commit.happened():
+                return
             violations += isinstance(error, psycopg.errors.UniqueViolation)
-            _refuse_what_will_not_pass(error, violations, writing.site)
+            _refuse_what_will_not_pass(error, violations, commit.site)
             if time.monotonic() - began > PATIENCE:
-                raise _worded(error, writing.site) from error
+                raise _worded(error, commit.site) from error
+        else:
+            return
         finally:
             connection.close()
-        time.sleep(random.uniform(0, min(2.0, 0.05 * 2**attempt)))  # noqa: S311 - jitter needs no cryptography
-    raise AssertionError("the loop ends by returning or raising")
+        time.sleep(random.uniform(0, min(2.0, 0.05 * 2**tries)))  # noqa: S311 - jitter needs no cryptography
 
 
 def _worded(error: psycopg.Error | WriteContended, site: str) -> ConcordError:
@@ -101,13 +141,6 @@ def _refuse_what_will_not_pass(error: psycopg.Error | WriteContended, violations
         raise ConstraintViolated(f"{site}: {said}; nothing was written") from error
     if not isinstance(_worded(error, site), WriteContended):
         raise _worded(error, site) from error
-
-
-def _committed(connect: Callable[[], Connection], writing: Writing) -> bool:
-    """Did the transaction commit although the answer was lost? The link's state knows (F56)."""
-    with connect() as connection:
-        history = link_state.read(connection, writing.job.link, writing.site).history
-    return any(known.id == writing.session.id for known in history)
 
 
 def _attempt(
