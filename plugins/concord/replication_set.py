@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from concord.manipulation import NOTHING, Manipulation
+
 
 class TableName(BaseModel):
     """A schema-qualified table name, exactly as the catalogue spells it (unquoted)."""
@@ -20,13 +22,18 @@ class TableName(BaseModel):
 
 
 class ReplicatedTable(BaseModel):
-    """One table of a replication set: its name at every site, its key, its resolvers."""
+    """One table of a replication set: its name at every site, its key, its columns, its resolvers.
+
+    `key` and `columns` are canonical; `manipulations` says how a site keeps them otherwise.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     table: TableName
     at: Mapping[str, TableName] = Field(default_factory=dict)
     key: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None  #: those that are replicated; None is all
+    manipulations: Mapping[str, Manipulation] = Field(default_factory=dict)
     resolvers: tuple[str, ...] = ("latest_timestamp",)
 
     @property
@@ -36,6 +43,20 @@ class ReplicatedTable(BaseModel):
 
     def at_site(self, site: str) -> TableName:
         return self.at.get(site, self.table)
+
+    def manipulation_at(self, site: str) -> Manipulation:
+        return self.manipulations.get(site, NOTHING)
+
+    def key_at(self, site: str) -> tuple[str, ...] | None:
+        """The configured key, by the names that a site gives its columns."""
+        return None if self.key is None else self.manipulation_at(site).own_names(self.key)
+
+    def columns_at(self, site: str) -> tuple[str, ...] | None:
+        """The site's columns that are replicated; None is all."""
+        if self.columns is None:
+            return None
+        manipulation = self.manipulation_at(site)
+        return manipulation.own_names(self.columns) + manipulation.constants
 
 
 def chosen(tables: Sequence[ReplicatedTable], names: Sequence[str] | None) -> tuple[ReplicatedTable, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from concord.databases.dialect import VERSION_TYPES
-from concord.databases.postgresql.catalogue import Table
+from concord.databases.postgresql.catalogue import Column, Table, fingerprint
 from concord.databases.quoting import literal, qualified, quote, shortened
+from concord.replication_set import ReplicatedTable
 
 #: The version columns of every shadow table, after the key.
 VERSION_COLUMNS = tuple(VERSION_TYPES)
@@ -21,11 +22,32 @@ OWN_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """The shadow table of one replicated table."""
+    """The shadow table of one replicated table, and which of the table's columns it watches."""
 
     table: Table
     name: str  #: the table's name in the replication set
     key: tuple[str, ...]
+    listed: tuple[str, ...] | None = None  #: the columns that are replicated; None is all
+
+    @classmethod
+    def of(cls, wanted: ReplicatedTable, site: str, table: Table) -> Shadow:
+        """The shadow of a replicated table as it stands at one site."""
+        return cls(table, wanted.name, table.key_of(wanted.key_at(site)), wanted.columns_at(site))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that travel, in the table's own order."""
+        return tuple(c for c in self.table.sent if self.listed is None or c.name in self.listed)
+
+    @property
+    def unlisted(self) -> tuple[Column, ...]:
+        """The columns that no link reads or writes, but those that the database computes."""
+        return tuple(c for c in self.table.sent if self.listed is not None and c.name not in self.listed)
+
+    @property
+    def structure(self) -> str:
+        """Fingerprint of what is replicated: another one stops the table."""
+        return self.table.structure if self.listed is None else fingerprint(self.columns)
 
     @property
     def relation(self) -> str:
@@ -100,7 +122,7 @@ def function_statement(shadow: Shadow) -> str:
 DECLARE
   here concord.site%ROWTYPE;
   now_us bigint;
-BEGIN
+BEGIN{_unless_listed(shadow)}
   SELECT * INTO STRICT here FROM concord.site;
   now_us := greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, here.stamp_floor + 1);
   -- A key change is a tombstone for the old key and a change for the new one (S1-29, F37).
@@ -114,6 +136,20 @@ END"""
     return f"""
 CREATE OR REPLACE FUNCTION {shadow.function}() RETURNS trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS {literal(body)}"""
+
+
+def _unless_listed(shadow: Shadow) -> str:
+    """An update of nothing but unlisted columns is no change: it would win conflicts that it has no part in.
+
+    Tested here and not in the trigger's WHEN, which would keep the columns from being altered.
+    """
+    if not shadow.unlisted:
+        return ""
+    new, old = (
+        "ROW(" + ", ".join(f"{row}.{column.sql}" for column in shadow.columns) + ")" for row in ("NEW", "OLD")
+    )
+    return f"""
+  IF TG_OP = 'UPDATE' AND record_image_eq({old}, {new}) THEN RETURN NULL; END IF;"""
 
 
 def trigger_statements(shadow: Shadow, applier: str) -> list[str]:

@@ -82,8 +82,13 @@ class Table:
     @property
     def structure(self) -> str:
         """Equal at two sites when, and only when, rows of one fit into the other (F86)."""
-        described = sorted((c.name, c.type.descriptor, c.generated) for c in self.columns)
-        return hashlib.sha256(json.dumps(described).encode()).hexdigest()
+        return fingerprint(self.columns)
+
+
+def fingerprint(columns: Sequence[Column]) -> str:
+    """Names and types, whatever their order."""
+    described = sorted((c.name, c.type.descriptor, c.generated) for c in columns)
+    return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
 
 _TYPES = """

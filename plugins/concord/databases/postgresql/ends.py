@@ -12,7 +12,6 @@ import psycopg
 
 from concord.databases.dialect import Job, LinkState, Progress, Reading, SiteRow, Snapshot
 from concord.databases.postgresql import acquire, link_state, provision, stage, transaction
-from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.link_state import application_name
 from concord.databases.postgresql.session import Connection, connect, conninfo, in_our_words, rows, run
 from concord.databases.postgresql.shape import Shape, shape_of
@@ -92,7 +91,7 @@ class End:
 
     def _shape(self, state: provision.SiteState, wanted: ReplicatedTable) -> Shape:
         table = state.tables[wanted.at_site(self.access.name)]
-        return shape_of(Shadow(table, wanted.name, table.key_of(wanted.key)), wanted.resolvers)
+        return shape_of(wanted, self.access.name, table)
 
     @worded
     def state(self, link: str) -> LinkState:

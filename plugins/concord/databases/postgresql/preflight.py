@@ -64,8 +64,9 @@ def table_problems(site: str, wanted: ReplicatedTable, table: Table | None) -> I
         yield f"{where} does not exist, or the installer may not see it; create it or correct its name"
         return
     yield from (f"{where} {problem}" for problem in _kind_problems(table))
-    yield from (f"{where} {problem}" for problem in _key_problems(table, wanted.key))
-    yield from (f"{where} {problem}" for problem in _column_problems(table, table.key_of(wanted.key)))
+    key = wanted.key_at(site)
+    yield from (f"{where} {problem}" for problem in _key_problems(table, key))
+    yield from (f"{where} {problem}" for problem in _column_problems(table, table.key_of(key)))
 
 
 def _kind_problems(table: Table) -> Iterator[str]:

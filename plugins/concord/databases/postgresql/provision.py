@@ -36,7 +36,7 @@ class SiteState:
     def shadows(self) -> Iterator[Shadow]:
         for wanted in self.wanted:
             table = self.tables[wanted.at_site(self.site)]
-            yield Shadow(table, wanted.name, table.key_of(wanted.key))
+            yield Shadow.of(wanted, self.site, table)
 
 
 def read_site(
@@ -71,7 +71,11 @@ def _stale_shadow_problems(connection: Connection, state: SiteState) -> Iterator
     known = dict(rows(connection, "SELECT name, key FROM concord.replicated_table"))
     for wanted in state.wanted:
         table = state.table(wanted)
-        if table and wanted.name in known and known[wanted.name] != list(table.key_of(wanted.key)):
+        if (
+            table
+            and wanted.name in known
+            and known[wanted.name] != list(table.key_of(wanted.key_at(state.site)))
+        ):
             yield (
                 f"{state.site}: the key of {wanted.name} was {', '.join(known[wanted.name])} when it was provisioned;"
                 " remove the table from the site (provision --remove) and initialize again"
@@ -87,7 +91,7 @@ def _key_type_problems(
         table = state.table(wanted)
         if table is None or wanted.name not in known:
             continue
-        shadow = Shadow(table, wanted.name, table.key_of(wanted.key))
+        shadow = Shadow.of(wanted, state.site, table)
         stored = [
             kind
             for (kind,) in rows(
@@ -136,7 +140,7 @@ def _registration(shadow: Shadow) -> str:
     return f"""
 INSERT INTO concord.replicated_table (name, relation, shadow, key, structure, triggers)
 SELECT {literal(shadow.name)}, {literal(shadow.table.sql)}, {literal(shadow.relation)},
-       {literal(json.dumps(list(shadow.key)))}::jsonb, {literal(shadow.table.structure)},
+       {literal(json.dumps(list(shadow.key)))}::jsonb, {literal(shadow.structure)},
        {_actual_triggers(shadow)}
 ON CONFLICT (name) DO UPDATE SET relation = excluded.relation, shadow = excluded.shadow, key = excluded.key,
        structure = excluded.structure, triggers = excluded.triggers
@@ -236,7 +240,7 @@ def _table_check(
         yield f"{where} is not provisioned; run `provision`"
     else:
         structure, triggers = known[wanted.name]
-        if structure != table.structure:
+        if structure != Shadow.of(wanted, state.site, table).structure:
             yield f"{where} has other columns than when it was provisioned; run `provision` at every site"
         if dict(triggers) != table.triggers:
             yield f"{where}: a capture trigger is missing, disabled or altered; changes may have been missed"

@@ -1,7 +1,8 @@
 """How the rows of one table travel: which columns, under which aliases, in which types.
 
-Columns travel as c0, c1, … in the order of their names, so that no odd identifier meets Spark, and both
-ends agree without a word.
+Columns travel as c0, c1, … in the order of their names, so that no odd identifier meets Spark. A shape is in the
+site's own columns; `manipulation` says what they are in canonical form. Where no site has one, both ends agree
+without a word.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from concord.databases.dialect import VERSION_TYPES
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column, Table
 from concord.databases.quoting import quote
+from concord.manipulation import NOTHING, Manipulation
+from concord.replication_set import ReplicatedTable
 
 #: What every statement calls a shadow row (present) and a verdict: there the key stands beside Concord's columns.
 BESIDE_OUR_COLUMNS = ("p", "v")
@@ -23,8 +26,9 @@ class Shape:
     """One table at one site, as a link sees it."""
 
     shadow: Shadow
-    columns: tuple[Column, ...]  #: those that travel, by name
+    columns: tuple[Column, ...]  #: the site's own that travel, by name
     resolvers: tuple[str, ...]
+    manipulation: Manipulation = NOTHING
 
     @property
     def name(self) -> str:
@@ -49,7 +53,7 @@ class Shape:
 
     @property
     def structure(self) -> str:
-        return self.table.structure
+        return self.shadow.structure
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -117,7 +121,8 @@ class Shape:
         return f"jsonb_object(ARRAY[{names}]::text[], ARRAY[{texts}]::text[])"
 
 
-def shape_of(shadow: Shadow, resolvers: tuple[str, ...]) -> Shape:
-    """The shape of one table: every column that is not generated, by name."""
-    columns = sorted(shadow.table.sent, key=lambda column: column.name)
-    return Shape(shadow, tuple(columns), resolvers)
+def shape_of(wanted: ReplicatedTable, site: str, table: Table) -> Shape:
+    """The shape of one table at one site: its columns that are replicated and not generated, by name."""
+    shadow = Shadow.of(wanted, site, table)
+    columns = sorted(shadow.columns, key=lambda column: column.name)
+    return Shape(shadow, tuple(columns), wanted.resolvers, wanted.manipulation_at(site))

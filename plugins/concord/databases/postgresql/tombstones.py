@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import psycopg
 
 from concord.databases.postgresql import link_state
-from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.provision import read_site
 from concord.databases.postgresql.session import Connection, connect, in_our_words, one, rows, run
 from concord.databases.postgresql.shape import Shape, shape_of
@@ -106,7 +105,7 @@ def _shapes(connection: Connection, site: CarryingSite) -> dict[str, Shape]:
         table = state.table(wanted)
         if table is None:
             raise StructureChanged(f"{site.access.name}: {wanted.at_site(site.access.name)} is gone")
-        shapes[wanted.name] = shape_of(Shadow(table, wanted.name, table.key_of(wanted.key)), wanted.resolvers)
+        shapes[wanted.name] = shape_of(wanted, site.access.name, table)
     return shapes
 
 
