@@ -19,7 +19,7 @@ from concord.event_log import log_event
 from concord.link import LinkJob, TableReport
 from spark_jobs.acquire import acquire
 from spark_jobs.detect import MOST_BROADCAST, detect
-from spark_jobs.manipulate import manipulate
+from spark_jobs.manipulate import manipulate, refuse_unfaithful
 from spark_jobs.opening import Opened
 from spark_jobs.resolve import resolve
 from spark_jobs.write import stage
@@ -158,7 +158,7 @@ class Move:
         reading = self.source.readers(
             self.opened.shapes[name], since, self.opened.excluded, count, self.snapshot
         )
-        changes = manipulate(acquire(spark, reading, f"changes_{ordinal}"), shape.aliases)
+        changes = manipulate(acquire(spark, reading, f"changes_{ordinal}"), self.opened.shapes[name], shape)
         present = None
         if candidates:
             position = self.opened.related.session.position.of(name)
@@ -166,7 +166,7 @@ class Move:
             present = acquire(spark, told, f"present_{ordinal}")
         small = candidates <= MOST_BROADCAST
         detected = detect(changes, present, shape.key_aliases, self.job.priorities, broadcast=small)
-        return resolve(detected, shape.resolvers, self.job.priorities)
+        return refuse_unfaithful(resolve(detected, shape.resolvers, self.job.priorities))
 
     def _plan(self, name: str, resolved: DataFrame, moved: Moved) -> None:
         with self.watch.step("plan"), worded(name):

@@ -17,6 +17,7 @@ from concord.errors import (
 from concord.link import LinkJob
 from concord.position import Resume, resume
 from concord.replication_set import chosen
+from concord.structure import differences
 
 
 @dataclass(frozen=True)
@@ -103,11 +104,12 @@ def _check_clocks(job: LinkJob, apart: float) -> None:
 
 def _check_structures(job: LinkJob, source: Sequence[Shape], target: Sequence[Shape]) -> None:
     pairs = zip(source, target, strict=True)
-    different = [ours.name for ours, theirs in pairs if ours.structure != theirs.structure]
+    different = [
+        line for ours, theirs in pairs for line in differences(ours.name, ours.structure, theirs.structure)
+    ]
     if different:
         raise StructureChanged(
-            f"{', '.join(different)}: the columns differ between {job.source.name} and {job.target.name};"
-            " alter the tables alike at both sites and run `provision`"
+            f"{'; '.join(different)}; alter the tables alike at both sites and run `provision`"
         )
 
 

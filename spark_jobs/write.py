@@ -12,11 +12,25 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from concord.databases.dialect import VERSION_TYPES
+from spark_jobs.manipulate import UNFAITHFUL
 
 #: Outcomes that change nothing at the target, not even a vector: counted, never staged.
-SETTLED = ("converged", "superseded")
+SETTLED = ("converged", "superseded", UNFAITHFUL)
 
-_SUMMARY = "attempt bigint, verdict string, staged boolean, rows bigint, bytes bigint"
+#: Rows named in the error where a mapping is not reversible.
+SHOWN = 3
+
+_SUMMARY = "attempt bigint, verdict string, staged boolean, rows bigint, bytes bigint, reasons array<string>"
+_SUMMARY_ARROW = pa.schema(
+    [
+        ("attempt", pa.int64()),
+        ("verdict", pa.string()),
+        ("staged", pa.bool_()),
+        ("rows", pa.int64()),
+        ("bytes", pa.int64()),
+        ("reasons", pa.list_(pa.string())),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +41,7 @@ class StagedTable:
     settled: Counter[str] = field(default_factory=Counter)
     rows: int = 0
     bytes: int = 0
+    unfaithful: tuple[str, ...] = ()  #: why some rows cannot be mapped, a few of them
 
 
 def stage(resolved: DataFrame, columns: Sequence[str], login: str, relation: str) -> StagedTable:
@@ -51,6 +66,7 @@ def stage(resolved: DataFrame, columns: Sequence[str], login: str, relation: str
         settled=settled,
         rows=sum(row["rows"] for row in staged),
         bytes=sum(row["bytes"] for row in staged),
+        unfaithful=tuple(sorted({reason for row in summary for reason in row["reasons"]})[:SHOWN]),
     )
 
 
@@ -60,12 +76,14 @@ def _ingest(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> Ite
     assert context is not None, "staging runs inside a Spark task"
     attempt = context.taskAttemptId()
     counted: Counter[tuple[str, bool]] = Counter()
+    reasons: list[str] = []
     size = 0
 
     def to_stage() -> Iterator[pa.RecordBatch]:
         nonlocal size
         for batch in batches:
             chosen = _count_and_choose(batch, counted)
+            reasons.extend(_unfaithful(batch)[: SHOWN - len(reasons)])
             size += chosen.nbytes
             if chosen.num_rows:
                 yield chosen.append_column("attempt", pa.array([attempt] * chosen.num_rows, pa.int64()))
@@ -80,8 +98,10 @@ def _ingest(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> Ite
                     "staged": staged,
                     "rows": count,
                     "bytes": size if staged else 0,
+                    "reasons": reasons if verdict == UNFAITHFUL else [],
                 }
-            ]
+            ],
+            schema=_SUMMARY_ARROW,
         )
         size = 0 if staged else size
 
@@ -94,6 +114,12 @@ def _count_and_choose(batch: pa.RecordBatch, counted: Counter[tuple[str, bool]])
         counted[(entry["values"], entry["values"] not in SETTLED)] += entry["counts"]
     settled = pc.is_in(verdicts, value_set=pa.array(SETTLED))
     return batch.filter(pc.invert(settled))
+
+
+def _unfaithful(batch: pa.RecordBatch) -> list[str]:
+    """Why rows of a batch would not come back the same."""
+    chosen = pc.equal(batch.column(batch.schema.get_field_index("verdict")), UNFAITHFUL)
+    return [str(reason) for reason in pc.filter(batch.column("reason"), chosen).to_pylist()]
 
 
 def _copy(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> None:

@@ -8,6 +8,7 @@ from itertools import combinations
 
 from concord.config_field import did_you_mean
 from concord.config_finding import Finding
+from concord.config_mapping_rules import mapping_findings
 from concord.config_settings import (
     ReplicationSetSettings,
     SiteSettings,
@@ -53,6 +54,9 @@ def broken_rules(sections: Sections) -> Iterator[Finding]:
     for name, settings in sections.replication_sets.items():
         yield from _repeated_tables(name, settings)
         yield from _meeting_names(name, settings, sections.site_names)
+        for index, table in enumerate(settings.tables):
+            path = ("replication_sets", name, "tables", index)
+            yield from mapping_findings(path, table, sections.site_names)
     for name, pair in sections.synchronizations.items():
         yield from _own_rules(name, pair)
     yield from _unlike_twins(sections)
@@ -121,11 +125,16 @@ def _unlike_twins(sections: Sections) -> Iterator[Finding]:
             yield Finding(
                 path, f"reads the same as {where}, which is another table; rename one of the schemas"
             )
-        elif one_set != other_set and meet and (one.table, one.key) != (other.table, other.key):
+        elif one_set != other_set and meet and _kept_as(one) != _kept_as(other):
             text = (
-                f"the same table as {where} at a site, under another name or key; give both entries the same"
+                f"the same table as {where} at a site, under another name or key, or with other columns;"
+                " give both entries the same"
             )
             yield Finding(path, text)
+
+
+def _kept_as(table: TableSettings) -> tuple[object, ...]:
+    return (table.table, table.key, table.columns, dict(table.mappings))
 
 
 def _own_rules(name: str, pair: SynchronizationSettings) -> Iterator[Finding]:

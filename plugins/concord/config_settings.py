@@ -18,6 +18,7 @@ from concord.config_field import (
     Settings,
     Table,
 )
+from concord.config_mapping import MappingSettings
 from concord.replication_set import ReplicatedTable, TableName
 
 
@@ -76,6 +77,13 @@ class TableSettings(Settings):
         default_factory=lambda: MappingProxyType({}),
         description="The table's name at sites where it differs.",
     )
+    columns: Key | None = Field(
+        default=None, description="The columns that are replicated; all others stay untouched. Default: all."
+    )
+    mappings: ByName[MappingSettings] = Field(
+        default_factory=lambda: MappingProxyType({}),
+        description="How a site keeps the columns otherwise, by site.",
+    )
     resolvers: Resolvers | None = Field(
         default=None, description="Who wins a conflict. Default: what the synchronization says."
     )
@@ -86,7 +94,14 @@ class TableSettings(Settings):
     def replicated(self, default_resolvers: tuple[str, ...]) -> ReplicatedTable:
         """The table as a link carries it."""
         resolvers = self.resolvers or default_resolvers
-        return ReplicatedTable(table=self.table, at=dict(self.at), key=self.key, resolvers=resolvers)
+        return ReplicatedTable(
+            table=self.table,
+            at=dict(self.at),
+            key=self.key,
+            columns=self.columns,
+            manipulations={site: mapping.manipulation() for site, mapping in self.mappings.items()},
+            resolvers=resolvers,
+        )
 
 
 class ReplicationSetSettings(Settings):

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from concord.link import LinkJob, TableReport
+from concord.manipulation import Manipulation
 from concord.position import Session
 from concord.replication_set import ReplicatedTable
 from concord.site import SiteAccess
+from concord.structure import Structure
+from concord.text_form import TextForm
 
 #: Called with the name of each step before it is taken: progress for people, a place to stop for kill tests.
 Progress = Callable[[str], None]
@@ -112,8 +115,30 @@ class Shape(Protocol):
         """The table's name in the replication set."""
 
     @property
+    def site(self) -> str:
+        """Where the table stands."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The site's own columns that travel."""
+
+    @property
+    def key_names(self) -> tuple[str, ...]: ...
+
+    @property
     def aliases(self) -> tuple[str, ...]:
-        """What its columns are called on the way."""
+        """What they are called on the way, in the same order."""
+
+    @property
+    def spark_types(self) -> tuple[str, ...]: ...
+
+    @property
+    def text_forms(self) -> tuple[TextForm | None, ...]:
+        """How each reads as text; None where texts of its type cannot be judged."""
+
+    @property
+    def manipulation(self) -> Manipulation:
+        """What they are in canonical form."""
 
     @property
     def key_aliases(self) -> tuple[str, ...]: ...
@@ -122,8 +147,8 @@ class Shape(Protocol):
     def resolvers(self) -> tuple[str, ...]: ...
 
     @property
-    def structure(self) -> str:
-        """Equal at two sites when rows of one fit into the other."""
+    def structure(self) -> Structure:
+        """The canonical columns, comparable between sites."""
 
 
 class Staged(Protocol):

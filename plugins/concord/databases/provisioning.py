@@ -14,6 +14,7 @@ from concord.databases.postgresql.session import Connection, connect
 from concord.errors import ProvisioningRefused
 from concord.replication_set import ReplicatedTable
 from concord.site import Credentials
+from concord.structure import Structure, differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +60,14 @@ def _problems(surveyed: Sequence[_Surveyed]) -> list[str]:
 
 def _differences(surveyed: Sequence[_Surveyed]) -> Iterator[str]:
     """Each site's tables against the first site that carries them."""
-    first: dict[str, tuple[str, ReplicatedTable, SiteState]] = {}
+    first: dict[str, Structure] = {}
     for each in surveyed:
         for wanted in each.installation.tables:
-            name, table = wanted.name, each.state.table(wanted)
-            if table is None:
+            if (structure := each.state.structure(wanted)) is None:
                 continue
-            if name not in first:
-                first[name] = (each.installation.site, wanted, each.state)
-                continue
-            site, known, state = first[name]
-            other = state.table(known)
-            assert other is not None, "only tables that exist are remembered"
-            yield from preflight.difference(name, (site, other), (each.installation.site, table), wanted.key)
+            if wanted.name in first:
+                yield from differences(wanted.name, first[wanted.name], structure)
+            first.setdefault(wanted.name, structure)
 
 
 def _refuse(problems: Sequence[str]) -> None:

@@ -26,10 +26,16 @@ class Column:
     identity: str  #: '', 'a' for ALWAYS, 'd' for BY DEFAULT
     deterministic: bool  #: False for a collation under which unequal texts are equal (F41)
     type_schema: str  #: where its type lives, quoted: a cast needs USAGE on it
+    default: str | None = None  #: the expression that fills it where a row does not say
 
     @property
     def sql(self) -> str:
         return quote(self.name)
+
+    @property
+    def must_be_given(self) -> bool:
+        """A row that does not say what stands in it is refused by the database."""
+        return self.not_null and self.default is None and not self.identity and not self.generated
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +129,11 @@ def _columns_query(oids: str) -> str:
 SELECT a.attrelid::bigint AS table_oid, a.attname AS name, a.attnotnull AS not_null,
        a.attgenerated <> '' AS generated, a.attidentity AS identity,
        format_type(a.atttypid, a.atttypmod) AS sql, y.kind, y.chain, y.root, a.atttypmod AS modifier,
-       coalesce(l.collisdeterministic, true) AS deterministic, t.typnamespace::regnamespace::text AS type_schema
+       coalesce(l.collisdeterministic, true) AS deterministic, t.typnamespace::regnamespace::text AS type_schema,
+       CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END AS default_expression
   FROM pg_attribute a JOIN ({types}) y ON y.start = a.atttypid JOIN pg_type t ON t.oid = a.atttypid
   LEFT JOIN pg_collation l ON l.oid = a.attcollation
+  LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
  WHERE a.attrelid = ANY ({oids}) AND a.attnum > 0 AND NOT a.attisdropped
  ORDER BY a.attrelid, a.attnum"""
 
@@ -237,6 +245,7 @@ def _column(row: Row) -> Column:
         identity=row["identity"],
         deterministic=row["deterministic"],
         type_schema=row["type_schema"],
+        default=row["default_expression"],
     )
 
 

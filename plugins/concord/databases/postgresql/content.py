@@ -38,5 +38,5 @@ def content(connection: Connection, shapes: Sequence[Shape]) -> dict[str, Conten
 
 
 def _row_text(shape: Shape) -> str:
-    """A record's text form quotes each field, so that no two rows read the same."""
-    return f"ROW({', '.join(column.type.exact(f't.{column.sql}') for column in shape.columns)})::text"
+    """In canonical form; a record's text form quotes each field, so that no two rows read the same."""
+    return f"ROW({', '.join(shape.canonical_row('t'))})::text"

@@ -46,7 +46,7 @@ def log_conflicts(
     if not judged.exceptional:
         return 0
     shape = judged.staged.shape
-    key = ", ".join(column.type.exact(shape.key_in("v", column)) for column in shape.key)
+    key = ", ".join(shape.canonical_key("v"))
     source_wins = "v.verdict = 'source_wins'"
     incoming, present = _version_object("s"), _version_object("p")
     incoming_row = f"CASE WHEN NOT v.s_deleted THEN {shape.image('s')} END"
@@ -108,8 +108,7 @@ def write_base(connection: Connection, judged: Judged, *, moving: bool) -> None:
     shape = judged.staged.shape
     _merge(connection, judged, "w.concord_deleted", "WHEN MATCHED THEN DELETE")
     if moving:
-        in_the_way = shape.differs(shape.unique_columns)
-        _merge(connection, judged, "NOT w.concord_deleted", f"WHEN MATCHED AND {in_the_way} THEN DELETE")
+        _take_out(connection, judged)
     typed = {column: column.type.incoming(f"s.{column.sql}") for column in shape.columns}
     names, values = ", ".join(column.sql for column in shape.columns), ", ".join(typed.values())
     actions = f"WHEN NOT MATCHED THEN INSERT ({names}) OVERRIDING SYSTEM VALUE VALUES ({values})"
@@ -117,6 +116,32 @@ def write_base(connection: Connection, judged: Judged, *, moving: bool) -> None:
         assigned = ", ".join(f"{column.sql} = {typed[column]}" for column in shape.updated)
         actions += f" WHEN MATCHED AND {shape.differs(shape.updated)} THEN UPDATE SET {assigned}"
     _merge(connection, judged, "NOT w.concord_deleted", actions)
+
+
+def _take_out(connection: Connection, judged: Judged) -> None:
+    """Delete the rows whose unique values move; those with unlisted columns are at once put back whole,
+    under their new values, since nobody else knows what stands in those columns."""
+    shape = judged.staged.shape
+    in_the_way, unlisted = shape.differs(shape.unique_columns), shape.shadow.unlisted
+    remove = f"WHEN MATCHED AND {in_the_way} THEN DELETE"
+    if not unlisted:
+        _merge(connection, judged, "NOT w.concord_deleted", remove)
+        return
+    kept = ", ".join(f"t.{column.sql}" for column in unlisted)
+    arriving = f"{judged.winners} s ON {shape.same_key('t', 's')} AND NOT s.concord_deleted AND {in_the_way}"
+    values = [column.type.incoming(f"s.{column.sql}") for column in shape.columns]
+    names = ", ".join(column.sql for column in (*shape.columns, *unlisted))
+    run(
+        connection,
+        f"CREATE TEMPORARY TABLE taken_out ON COMMIT DROP AS"
+        f" SELECT {', '.join(values)}, {kept} FROM {shape.table.sql} t JOIN {arriving}",
+    )
+    _merge(connection, judged, "NOT w.concord_deleted", remove)
+    run(
+        connection,
+        f"INSERT INTO {shape.table.sql} ({names}) OVERRIDING SYSTEM VALUE SELECT * FROM pg_temp.taken_out",
+        "DROP TABLE pg_temp.taken_out",
+    )
 
 
 def _merge(connection: Connection, judged: Judged, chosen: str, actions: str) -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from concord.config_field import did_you_mean
+from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column, Table
 from concord.databases.postgresql.control import IDENTITY
 from concord.databases.postgresql.session import Connection, one, rows
+from concord.databases.postgresql.types import descriptor_of
 from concord.databases.quoting import literal, qualified
+from concord.manipulation import Cast, Manipulation, Operation, Rename
 from concord.replication_set import ReplicatedTable, TableName
 
 #: PostgreSQL allows 1600 columns; staging adds its own beside them (F88).
@@ -64,9 +68,11 @@ def table_problems(site: str, wanted: ReplicatedTable, table: Table | None) -> I
         yield f"{where} does not exist, or the installer may not see it; create it or correct its name"
         return
     yield from (f"{where} {problem}" for problem in _kind_problems(table))
-    key = wanted.key_at(site)
-    yield from (f"{where} {problem}" for problem in _key_problems(table, key))
-    yield from (f"{where} {problem}" for problem in _column_problems(table, table.key_of(key)))
+    shadow = Shadow.of(wanted, site, table)
+    yield from (f"{where} {problem}" for problem in _key_problems(table, wanted.key_at(site)))
+    yield from (f"{where} {problem}" for problem in _column_problems(shadow))
+    yield from (f"{where} {problem}" for problem in _listed_problems(shadow))
+    yield from (f"{where} {problem}" for problem in _mapping_problems(shadow, wanted.manipulation_at(site)))
 
 
 def _kind_problems(table: Table) -> Iterator[str]:
@@ -107,12 +113,64 @@ def _key_column_problems(column: Column) -> Iterator[str]:
         yield f"has the generated key column {column.name}; choose a key that is stored"
 
 
-def _column_problems(table: Table, key: Sequence[str]) -> Iterator[str]:
-    for column in table.sent:
+def _column_problems(shadow: Shadow) -> Iterator[str]:
+    for column in shadow.columns:
         if not column.type.supported:
             yield f"has the column {column.name} of type {column.type.sql}, which does not round-trip exactly"
-        if column.identity == "a" and column.name not in key:
+        if column.identity == "a" and column.name not in shadow.key:
             yield f"has the column {column.name} GENERATED ALWAYS AS IDENTITY outside its key; use BY DEFAULT"
+
+
+def _listed_problems(shadow: Shadow) -> Iterator[str]:
+    """What a column list asks of a site: rows that come in do not say what stands in the other columns."""
+    known = {column.name: column for column in shadow.table.columns}
+    for name in shadow.listed or ():
+        if name not in known:
+            yield f"has no column {name}, which the configuration lists; {did_you_mean(name, known)}"
+        elif known[name].generated:
+            yield f"has the generated column {name}, which the configuration lists; leave it out of columns"
+    for column in shadow.unlisted:
+        if column.name in shadow.key:
+            yield f"has the key column {column.name}, which the configuration does not list; add it to columns"
+        elif column.must_be_given:
+            yield (
+                f"has the column {column.name}, which is not replicated but NOT NULL without a default: rows of other"
+                " sites could not be inserted; give it a default, or add it to columns"
+            )
+
+
+def _mapping_problems(shadow: Shadow, manipulation: Manipulation) -> Iterator[str]:
+    """What a mapping asks of a site: its columns are there, of types whose values can be judged (S1-34, S0-23)."""
+    known = {column.name: column for column in shadow.table.columns}
+    for operation in manipulation.operations:
+        for name in operation.own:
+            if name in known:
+                yield from _mapped_column_problems(shadow, operation, known[name])
+            elif shadow.listed is None:
+                yield f"has no column {name}, which the mapping names ({operation}); {did_you_mean(name, known)}"
+        stale = [name for name in operation.canonical if name in known and not _is_own(manipulation, name)]
+        for name in stale if shadow.listed is None else ():
+            yield (
+                f"has a column {name} besides {', '.join(operation.own)}, which the mapping makes of it"
+                f" ({operation}); drop one, or list the columns that are replicated"
+            )
+
+
+def _is_own(manipulation: Manipulation, name: str) -> bool:
+    """Whether an operation makes a column of this name at the site."""
+    return any(name in operation.own for operation in manipulation.operations)
+
+
+def _mapped_column_problems(shadow: Shadow, operation: Operation, column: Column) -> Iterator[str]:
+    if isinstance(operation, Rename):
+        return
+    what = f"has the column {column.name} of type {column.type.sql}"
+    if not column.type.mappable:
+        yield f"{what}, whose values cannot be mapped exactly ({operation}); such a column can only be renamed"
+    elif isinstance(operation, Cast) and column.type.descriptor != descriptor_of(operation.own_form.type):
+        yield f"{what}, where the mapping says {operation.own_form.type} ({operation}); correct one of the two"
+    if column.name in shadow.key and column.type.has_several_forms:
+        yield f"{what} in its key: equal numbers have several texts, so it can only be renamed ({operation})"
 
 
 def outside_parents(
@@ -127,24 +185,6 @@ def outside_parents(
                     f"{site}: {table.name} refers to {foreign_key.parent} ({foreign_key.name}), which is not in"
                     " the replication set; add it, or drop the constraint"
                 )
-
-
-def difference(
-    name: str, first: tuple[str, Table], second: tuple[str, Table], key: Sequence[str] | None
-) -> Iterator[str]:
-    """How one table differs between two sites, column by column (F86)."""
-    (one_site, one_table), (other_site, other_table) = first, second
-    ours = {column.name: column for column in one_table.columns}
-    theirs = {column.name: column for column in other_table.columns}
-    for column in sorted(set(ours) ^ set(theirs)):
-        present, absent = (one_site, other_site) if column in ours else (other_site, one_site)
-        yield f"{name}: column {column} exists at {present} but not at {absent}"
-    for column in sorted(set(ours) & set(theirs)):
-        left, right = ours[column], theirs[column]
-        if (left.type.descriptor, left.generated) != (right.type.descriptor, right.generated):
-            yield f"{name}: column {column} is {left.type.sql} at {one_site} and {right.type.sql} at {other_site}"
-    if set(one_table.key_of(key)) != set(other_table.key_of(key)):
-        yield f"{name}: the key differs between {one_site} and {other_site}"
 
 
 def read_facts(connection: Connection, site: str, controller_clock: float) -> SiteFacts:

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 import psycopg
 
 from concord.databases.postgresql import capture, control, preflight
+from concord.databases.postgresql.canonical import structure_of
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import TRIGGER_STATE, ForeignKey, Table, read_tables
 from concord.databases.postgresql.session import Connection, in_our_words, one, rows, run
 from concord.databases.quoting import literal, qualified, quote
 from concord.errors import ProvisioningRefused
 from concord.replication_set import ReplicatedTable, TableName
+from concord.structure import Structure
 
 #: Settings that the applier must be allowed to change: it silences application triggers, and it gives way
 #: to applications when both wait for each other.
@@ -32,6 +34,13 @@ class SiteState:
 
     def table(self, wanted: ReplicatedTable) -> Table | None:
         return self.tables.get(wanted.at_site(self.site))
+
+    def structure(self, wanted: ReplicatedTable) -> Structure | None:
+        """The table's columns in canonical form; None where it does not exist."""
+        if (table := self.table(wanted)) is None:
+            return None
+        shadow = Shadow.of(wanted, self.site, table)
+        return structure_of(self.site, shadow, wanted.manipulation_at(self.site))
 
     def shadows(self) -> Iterator[Shadow]:
         for wanted in self.wanted:

@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from concord.databases.dialect import VERSION_TYPES
+from concord.databases.postgresql.canonical import canonical_texts, structure_of
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column, Table
 from concord.databases.quoting import quote
 from concord.manipulation import NOTHING, Manipulation
 from concord.replication_set import ReplicatedTable
+from concord.structure import Structure
+from concord.text_form import TextForm, form_of
 
 #: What every statement calls a shadow row (present) and a verdict: there the key stands beside Concord's columns.
 BESIDE_OUR_COLUMNS = ("p", "v")
@@ -28,6 +31,7 @@ class Shape:
     shadow: Shadow
     columns: tuple[Column, ...]  #: the site's own that travel, by name
     resolvers: tuple[str, ...]
+    site: str
     manipulation: Manipulation = NOTHING
 
     @property
@@ -52,8 +56,24 @@ class Shape:
         return tuple(c for c in self.columns if c.name not in self.shadow.key or c.type.has_several_forms)
 
     @property
-    def structure(self) -> str:
-        return self.shadow.structure
+    def structure(self) -> Structure:
+        return structure_of(self.site, self.shadow, self.manipulation)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        return self.shadow.key
+
+    @property
+    def spark_types(self) -> tuple[str, ...]:
+        return tuple(column.type.spark for column in self.columns)
+
+    @property
+    def text_forms(self) -> tuple[TextForm | None, ...]:
+        return tuple(form_of(column.type.sql) for column in self.columns)
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -92,6 +112,16 @@ class Shape:
     def keys_of(self, row: str) -> str:
         return ", ".join(self.key_in(row, column) for column in self.key)
 
+    def canonical_key(self, row: str) -> list[str]:
+        """The key as every site knows it, as exact texts in the order of their canonical names (F26)."""
+        texts = {column.name: column.type.exact(self.key_in(row, column)) for column in self.key}
+        return [text for _, text in sorted(canonical_texts(self.manipulation, texts).items())]
+
+    def canonical_row(self, row: str) -> list[str]:
+        """The whole row likewise: what two sites that keep a table differently can compare."""
+        texts = {column.name: column.type.exact(f"{row}.{column.sql}") for column in self.columns}
+        return [text for _, text in sorted(canonical_texts(self.manipulation, texts).items())]
+
     @property
     def key_list(self) -> str:
         """The key as a shadow table names it."""
@@ -125,4 +155,4 @@ def shape_of(wanted: ReplicatedTable, site: str, table: Table) -> Shape:
     """The shape of one table at one site: its columns that are replicated and not generated, by name."""
     shadow = Shadow.of(wanted, site, table)
     columns = sorted(shadow.columns, key=lambda column: column.name)
-    return Shape(shadow, tuple(columns), wanted.resolvers, wanted.manipulation_at(site))
+    return Shape(shadow, tuple(columns), wanted.resolvers, site, wanted.manipulation_at(site))

@@ -198,7 +198,7 @@ def _candidates(
     each: _Open, table: str, passed: str, after: int, before: int
 ) -> list[tuple[Tombstone, bool]]:
     shape = each.shapes[table]
-    key = ", ".join(column.type.exact(shape.key_in("p", column)) for column in shape.key)
+    key = ", ".join(shape.canonical_key("p"))
     query = (
         f"SELECT ARRAY[{key}], origin, changed_at, derived, agreed FROM {shape.shadow.sql} p WHERE deleted AND {passed}"
         f" AND changed_at > {after} AND changed_at <= {before} AND NOT EXISTS"
@@ -253,7 +253,8 @@ def _yielding(each: _Open) -> Iterator[None]:
 def _apply(each: _Open, table: str, agreed: Sequence[Tombstone], statement: str) -> int:
     """Run one set statement against the listed tombstones, each only while it is still that very version."""
     shape, connection = each.shapes[table], each.connection
-    keys = [f"k{place}" for place in range(len(shape.key))]
+    own = shape.canonical_key("p")
+    keys = [f"k{place}" for place in range(len(own))]
     columns = ", ".join(f"{key} text" for key in keys)
     run(
         connection,
@@ -263,9 +264,13 @@ def _apply(each: _Open, table: str, agreed: Sequence[Tombstone], statement: str)
     with connection.cursor().copy("COPY pg_temp.agreed FROM STDIN") as copy:
         for key, origin, changed_at, derived in agreed:
             copy.write_row((*key, origin, changed_at, derived))
-    same_key = " AND ".join(
-        f"{shape.key_in('p', column)} = g.{name}::{column.type.sql}"
-        for column, name in zip(shape.key, keys, strict=True)
+    same_key = (
+        " AND ".join(f"{text} = g.{name}" for text, name in zip(own, keys, strict=True))
+        if shape.manipulation
+        else " AND ".join(
+            f"{shape.key_in('p', column)} = g.{name}::{column.type.sql}"
+            for column, name in zip(shape.key, keys, strict=True)
+        )
     )
     same = f"{same_key} AND (p.origin, p.changed_at, p.derived) = (g.origin, g.changed_at, g.derived) AND p.deleted"
     written = run(connection, statement.format(shadow=shape.shadow.sql, listed="pg_temp.agreed", same=same))

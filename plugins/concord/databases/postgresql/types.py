@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from concord.text_form import form_of
+
 #: type → (Spark type, staging type). Values equal after the round trip, infinity and NaN included.
 NATIVE: dict[str, tuple[str, str]] = {
     "int2": ("smallint", "int2"),
@@ -89,6 +91,26 @@ UNFIT_FOR_KEY = frozenset(
 SEVERAL_FORMS = frozenset(["numeric", "bpchar"])
 
 
+#: What the catalogue calls the types that a mapping may name.
+_CATALOGUE_NAMES = {
+    "smallint": "int2",
+    "integer": "int4",
+    "bigint": "int8",
+    "boolean": "bool",
+    "character varying": "varchar",
+}
+
+
+def descriptor_of(spelled: str) -> str:
+    """The descriptor of a type that a mapping names, such as `character varying(5)` or `numeric(12,2)`."""
+    name, _, sizes = spelled.partition("(")
+    modifier = -1
+    if sizes:
+        first, _, second = sizes.rstrip(")").partition(",")
+        modifier = (int(first) << 16 | int(second) if second else int(first)) + 4
+    return f"{_CATALOGUE_NAMES.get(name, name)}:{modifier}"
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnType:
     """One column's type: its SQL spelling at this site, and what it is made of, comparable between sites."""
@@ -109,6 +131,11 @@ class ColumnType:
     @property
     def fit_for_key(self) -> bool:
         return self.supported and self.kind != "a" and self.root not in UNFIT_FOR_KEY
+
+    @property
+    def mappable(self) -> bool:
+        """Its values can be mapped: a text either is one of them, exactly so, or is refused."""
+        return self.kind == "e" or (self.kind == "b" and form_of(self.sql) is not None)
 
     @property
     def has_several_forms(self) -> bool:
