@@ -94,7 +94,8 @@ class CastSettings(Settings):
             raise ValueError(f"casts {wide.type} to itself; leave it out, or use rename for another name")
         if not holds(wide, narrow):
             raise ValueError(
-                f"not every {narrow.type} is a {wide.type}: values would be lost; choose a type that holds them all"
+                f"{wide.type} does not hold every value of {narrow.type}: some would be lost;"
+                " choose a type that holds them all"
             )
         return self
 
@@ -177,6 +178,12 @@ class MappingSettings(Settings):
     constant: ByColumn[Word] | None = Field(
         default=None, description="column that only this site has: its value in every row."
     )
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> Self:
+        if not self.operations():
+            raise ValueError("empty; name an operation, such as rename, or leave the site out")
+        return self
 
     def operations(self) -> list[tuple[tuple[str, str], AnyOperation]]:
         """Each operation, with the keys under which it stands."""

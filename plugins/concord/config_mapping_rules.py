@@ -69,9 +69,6 @@ def _broken_keys(operations: Placed, table: TableSettings) -> Iterator[Finding]:
 
 
 def _idle(path: Path, mapping: MappingSettings) -> Iterator[Finding]:
-    operations = mapping.operations()
-    if not operations:
-        yield Finding(path, "empty; name an operation, such as rename, or leave the site out")
-    for keys, operation in operations:
+    for keys, operation in mapping.operations():
         if isinstance(operation, Rename) and operation.canonical == operation.own:
             yield Finding((*path, *keys), "renames a column to itself; leave it out")
