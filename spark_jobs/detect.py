@@ -33,19 +33,21 @@ def detect(
         return changes.select("*", *absent, F.lit("apply").alias("outcome"))
     present = candidates.select(*key, *(F.col(name).alias(f"p_{name}") for name in VERSION_TYPES))
     joined = changes.join(F.broadcast(present) if broadcast else present, on=list(key), how="left")
-    return joined.withColumn("outcome", _outcome(priorities))
+    return joined.withColumn("outcome", outcome_of("", "p_", priorities))
 
 
-def _outcome(priorities: Mapping[str, int]) -> Column:
-    absent = F.col("p_origin").isNull() | (F.col("p_origin") == "")
-    same = _dot("") == _dot("p_")
-    forward, backward = _includes("", "p_"), _includes("p_", "")
-    greater = total_order("", priorities) > total_order("p_", priorities)
+def outcome_of(incoming: str, present: str, priorities: Mapping[str, int]) -> Column:
+    """What becomes of the version whose columns begin with `incoming` when it meets the one of `present`."""
+    absent = F.col(f"{present}origin").isNull() | (F.col(f"{present}origin") == "")
+    same = _dot(incoming) == _dot(present)
+    forward, backward = _includes(incoming, present), _includes(present, incoming)
+    greater = total_order(incoming, priorities) > total_order(present, priorities)
+    known = _contains(present, incoming)
     return (
         F.when(absent, "apply")
-        .when(same, F.when(_contains("p_", ""), "converged").otherwise("unite"))
+        .when(same, F.when(known, "converged").otherwise("unite"))
         .when(forward & (~backward | greater), "apply")
-        .when(backward, F.when(_contains("p_", ""), "superseded").otherwise("unite"))
+        .when(backward, F.when(known, "superseded").otherwise("unite"))
         .otherwise("conflicted")
     )
 

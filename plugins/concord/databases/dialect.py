@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from concord.link import LinkJob, TableReport
 from concord.manipulation import Manipulation
@@ -14,6 +14,9 @@ from concord.replication_set import ReplicatedTable
 from concord.site import SiteAccess
 from concord.structure import Structure
 from concord.text_form import TextForm
+
+if TYPE_CHECKING:
+    from concord.databases.compared_site import ComparedSite
 
 #: Called with the name of each step before it is taken: progress for people, a place to stop for kill tests.
 Progress = Callable[[str], None]
@@ -219,9 +222,12 @@ class TargetEnd(End, Protocol):
     def staging_login(self) -> str: ...
 
     def write(
-        self, staged: Sequence[Any], state: LinkState, session: Session, progress: Progress
+        self, staged: Sequence[Any], state: LinkState, session: Session | None, progress: Progress
     ) -> dict[str, TableReport]:
-        """The one guarded transaction. Returns rows per outcome of every staged table."""
+        """The one guarded transaction. Returns rows per outcome of every staged table.
+
+        Without a session it moves no position.
+        """
 
     def drop_staging(self) -> None:
         """Remove everything that this transmission staged."""
@@ -233,3 +239,4 @@ class Dialect:
 
     source: Callable[[LinkJob], SourceEnd]
     target: Callable[[LinkJob], TargetEnd]
+    compared: Callable[[LinkJob], ComparedSite]

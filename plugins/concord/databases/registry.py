@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from concord.databases.dialect import Dialect
+from concord.databases.postgresql.compared import Compared
 from concord.databases.postgresql.ends import Source, Target
 from concord.errors import ConnectionRefused
 
-DIALECTS: Mapping[str, Dialect] = {"postgresql": Dialect(Source, Target)}
+DIALECTS: Mapping[str, Dialect] = {"postgresql": Dialect(Source, Target, Compared)}
 
 
 def dialect(name: str) -> Dialect:

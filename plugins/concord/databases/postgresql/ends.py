@@ -201,6 +201,6 @@ class Target(WrittenEnd):
         return staged
 
     def write(
-        self, staged: Sequence[Staged], state: LinkState, session: Session, progress: Progress
+        self, staged: Sequence[Staged], state: LinkState, session: Session | None, progress: Progress
     ) -> dict[str, TableReport]:
         return transaction.write(self._connect, Writing(self.job, staged, state, session, progress))

@@ -8,6 +8,8 @@ from concord.conflict import Outcome, classify
 from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
+from concord.databases.quoting import literal
+from concord.repair import REPAIR
 from concord.resolver import Resolver, total_order
 from concord.row_version import ABSENT, RowVersion, unite
 
@@ -19,6 +21,11 @@ _FORWARD = "coalesce(s.concord_vector -> p.origin >= jsonb_build_array(p.changed
 _DOT = "jsonb_build_array(s.concord_changed_at, s.concord_derived)"
 _BACKWARD = f"coalesce(p.vector -> s.concord_origin >= {_DOT}, false)"
 _SAME = "(s.concord_origin, s.concord_changed_at, s.concord_derived) = (p.origin, p.changed_at, p.derived)"
+#: A repair overrides what versions say, and only as long as the version it was decided against is the present one.
+_REPAIR = (
+    f"s.concord_resolver = {literal(REPAIR)} AND s.concord_against ="
+    " coalesce(p.origin, '') || '/' || coalesce(p.changed_at, 0) || '/' || coalesce(p.derived, 0)"
+)
 _DECIDED = "s.concord_against = p.origin || '/' || p.changed_at || '/' || p.derived"
 
 
@@ -76,7 +83,8 @@ SELECT row_number() OVER () AS n, x.* FROM (
          coalesce(p.origin, '') AS p_origin, coalesce(p.changed_at, 0) AS p_changed_at,
          coalesce(p.derived, 0) AS p_derived, coalesce(p.vector, '{{}}') AS p_vector,
          coalesce(p.deleted, false) AS p_deleted, coalesce(p.born, false) AS p_born,
-         CASE WHEN {_ABSENT} THEN CASE WHEN s.concord_born AND {present} THEN 'retake' ELSE 'apply' END
+         CASE WHEN {_REPAIR} THEN s.concord_verdict
+              WHEN {_ABSENT} THEN CASE WHEN s.concord_born AND {present} THEN 'retake' ELSE 'apply' END
               WHEN p.agreed AND s.concord_changed_at > {stamp_floor} THEN 'apply'
               WHEN {_SAME} THEN CASE WHEN {includes} THEN 'converged' ELSE 'unite' END
               WHEN {_DECIDED} AND s.concord_verdict IN ('source_wins', 'target_wins') THEN s.concord_verdict

@@ -49,7 +49,7 @@ class Writing:
     job: LinkJob
     staged: Sequence[Staged]
     state: LinkState
-    session: Session
+    session: Session | None  #: None for a write that moves no position (rule 1)
     progress: Progress
 
     @property
@@ -68,7 +68,8 @@ def write(connect: Callable[[], Connection], writing: Writing) -> dict[str, Tabl
         reports.clear()
         _attempt(connection, writing, reports, moving=violations > 0)
 
-    commit = Commit(connect, writing.job.link, writing.session.id, writing.site)
+    session = None if writing.session is None else writing.session.id
+    commit = Commit(connect, writing.job.link, session, writing.site)
     repeat(commit, attempt)
     return reports
 
@@ -79,11 +80,13 @@ class Commit:
 
     connect: Callable[[], Connection]
     link: str
-    session: str
+    session: str | None  #: None: it leaves no trace, counts as lost, and its repetition finds it done
     site: str
 
     def happened(self) -> bool:
         """Did the transaction commit although the answer was lost? The link's state knows (F56)."""
+        if self.session is None:
+            return False
         with self.connect() as connection:
             try:
                 history = link_state.read(connection, self.link, self.site).history
@@ -153,8 +156,9 @@ def _attempt(
         link_state.hold_fence(connection, writing.job.synchronization, writing.job.epoch, writing.site)
         if writing.staged:
             reports |= _write_tables(connection, writing, moving=moving)
-        writing.progress("link_state")
-        link_state.remember(connection, writing.job.link, writing.state, writing.session)
+        if writing.session is not None:
+            writing.progress("link_state")
+            link_state.remember(connection, writing.job.link, writing.state, writing.session)
         writing.progress("commit")
 
 

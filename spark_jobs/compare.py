@@ -1,0 +1,250 @@
+"""One comparison of one pair: open, compare table by table, and repair if it was asked (issue 3, item 6)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Row, SparkSession
+
+from concord.comparison import CompareJob, CompareReport, Difference, Kind, Repair, TableComparison
+from concord.databases.compared_site import ComparedSite, Cut
+from concord.databases.dialect import Progress, Shape, TargetEnd
+from concord.databases.registry import dialect
+from concord.errors import ConcordError
+from concord.event_log import log_event
+from concord.link import LinkJob
+from concord.repair import Remedy, Rule
+from concord.replication_set import chosen
+from concord.resolver import chain
+from concord.row_version import RowVersion
+from spark_jobs.application import run
+from spark_jobs.comparing import Compared, Comparing, Side
+from spark_jobs.deciding import Beside, remedies
+from spark_jobs.moving import Watch, worded
+from spark_jobs.opening import Opened, open_link
+from spark_jobs.repairing import BATCH, Place, Repairing, batches
+from spark_jobs.session import start
+
+logger = logging.getLogger("concord.compare")
+
+
+def _silent(step: str) -> None:
+    """Nobody wants to hear of the steps."""
+
+
+def compare(
+    job: CompareJob, spark: Callable[[], SparkSession], progress: Progress = _silent
+) -> CompareReport:
+    """Compare the pair's tables; with `repair: apply` also write what has to give way, at both sites.
+
+    Without that nothing is written anywhere. Raises a ConcordError.
+    """
+    watch = Watch(progress)
+    with ExitStack() as stack:
+        with watch.step("open"):
+            ends = [_closing(stack, dialect(link.source.dialect).compared(link)) for link in _links(job)]
+        with watch.step("inspect"):
+            opened = _open(job, ends, stack, watch.progress)
+        comparison = _Comparison(job, opened, spark(), watch)
+        return comparison.run()
+
+
+def _links(job: CompareJob) -> tuple[LinkJob, LinkJob]:
+    return job.link, job.related
+
+
+def _closing(stack: ExitStack, end: Any) -> Any:
+    stack.callback(end.close)
+    return end
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """Both sites, read; and, for a repair, both written."""
+
+    read: tuple[ComparedSite, ComparedSite]
+    written: tuple[TargetEnd, TargetEnd] | None
+    link: Opened
+
+    @property
+    def shapes(self) -> tuple[Mapping[str, Shape], Mapping[str, Shape]]:
+        return self.link.shapes, self.link.target_shapes
+
+
+def _open(job: CompareJob, ends: Sequence[Any], stack: ExitStack, progress: Progress) -> _Opened:
+    """Refuse what a link would refuse; a repair takes the epoch at both sites, a comparison takes nothing."""
+    source, target = ends
+    looked_at = open_link(job.link.model_copy(update={"plan_only": True}), source, target, progress)
+    if source.probe() != target.probe():
+        raise ConcordError(
+            f"{job.link.source.name} and {job.link.target.name} hash alike texts differently: their machines differ in"
+            " byte order, and a comparison would read every row. Compare by initialize__… instead"
+        )
+    if job.repair is not Repair.APPLY:
+        return _Opened((source, target), None, looked_at)
+    at_source, at_target = (
+        _closing(stack, dialect(link.target.dialect).target(link)) for link in reversed(_links(job))
+    )
+    progress("fence")
+    at_source.fence()
+    at_target.fence()
+    return _Opened((source, target), (at_source, at_target), looked_at)
+
+
+@dataclass
+class _Comparison:
+    job: CompareJob
+    opened: _Opened
+    spark: SparkSession
+    watch: Watch
+    tables: list[TableComparison] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+    compared: dict[str, Compared] = field(default_factory=dict)
+    cuts: dict[str, tuple[Cut, Cut]] = field(default_factory=dict)
+
+    def run(self) -> CompareReport:
+        try:
+            for ordinal, table in enumerate(chosen(self.job.link.tables, self.job.link.chosen)):
+                with worded(table.name):
+                    self._compare(ordinal, table.name)
+            if self.job.repair is Repair.APPLY:
+                with self.watch.step("repair"), worded("repair"):
+                    self._repair()
+        finally:
+            for compared in self.compared.values():
+                compared.forget()
+        link = self.job.link
+        return CompareReport(
+            comparison=link.transmission,
+            synchronization=link.synchronization,
+            source=link.source.name,
+            target=link.target.name,
+            repair=self.job.repair,
+            tables=tuple(self.tables),
+            differences=tuple(self.differences),
+            seconds=self.watch.seconds,
+        )
+
+    def _compare(self, ordinal: int, table: str) -> None:
+        """One table, in one cut of each site; everything that is said of it was read there."""
+        source, target = self.opened.read
+        with ExitStack() as stack:
+            self.watch.progress("source_cut")
+            here = stack.enter_context(source.snapshot())
+            self.watch.progress("target_cut")
+            there = stack.enter_context(target.snapshot())
+            cuts = self._cuts(table)
+            ours, theirs = (
+                Side(end, shapes[table], cut, end.extent(shapes[table]), snapshot)
+                for end, shapes, cut, snapshot in zip(
+                    self.opened.read, self.opened.shapes, cuts, (here, there), strict=True
+                )
+            )
+            name = f"compare_{self.job.link.transmission}_{ordinal}"
+            with self.watch.step("scan"):
+                compared = Comparing(self.spark, name, ours, theirs, self.job.link.priorities).run()
+            self.compared[table], self.cuts[table] = compared, cuts
+            with self.watch.step("judge"):
+                counts = compared.counts()
+                planned = self._plan(compared, self._beside(table))
+                self.tables.append(counts.model_copy(update={"remedies": planned}))
+                self.differences += self._kept(table, compared.first(self.job.kept))
+        log_event(logger, "table compared", **counts.model_dump(exclude={"remedies", "written"}))
+
+    def _cuts(self, table: str) -> tuple[Cut, Cut]:
+        """What has left each site, as the other one knows it in its own cut."""
+        source, target = self.opened.read
+        floor = max(source.site().stamp_floor, target.site().stamp_floor)
+        forward = target.state(self.job.link.link).history[0].position.of(table)
+        reverse = source.state(self.job.link.related_link).history[0].position.of(table)
+        return Cut(forward, floor), Cut(reverse, floor)
+
+    def _beside(self, table: str) -> tuple[Beside, Beside]:
+        ours, theirs = (
+            Beside(end, shapes[table], cut)
+            for end, shapes, cut in zip(self.opened.read, self.opened.shapes, self.cuts[table], strict=True)
+        )
+        return ours, theirs
+
+    def _rule(self, table: str) -> Rule:
+        resolvers = chain(self.opened.link.shapes[table].resolvers)
+        return Rule(resolvers, self.job.link.priorities, self.job.prefer)
+
+    def _plan(self, compared: Compared, ends: tuple[Beside, Beside]) -> dict[str, int]:
+        """How many keys each deed is planned for, all of them counted."""
+        planned: Counter[str] = Counter()
+        if self.job.repair is not Repair.NONE:
+            for keys in batches(compared.all(), BATCH):
+                decided = remedies(*ends, self._rule(compared.table), keys)
+                planned.update(remedy.deed.value for remedy in decided.values())
+        return dict(planned)
+
+    def _kept(self, table: str, first: Sequence[Row]) -> Iterator[Difference]:
+        """The first differences with both rows and both versions."""
+        keys = [row["key"] for row in first]
+        ends = self._beside(table)
+        source, target = (end.found(keys) if keys else {} for end in ends)
+        source_rows, target_rows = (end.compared.images(end.shape, keys) for end in ends)
+        decided = remedies(*ends, self._rule(table), keys)
+        for row in first:
+            key = row["key"]
+            yield Difference(
+                table=table,
+                key=tuple(json.loads(key)),
+                kind=Kind(row["kind"]),
+                source_row=source_rows.get(key),
+                target_row=target_rows.get(key),
+                source_version=_described(source[key].version),
+                target_version=_described(target[key].version),
+                remedy=self._remedy(decided.get(key)),
+            )
+
+    def _remedy(self, remedy: Remedy | None) -> str | None:
+        return None if self.job.repair is Repair.NONE or remedy is None else remedy.sentence
+
+    def _repair(self) -> None:
+        """Nobody else runs the pair's links meanwhile: a repair holds the lease and the epoch."""
+        assert self.opened.written is not None, "a repair has opened both sites for writing"
+        places = [
+            Place(end, target, shapes, {table: cuts[side] for table, cuts in self.cuts.items()})
+            for side, (end, target, shapes) in enumerate(
+                zip(self.opened.read, self.opened.written, self.opened.shapes, strict=True)
+            )
+        ]
+        rules = {table: self._rule(table) for table in self.compared}
+        repairing = Repairing(self.spark, (places[0], places[1]), rules, self.watch.progress)
+        repairing.run((table, key) for table, compared in self.compared.items() for key in compared.all())
+        self.tables = [
+            table.model_copy(update={"written": dict(repairing.written.get(table.table, {}))})
+            for table in self.tables
+        ]
+
+
+def _described(version: RowVersion) -> dict[str, Any] | None:
+    if version.is_absent:
+        return None
+    return {
+        "origin": version.origin,
+        "changed_at": version.changed_at,
+        "derived": version.derived,
+        "vector": {origin: list(dot) for origin, dot in version.vector.items()},
+        "deleted": version.deleted,
+    }
+
+
+def work(job: CompareJob, progress: Progress) -> CompareReport:
+    """The application's work: one comparison, logged by counts."""
+    report = compare(job, lambda: start(f"concord compare {job.link.synchronization}"), progress)
+    log_event(logger, "comparison completed", differences=report.found, seconds=dict(report.seconds))
+    return report
+
+
+if __name__ == "__main__":
+    sys.exit(run(CompareJob, work))

@@ -1,0 +1,40 @@
+"""Deciding: what is to be done about keys, by what both sites hold of them at this moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from concord.databases.compared_site import ComparedSite, Cut, Found
+from concord.databases.dialect import Shape
+from concord.repair import Remedy, Rule
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One table at one site, to be laid beside the other's."""
+
+    compared: ComparedSite
+    shape: Shape
+    cut: Cut
+
+    def found(self, keys: Sequence[str]) -> dict[str, Found]:
+        return self.compared.found(self.shape, self.cut, keys)
+
+
+def remedies(ours: Beside, theirs: Beside, rule: Rule, keys: Sequence[str]) -> dict[str, Remedy]:
+    """By key, for those that differ: `ours` is the pair's source, `theirs` its target."""
+    if not keys:
+        return {}
+    source, target = ours.found(keys), theirs.found(keys)
+    here, there = ours.compared.site(), theirs.compared.site()
+    decided = {}
+    for key in keys:
+        remedy = rule.remedy(
+            source[key].held(here.name, here.origin),
+            target[key].held(there.name, there.origin),
+            same_content=source[key].image == target[key].image,
+        )
+        if remedy is not None:
+            decided[key] = remedy
+    return decided

@@ -1,0 +1,261 @@
+"""A comparison finds every difference and nothing else, whoever writes meanwhile, and writes nothing itself."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from concord.errors import NotInitialized
+from tests.link.comparing import Kinds, behind_the_back, compared, kinds, only
+from tests.link.conftest import MakePair
+from tests.link.pair import At, Pair
+
+pytestmark = pytest.mark.spark
+
+ROWS = 6_000
+ITEM = (
+    "CREATE TABLE item (id int PRIMARY KEY, token text NOT NULL, price numeric)",
+    f"INSERT INTO item SELECT n, 'common ' || n, n / 7.0 FROM generate_series(1, {ROWS}) n",
+    "ANALYZE item",
+)
+SHADOW = 'concord."public.item"'
+
+
+@pytest.fixture
+def sites(pair: MakePair) -> Pair:
+    """Some rows have never been changed; some have, at either site; one is deleted."""
+    made = pair(*ITEM)
+    made.london.run("UPDATE item SET token = 'from london' WHERE id BETWEEN 1 AND 30")
+    made.capetown.run("UPDATE item SET token = 'from capetown' WHERE id BETWEEN 31 AND 60")
+    made.london.run("DELETE FROM item WHERE id = 61")
+    made.settle()
+    return made
+
+
+def damage(sites: Pair) -> Kinds:
+    """One difference of every kind, and what a comparison must call it."""
+    behind_the_back(
+        sites.london,
+        "UPDATE item SET token = 'damaged' WHERE id = 100",  # never captured anywhere
+        "UPDATE item SET price = 1.50 WHERE id = 1",  # under the same version
+        "DELETE FROM item WHERE id = 101",
+        f"UPDATE {SHADOW} SET derived = derived + 1 WHERE id = 31",  # the same row
+        f"INSERT INTO {SHADOW} SELECT 103, 'london#1', 5, 0, '{{\"london#1\": [5, 0]}}', true, false, false,"
+        " NULL, '3'::xid8; DELETE FROM item WHERE id = 103",
+    )
+    behind_the_back(
+        sites.capetown,
+        "INSERT INTO item VALUES (9000, 'extra', NULL)",
+        "UPDATE item SET price = 1.5 WHERE id = 1",  # equal by value, not as it was written
+        "DELETE FROM item WHERE id = 2",
+        f"DELETE FROM {SHADOW} WHERE id = 61",  # a tombstone is forgotten too early
+    )
+    only_source, only_target = "only_source", "only_target"
+    return {
+        ("100",): "content",
+        ("1",): "content",
+        ("101",): only_target,
+        ("103",): only_target,
+        ("9000",): only_target,
+        ("2",): only_source,
+        ("31",): "version",
+        ("61",): "version",
+    }
+
+
+def test_sites_that_agree_have_no_difference(sites: Pair) -> None:
+    report = compared(sites)
+    assert report.found == 0
+    assert only(report).model_dump(include={"source_rows", "target_rows", "equal", "in_flight"}) == {
+        "source_rows": ROWS - 1,
+        "target_rows": ROWS - 1,
+        "equal": ROWS - 1,
+        "in_flight": 0,
+    }
+
+
+def test_every_kind_of_difference_is_found_and_nothing_else(sites: Pair) -> None:
+    planted = damage(sites)
+    report, table = compared(sites), only(compared(sites))
+    assert kinds(report) == planted
+    assert (table.differing, table.versions, table.only_source, table.only_target) == (2, 2, 1, 3)
+    assert (table.source_rows, table.target_rows, table.equal) == (ROWS - 3, ROWS - 1, ROWS - 7)
+
+
+def test_a_difference_shows_both_rows_and_both_versions(sites: Pair) -> None:
+    damage(sites)
+    found = {each.key: each for each in compared(sites).differences}
+    content, tombstone, missing = found["1",], found["103",], found["2",]
+    assert content.source_row == {"id": "1", "token": "from london", "price": "1.50"}
+    assert content.target_row == {"id": "1", "token": "from london", "price": "1.5"}
+    assert content.source_version == content.target_version
+    assert content.source_version
+    assert content.source_version["origin"] == "london#1"
+    assert tombstone.source_row is None
+    assert tombstone.source_version
+    assert tombstone.source_version["deleted"]
+    assert (tombstone.target_row or {})["token"] == "common 103"
+    assert tombstone.target_version is None
+    assert (missing.target_row, missing.source_row) == (None, found["2",].source_row)
+
+
+def test_of_many_differences_the_first_are_kept_and_all_are_counted(sites: Pair) -> None:
+    behind_the_back(sites.capetown, "UPDATE item SET token = 'x' WHERE id > 1000")
+    report = compared(sites, kept=3)
+    assert only(report).differing == ROWS - 1000
+    assert [each.key for each in report.differences] == [("1001",), ("1002",), ("1003",)]
+
+
+def test_what_a_link_has_not_sent_yet_is_in_flight_and_no_difference(sites: Pair) -> None:
+    sites.london.run(
+        "UPDATE item SET token = 'unsent' WHERE id IN (1, 40, 200)",
+        "DELETE FROM item WHERE id = 41",
+        "INSERT INTO item VALUES (8000, 'unsent', 1)",
+    )
+    sites.capetown.run("UPDATE item SET token = 'unsent too' WHERE id IN (200, 201)")
+    report = compared(sites)
+    assert (report.found, only(report).in_flight, only(report).equal) == (0, 6, ROWS - 6)
+    sites.run("forward")
+    assert (compared(sites).found, only(compared(sites)).in_flight) == (0, 2)
+    sites.settle()
+    assert (compared(sites).found, only(compared(sites)).in_flight) == (0, 0)
+
+
+def test_damage_under_an_unsent_version_shows_once_it_cannot_be_sent_away(sites: Pair) -> None:
+    """Two different rows under one version stay a difference, also while the version is announced again."""
+    behind_the_back(
+        sites.london,
+        "UPDATE item SET token = 'damaged' WHERE id = 1",
+        f"UPDATE {SHADOW} SET position = pg_current_xact_id(), received_from = NULL WHERE id = 1",
+    )
+    assert kinds(compared(sites)) == {("1",): "content"}
+
+
+def test_a_link_that_runs_between_the_two_cuts_makes_no_false_alarm(sites: Pair) -> None:
+    """Source and target are looked at one after the other; whatever reaches one of them between is in flight."""
+    planted = damage(sites)
+    sites.london.run("UPDATE item SET token = 'unsent' WHERE id BETWEEN 300 AND 330")
+    sites.capetown.run("UPDATE item SET token = 'unsent' WHERE id BETWEEN 331 AND 360")
+
+    def everything_moves() -> None:
+        sites.settle()
+        sites.london.run("UPDATE item SET token = 'later' WHERE id BETWEEN 320 AND 340")
+
+    report = compared(sites, at=At("target_cut", everything_moves))
+    assert kinds(report) == planted
+
+
+def test_planted_differences_are_found_while_users_write_and_links_run(sites: Pair) -> None:
+    planted = damage(sites)
+    with busy(sites):
+        reports = [compared(sites) for _ in range(4)]
+    assert [kinds(report) for report in reports] == [planted] * 4
+    assert sum(only(report).in_flight for report in reports) > 0, "the test has shown something"
+
+
+def test_a_comparison_writes_nothing(sites: Pair) -> None:
+    damage(sites)
+    before = [site.writes() for site in sites.sites]
+    compared(sites)
+    compared(sites, repair="plan")
+    assert [site.writes() for site in sites.sites] == before
+
+
+def test_tombstones_that_are_cleaned_away_at_one_site_first_are_no_difference(sites: Pair) -> None:
+    """Cleanup publishes at every site before it deletes at any; T20, rule 10."""
+    for site in sites.sites:
+        site.run(f"UPDATE {SHADOW} SET agreed = true WHERE id = 61")
+    sites.london.run(
+        "UPDATE concord.site SET stamp_floor = "
+        f"(SELECT changed_at FROM {SHADOW} WHERE id = 61); DELETE FROM {SHADOW} WHERE id = 61"
+    )
+    assert compared(sites).found == 0
+    sites.capetown.run(f"UPDATE {SHADOW} SET agreed = false WHERE id = 61")
+    assert compared(sites).found == 0, "the floor of one site is enough"
+
+
+def test_one_table_alone_is_compared(pair: MakePair) -> None:
+    sites = pair("CREATE TABLE one (id int PRIMARY KEY)", "CREATE TABLE two (id int PRIMARY KEY)")
+    for table in ("one", "two"):
+        behind_the_back(sites.london, f"INSERT INTO {table} VALUES (1)")
+    assert [each.table for each in compared(sites, chosen=("public.two",)).differences] == ["public.two"]
+
+
+def test_keys_of_many_forms_are_one_key(pair: MakePair) -> None:
+    """F42: 1.0 and 1.00 are the same key of two different rows; texts, blanks and bytes are what they are."""
+    sites = pair(
+        'CREATE TABLE odd (n numeric, "two words" char(5), b bytea, at timestamptz, "select" int,'
+        ' PRIMARY KEY (n, "two words", b, at))',
+        r"""INSERT INTO odd VALUES (1.0, 'a', '\x00ff', '2026-01-01', 1), (2.50, 'b"''\', '', 'infinity', 2)""",
+    )
+    assert compared(sites).found == 0
+    behind_the_back(sites.capetown, "UPDATE odd SET n = 1.00 WHERE n = 1")
+    behind_the_back(sites.london, "DELETE FROM odd WHERE n = 2.5")
+    assert kinds(compared(sites)) == {
+        ("1", "a", r"\x00ff", "2026-01-01 00:00:00+00"): "content",
+        ("2.5", "b\"'\\", r"\x", "infinity"): "only_target",
+    }
+
+
+def test_sites_without_a_common_history_are_not_compared(sites: Pair) -> None:
+    sites.london.run("UPDATE concord.link_state SET initialized = '{}'")
+    with pytest.raises(NotInitialized):
+        compared(sites)
+
+
+class busy:
+    """Users write at both sites, and the links run, for as long as the block lasts."""
+
+    def __init__(self, sites: Pair) -> None:
+        self._sites, self._stop = sites, threading.Event()
+        self._failed: list[BaseException] = []
+        writers = [threading.Thread(target=self._write, args=(n,)) for n in range(2)]
+        self._threads = [*writers, threading.Thread(target=self._link)]
+
+    def __enter__(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        assert not self._failed
+
+    def _guarded(self, steps: Iterator[None]) -> None:
+        try:
+            while not self._stop.is_set():
+                next(steps)
+        except BaseException as error:  # noqa: BLE001 - shown by the test
+            self._failed.append(error)
+
+    def _write(self, which: int) -> None:
+        def steps() -> Iterator[None]:
+            with self._sites.sites[which].log_in("an_application") as connection:
+                for turn in range(10**9):
+                    key = 1000 + (turn * 2 + which) % 3000
+                    kind = turn % 10
+                    if kind == 0:
+                        connection.execute(b"DELETE FROM item WHERE id = %s", [key])
+                    elif kind == 1:
+                        connection.execute(
+                            b"INSERT INTO item VALUES (%s, 'again', 1) ON CONFLICT DO NOTHING", [key - 20]
+                        )
+                    else:
+                        connection.execute(
+                            b"UPDATE item SET token = %s WHERE id = %s", [f"w{which} {turn}", key]
+                        )
+                    self._stop.wait(0.004)
+                    yield
+
+        self._guarded(steps())
+
+    def _link(self) -> None:
+        def steps() -> Iterator[None]:
+            while True:
+                self._sites.run("forward")
+                yield
+                self._sites.run("reverse")
+                yield
+
+        self._guarded(steps())
