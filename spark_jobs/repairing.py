@@ -145,7 +145,7 @@ def _decision(remedy: Remedy) -> tuple[object, ...]:
     return (
         *(version.origin, version.changed_at, version.derived, vector_to_json(version.vector)),
         *(version.deleted, version.born),
-        "apply" if ordinary else "source_wins",
+        "source_wins" if remedy.replaces and not ordinary else "apply",
         None if ordinary else REPAIR,
         None if ordinary else f"{remedy.deed}: {remedy.reason}",
         None if ordinary else _dot(remedy.against),

@@ -58,6 +58,7 @@ class Remedy:
     reason: str
     version: RowVersion
     against: RowVersion  #: what must still be the present version there
+    replaces: bool  #: a row goes, and must be logged
 
     @property
     def sentence(self) -> str:
@@ -116,7 +117,7 @@ class Rule:
 
 def _remedy(deed: Deed, winner: Held, loser: Held, reason: str, version: RowVersion) -> Remedy:
     deleted = replace(version, deleted=not winner.exists)
-    return Remedy(deed, winner.site, loser.site, reason, deleted, loser.version)
+    return Remedy(deed, winner.site, loser.site, reason, deleted, loser.version, loser.exists)
 
 
 def _restamped(winner: Held, loser: Held) -> RowVersion:

@@ -1,0 +1,241 @@
+"""A repair leaves no difference, logs every row it takes away, and every site of the topology follows."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from concord.comparison import CompareJob, Repair
+from concord.databases.postgresql.common_history import declare_equal
+from concord.errors import LeaseLost
+from embedded.postgres import Server
+from tests.conftest import PROJECT, Database
+from tests.link.comparing import behind_the_back, compared, kinds
+from tests.link.conftest import MakePair, site_on
+from tests.link.pair import At, Pair, provision_site
+
+pytestmark = pytest.mark.spark
+
+BOOK = (
+    "CREATE TABLE shelf (id int PRIMARY KEY)",
+    "CREATE TABLE book (id int PRIMARY KEY, title text, shelf int REFERENCES shelf)",
+    "INSERT INTO shelf VALUES (1), (2)",
+    "INSERT INTO book SELECT n, 'book ' || n, 1 FROM generate_series(1, 50) n",
+)
+SHADOW = 'concord."public.book"'
+
+
+@pytest.fixture
+def sites(pair: MakePair) -> Pair:
+    made = pair(*BOOK)
+    made.london.run("UPDATE book SET title = 'edited ' || id WHERE id BETWEEN 1 AND 12")
+    made.capetown.run("DELETE FROM book WHERE id = 13")
+    made.settle()
+    return made
+
+
+def damage(sites: Pair) -> None:
+    """Every kind of difference, and for each what the rule says of it."""
+    behind_the_back(
+        sites.capetown,
+        "UPDATE book SET title = 'damaged' WHERE id IN (1, 20)",  # restamp: london's name is greater
+        "DELETE FROM book WHERE id IN (2, 21)",  # restamp: a row stays before none
+        "INSERT INTO shelf VALUES (3)",
+        "INSERT INTO book VALUES (90, 'only here', 3)",  # restamp, with its parent
+        f"DELETE FROM {SHADOW} WHERE id = 3",  # send: the version is lost
+        f"DELETE FROM {SHADOW} WHERE id = 4; UPDATE book SET title = 'not captured' WHERE id = 4",  # replace
+        "INSERT INTO book VALUES (13, 'back from the dead', 1)",  # restamp: both know it as deleted
+    )
+    behind_the_back(
+        sites.london,
+        f"UPDATE book SET title = 'older' WHERE id = 5; UPDATE {SHADOW} SET changed_at = 5, vector ="
+        " '{\"london#1\": [5, 0]}' WHERE id = 5",  # send: an update was lost
+    )
+    sites.capetown.run("DELETE FROM book WHERE id = 6", "UPDATE book SET title = 'concurrent' WHERE id = 7")
+    sites.london.run("UPDATE book SET title = 'conflict' WHERE id = 7")
+    sent = f"UPDATE {SHADOW} SET position = '3'::xid8 WHERE id IN (6, 7)"
+    sites.capetown.run(sent)  # delete, and resolve: as if both had been sent, and lost on the way
+    sites.london.run(sent)
+
+
+PLANNED = {"restamp": 6, "send": 2, "replace": 1, "delete": 1, "resolve": 1}
+LOST = [
+    *(("1", "damaged"), ("13", "back from the dead"), ("20", "damaged"), ("4", "not captured")),
+    *(("6", "edited 6"), ("7", "concurrent")),
+]
+
+
+def lost(sites: Pair) -> list[tuple[str, str]]:
+    """Key and title of every loser in both logs."""
+    return sorted((each["key"][0], (each["loser_row"] or {}).get("title")) for each in sites.conflicts())
+
+
+def is_repaired(sites: Pair) -> None:
+    report = compared(sites)
+    assert (report.found, sum(table.in_flight for table in report.tables)) == (0, 0)
+    assert sites.equal
+    assert lost(sites) == LOST
+    titles = dict(sites.capetown.rows("SELECT id, title FROM book WHERE id < 14 OR id IN (20, 21, 90)"))
+    assert 13 not in titles
+    assert 6 not in titles
+    assert [titles[key] for key in (1, 2, 3, 4, 5, 7, 20, 21, 90)] == [
+        *(
+            "edited 1",
+            "edited 2",
+            "edited 3",
+            "edited 4",
+            "edited 5",
+            "conflict",
+            "book 20",
+            "book 21",
+            "only here",
+        )
+    ]
+
+
+def test_a_plan_says_what_a_repair_then_does(sites: Pair) -> None:
+    damage(sites)
+    before = [site.writes() for site in sites.sites]
+    plan = compared(sites, repair="plan")
+    assert [site.writes() for site in sites.sites] == before
+    planned: Counter[str] = sum((Counter(table.remedies) for table in plan.tables), Counter())
+    assert planned == PLANNED
+    said = {each.key[0]: each.remedy for each in plan.differences if each.table == "public.book"}
+    assert said["1"] == "restamp: london to capetown, site priority and name"
+    assert said["6"] == "delete: capetown to london, its delete includes this row's version"
+    done = compared(sites, repair="apply")
+    assert kinds(done) == kinds(plan)
+    written = sum((Counter(table.written) for table in done.tables), Counter())
+    # one write for each key, and a second one where a restamped version goes back to the site it came from
+    assert sum(written.values()) == sum(PLANNED.values()) + PLANNED["restamp"]
+    is_repaired(sites)
+
+
+def test_after_a_repair_the_links_have_nothing_to_fight_about(sites: Pair) -> None:
+    """A row that was united announces itself once (rule 6); then nothing moves and nothing is logged."""
+    damage(sites)
+    compared(sites, repair="apply")
+    sites.settle()
+    before = [site.writes() for site in sites.sites]
+    reports = sites.settle()
+    assert all(report.total("acquired") == 0 for report in reports)
+    replicated = ("public.", "concord.public", "concord.conflict", "concord_staging")
+    for site, old in zip(sites.sites, before, strict=True):
+        assert [
+            name for name, n in site.writes().items() if n != old.get(name) and name.startswith(replicated)
+        ] == []
+    is_repaired(sites)
+
+
+def test_a_repair_moves_no_position(sites: Pair) -> None:
+    damage(sites)
+    sites.london.run("UPDATE book SET title = 'in flight' WHERE id = 40")
+    history = "SELECT link, history, updated_at FROM concord.link_state ORDER BY link"
+    before = [site.rows(history) for site in sites.sites]
+    assert sum(table.in_flight for table in compared(sites, repair="apply").tables) == 1
+    assert [site.rows(history) for site in sites.sites] == before
+    assert sites.capetown.value("SELECT title FROM book WHERE id = 40") == "book 40"
+
+
+def test_a_person_may_prefer_one_side(sites: Pair) -> None:
+    behind_the_back(sites.capetown, "UPDATE book SET title = 'damaged' WHERE id IN (1, 20)")
+    compared(sites, repair="apply", prefer="target")
+    assert sites.london.rows("SELECT title FROM book WHERE id IN (1, 20)") == [("damaged",)] * 2
+    assert lost(sites) == [("1", "edited 1"), ("20", "book 20")]
+    assert {each["winner_site"] for each in sites.conflicts()} == {"capetown", "london"}, "as versions say"
+
+
+def test_a_user_who_writes_while_it_repairs_is_not_overwritten(sites: Pair) -> None:
+    """The guard decides again, under lock, against what is there now."""
+    behind_the_back(sites.capetown, "UPDATE book SET title = 'damaged' WHERE id IN (1, 20)")
+
+    def write() -> None:
+        sites.capetown.run("UPDATE book SET title = 'by a user' WHERE id IN (1, 20)")
+
+    compared(sites, repair="apply", at=At("hold_fence", write))
+    sites.settle()
+    assert sites.equal
+    assert sites.london.rows("SELECT title FROM book WHERE id IN (1, 20)") == [("by a user",)] * 2
+
+
+def test_a_third_site_follows(
+    sites: Pair, server_with_logins: Server, database: Callable[[], Database]
+) -> None:
+    """Oslo shares capetown's tables and hears of every repair; its own damage is found by its own comparison."""
+    oslo = site_on(server_with_logins, "oslo", database().name)
+    oslo.run(*BOOK, "UPDATE book SET title = 'edited ' || id WHERE id <= 12; DELETE FROM book WHERE id = 13")
+    provision_site(oslo, sites.tables)
+    other = {"synchronization": "capetown_oslo"}
+    further = Pair(sites.capetown, oslo, sites.tables, sites.spark)
+    declare_equal(further.job(**other))
+    _both_ways(further, other)
+    damage(sites)
+    compared(sites, repair="apply")
+    _both_ways(further, other)
+    _both_ways(further, other)
+    is_repaired(sites)
+    everything = "SELECT id, title, shelf FROM book ORDER BY id"
+    assert oslo.rows(everything) == sites.london.rows(everything)
+    assert compared(further, **other).found == 0
+    assert oslo.conflicts() == [], "nothing was in dispute there"
+    oslo.connection.close()
+
+
+def _both_ways(pair: Pair, fields: dict[str, str]) -> None:
+    for direction in ("forward", "reverse"):
+        pair.run(direction, **fields)
+
+
+@pytest.mark.parametrize("step", ["stage", "hold_fence", "commit", "second commit"])
+def test_a_repair_killed_at_any_step_can_be_repeated(sites: Pair, tmp_path: Path, step: str) -> None:
+    damage(sites)
+    job = CompareJob(link=sites.job(), repair=Repair.APPLY)
+    file = tmp_path / "job.json"
+    file.touch(mode=0o600)
+    file.write_text(job.model_dump_json())
+    name, occurrence = ("commit", "2") if step == "second commit" else (step, "1")
+    killed = subprocess.run(
+        [sys.executable, "-m", "tests.link.killed_comparison", file, name, occurrence],
+        cwd=PROJECT,
+        env=os.environ | {"PYSPARK_SUBMIT_ARGS": "--master local[1] pyspark-shell"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    compared(sites, repair="apply")
+    is_repaired(sites)
+
+
+def test_a_repair_that_was_overtaken_writes_nothing(sites: Pair) -> None:
+    damage(sites)
+
+    def overtake() -> None:
+        sites.run("forward")
+        sites.run("reverse")
+
+    before = lost(sites)
+    with pytest.raises(LeaseLost):
+        compared(sites, repair="apply", at=At("hold_fence", overtake))
+    assert lost(sites) == before
+
+
+def test_one_table_alone_is_repaired(sites: Pair) -> None:
+    behind_the_back(sites.capetown, "DELETE FROM book WHERE id = 2", "INSERT INTO shelf VALUES (9)")
+    assert compared(sites, repair="apply", chosen=("public.shelf",)).found == 1
+    assert kinds(compared(sites)) == {("2",): "only_source"}
+
+
+def test_a_repair_in_many_batches_leaves_nothing(sites: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_jobs.repairing.BATCH", 10)
+    behind_the_back(sites.capetown, "UPDATE book SET title = 'damaged'")
+    done = compared(sites, repair="apply")
+    assert sum(table.differing for table in done.tables) == 49
+    assert compared(sites).found == 0
+    assert len(sites.conflicts()) == 49
