@@ -69,6 +69,13 @@ def _parser() -> argparse.ArgumentParser:
     plan = commands.add_parser("plan", help="count what a run would do, and write nothing")
     plan.add_argument("synchronization")
     plan.add_argument("--direction", choices=["both", "forward", "reverse"], default="both")
+    compare = commands.add_parser("compare", help="say what differs between two sites, and repair it")
+    compare.add_argument("synchronization")
+    compare.add_argument("--table", action="append", metavar="TABLE", help="only this one; may be repeated")
+    compare.add_argument("--repair", choices=["plan", "apply"], help="say what a repair would do, or do it")
+    compare.add_argument(
+        "--prefer", choices=["source", "target"], help="whose row stays where no version decides"
+    )
     commands.add_parser("status", help="runs, links and conflicts, here and at the sites")
     commands.add_parser("tombstones", help="which site holds which tombstones, and why")
     commands.add_parser("config-schema", help="print the JSON schema of the configuration")

@@ -1,4 +1,4 @@
-"""The commands that need Airflow's connections: provision, initialize, plan, status, tombstones."""
+"""The commands that need Airflow's connections: provision, initialize, compare, plan, status, tombstones."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import pendulum
-from rich.console import Console
-from rich.table import Table
 
 from concord.config import Configuration
 from concord.databases import provisioning
@@ -20,9 +18,11 @@ from concord.databases.postgresql.tombstones import HeldBack
 from concord.errors import ConcordError
 from concord.link import Direction, TransmissionReport
 from concord.orchestration import jobs, tombstone_cleanup
+from concord.orchestration.compare_command import compare
 from concord.orchestration.initialization import initialize
 from concord.orchestration.link_operator import LinkOperator
 from concord.orchestration.repository_connection import repository
+from concord.orchestration.shown import show
 from concord.repository import status
 
 _COUNTS = ("acquired", "applied", "converged", "superseded", "lost", "conflicts")
@@ -37,6 +37,8 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
             return _initialize(configuration, asked.synchronization)
         case "plan":
             return _plan(configuration, asked.synchronization, asked.direction)
+        case "compare":
+            return compare(asked, f"{getpass.getuser()}/{uuid.uuid4().hex}")
         case "status":
             return _status(configuration)
         case _:
@@ -63,7 +65,7 @@ def _provision(asked: argparse.Namespace, configuration: Configuration) -> int:
 
 def _initialize(configuration: Configuration, synchronization: str) -> int:
     rows = initialize(configuration, synchronization, f"{getpass.getuser()}/{uuid.uuid4().hex}")
-    _show(f"{synchronization}: equal at both sites", ("table", "rows"), rows.items())
+    show(f"{synchronization}: equal at both sites", ("table", "rows"), rows.items())
     return 0
 
 
@@ -75,7 +77,7 @@ def _plan(configuration: Configuration, synchronization: str, direction: str) ->
         for report in reports
         for table in report.tables
     ]
-    _show(f"{synchronization}: what a run would do now", ("link", "table", *_COUNTS), rows)
+    show(f"{synchronization}: what a run would do now", ("link", "table", *_COUNTS), rows)
     return 0
 
 
@@ -90,7 +92,7 @@ def _status(configuration: Configuration) -> int:
     engine = repository()
     known = {each.name: each for each in status.synchronizations(engine)}
     rows = [(name, *_synchronized(known.get(name))) for name in configuration.synchronizations]
-    _show("Synchronizations", ("name", "last synchronized", "lease"), rows)
+    show("Synchronizations", ("name", "last synchronized", "lease"), rows)
     runs = [
         (
             each.synchronization,
@@ -102,12 +104,12 @@ def _status(configuration: Configuration) -> int:
         )
         for each in status.last_runs(engine, limit=10)
     ]
-    _show("Last runs", ("synchronization", "started", "type", "direction", "state", "message"), runs)
+    show("Last runs", ("synchronization", "started", "type", "direction", "state", "message"), runs)
     counted = [
         (each.synchronization, each.table_name, each.conflict_type, each.count)
         for each in status.conflict_counts(engine)
     ]
-    _show("Conflicts", ("synchronization", "table", "type", "count"), counted)
+    show("Conflicts", ("synchronization", "table", "type", "count"), counted)
     return _sites(configuration)
 
 
@@ -130,7 +132,7 @@ def _sites(configuration: Configuration) -> int:
         rows += [
             (name, each.link, each.role, each.peer, each.tables, _ago(each.updated_at)) for each in links
         ]
-    _show("Links at the sites", ("site", "link", "role", "peer", "tables", "last session"), rows)
+    show("Links at the sites", ("site", "link", "role", "peer", "tables", "last session"), rows)
     return failed
 
 
@@ -140,7 +142,7 @@ def _tombstones(configuration: Configuration) -> int:
         (each.site, each.table, each.held, each.passed, each.problem or _held_back(each.held_back))
         for each in reports
     ]
-    _show("Tombstones", ("site", "table", "held", "may go", "kept because"), rows)
+    show("Tombstones", ("site", "table", "held", "may go", "kept because"), rows)
     return 0
 
 
@@ -155,12 +157,3 @@ def _ago(moment: datetime | None) -> str:
 def _say(sentence: str) -> int:
     sys.stdout.write(f"{sentence}\n")
     return 0
-
-
-def _show(title: str, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
-    console = Console(markup=False)
-    table = Table(*columns)
-    for row in rows:
-        table.add_row(*("" if value is None else str(value) for value in row))
-    console.print(title)
-    console.print(table if table.row_count else "  none\n")

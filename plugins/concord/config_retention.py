@@ -79,6 +79,9 @@ class Retention(Settings):
     )
     runs: Duration = Field(default=timedelta(days=90), description="Synchronization runs.")
     transmissions: Duration = Field(default=timedelta(days=90), description="Runs of single links.")
+    comparisons: Duration = Field(
+        default=timedelta(days=30), description="Comparisons, with the rows that differed."
+    )
     staging: Duration = Field(
         default=timedelta(days=1), description="Staging tables that a dead run left behind."
     )

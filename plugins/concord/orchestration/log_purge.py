@@ -45,7 +45,8 @@ def purge_logs(
     The purge counts as completed for the calendar even if a site was away: what is left there goes next time.
     """
     keep = configuration.retention
-    records = purge(engine, Retention(keep.conflicts, keep.transmissions, keep.runs), now, dry_run=dry_run)
+    kept = Retention(keep.conflicts, keep.transmissions, keep.runs, keep.comparisons)
+    records = purge(engine, kept, now, dry_run=dry_run)
     sites = [_purge_site(engine, configuration, name, now, dry_run) for name in configuration.sites]
     if not dry_run:
         mark_completed(engine, JOB, now)

@@ -1,4 +1,4 @@
-"""The DAGs beside the synchronizations: initialize, provision, log purge, tombstone cleanup."""
+"""The DAGs beside the synchronizations: initialize, compare, provision, log purge, tombstone cleanup."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from concord.config import Configuration, config_path, load
 from concord.databases import provisioning
 from concord.orchestration import jobs, log_purge, parameters, run_lease, tombstone_cleanup
 from concord.orchestration.airflow_errors import in_airflow_terms
+from concord.orchestration.compare_operator import CompareOperator
 from concord.orchestration.initialization import initialize
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.synchronize import LINK_TIMEOUT, RETRIES, START
@@ -48,6 +49,36 @@ def initialize_dag(configuration: Configuration, name: str) -> DAG:
                 return initialize(load(config_path()), name, owner)
 
         prove()
+    return dag
+
+
+def compare_dag(configuration: Configuration, name: str) -> DAG:
+    """`compare__<name>`: says what differs between both sites, and repairs it when asked."""
+    pair = configuration.synchronizations[name]
+    listed: Any = {"type": "string", "enum": [table.name for table in configuration.tables(name)]}
+    params = {
+        "tables": Param(
+            None,
+            type=["null", "array"],
+            items=listed,
+            minItems=1,
+            uniqueItems=True,
+            description="Only these tables; empty for all.",
+        ),
+        "repair": Param(
+            "none",
+            enum=["none", "plan", "apply"],
+            description="plan: say what a repair would do; apply: do it, while the pair's links wait.",
+        ),
+        "prefer": Param(
+            None,
+            enum=[None, "source", "target"],
+            description="Whose row stays where no version decides; empty for site priority, then name.",
+        ),
+    }
+    description = f"Says where {pair.source} and {pair.target} differ, and repairs it when asked."
+    with _on_demand(f"compare__{name}", description, params) as dag:
+        CompareOperator(task_id="compare", synchronization=name, execution_timeout=LINK_TIMEOUT)
     return dag
 
 

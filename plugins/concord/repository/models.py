@@ -163,6 +163,44 @@ class Conflict(Record):
     site: Mapped[str]  #: where it was decided
 
 
+class Comparison(Record):
+    """One comparison of a pair: what was counted, table by table."""
+
+    __tablename__ = "comparison"
+    __table_args__ = (Index(None, "ended_at"),)
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    synchronization: Mapped[str]
+    source: Mapped[str]
+    target: Mapped[str]
+    repair: Mapped[str]  #: none, plan or apply
+    started_at: Mapped[datetime]
+    ended_at: Mapped[datetime]
+    differences: Mapped[int]  #: keys that differed, in all tables
+    in_flight: Mapped[int]
+    tables: Mapped[list[Any]] = mapped_column(JSON)  #: one `TableComparison` per table
+    seconds: Mapped[dict[str, Any]] = mapped_column(JSON)  #: step → seconds
+
+
+class Difference(Record):
+    """One key that differed, with both rows and both versions; the first ones of each table (`KEPT`)."""
+
+    __tablename__ = "difference"
+
+    comparison_id: Mapped[str] = mapped_column(
+        ForeignKey("comparison.id", ondelete="CASCADE"), primary_key=True
+    )
+    place: Mapped[int] = mapped_column(primary_key=True)  #: 0, 1, … in the order of tables and keys
+    table_name: Mapped[str]
+    key: Mapped[list[Any]] = mapped_column(JSON)
+    kind: Mapped[str]  #: content, version, only_source, only_target
+    source_row: Mapped[dict[str, Any] | None]
+    target_row: Mapped[dict[str, Any] | None]
+    source_version: Mapped[dict[str, Any] | None]  #: None: the row has never been changed there
+    target_version: Mapped[dict[str, Any] | None]
+    remedy: Mapped[str | None]  #: what a repair does about it
+
+
 class Maintenance(Record):
     """When a housekeeping job last completed, so that an overdue one runs once (S4-162)."""
 

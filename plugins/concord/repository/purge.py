@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, Engine, and_, delete, exists, false, func, not_, select
 from sqlalchemy.orm import InstrumentedAttribute, aliased
 
-from concord.repository.models import Conflict, RunState, SynchronizationRun, Transmission
+from concord.repository.models import Comparison, Conflict, RunState, SynchronizationRun, Transmission
 from concord.repository.opening import reading
 
 #: Rows deleted in one transaction, so that no writer waits long.
@@ -22,6 +22,7 @@ class Retention:
     conflicts: timedelta | None
     transmissions: timedelta | None
     runs: timedelta | None
+    comparisons: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class PurgeReport:
     transmissions: int
     runs: int
     dry_run: bool
+    comparisons: int = 0
 
 
 def purge(
@@ -55,6 +57,8 @@ def purge(
         transmissions=remove(Transmission.id, and_(old_transmission, not_(_of_running_run()))),
         runs=remove(SynchronizationRun.id, and_(old_run, not_(_has(not_(old_transmission))), not_(_last()))),
         dry_run=dry_run,
+        # Their differences go with them.
+        comparisons=remove(Comparison.id, _older(Comparison.ended_at, retention.comparisons, now)),
     )
 
 

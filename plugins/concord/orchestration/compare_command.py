@@ -1,0 +1,69 @@
+"""`python -m concord compare`: what differs, with both rows; the exit status says whether anything does."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from concord.comparison import CompareReport, Difference, Repair
+from concord.orchestration.compare_operator import CompareOperator, CompareParameters
+from concord.orchestration.shown import show
+
+_COUNTS = ("equal", "differing", "versions", "only_source", "only_target", "in_flight")
+
+
+def compare(asked: argparse.Namespace, owner: str) -> int:
+    """0 when the sites are equal or were repaired, 1 when they differ. Raises a ConcordError."""
+    wanted = CompareParameters(tables=asked.table, repair=asked.repair or "none", prefer=asked.prefer)
+    operator = CompareOperator(task_id="compare", synchronization=asked.synchronization)
+    report = operator.compare(wanted, owner)
+    _print(report)
+    return 1 if report.found and report.repair is not Repair.APPLY else 0
+
+
+def _print(report: CompareReport) -> None:
+    columns = ("table", f"rows at {report.source}", f"rows at {report.target}", *_headings(report))
+    counted = [
+        (table.table, table.source_rows, table.target_rows, *(getattr(table, count) for count in _COUNTS))
+        for table in report.tables
+    ]
+    show(f"{report.synchronization}: compared", columns, counted)
+    if report.differences:
+        sides = ("table", "key", "kind", f"at {report.source}", f"at {report.target}", "repair")
+        show("Differences", sides, (_shown(each) for each in report.differences))
+    if report.repair is Repair.APPLY:
+        written = [
+            (table.table, table.written.get(report.source, 0), table.written.get(report.target, 0))
+            for table in report.tables
+        ]
+        show("Repaired", ("table", f"written at {report.source}", f"written at {report.target}"), written)
+
+
+def _headings(report: CompareReport) -> Iterator[str]:
+    names = {"only_source": f"only at {report.source}", "only_target": f"only at {report.target}"}
+    return (names.get(count, count.replace("_", " ")) for count in _COUNTS)
+
+
+def _shown(difference: Difference) -> tuple[object, ...]:
+    ours, theirs = difference.source_row or {}, difference.target_row or {}
+    unlike = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
+    return (
+        difference.table,
+        ", ".join(difference.key),
+        difference.kind,
+        _side(difference.source_row, difference.source_version, unlike),
+        _side(difference.target_row, difference.target_version, unlike),
+        difference.remedy,
+    )
+
+
+def _side(row: Mapping[str, Any] | None, version: Mapping[str, Any] | None, unlike: list[str]) -> str:
+    """The columns that differ, or the whole row where the other site has none; and the version."""
+    content = "no row" if row is None else ", ".join(f"{name}={_value(row.get(name))}" for name in unlike)
+    stamp = "never changed" if version is None else "{origin} {changed_at} {derived}".format(**version)
+    return f"{content} [{stamp}]".strip()
+
+
+def _value(value: str | None) -> str:
+    return "NULL" if value is None else value

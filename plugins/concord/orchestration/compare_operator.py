@@ -1,0 +1,103 @@
+"""A comparison as a task: a Spark application, under the lease when it repairs, and its result in the repository."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Literal, cast
+
+import pendulum
+from airflow.sdk import Context
+from pydantic import Field
+from sqlalchemy import Engine
+
+from concord.comparison import CompareJob, CompareReport, Repair
+from concord.config import config_path, load
+from concord.databases.postgresql import records
+from concord.event_log import log_event
+from concord.link import Direction, LinkJob
+from concord.orchestration import parameters, run_lease
+from concord.orchestration.airflow_errors import in_airflow_terms
+from concord.orchestration.jobs import link_job
+from concord.orchestration.repository_connection import repository
+from concord.orchestration.spark_application import SparkApplication
+from concord.repository.comparisons import record_comparison
+from concord.repository.conflicts import ConflictRow, collect_conflicts
+
+logger = logging.getLogger(__name__)
+
+
+class CompareParameters(parameters.Parameters):
+    """What a person may ask of one comparison."""
+
+    tables: list[str] | None = Field(default=None, min_length=1)
+    repair: Literal["none", "plan", "apply"] = "none"
+    prefer: Literal["source", "target"] | None = None
+
+
+class CompareOperator(SparkApplication):
+    """Compares a pair, and repairs it if that was asked; returns counts."""
+
+    def __init__(self, *, synchronization: str, **kwargs: Any) -> None:
+        super().__init__(application="compare", name=f"concord compare {synchronization}", **kwargs)
+        self.synchronization = synchronization
+
+    def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
+        """Counts of each table: no row data. Differences are no failure of the task."""
+        dag_run = context["dag_run"]
+        with in_airflow_terms():
+            asked = parameters.read(CompareParameters, dag_run.conf)
+            report = self.compare(asked, run_lease.owner_of(dag_run.dag_id, dag_run.run_id))
+        verdict = "the sites differ" if report.found else "the sites are equal"
+        log_event(logger, verdict, comparison=report.comparison, keys=report.found)
+        return _summary(report, verdict)
+
+    def compare(self, asked: CompareParameters, owner: str) -> CompareReport:
+        """Compare, repair, record. A comparison takes no lease: it writes nothing at the sites.
+
+        A repair holds the lease from before it looks, so that no link of the pair runs meanwhile. Raises a
+        ConcordError.
+        """
+        engine = repository()
+        if asked.repair != "apply":
+            return self._run(engine, self._job(asked, epoch=0))
+        lease = run_lease.take(engine, self.synchronization, owner)
+        try:
+            with run_lease.kept(engine, lease, self.on_kill):
+                return self._run(engine, self._job(asked, epoch=lease.epoch))
+        finally:
+            run_lease.give_back(engine, self.synchronization, owner)
+
+    def _job(self, asked: CompareParameters, epoch: int) -> CompareJob:
+        link = link_job(
+            load(config_path()), self.synchronization, Direction.FORWARD, epoch=epoch, chosen=asked.tables
+        )
+        return CompareJob(link=link, repair=Repair(asked.repair), prefer=asked.prefer)
+
+    def _run(self, engine: Engine, job: CompareJob) -> CompareReport:
+        started_at = pendulum.now("UTC")
+        report = self.submit(job, CompareReport)
+        if job.repair is Repair.APPLY:
+            _collect(engine, (job.link, job.related), started_at)
+        record_comparison(engine, report, started_at=started_at, ended_at=pendulum.now("UTC"))
+        return report
+
+
+def _collect(engine: Engine, links: Sequence[LinkJob], since: pendulum.DateTime) -> None:
+    """Take over what the repair logged at both sites; what a repair that died left is taken by the next link."""
+    for link in links:
+        apart = timedelta(seconds=link.target.max_clock_skew)
+        for batch in records.conflicts(link.target, link.link, link.transmission, since - apart):
+            collect_conflicts(engine, cast("list[ConflictRow]", batch))
+
+
+def _summary(report: CompareReport, verdict: str) -> dict[str, Any]:
+    return {
+        "verdict": verdict,
+        "comparison": report.comparison,
+        "repair": report.repair.value,
+        "differences": report.found,
+        "tables": [table.model_dump(mode="json") for table in report.tables],
+        "seconds": dict(report.seconds),
+    }

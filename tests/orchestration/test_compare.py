@@ -1,0 +1,77 @@
+"""`compare__<name>` and `python -m concord compare`: what differs, and its repair, as a person asks for it."""
+
+import pytest
+from sqlalchemy import text
+
+from concord.orchestration import run_lease
+from concord.repository.comparisons import differences
+from concord.repository.status import synchronizations
+from tests.orchestration.conftest import NAME, Pair, Site, states
+from tests.orchestration.test_command import concord
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+
+DAG_ID = f"compare__{NAME}"
+FLIGHT_1 = "SELECT note FROM flights WHERE flight = 1"
+
+
+def damage(site: Site, statement: str) -> None:
+    site.run("ALTER TABLE flights DISABLE TRIGGER USER")
+    site.run(statement)
+    for trigger in ("capture", "capture_update", "truncate"):
+        site.run(f"ALTER TABLE flights ENABLE ALWAYS TRIGGER zz_concord_{trigger}")
+
+
+def test_a_comparison_is_a_success_that_says_what_differs_and_a_repair_mends_it(pair: Pair) -> None:
+    damage(pair.capetown, "UPDATE flights SET note = 'a secret of the row' WHERE flight = 1")
+    found = pair.run(DAG_ID)
+    assert states(found) == {"compare": "success"}
+    summary = found.get_task_instance("compare").xcom_pull(task_ids="compare")
+    assert (summary["verdict"], summary["differences"]) == ("the sites differ", 1)
+    assert "secret" not in str(summary), "rows stay in the repository"
+    [difference] = differences(pair.repository, summary["comparison"])
+    assert (difference.key, difference.target_row) == (
+        ("1",),
+        {"flight": "1", "delay": "0", "note": "a secret of the row"},
+    )
+
+    repaired = pair.run(DAG_ID, conf={"repair": "apply", "tables": ["public.flights"]})
+    assert repaired.state == "success"
+    assert pair.capetown.run(FLIGHT_1) == [("as loaded",)]
+    with pair.repository.connect() as connection:
+        logged = connection.execute(text("SELECT resolver, loser_site, loser_row FROM conflict")).all()
+    assert [(row[0], row[1], "secret" in row[2]) for row in logged] == [("repair", "capetown", True)]
+    assert [each.owner for each in synchronizations(pair.repository)] == [None], "the lease is given back"
+
+    again = pair.run(DAG_ID)
+    assert again.get_task_instance("compare").xcom_pull(task_ids="compare")["differences"] == 0
+
+
+def test_a_repair_waits_for_the_run_that_holds_the_lease(pair: Pair) -> None:
+    damage(pair.capetown, "DELETE FROM flights WHERE flight = 1")
+    run_lease.take(pair.repository, NAME, "a synchronization")
+    refused = concord("compare", NAME, "--repair", "apply")
+    assert (refused.returncode, pair.capetown.run(FLIGHT_1)) == (1, [])
+    assert "is being run by a synchronization" in refused.stderr
+
+
+@pytest.mark.parametrize("conf", [{"repairs": "plan"}, {"repair": "yes"}, {"tables": ["public.nothing"]}])
+def test_what_a_comparison_does_not_take_is_refused(pair: Pair, conf: dict[str, object]) -> None:
+    with_params = dict(conf)
+    assert pair.run(DAG_ID, conf=with_params).state == "failed"
+
+
+def test_a_person_compares_plans_and_repairs_at_a_terminal(pair: Pair) -> None:
+    """The worked example of docs/compare.md, in its order."""
+    assert concord("compare", NAME).returncode == 0
+    damage(pair.capetown, "UPDATE flights SET note = 'damaged' WHERE flight = 1")
+    planned = concord("compare", NAME, "--table", "public.flights", "--repair", "plan")
+    assert planned.returncode == 1, planned.stderr
+    [line] = [line for line in planned.stdout.splitlines() if "note=damaged" in line]
+    assert "note=as loaded" in line
+    assert "restamp: london to capetown" in line
+    assert pair.capetown.run(FLIGHT_1) == [("damaged",)]
+    repaired = concord("compare", NAME, "--repair", "apply")
+    assert repaired.returncode == 0, repaired.stderr
+    assert pair.capetown.run(FLIGHT_1) == [("as loaded",)]
+    assert concord("compare", NAME, "--table", "public.no").returncode == 2
