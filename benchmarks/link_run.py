@@ -8,6 +8,9 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
 
 from benchmarks.measurement import Measurement
 from benchmarks.peak_memory import PeakMemory
@@ -18,6 +21,8 @@ from concord.orchestration.job_files import PROJECT, JobFiles, job_files
 from embedded.java import java_home
 
 MASTER = "local[2]"
+
+Kind = TypeVar("Kind", bound=BaseModel)
 
 _STEP = re.compile(r"concord\.application step name=(\".*\")$")
 
@@ -32,11 +37,16 @@ class LinkRun:
 
 def run_link(job: LinkJob) -> LinkRun:
     """Submit the job and wait for its end. Raises the ConcordError that it reported."""
+    return LinkRun(*run_application("link", job, TransmissionReport))
+
+
+def run_application(application: str, job: BaseModel, kind: type[Kind]) -> tuple[Kind, Measurement]:
+    """Submit `spark_jobs/<application>.py`, wait for its end; its report. Raises the ConcordError that it reported."""
     os.environ.setdefault("JAVA_HOME", str(java_home()))
-    with job_files(job, TransmissionReport) as files:
+    with job_files(job, kind) as files:
         began = time.monotonic()
         process = subprocess.Popen(
-            _command(files),
+            _command(application, files),
             env={**os.environ, **spark_settings.environment(files), "SPARK_LOCAL_IP": "127.0.0.1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -48,11 +58,11 @@ def run_link(job: LinkJob) -> LinkRun:
             process.wait()
         wall = time.monotonic() - began
         report = _report(files, [line for _, line in lines])
-    parts = {**_seconds_per_step(lines), **report.seconds}
-    return LinkRun(report, Measurement(wall, parts, memory.bytes))
+    parts = {**_seconds_per_step(lines), **getattr(report, "seconds", {})}
+    return report, Measurement(wall, parts, memory.bytes)
 
 
-def _command(files: JobFiles[TransmissionReport]) -> list[str]:
+def _command(application: str, files: JobFiles[Any]) -> list[str]:
     """What the operator's hook builds from the same settings."""
     configuration = spark_settings.configuration(MASTER, files, {})
     settings = [word for name, value in configuration.items() for word in ("--conf", f"{name}={value}")]
@@ -65,7 +75,7 @@ def _command(files: JobFiles[TransmissionReport]) -> list[str]:
         *settings,
         *memory,
         *library,
-        str(PROJECT / "spark_jobs" / "link.py"),
+        str(PROJECT / "spark_jobs" / f"{application}.py"),
     ]
 
 
@@ -74,7 +84,7 @@ def _timed(lines: Iterable[str]) -> Iterator[tuple[float, str]]:
         yield time.monotonic(), line.rstrip()
 
 
-def _report(files: JobFiles[TransmissionReport], output: list[str]) -> TransmissionReport:
+def _report(files: JobFiles[Kind], output: list[str]) -> Kind:
     try:
         return files.read_report()
     except LinkFailed:
