@@ -18,10 +18,12 @@ from pyspark.sql import functions as F
 
 from concord.databases.compared_site import ComparedSite, Cut
 from concord.databases.dialect import LinkState, Progress, Shape, Snapshot, Staged, TargetEnd
+from concord.errors import ConstraintViolated
 from concord.repair import ORDINARY, REPAIR, Remedy, Rule
 from concord.row_version import RowVersion, vector_to_json
 from spark_jobs.acquire import acquire
 from spark_jobs.deciding import Beside, remedies
+from spark_jobs.manipulate import manipulate, refuse_unfaithful
 from spark_jobs.write import stage
 
 Item = TypeVar("Item")
@@ -35,6 +37,8 @@ _DECISION = (
     "key string, origin string, changed_at bigint, derived int, vector string, deleted boolean, born boolean,"
     " verdict string, resolver string, reason string, against string"
 )
+
+_VERDICT = ("verdict", "resolver", "reason", "against")
 
 
 @dataclass(frozen=True)
@@ -114,12 +118,15 @@ class Repairing:
         reading = there.compared.rows_of(there.shapes[table], list(decided), snapshot)
         rows = acquire(self.spark, reading, f"repair_{id(self)}_{self._readings}")
         place = here.target.create_staging(here.shapes[table], ordinal)
+        decisions = F.broadcast(self._decisions(decided))
+        sent = manipulate(rows.join(decisions, on="key"), there.shapes[table], here.shapes[table], _VERDICT)
         done = stage(
-            rows.join(F.broadcast(self._decisions(decided)), on="key"),
-            place.shape.aliases,
-            here.target.staging_login(),
-            place.relation,
+            refuse_unfaithful(sent), place.shape.aliases, here.target.staging_login(), place.relation
         )
+        if done.unfaithful:
+            raise ConstraintViolated(
+                f"{table}: {'; '.join(done.unfaithful)}: the row would not come back the same"
+            )
         return place.believing(done.attempts, done.rows)
 
     def _decisions(self, decided: Mapping[str, Remedy]) -> DataFrame:

@@ -28,6 +28,19 @@ BOOK = (
     "INSERT INTO book SELECT n, 'book ' || n, 1 FROM generate_series(1, 50) n",
 )
 SHADOW = 'concord."public.book"'
+MAPPED = """
+- table: public.account
+  at: {capetown: public.konto}
+  columns: [id, iban, status]
+  mappings:
+    capetown:
+      cast: {id: {canonical: integer, here: text}}
+      rename: {id: nummer}
+      split: {iban: {into: [bank, rest], lengths: [4, 6]}}
+      values: {status: {map: {A: active, I: inactive}, into: state}}
+"""
+LONDON = "CREATE TABLE account (id int PRIMARY KEY, iban text, status text)"
+CAPETOWN = "CREATE TABLE konto (nummer text PRIMARY KEY, bank text, rest text, state text)"
 
 
 @pytest.fixture
@@ -243,3 +256,27 @@ def test_a_repair_in_many_batches_leaves_nothing(sites: Pair, monkeypatch: pytes
     assert sum(table.differing for table in done.tables) == 49
     assert compared(sites).found == 0
     assert len(sites.conflicts()) == 49
+
+
+def test_sites_that_keep_a_table_differently_are_compared_in_canonical_form(unlike: MakeUnlike) -> None:
+    """Key and rows are mapped; differences show each site's own row, and a repair writes each site's own columns."""
+    sites = unlike(MAPPED, LONDON, CAPETOWN)
+    sites.london.run("INSERT INTO account SELECT n, 'BANK00' || n, 'A' FROM generate_series(1000, 1020) n")
+    sites.settle()
+    sites.capetown.run("UPDATE konto SET state = 'inactive' WHERE nummer = '1003'")
+    assert (compared(sites).found, only(compared(sites)).in_flight) == (0, 1)
+    sites.settle()
+    behind_the_back(sites.capetown, "UPDATE konto SET state = 'inactive' WHERE nummer = '1001'")
+    behind_the_back(sites.london, "DELETE FROM account WHERE id = 1002")
+    report = compared(sites, repair="apply")
+    assert kinds(report) == {("1001",): "content", ("1002",): "only_target"}
+    damaged = next(each for each in report.differences if each.key == ("1001",))
+    assert damaged.source_row == {"id": "1001", "iban": "BANK001001", "status": "A"}
+    assert damaged.target_row == {"nummer": "1001", "bank": "BANK", "rest": "001001", "state": "inactive"}
+    assert compared(sites).found == 0
+    assert sites.equal
+    assert sites.capetown.rows("SELECT state FROM konto WHERE nummer IN ('1001', '1003') ORDER BY 1") == [
+        ("active",),
+        ("inactive",),
+    ]
+    assert sites.london.value("SELECT count(*) FROM account") == 21

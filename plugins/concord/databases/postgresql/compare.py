@@ -6,14 +6,17 @@ exact text, so that no row leaves it before its bucket is known to differ.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from concord.databases.compared_site import Cut
 from concord.databases.postgresql.acquire import arrived
+from concord.databases.postgresql.canonical import canonical_texts
 from concord.databases.postgresql.catalogue import Column
 from concord.databases.postgresql.session import UNHURRIED
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
+from concord.manipulation import Manipulation
 
 #: Keys that are looked up by one query.
 KEYS_PER_QUERY = 5_000
@@ -78,7 +81,7 @@ def _hashed_rows(shape: Shape, buckets: int, chosen: str) -> str:
 
 
 def _hashed_versions(shape: Shape, buckets: int, chosen: str) -> str:
-    image = f"ROW({_canonical_list(shape, 'p')}, p.origin, p.changed_at, p.derived)::text"
+    image = f"ROW({', '.join(_key_texts(shape, 'p'))}, p.origin, p.changed_at, p.derived)::text"
     return (
         f"SELECT {_bucket(shape, 'p', buckets)} AS bucket, 0 AS rows, {image} AS image"
         f" FROM {shape.shadow.sql} p {chosen}"
@@ -179,21 +182,22 @@ def _counted(cut: Cut) -> str:
 
 def _bucket(shape: Shape, row: str, buckets: int) -> str:
     """By the hash of the key, the same at both sites; `buckets` is a power of two."""
-    text = _canonical_list(shape, row)
-    whole = text if len(shape.key) == 1 else f"ROW({text})::text"
+    texts = _key_texts(shape, row)
+    whole = texts[0] if len(texts) == 1 else f"ROW({', '.join(texts)})::text"
     return f'(hashtextextended({whole} COLLATE "C", 2) & {buckets - 1})'
 
 
 def _key_text(shape: Shape, row: str) -> str:
-    return f"to_jsonb(ARRAY[{_canonical_list(shape, row)}]::text[])::text"
+    return f"to_jsonb(ARRAY[{', '.join(_key_texts(shape, row))}]::text[])::text"
 
 
-def _canonical_list(shape: Shape, row: str) -> str:
-    return ", ".join(_canonical(column, shape.key_in(row, column)) for column in shape.key)
+def _key_texts(shape: Shape, row: str) -> list[str]:
+    """The key as every site knows it, as one text for all forms of its value: 1.0 and 1.00 are one key (F42)."""
+    texts = {column.name: _formless(column, shape.key_in(row, column)) for column in shape.key}
+    return [text for _, text in sorted(canonical_texts(shape.manipulation, texts).items())]
 
 
-def _canonical(column: Column, expression: str) -> str:
-    """One text for all forms of a key's value: 1.0 and 1.00 are the same key (F42)."""
+def _formless(column: Column, expression: str) -> str:
     if column.type.root == "numeric" and column.type.kind in ("b", "d"):
         return f"trim_scale({expression})::text"
     if column.type.root == "bpchar" and column.type.kind in ("b", "d"):
@@ -203,7 +207,7 @@ def _canonical(column: Column, expression: str) -> str:
 
 def _row_text(shape: Shape) -> str:
     """A record's text form quotes each field, so that no two rows read the same."""
-    return f"ROW({', '.join(column.type.exact(f't.{column.sql}') for column in shape.columns)})::text"
+    return f"ROW({', '.join(shape.canonical_row('t'))})::text"
 
 
 def _listed(shape: Shape, keys: Sequence[str]) -> str:
@@ -211,8 +215,18 @@ def _listed(shape: Shape, keys: Sequence[str]) -> str:
     parts = ", ".join(
         f"(u.k ->> {place})::{column.type.sql} AS {column.sql}" for place, column in enumerate(shape.key)
     )
-    texts = ", ".join(literal(key) for key in keys)
+    texts = ", ".join(literal(_own_key(shape, key)) for key in keys)
     return f"(SELECT {parts} FROM unnest(ARRAY[{texts}]::jsonb[]) u (k) OFFSET 0) w"
+
+
+def _own_key(shape: Shape, key: str) -> str:
+    """The same key as the site keeps it, in the order of the shape."""
+    if not shape.manipulation:
+        return key
+    names = sorted(shape.manipulation.canonical_names(shape.key_names))
+    operations = (each for each in shape.manipulation.operations if set(each.own) & set(shape.key_names))
+    own = Manipulation(operations=tuple(operations)).own_row(dict(zip(names, json.loads(key), strict=True)))
+    return json.dumps([own[column.name] for column in shape.key])
 
 
 def _chunks(keys: Sequence[str]) -> list[Sequence[str]]:
