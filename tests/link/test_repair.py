@@ -15,9 +15,10 @@ from concord.databases.postgresql.common_history import declare_equal
 from concord.errors import LeaseLost
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database
-from tests.link.comparing import behind_the_back, compared, kinds
+from tests.link.comparing import behind_the_back, compared, kinds, only
 from tests.link.conftest import MakePair, site_on
 from tests.link.pair import At, Pair, provision_site
+from tests.link.test_mapping import MakeUnlike, unlike  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.spark
 
@@ -34,8 +35,7 @@ MAPPED = """
   columns: [id, iban, status]
   mappings:
     capetown:
-      cast: {id: {canonical: integer, here: text}}
-      rename: {id: nummer}
+      cast: {id: {canonical: integer, here: text, into: nummer}}
       split: {iban: {into: [bank, rest], lengths: [4, 6]}}
       values: {status: {map: {A: active, I: inactive}, into: state}}
 """
