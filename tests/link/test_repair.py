@@ -258,7 +258,9 @@ def test_a_repair_in_many_batches_leaves_nothing(sites: Pair, monkeypatch: pytes
     assert len(sites.conflicts()) == 49
 
 
-def test_sites_that_keep_a_table_differently_are_compared_in_canonical_form(unlike: MakeUnlike) -> None:
+def test_sites_that_keep_a_table_differently_are_compared_in_canonical_form(
+    unlike: MakeUnlike,  # noqa: F811
+) -> None:
     """Key and rows are mapped; differences show each site's own row, and a repair writes each site's own columns."""
     sites = unlike(MAPPED, LONDON, CAPETOWN)
     sites.london.run("INSERT INTO account SELECT n, 'BANK00' || n, 'A' FROM generate_series(1000, 1020) n")
