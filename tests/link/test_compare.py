@@ -38,7 +38,7 @@ def damaged(server_with_logins: Server, spark: SparkSession) -> Iterator[tuple[P
     made = begin(london, capetown, ITEM, lambda: spark)
     made.london.run("UPDATE item SET token = 'from london' WHERE id BETWEEN 1 AND 30")
     made.capetown.run("UPDATE item SET token = 'from capetown' WHERE id BETWEEN 31 AND 60")
-    made.london.run("DELETE FROM item WHERE id IN (61, 62)")
+    made.london.run("DELETE FROM item WHERE id = 62", "DELETE FROM item WHERE id = 61")
     made.settle()
     report = compared(made)
     assert (report.found, only(report).equal, only(report).in_flight) == (0, ROWS - 2, 0)
@@ -191,7 +191,7 @@ def test_tombstones_that_are_cleaned_away_at_one_site_first_are_no_difference(
     assert [published, early, kinds(compared(sites))] == [
         planted,
         planted | {("62",): "version"},
-        {key: kind for key, kind in planted.items() if key != ("61",)},
+        planted,
     ]
     sites.capetown.run(f"DELETE FROM {SHADOW} WHERE id = 62")
     for site in sites.sites:
