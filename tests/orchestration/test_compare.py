@@ -1,11 +1,15 @@
 """`compare__<name>` and `python -m concord compare`: what differs, and its repair, as a person asks for it."""
 
+import re
+import shlex
+
 import pytest
 from sqlalchemy import text
 
 from concord.orchestration import run_lease
 from concord.repository.comparisons import differences
 from concord.repository.status import synchronizations
+from tests.conftest import PROJECT
 from tests.orchestration.conftest import NAME, Pair, Site, states
 from tests.orchestration.test_command import concord
 
@@ -61,17 +65,26 @@ def test_what_a_comparison_does_not_take_is_refused(pair: Pair, conf: dict[str, 
     assert pair.run(DAG_ID, conf=with_params).state == "failed"
 
 
-def test_a_person_compares_plans_and_repairs_at_a_terminal(pair: Pair) -> None:
-    """The worked example of docs/compare.md, in its order."""
-    assert concord("compare", NAME).returncode == 0
+def test_the_worked_example_of_the_documents(pair: Pair) -> None:
+    """docs/compare.md: somebody wrote to Cape Town with the triggers disabled; three commands find and mend it."""
+    text = (PROJECT / "docs" / "compare.md").read_text()
+    [block] = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    compares, plans, repairs = (shlex.split(line)[4:] for line in block.splitlines())
+    assert concord(*compares).returncode == 0
     damage(pair.capetown, "UPDATE flights SET note = 'damaged' WHERE flight = 1")
-    planned = concord("compare", NAME, "--table", "public.flights", "--repair", "plan")
+    assert concord(*compares).returncode == 1
+    planned = concord(*plans)
     assert planned.returncode == 1, planned.stderr
-    [line] = [line for line in planned.stdout.splitlines() if "note=damaged" in line]
-    assert "note=as loaded" in line
-    assert "restamp: london to capetown" in line
+    printed = [" ".join(line.split()) for line in planned.stdout.replace("│", " ").splitlines()]
+    shown = [" ".join(line.split()) for line in text.splitlines()]
+    found = [line for line in printed if "note=damaged" in line]
+    assert found == [
+        "public.flights 1 content note=as loaded [never changed] note=damaged [never changed]"
+        " restamp: london to capetown, site priority and name"
+    ]
+    assert any(line.startswith(found[0][:90]) for line in shown), "as the document prints it"
     assert pair.capetown.run(FLIGHT_1) == [("damaged",)]
-    repaired = concord("compare", NAME, "--repair", "apply")
+    repaired = concord(*repairs)
     assert repaired.returncode == 0, repaired.stderr
     assert pair.capetown.run(FLIGHT_1) == [("as loaded",)]
     assert concord("compare", NAME, "--table", "public.no").returncode == 2
