@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -15,11 +16,18 @@ from concord.errors import ConcordError
 
 
 def acquire(spark: SparkSession, reading: Reading, name: str) -> DataFrame:
-    """The rows of `reading`, one partition a query, all in one snapshot.
+    """The rows of `reading`, one partition a query, all in one snapshot."""
+    return acquire_together(spark, (reading,), name)
 
-    Login and queries travel inside the pickled data source, never as options: options show in Spark's UI.
+
+def acquire_together(spark: SparkSession, readings: Sequence[Reading], name: str) -> DataFrame:
+    """The rows of several readings of one schema, taken in turn, so that their databases work at the same time.
+
+    Logins and queries travel inside the pickled data source, never as options: options show in Spark's UI.
     """
-    columns, queries = reading.schema, reading.queries
+    columns = readings[0].schema
+    turns = zip_longest(*([(reading, query) for query in reading.queries] for reading in readings))
+    parts = [part for turn in turns for part in turn if part is not None]
 
     class Changes(DataSource):
         @classmethod
@@ -37,10 +45,10 @@ def acquire(spark: SparkSession, reading: Reading, name: str) -> DataFrame:
             self._schema = schema
 
         def partitions(self) -> Sequence[InputPartition]:
-            return [InputPartition(part) for part in range(len(queries))]
+            return [InputPartition(part) for part in range(len(parts))]
 
         def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-            return _read(reading, queries[partition.value], self._schema)
+            return _read(*parts[partition.value], self._schema)
 
     spark.dataSource.register(Changes)
     return spark.read.format(name).load()

@@ -19,17 +19,17 @@ no lease: the order in which the two cuts were taken does not matter.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from concord.comparison import Kind, TableComparison
-from concord.databases.compared_site import ComparedSite, Cut, Extent, buckets
-from concord.databases.dialect import VERSION_TYPES, Reading, Shape, Snapshot
+from concord.databases.compared_site import ComparedSite, Cut, Extent, Scan, buckets
+from concord.databases.dialect import VERSION_TYPES, Shape, Snapshot
 from concord.errors import CountMismatch
-from spark_jobs.acquire import acquire
+from spark_jobs.acquire import acquire_together
 from spark_jobs.detect import outcome_of
 
 #: Keys in flight that are looked at one by one; above, their buckets are read like any that differ.
@@ -88,22 +88,19 @@ class Comparing:
 
     def _scan(self, volatile: Sequence[str]) -> DataFrame:
         """By bucket: XOR of all hashes of both sites, zero where they agree, and the rows of each."""
-        parts = {}
-        for role, side in self._sides:
-            reading = side.end.scan(side.shape, side.cut, side.extent, self._buckets, volatile, side.snapshot)
-            parts[role] = self._partitions(reading, f"scan_{role}")
-        sums = [
-            F.sum(F.when((F.col("role") == role) & chosen, F.col("rows") * sign).otherwise(0)).alias(name)
-            for role, _ in self._sides
-            for name, chosen, sign in (
-                (f"{role}_rows", F.col("part") == "rows", 1),
-                (f"{role}_volatile", F.col("part") == "volatile", -1),
+        readings = [
+            side.end.scan(
+                side.shape, side.cut, side.extent, Scan(role, self._buckets, volatile), side.snapshot
             )
+            for role, side in self._sides
         ]
-        both = _alternating(parts)
-        return both.groupBy("bucket").agg(
-            F.expr("bit_xor(x1)").alias("x1"), F.expr("bit_xor(x2)").alias("x2"), *sums
-        )
+        rows = [
+            F.sum(F.when(F.col("part") == part, F.col("rows")).otherwise(0)).alias(part)
+            for part in ("source_rows", "source_volatile", "target_rows", "target_volatile")
+        ]
+        hashes = [F.expr(f"bit_xor({name})").alias(name) for name in ("x1", "x2")]
+        both = acquire_together(self.spark, readings, f"{self.name}_scan")
+        return both.groupBy("bucket").agg(*hashes, *rows)
 
     def _judged(self, wanted: Sequence[int], volatile: Sequence[str]) -> DataFrame:
         """Keys that are not the same at both sites: what each holds, what kind, and whether it is in flight."""
@@ -135,22 +132,12 @@ class Comparing:
             )
         if volatile:
             readings.append(side.end.held_by_key(side.shape, side.cut, volatile, side.snapshot))
-        frames = [
-            acquire(self.spark, reading, f"{self.name}_held_{role}_{place}")
-            for place, reading in enumerate(readings)
-        ]
-        held = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1]).dropDuplicates(["key"])
+        held = acquire_together(self.spark, readings, f"{self.name}_held_{role}").dropDuplicates(["key"])
         return held.select("key", *(F.col(name).alias(f"{role}_{name}") for name in _HELD))
 
     @property
     def _sides(self) -> tuple[tuple[str, Side], tuple[str, Side]]:
         return ("source", self.source), ("target", self.target)
-
-    def _partitions(self, reading: Reading, name: str) -> list[DataFrame]:
-        return [
-            acquire(self.spark, replace(reading, queries=(query,)), f"{self.name}_{name}_{place}")
-            for place, query in enumerate(reading.queries)
-        ]
 
 
 @dataclass(frozen=True)
@@ -212,21 +199,6 @@ def _tally() -> list[Column]:
     """Keys, and those of them that have a row at each site."""
     rows = [F.sum(F.col(at).cast("bigint")).alias(at) for at in ("at_source", "at_target")]
     return [F.count("*").alias("keys"), *rows]
-
-
-def _alternating(parts: Mapping[str, Sequence[DataFrame]]) -> DataFrame:
-    """One partition after the other, the sites in turn, so that both work at the same time."""
-    longest = max(len(frames) for frames in parts.values())
-    frames = [
-        frames[place].withColumn("role", F.lit(role))
-        for place in range(longest)
-        for role, frames in parts.items()
-        if place < len(frames)
-    ]
-    united = frames[0]
-    for frame in frames[1:]:
-        united = united.unionByName(frame)
-    return united
 
 
 def _equal(name: str) -> Column:

@@ -12,7 +12,8 @@ from concord.repair import Held
 from concord.replication_set import ReplicatedTable
 from concord.row_version import RowVersion
 
-#: Sums of one part of a table: which of it they are, bucket, rows, two 64-bit hashes combined by XOR.
+#: Sums of one part of a table: which they are (`source_rows`, `target_volatile`), bucket, rows, two 64-bit hashes
+#: combined by XOR.
 SCAN_SCHEMA = "part string, bucket bigint, rows bigint, x1 bigint, x2 bigint"
 
 #: What one site holds of a key: the hash of its row (NULL: none), and its version (NULL: never changed).
@@ -59,6 +60,15 @@ class Found:
         return Held(site, origin, self.version, self.image is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What both sites are asked alike, but for `role`: source or target, the first word of every `part`."""
+
+    role: str
+    buckets: int
+    volatile: Sequence[str]
+
+
 class ComparedSite(Protocol):
     """A site that is only read. Every method raises ConcordError alone."""
 
@@ -81,10 +91,8 @@ class ComparedSite(Protocol):
     def arrived_keys(self, shape: Any, cut: Cut, most: int) -> list[str] | None:
         """Keys that may not have been sent yet; None when there are more than `most`."""
 
-    def scan(
-        self, shape: Any, cut: Cut, extent: Extent, buckets: int, volatile: Sequence[str], snapshot: Snapshot
-    ) -> Reading:
-        """Hashes by bucket (SCAN_SCHEMA), with those of the `volatile` keys taken out again."""
+    def scan(self, shape: Any, cut: Cut, extent: Extent, scan: Scan, snapshot: Snapshot) -> Reading:
+        """Hashes by bucket (SCAN_SCHEMA), with those of the volatile keys taken out again."""
 
     def held(
         self,

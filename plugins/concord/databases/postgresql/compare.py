@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from concord.databases.compared_site import Cut
+from concord.databases.compared_site import Cut, Scan
 from concord.databases.postgresql.acquire import arrived
 from concord.databases.postgresql.canonical import canonical_texts
 from concord.databases.postgresql.catalogue import Column
@@ -45,30 +45,30 @@ def arrived_keys_query(shape: Shape, since: str, most: int) -> str:
     return f"SELECT {_key_text(shape, 'p')} FROM {shape.shadow.sql} p WHERE {arrived(since)} LIMIT {most + 1}"
 
 
-def scan_queries(shape: Shape, buckets: int, blocks: int, parts: int, cut: Cut) -> list[str]:
+def scan_queries(shape: Shape, scan: Scan, blocks: int, parts: int, cut: Cut) -> list[str]:
     """Rows of the base table by bucket, each part a range of blocks; and the versions of the shadow table."""
-    base = [
-        _sums("rows", _hashed_rows(shape, buckets, _blocks("t", part, parts, blocks)))
-        for part in range(parts)
-    ]
-    return [*base, _sums("versions", _hashed_versions(shape, buckets, f"WHERE {_counted(cut)}"))]
+    rows = [_hashed_rows(shape, scan.buckets, _blocks("t", part, parts, blocks)) for part in range(parts)]
+    versions = _hashed_versions(shape, scan.buckets, f"WHERE {_counted(cut)}")
+    return [*(_sums(f"{scan.role}_rows", each) for each in rows), _sums(f"{scan.role}_versions", versions)]
 
 
-def volatile_queries(shape: Shape, keys: Sequence[str], buckets: int, cut: Cut) -> list[str]:
-    """The same sums over `keys` alone: combined with the scan they cancel out, since XOR is its own inverse."""
+def volatile_queries(shape: Shape, scan: Scan, cut: Cut) -> list[str]:
+    """The same sums over the volatile keys alone: they cancel out, since XOR is its own inverse."""
     queries = []
-    for chunk in _chunks(keys):
+    for chunk in _chunks(scan.volatile):
         rows_of = f"JOIN {_listed(shape, chunk)} ON {shape.same_key('t', 'w')}"
         versions_of = f"JOIN {_listed(shape, chunk)} ON {shape.same_key('p', 'w')} WHERE {_counted(cut)}"
-        queries.append(_sums("volatile", _hashed_rows(shape, buckets, rows_of), sign="-"))
-        queries.append(_sums("volatile", _hashed_versions(shape, buckets, versions_of)))
+        queries.append(_sums(f"{scan.role}_volatile", _hashed_rows(shape, scan.buckets, rows_of)))
+        queries.append(_sums(f"{scan.role}_versions", _hashed_versions(shape, scan.buckets, versions_of)))
     return queries
 
 
-def _sums(part: str, hashed: str, sign: str = "") -> str:
+def _sums(part: str, hashed: str) -> str:
+    hashes = ", ".join(
+        f'bit_xor(hashtextextended(image COLLATE "C", {seed})) AS x{seed + 1}' for seed in (0, 1)
+    )
     return (
-        f"SELECT {literal(part)}::text AS part, bucket, {sign}sum(rows)::bigint AS rows,"
-        f' bit_xor(hashtextextended(image COLLATE "C", 0)) AS x1, bit_xor(hashtextextended(image COLLATE "C", 1)) AS x2'
+        f"SELECT {literal(part)}::text AS part, bucket, sum(rows)::bigint AS rows, {hashes}"
         f" FROM ({hashed} OFFSET 0) h GROUP BY bucket"
     )
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from concord.databases.compared_site import HELD_SCHEMA, SCAN_SCHEMA, Cut, Extent, Found
+from concord.databases.compared_site import HELD_SCHEMA, SCAN_SCHEMA, Cut, Extent, Found, Scan
 from concord.databases.dialect import Reading, Snapshot
 from concord.databases.postgresql import acquire, compare
 from concord.databases.postgresql.ends import Source, worded
@@ -35,18 +35,10 @@ class Compared(Source):
         keys = [key for (key,) in rows(self.connection, compare.arrived_keys_query(shape, cut.since, most))]
         return None if len(keys) > most else keys
 
-    def scan(
-        self,
-        shape: Shape,
-        cut: Cut,
-        extent: Extent,
-        buckets: int,
-        volatile: Sequence[str],
-        snapshot: Snapshot,
-    ) -> Reading:
-        """Hashes by bucket, with those of the `volatile` keys taken out again."""
-        queries = compare.scan_queries(shape, buckets, extent.blocks, self._parts(extent), cut)
-        queries += compare.volatile_queries(shape, volatile, buckets, cut)
+    def scan(self, shape: Shape, cut: Cut, extent: Extent, scan: Scan, snapshot: Snapshot) -> Reading:
+        """Hashes by bucket, with those of the volatile keys taken out again."""
+        queries = compare.scan_queries(shape, scan, extent.blocks, self._parts(extent), cut)
+        queries += compare.volatile_queries(shape, scan, cut)
         return self._reading(queries, SCAN_SCHEMA, snapshot)
 
     def held(
