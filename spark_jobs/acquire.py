@@ -48,7 +48,8 @@ def acquire_together(spark: SparkSession, readings: Sequence[Reading], name: str
             return [InputPartition(part) for part in range(len(parts))]
 
         def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-            return _read(*parts[partition.value], self._schema)
+            reading, query = parts[partition.value]
+            return _read(reading, query, self._schema)
 
     spark.dataSource.register(Changes)
     return spark.read.format(name).load()
