@@ -26,7 +26,7 @@ def bag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DagBag:
 
 def test_every_pair_has_its_dags_and_the_maintenance_has_its_own(bag: DagBag) -> None:
     assert bag.import_errors == {}
-    assert {"synchronize__london_capetown", "initialize__london_capetown"} < set(bag.dags)
+    assert {f"{kind}__london_capetown" for kind in ("synchronize", "initialize", "compare")} < set(bag.dags)
     assert {"provision", "log_purge", "tombstone_cleanup"} < set(bag.dags)
 
 
