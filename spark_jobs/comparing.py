@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 
 from concord.comparison import Kind, TableComparison
 from concord.databases.compared_site import ComparedSite, Cut, Extent, Scan, buckets
-from concord.databases.dialect import VERSION_TYPES, Shape, Snapshot
+from concord.databases.dialect import Shape, Snapshot
 from concord.errors import CountMismatch
 from spark_jobs.acquire import acquire_together
 from spark_jobs.detect import outcome_of
@@ -37,7 +37,7 @@ MOST_VOLATILE = 200_000
 #: Differing buckets that a query lists; above, the whole table is read key by key.
 MOST_LISTED = 10_000
 
-_HELD = ("x1", "x2", *VERSION_TYPES, "arrived")
+_HELD = ("x1", "x2", "origin", "changed_at", "derived", "vector", "deleted", "born", "arrived")
 
 
 @dataclass(frozen=True)

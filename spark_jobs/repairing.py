@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from concord.databases.compared_site import ComparedSite, Cut
-from concord.databases.dialect import LinkState, Progress, Shape, Snapshot, Staged, TargetEnd
+from concord.databases.dialect import VERSION_TYPES, LinkState, Progress, Shape, Snapshot, Staged, TargetEnd
 from concord.errors import ConstraintViolated
 from concord.repair import ORDINARY, REPAIR, Remedy, Rule
 from concord.row_version import RowVersion, vector_to_json
@@ -33,12 +33,10 @@ BATCH = 20_000
 #: There and back, and there again for the rows that were restamped: more passes than that meet new edits.
 MOST_PASSES = 6
 
-_DECISION = (
-    "key string, origin string, changed_at bigint, derived int, vector string, deleted boolean, born boolean,"
-    " verdict string, resolver string, reason string, against string"
+_VERDICT_TYPES = {"verdict": "string", "resolver": "string", "reason": "string", "against": "string"}
+_DECISION = ", ".join(
+    f"{name} {kind}" for name, kind in {"key": "string", **VERSION_TYPES, **_VERDICT_TYPES}.items()
 )
-
-_VERDICT = ("verdict", "resolver", "reason", "against")
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,9 @@ class Repairing:
         rows = acquire(self.spark, reading, f"repair_{id(self)}_{self._readings}")
         place = here.target.create_staging(here.shapes[table], ordinal)
         decisions = F.broadcast(self._decisions(decided))
-        sent = manipulate(rows.join(decisions, on="key"), there.shapes[table], here.shapes[table], _VERDICT)
+        sent = manipulate(
+            rows.join(decisions, on="key"), there.shapes[table], here.shapes[table], tuple(_VERDICT_TYPES)
+        )
         done = stage(
             refuse_unfaithful(sent), place.shape.aliases, here.target.staging_login(), place.relation
         )
@@ -147,15 +147,21 @@ def _of(batch: Sequence[tuple[str, str]], table: str) -> list[str]:
 
 def _decision(remedy: Remedy) -> tuple[object, ...]:
     """The version to be written, and the verdict the guard is to hold under the version it was taken against."""
-    version = remedy.version
-    ordinary = remedy.deed in ORDINARY
+    version, own = remedy.version, remedy.deed not in ORDINARY
+    written = {
+        "origin": version.origin,
+        "changed_at": version.changed_at,
+        "derived": version.derived,
+        "vector": vector_to_json(version.vector),
+        "deleted": version.deleted,
+        "born": version.born,
+    }
     return (
-        *(version.origin, version.changed_at, version.derived, vector_to_json(version.vector)),
-        *(version.deleted, version.born),
-        "source_wins" if remedy.replaces and not ordinary else "apply",
-        None if ordinary else REPAIR,
-        None if ordinary else f"{remedy.deed}: {remedy.reason}",
-        None if ordinary else _dot(remedy.against),
+        *(written[name] for name in VERSION_TYPES),
+        "source_wins" if own and remedy.replaces else "apply",
+        REPAIR if own else None,
+        f"{remedy.deed}: {remedy.reason}" if own else None,
+        _dot(remedy.against) if own else None,
     )
 
 
