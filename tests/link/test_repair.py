@@ -5,10 +5,11 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from concord.comparison import CompareJob, Repair
 from concord.databases.postgresql.common_history import declare_equal
@@ -17,7 +18,7 @@ from embedded.postgres import Server
 from tests.conftest import PROJECT, Database
 from tests.link.comparing import behind_the_back, compared, kinds, only
 from tests.link.conftest import MakePair, site_on
-from tests.link.pair import At, Pair, provision_site
+from tests.link.pair import At, Pair, begin, provision_site
 from tests.link.test_mapping import MakeUnlike, unlike  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.spark
@@ -41,6 +42,26 @@ MAPPED = """
 """
 LONDON = "CREATE TABLE account (id int PRIMARY KEY, iban text, status text)"
 CAPETOWN = "CREATE TABLE konto (nummer text PRIMARY KEY, bank text, rest text, state text)"
+
+
+@pytest.fixture(scope="module")
+def one_pair(server_with_logins: Server, spark: SparkSession) -> Iterator[Pair]:
+    names = [f"repair_{os.urandom(6).hex()}" for _ in range(2)]
+    for name in names:
+        server_with_logins.create_database(name)
+    london, capetown = map(site_on, [server_with_logins] * 2, ("london", "capetown"), names)
+    yield begin(london, capetown, BOOK, lambda: spark)
+    for site in (london, capetown):
+        site.connection.close()
+        server_with_logins.drop_database(site.database)
+
+
+@pytest.fixture
+def shared(one_pair: Pair) -> Pair:
+    """For tests that damage rows of their own and leave none damaged; the conflict logs are empty."""
+    for site in one_pair.sites:
+        site.run("DELETE FROM concord.conflict")
+    return one_pair
 
 
 @pytest.fixture
@@ -127,53 +148,54 @@ def test_a_plan_says_what_a_repair_then_does(sites: Pair) -> None:
     # one write for each key, and a second one where a restamped version goes back to the site it came from
     assert sum(written.values()) == sum(PLANNED.values()) + PLANNED["restamp"]
     is_repaired(sites)
+    the_links_have_nothing_to_fight_about(sites)
 
 
-def test_after_a_repair_the_links_have_nothing_to_fight_about(sites: Pair) -> None:
+def the_links_have_nothing_to_fight_about(sites: Pair) -> None:
     """A row that was united announces itself once (rule 6); then nothing moves and nothing is logged."""
-    damage(sites)
-    compared(sites, repair="apply")
     sites.settle()
     before = [site.writes() for site in sites.sites]
-    reports = sites.settle()
-    assert all(report.total("acquired") == 0 for report in reports)
+    assert [sites.run(direction).total("acquired") for direction in ("forward", "reverse")] == [0, 0]
     replicated = ("public.", "concord.public", "concord.conflict", "concord_staging")
     for site, old in zip(sites.sites, before, strict=True):
-        assert [
-            name for name, n in site.writes().items() if n != old.get(name) and name.startswith(replicated)
-        ] == []
-    is_repaired(sites)
+        written = [name for name, rows in site.writes().items() if rows != old.get(name)]
+        assert not [name for name in written if name.startswith(replicated)]
+    assert lost(sites) == LOST
 
 
-def test_a_repair_moves_no_position(sites: Pair) -> None:
-    damage(sites)
-    sites.london.run("UPDATE book SET title = 'in flight' WHERE id = 40")
+def test_a_repair_moves_no_position_and_leaves_what_is_in_flight(shared: Pair) -> None:
+    behind_the_back(shared.capetown, "UPDATE book SET title = 'damaged' WHERE id = 30")
+    shared.london.run("UPDATE book SET title = 'in flight' WHERE id = 31")
     history = "SELECT link, history, updated_at FROM concord.link_state ORDER BY link"
-    before = [site.rows(history) for site in sites.sites]
-    assert sum(table.in_flight for table in compared(sites, repair="apply").tables) == 1
-    assert [site.rows(history) for site in sites.sites] == before
-    assert sites.capetown.value("SELECT title FROM book WHERE id = 40") == "book 40"
+    before = [site.rows(history) for site in shared.sites]
+    assert sum(table.in_flight for table in compared(shared, repair="apply").tables) == 1
+    assert [site.rows(history) for site in shared.sites] == before
+    assert shared.capetown.rows("SELECT title FROM book WHERE id IN (30, 31) ORDER BY id") == [
+        ("book 30",),
+        ("book 31",),
+    ]
 
 
-def test_a_person_may_prefer_one_side(sites: Pair) -> None:
-    behind_the_back(sites.capetown, "UPDATE book SET title = 'damaged' WHERE id IN (1, 20)")
-    compared(sites, repair="apply", prefer="target")
-    assert sites.london.rows("SELECT title FROM book WHERE id IN (1, 20)") == [("damaged",)] * 2
-    assert lost(sites) == [("1", "edited 1"), ("20", "book 20")]
-    assert {each["winner_site"] for each in sites.conflicts()} == {"capetown", "london"}, "as versions say"
+def test_a_person_may_prefer_one_side(shared: Pair) -> None:
+    shared.london.run("UPDATE book SET title = 'edited' WHERE id = 32")
+    shared.settle()
+    behind_the_back(shared.capetown, "UPDATE book SET title = 'damaged' WHERE id IN (32, 33)")
+    compared(shared, repair="apply", prefer="target")
+    assert shared.london.rows("SELECT title FROM book WHERE id IN (32, 33)") == [("damaged",)] * 2
+    assert lost(shared) == [("32", "edited"), ("33", "book 33")]
 
 
-def test_a_user_who_writes_while_it_repairs_is_not_overwritten(sites: Pair) -> None:
+def test_a_user_who_writes_while_it_repairs_is_not_overwritten(shared: Pair) -> None:
     """The guard decides again, under lock, against what is there now."""
-    behind_the_back(sites.capetown, "UPDATE book SET title = 'damaged' WHERE id IN (1, 20)")
+    behind_the_back(shared.capetown, "UPDATE book SET title = 'damaged' WHERE id IN (34, 35)")
 
     def write() -> None:
-        sites.capetown.run("UPDATE book SET title = 'by a user' WHERE id IN (1, 20)")
+        shared.capetown.run("UPDATE book SET title = 'by a user' WHERE id IN (34, 35)")
 
-    compared(sites, repair="apply", at=At("hold_fence", write))
-    sites.settle()
-    assert sites.equal
-    assert sites.london.rows("SELECT title FROM book WHERE id IN (1, 20)") == [("by a user",)] * 2
+    compared(shared, repair="apply", at=At("hold_fence", write))
+    shared.settle()
+    assert shared.equal
+    assert shared.london.rows("SELECT title FROM book WHERE id IN (34, 35)") == [("by a user",)] * 2
 
 
 def test_a_third_site_follows(
@@ -230,32 +252,27 @@ def test_a_repair_killed_at_any_step_can_be_repeated(sites: Pair, tmp_path: Path
     is_repaired(sites)
 
 
-def test_a_repair_that_was_overtaken_writes_nothing(sites: Pair) -> None:
-    damage(sites)
-
-    def overtake() -> None:
-        sites.run("forward")
-        sites.run("reverse")
-
-    before = lost(sites)
+def test_a_repair_that_was_overtaken_writes_nothing(shared: Pair) -> None:
+    behind_the_back(shared.capetown, "UPDATE book SET title = 'damaged' WHERE id = 36")
     with pytest.raises(LeaseLost):
-        compared(sites, repair="apply", at=At("hold_fence", overtake))
-    assert lost(sites) == before
+        compared(shared, repair="apply", at=At("hold_fence", lambda: shared.run("forward")))
+    assert lost(shared) == []
+    behind_the_back(shared.capetown, "UPDATE book SET title = 'book 36' WHERE id = 36")
 
 
-def test_one_table_alone_is_repaired(sites: Pair) -> None:
-    behind_the_back(sites.capetown, "DELETE FROM book WHERE id = 2", "INSERT INTO shelf VALUES (9)")
-    assert compared(sites, repair="apply", chosen=("public.shelf",)).found == 1
-    assert kinds(compared(sites)) == {("2",): "only_source"}
-
-
-def test_a_repair_in_many_batches_leaves_nothing(sites: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_jobs.repairing.BATCH", 10)
-    behind_the_back(sites.capetown, "UPDATE book SET title = 'damaged'")
-    done = compared(sites, repair="apply")
-    assert sum(table.differing for table in done.tables) == 49
-    assert compared(sites).found == 0
-    assert len(sites.conflicts()) == 49
+def test_one_table_alone_is_repaired_in_as_many_batches_as_it_takes(
+    shared: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_jobs.repairing.BATCH", 2)
+    behind_the_back(
+        shared.capetown,
+        "UPDATE book SET title = 'damaged' WHERE id BETWEEN 40 AND 44",
+        "INSERT INTO shelf VALUES (9)",
+    )
+    assert compared(shared, repair="apply", chosen=("public.book",)).found == 5
+    assert len(shared.conflicts()) == 5
+    assert kinds(compared(shared)) == {("9",): "only_target"}
+    behind_the_back(shared.capetown, "DELETE FROM shelf WHERE id = 9")
 
 
 def test_sites_that_keep_a_table_differently_are_compared_in_canonical_form(
