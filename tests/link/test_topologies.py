@@ -1,0 +1,224 @@
+"""Any number of sites in any topology of pairs (S1-15, S2-26, T01, F22 to F27).
+
+Random edits at all sites at once, links in random order and one within another; then rest. An oracle beside Concord
+says what each site must hold and log."""
+
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from concord.databases.postgresql.content import Content
+from embedded.postgres import Server
+from tests.link import ledger
+from tests.link.conftest import site_on
+from tests.link.edits import ITEM, edit_everywhere
+from tests.link.knowledge import Fight, Knowledge, as_version
+from tests.link.network import Link, Network, Topology, begin_network, chain, hub, mesh, ring
+from tests.link.pair import At
+
+pytestmark = pytest.mark.spark
+
+TOPOLOGIES = (
+    hub("oslo", "paris", "quito", "rome"),
+    ring("oslo", "paris", "quito", "rome"),
+    mesh("oslo", "paris", "quito", "rome"),
+    chain("oslo", "paris", "quito", "rome", "seoul"),
+)
+#: Longer runs: TOPOLOGY_PHASES=50 pytest tests/link/test_topologies.py
+PHASES = int(os.environ.get("TOPOLOGY_PHASES", "3"))
+TRANSACTIONS = 70  #: of every site in a phase
+ALONE = 30  #: rows that only one site changes, before all the others
+CONTROL = {"concord.site", "concord.synchronization", "concord.link_state"}
+
+
+@dataclass
+class Life:
+    """A network, what it ought to know, and what was counted while it lived."""
+
+    network: Network
+    knowledge: Knowledge
+    alone: Counter[str] = field(default_factory=Counter)  #: outcomes of the rows that one site changed alone
+    edited: int = 0
+    rounds: int = 0  #: until one carried nothing
+    contents: list[dict[str, Content]] = field(default_factory=list)
+    quiet_writes: set[str] = field(default_factory=set)  #: tables written in the round that carried nothing
+    held: dict[str, dict[int, Any]] = field(default_factory=dict)
+    conflicts: list[dict[str, Any]] = field(default_factory=list)
+    account: list[ledger.Line] = field(default_factory=list)
+
+
+def run(life: Life, link: Link, within: Link | None = None) -> Counter[str]:
+    """One link, told to the oracle; `within`: another one that runs between its reading and its writing."""
+    source, target = link
+    told = life.knowledge.look(source)
+    between = At("hold_fence", lambda: within and run(life, within))
+    report = life.network.run(source, target, at=between)
+    life.knowledge.tell(target, told)
+    return Counter(
+        {count: report.total(count) for count in ("acquired", "applied", "converged", "superseded")}
+    )
+
+
+def one_site_alone(life: Life) -> None:
+    """One site changes rows and nobody else does; then all links, in one order, until all have heard."""
+    first = life.network.topology.sites[0]
+    life.network[first].run(
+        f"UPDATE item SET token = 'alone ' || id, note = md5('alone ' || id) WHERE id <= {ALONE}"
+    )
+    for _ in range(life.network.topology.diameter + 1):
+        life.alone += sum((run(life, link) for link in life.network.topology.links), Counter[str]())
+
+
+def everybody(life: Life, chance: random.Random, seed: str) -> None:
+    """All sites edit at once, then some links run, some of them while another one is under way."""
+    links = life.network.topology.links
+    for phase in range(PHASES):
+        life.edited += edit_everywhere(life.network.sites, TRANSACTIONS, f"{seed} {phase}")
+        for link in chance.sample(links, len(links) // 2):
+            others = [
+                each
+                for each in links
+                if life.network.synchronization(*each)[0] != life.network.synchronization(*link)[0]
+            ]
+            run(life, link, chance.choice([None, chance.choice(others)]))
+
+
+def rest(life: Life, chance: random.Random) -> None:
+    """Writes have stopped: rounds of all links in random order, until one carries nothing."""
+    topology = life.network.topology
+    for _ in range(2 * topology.diameter + 1):
+        before = {site.name: site.writes() for site in life.network.sites}
+        order = chance.sample(topology.links, len(topology.links))
+        if not sum((run(life, link) for link in order), Counter[str]()):
+            break
+        life.rounds += 1
+    for site in life.network.sites:
+        now = site.writes()
+        life.quiet_writes |= {table for table in now if now[table] != before[site.name].get(table, 0)}
+
+
+@pytest.fixture(scope="module", params=TOPOLOGIES, ids=lambda topology: topology.name)
+def life(request: pytest.FixtureRequest, server_with_logins: Server) -> Iterator[Life]:
+    """A network's whole life, lived once for all tests."""
+    topology: Topology = request.param
+    seed = f"{topology.name} {request.config.getoption('hypothesis_seed')}"
+    print(f"seed of the edits and of the order of links: {seed}")  # noqa: T201 - to repeat a run
+    databases = {name: f"topology_{topology.name}_{name}" for name in topology.sites}
+    for database in databases.values():
+        server_with_logins.create_database(database)
+    sites = [site_on(server_with_logins, *named) for named in databases.items()]
+    network = begin_network(topology, sites, ITEM, lambda: request.getfixturevalue("spark"))
+    ledger.install(network)
+    lived = Life(network, Knowledge(network))
+    chance = random.Random(seed)
+    one_site_alone(lived)
+    everybody(lived, chance, seed)
+    rest(lived, chance)
+    lived.account = ledger.lines(network)
+    lived.contents = [network.content(name) for name in topology.sites]
+    lived.conflicts = network.conflicts()
+    lived.held = {site.name: held(network, site.name) for site in network.sites}
+    yield lived
+    for site in network.sites:
+        site.connection.close()
+        server_with_logins.drop_database(site.database)
+
+
+def held(network: Network, site: str) -> dict[int, Any]:
+    rows = network[site].rows('SELECT id, origin, changed_at FROM concord."public.item"')
+    return {key: as_version(origin, at) for key, origin, at in rows}
+
+
+def fought(conflict: dict[str, Any]) -> Fight:
+    sides = (conflict[f"{side}_version"] for side in ("winner", "loser"))
+    return int(conflict["key"][0]), frozenset(
+        as_version(side["origin"], side["changed_at"]) for side in sides
+    )
+
+
+def test_all_sites_are_equal_after_at_most_twice_the_diameter(life: Life) -> None:
+    assert life.rounds <= 2 * life.network.topology.diameter
+    assert all(content == life.contents[0] for content in life.contents)
+    assert life.edited > 100 * len(life.network.sites) * PHASES
+
+
+def test_every_site_holds_the_newest_version_that_anybody_made(life: Life) -> None:
+    newest = {
+        key: max(made for each, made in life.knowledge.edits if each == key)
+        for key, _ in life.knowledge.edits
+    }
+    for site in life.network.sites:
+        assert life.knowledge.holds(site.name) == newest
+        assert life.held[site.name] == newest
+
+
+def test_a_quiescent_round_writes_no_row_but_the_links_own(life: Life) -> None:
+    assert life.quiet_writes == CONTROL
+
+
+def test_the_conflict_log_of_every_site_is_the_one_that_the_oracle_foresees(life: Life) -> None:
+    """Exactly those pairs of versions that met and had not seen each other, each where it was decided."""
+    assert life.conflicts
+    for site in life.network.sites:
+        found = [fought(conflict) for conflict in site.conflicts()]
+        assert len(found) == len(set(found))
+        assert set(found) == life.knowledge.log[site.name]
+
+
+def test_a_conflict_found_on_two_paths_has_one_id(life: Life) -> None:
+    """F26."""
+    ids: dict[Fight, set[str]] = {}
+    for conflict in life.conflicts:
+        ids.setdefault(fought(conflict), set()).add(conflict["id"])
+    assert all(len(each) == 1 for each in ids.values())
+    assert len({name for each in ids.values() for name in each}) == len(ids)
+
+
+def test_every_losing_version_is_in_the_log_and_none_had_seen_the_other(life: Life) -> None:
+    assert ledger.unaccounted(life.account, life.network) == []
+    assert ledger.needless(life.network) == []
+
+
+def test_both_images_of_every_conflict_are_whole(life: Life) -> None:
+    assert ledger.misrecorded(life.account, life.network) == []
+    for conflict in life.conflicts:
+        for side in ("winner", "loser"):
+            image = conflict[f"{side}_row"]
+            assert (image is None) == conflict[f"{side}_version"]["deleted"]
+            assert image is None or image.keys() == {"id", "token", "note"}
+
+
+def test_no_version_is_written_twice_at_a_site_or_comes_back_to_where_it_was_made(life: Life) -> None:
+    """F23: counted by the databases, whatever the reports say."""
+    arrived = Counter(
+        (line.site, line.made) for line in life.account if line.by_link and line.made != line.replaced
+    )
+    arrived = Counter(
+        {line: count for line, count in arrived.items() if line[1][1]}
+    )  # placeholders have no origin
+    assert arrived
+    assert {line: count for line, count in arrived.items() if count > 1} == {}
+    assert [line for line in arrived if line[1][1].startswith(f"{line[0]}#")] == []
+    assert sum(arrived.values()) == sum(report.total("applied") for report in life.network.reports)
+    assert sum(arrived.values()) == life.knowledge.changed
+
+
+def test_what_one_site_changed_alone_is_applied_once_at_every_other(life: Life) -> None:
+    """In a tree nothing else is even sent; where there are two ways, the second finds the row converged."""
+    others = len(life.network.sites) - 1
+    assert life.alone["applied"] == others * ALONE
+    assert life.alone["superseded"] == 0
+    assert life.alone["acquired"] == life.alone["applied"] + life.alone["converged"]
+    if len(life.network.topology.pairs) == others:
+        assert life.alone["converged"] == 0
+
+
+def test_no_version_steps_back_and_nothing_writes_behind_the_account(life: Life) -> None:
+    assert list(ledger.steps_back(life.account)) == []
+    assert list(ledger.gaps(life.account)) == []
+    assert ledger.changed_contents(life.account) == {}
