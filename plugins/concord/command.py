@@ -16,10 +16,11 @@ from rich.table import Table
 from concord.config import Configuration
 from concord.databases import provisioning
 from concord.databases.postgresql import records
-from concord.databases.postgresql.tombstones import HeldBack
+from concord.databases.postgresql.tombstones import SiteTombstones
 from concord.errors import ConcordError
 from concord.link import Direction, TransmissionReport
 from concord.orchestration import jobs, tombstone_cleanup
+from concord.orchestration.forgetting import forget
 from concord.orchestration.initialization import initialize
 from concord.orchestration.link_operator import LinkOperator
 from concord.orchestration.repository_connection import repository
@@ -39,14 +40,16 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
             return _plan(configuration, asked.synchronization, asked.direction)
         case "status":
             return _status(configuration)
+        case "forget":
+            return _forget(configuration, asked.name)
         case _:
-            return _tombstones(configuration)
+            return _tombstones(configuration, asked)
 
 
 def _provision(asked: argparse.Namespace, configuration: Configuration) -> int:
     installations = jobs.installations(configuration, asked.site)
     if asked.print_sql:
-        for site, script in provisioning.sql(installations).items():
+        for site, script in provisioning.sql(installations):
             sys.stdout.write(f"-- site {site}\n{script}")
         return 0
     if asked.check:
@@ -134,18 +137,40 @@ def _sites(configuration: Configuration) -> int:
     return failed
 
 
-def _tombstones(configuration: Configuration) -> int:
-    reports = tombstone_cleanup.clean(configuration, dry_run=True)
+def _tombstones(configuration: Configuration, asked: argparse.Namespace) -> int:
+    """Show who holds which; removes them only when it is told to force, and not to try first."""
+    force = asked.force_older_than
+    dry_run = asked.dry_run or force is None
+    cleanup = tombstone_cleanup.clean(configuration, dry_run=dry_run, force_older_than=force)
     rows = [
-        (each.site, each.table, each.held, each.passed, each.problem or _held_back(each.held_back))
-        for each in reports
+        (each.site, each.table, each.held, each.passed, each.forced, each.removed, _kept_because(each))
+        for each in cleanup.tables
     ]
-    _show("Tombstones", ("site", "table", "held", "may go", "kept because"), rows)
-    return 0
+    _show("Tombstones", ("site", "table", "held", "may go", "by force", "removed", "kept because"), rows)
+    below = sorted({(link, each.site) for each in cleanup.tables for link in each.below_floor})
+    if below:
+        title = (
+            "Links that would fall below their floor"
+            if dry_run
+            else "Links below their floor; initialize them"
+        )
+        _show(title, ("link", "at site"), below)
+    sys.stderr.writelines(f"{site}: {problem}\n" for site, problem in cleanup.unreachable.items())
+    return 1 if cleanup.unreachable else 0
 
 
-def _held_back(links: Iterable[HeldBack]) -> str:
-    return "; ".join(f"{each.link} has not sent {each.tombstones}" for each in links)
+def _kept_because(report: SiteTombstones) -> str:
+    return report.problem or "; ".join(
+        f"{each.link} has not sent {each.tombstones}" for each in report.held_back
+    )
+
+
+def _forget(configuration: Configuration, name: str) -> int:
+    forgotten, unreachable = forget(configuration, name)
+    rows = [(site, link) for site, links in forgotten.items() for link in links]
+    _show(f"Forgotten of {name}; whoever comes back must be initialized", ("site", "link"), rows)
+    sys.stderr.writelines(f"{site}: {problem}\n" for site, problem in unreachable.items())
+    return 1 if unreachable else 0
 
 
 def _ago(moment: datetime | None) -> str:

@@ -72,6 +72,7 @@ class Network:
     by_name: dict[str, Site]
     tables: tuple[ReplicatedTable, ...]
     spark: Callable[[], SparkSession]
+    make_site: Callable[[str], Site]  #: an empty database
     reports: list[TransmissionReport] = field(default_factory=list)
 
     def __getitem__(self, name: str) -> Site:
@@ -113,6 +114,20 @@ class Network:
                 return
         raise AssertionError("the sites never come to rest")
 
+    def add(self, name: str, peer: str, ddl: Sequence[str]) -> None:
+        """One more site, with its tables, provisioned and joined to a peer; not initialized yet."""
+        site = self.by_name[name] = self.make_site(name)
+        make_tables(site, ddl)
+        provision_site(site, self.tables)
+        known = self.topology
+        self.topology = Topology(known.name, (*known.sites, name), (*known.pairs, (peer, name)))
+
+    def leave(self, name: str) -> None:
+        """The site leaves the configuration; nobody is told."""
+        known = self.topology
+        staying = tuple(site for site in known.sites if site != name)
+        self.topology = Topology(known.name, staying, tuple(pair for pair in known.pairs if name not in pair))
+
     def initialize(self, one: str, other: str) -> None:
         declare_equal(self.job(one, other))
 
@@ -143,20 +158,24 @@ class Network:
             for name in names or self.topology.sites
         ]
 
-    def _links_out(self, name: str) -> tuple[str, ...]:
-        return tuple(self.link(name, peer) for peer in sorted(self.topology.neighbours(name)))
+    def _links_out(self, name: str) -> dict[str, str]:
+        return {self.link(name, peer): peer for peer in sorted(self.topology.neighbours(name))}
 
 
 def begin_network(
-    topology: Topology, sites: Sequence[Site], ddl: Sequence[str], spark: Callable[[], SparkSession]
+    topology: Topology,
+    make_site: Callable[[str], Site],
+    ddl: Sequence[str],
+    spark: Callable[[], SparkSession],
 ) -> Network:
     """Run the same statements at every site, provision each once, and initialize every pair."""
-    for site in sites:
+    sites = {name: make_site(name) for name in topology.sites}
+    for site in sites.values():
         make_tables(site, ddl)
-    tables = every_table(sites[0])
-    for site in sites:
+    tables = every_table(sites[topology.sites[0]])
+    for site in sites.values():
         provision_site(site, tables)
-    network = Network(topology, {site.name: site for site in sites}, tables, spark)
+    network = Network(topology, sites, tables, spark, make_site)
     for pair in topology.pairs:
         network.initialize(*pair)
     return network

@@ -86,7 +86,7 @@ def test_a_table_added_later_is_provisioned_beside_the_others(bare: Bare) -> Non
 
 
 def test_the_printed_script_run_by_psql_gives_the_same_site(bare: Bare, server_with_logins: Server) -> None:
-    scripts = provisioning.sql(bare.installations())
+    scripts = dict(provisioning.sql(bare.installations()))
     provisioning.provision(bare.installations()[:1])
     psql = [server_with_logins.bin / "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1"]
     ran = subprocess.run(
