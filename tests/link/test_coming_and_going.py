@@ -19,8 +19,8 @@ BOOK = (
     "CREATE TABLE book (id int PRIMARY KEY, title text)",
     "INSERT INTO book SELECT n, 'book ' || n FROM generate_series(1, 20) n",
 )
-HUB = hub("london", "capetown", "newyork", "oslo")
-PRESENT = [("london", "capetown"), ("capetown", "london"), ("london", "newyork"), ("newyork", "london")]
+HUB = hub("london", "capetown", "oslo")
+PRESENT = [("capetown", "london"), ("london", "capetown")]
 NOWHERE = Credentials(host="127.0.0.1", port=1, database="nowhere", user="nobody")
 
 
@@ -64,23 +64,25 @@ def cleaned(
     return clean(carrying, dry_run=dry_run, now_us=now, min_age_us=0, force_older_than=force)
 
 
-def test_what_a_spoke_changed_while_it_was_away_reaches_every_site_in_one_pass(sites: Network) -> None:
+def test_what_a_spoke_changed_while_it_was_away_reaches_every_site_in_one_pass(network: MakeNetwork) -> None:
     """F22: its stamps are older than everything the others have told each other since."""
+    sites = network(hub("london", "capetown", "newyork", "oslo"), *BOOK)
+    present = [*PRESENT, ("london", "newyork")]
     sites["oslo"].run("UPDATE book SET title = 'oslo' WHERE id = 1", "INSERT INTO book VALUES (30, 'oslo')")
     sites["oslo"].run("DELETE FROM book WHERE id = 2", "UPDATE book SET title = 'oslo' WHERE id = 3")
-    for turn in range(3):
+    for turn in range(2):
         sites["london"].run(f"UPDATE book SET title = 'london {turn}' WHERE id = 10")
         sites["capetown"].run(f"UPDATE book SET title = 'capetown {turn}' WHERE id = 11")
-        sites.round(PRESENT)
+        sites.round(present)
     sites["capetown"].run("UPDATE book SET title = 'capetown' WHERE id = 3", "DELETE FROM book WHERE id = 12")
-    sites.round(PRESENT)
+    sites.round(present)
     assert cleaned(away(sites, "oslo")).tables[0].removed == 0
 
     sites.round([("oslo", "london"), ("london", "oslo"), ("london", "capetown"), ("london", "newyork")])
 
     assert sites.equal
     assert titles(sites, 1, 2, 3, 10, 11, 12, 30) == everywhere(
-        sites, [(1, "oslo"), (3, "capetown"), (10, "london 2"), (11, "capetown 2"), (30, "oslo")]
+        sites, [(1, "oslo"), (3, "capetown"), (10, "london 1"), (11, "capetown 1"), (30, "oslo")]
     )
     assert [conflict["loser_row"]["title"] for conflict in sites.conflicts()] == ["oslo"]
     assert not any(report.total("acquired") for report in sites.round()[2:])
@@ -97,7 +99,7 @@ def test_a_tombstone_that_an_absent_site_has_not_heard_of_stays_until_a_person_f
     cleanup = cleaned(away(sites, "oslo"))
 
     assert cleanup.unreachable.keys() == {"oslo"}
-    assert {each.site: each.removed for each in cleanup.tables} == {"london": 0, "capetown": 0, "newyork": 0}
+    assert {each.site: each.removed for each in cleanup.tables} == {"london": 0, "capetown": 0}
     (held,) = [each.problem for each in cleanup.tables if each.problem]
     assert held.startswith("kept, since oslo does not answer; london_oslo/forward last ran ")
     assert tombstones(sites)["london"] == [1, 2]
@@ -127,7 +129,6 @@ def test_a_dry_run_says_what_would_be_forced_and_which_links_would_fall_below_th
     assert {each.site: (each.passed, each.forced, each.removed) for each in cleanup.tables} == {
         "london": (2, 2, 0),
         "capetown": (2, 0, 0),
-        "newyork": (2, 0, 0),
     }
     assert [each.below_floor for each in cleanup.tables if each.below_floor] == [["london_oslo/forward"]]
     assert [site.writes() for site in oslo_away.sites] == before
@@ -139,10 +140,8 @@ def test_forced_tombstones_go_at_the_sites_that_answer_and_the_absent_one_is_ref
 ) -> None:
     """F32, S4-124: in both directions, in words that say what to do; nothing but its epoch is written anywhere."""
     cleanup = forgotten_by_force(oslo_away)
-    assert {each.site: each.removed for each in cleanup.tables} == dict.fromkeys(
-        ("london", "capetown", "newyork"), 2
-    )
-    assert tombstones(oslo_away) == {"london": [], "capetown": [], "newyork": [], "oslo": [6]}
+    assert {each.site: each.removed for each in cleanup.tables} == {"london": 2, "capetown": 2}
+    assert tombstones(oslo_away) == {"london": [], "capetown": [], "oslo": [6]}
     before = {site.name: site.writes() for site in oslo_away.sites}
 
     for link in (("oslo", "london"), ("london", "oslo")):
@@ -162,24 +161,24 @@ def test_forced_tombstones_go_at_the_sites_that_answer_and_the_absent_one_is_ref
 def test_the_others_go_on_after_a_forced_purge(oslo_away: Network) -> None:
     """The daily cleanup waits for Oslo no more, since it must be initialized anyway."""
     forgotten_by_force(oslo_away)
-    oslo_away["newyork"].run("DELETE FROM book WHERE id = 7", "INSERT INTO book VALUES (1, 'again')")
+    oslo_away["capetown"].run("DELETE FROM book WHERE id = 7", "INSERT INTO book VALUES (1, 'again')")
     oslo_away.round(PRESENT)
     oslo_away.round(PRESENT)
-    assert [each.removed for each in cleaned(away(oslo_away, "oslo")).tables] == [1, 1, 1]
+    assert [each.removed for each in cleaned(away(oslo_away, "oslo")).tables] == [1, 1]
     shown = titles(oslo_away, 1, 7)
-    assert shown["london"] == shown["capetown"] == shown["newyork"] == [(1, "again")]
+    assert shown["london"] == shown["capetown"] == [(1, "again")]
 
 
 def test_a_forced_purge_spares_who_was_heard_of_lately(oslo_away: Network) -> None:
     cleanup = cleaned(away(oslo_away, "oslo"), force=timedelta(hours=1))
-    assert [each.removed for each in cleanup.tables] == [0, 0, 0]
+    assert [each.removed for each in cleanup.tables] == [0, 0]
     assert any("oslo does not answer" in str(each.problem) for each in cleanup.tables)
 
 
 def test_a_forced_purge_waits_for_every_site_that_answers(oslo_away: Network) -> None:
     """Oslo answers, so there is nothing to force: its link can run, and its own unsent delete must not be forgotten."""
     cleanup = cleaned(oslo_away.carrying(), force=timedelta(seconds=1))
-    assert [each.removed for each in cleanup.tables] == [0, 0, 0, 0]
+    assert [each.removed for each in cleanup.tables] == [0, 0, 0]
     oslo_away.settle()
     assert oslo_away.equal
     assert titles(oslo_away, 1, 2, 5, 6)["capetown"] == [(5, "oslo")]
@@ -238,7 +237,7 @@ def test_a_site_is_added_while_the_others_run(sites: Network) -> None:
     with pytest.raises(NotInitialized, match="run initialize__london_rome first"):
         sites.run("london", "rome")
     assert positions(sites) == before
-    sites.round(PRESENT[2:])
+    sites.round(PRESENT)
 
     sites.initialize("london", "rome")
     sites["rome"].run("UPDATE book SET title = 'rome' WHERE id = 4", "INSERT INTO book VALUES (40, 'rome')")
@@ -275,16 +274,16 @@ def test_tombstones_wait_for_a_link_that_left_the_configuration_until_its_sites_
     oslo_gone: Network,
 ) -> None:
     """F34."""
-    london, *others = cleaned(oslo_gone.carrying()).tables
+    london, capetown = cleaned(oslo_gone.carrying()).tables
     assert [(each.link, each.tombstones) for each in london.held_back] == [("london_oslo/forward", 1)]
-    assert [each.removed for each in (london, *others)] == [0, 0, 0]
+    assert [each.removed for each in (london, capetown)] == [0, 0]
 
     forget_oslo(oslo_gone)
 
-    assert [each.removed for each in cleaned(oslo_gone.carrying()).tables] == [1, 1, 1]
+    assert [each.removed for each in cleaned(oslo_gone.carrying()).tables] == [1, 1]
     oslo_gone["london"].run("UPDATE book SET title = 'on' WHERE id = 7")
     oslo_gone.settle()
-    assert titles(oslo_gone, 1, 7)["newyork"] == [(7, "on")]
+    assert titles(oslo_gone, 1, 7)["capetown"] == [(7, "on")]
 
 
 def test_a_forgotten_site_that_comes_back_is_refused_until_it_is_initialized(oslo_gone: Network) -> None:
@@ -295,7 +294,7 @@ def test_a_forgotten_site_that_comes_back_is_refused_until_it_is_initialized(osl
     for link in (("oslo", "london"), ("london", "oslo")):
         with pytest.raises(NotInitialized, match="london knows nothing of the link london_oslo"):
             oslo_gone.run(*link)
-    with pytest.raises(SitesDiffer, match="public.book: 19 rows at london, 20 at oslo"):
+    with pytest.raises(SitesDiffer, match=r"public\.book: 19 rows at london, 20 at oslo"):
         oslo_gone.initialize("london", "oslo")
     assert titles(oslo_gone, 1)["london"] == []
 

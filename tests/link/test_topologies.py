@@ -30,8 +30,8 @@ TOPOLOGIES = (
     chain("oslo", "paris", "quito", "rome", "seoul"),
 )
 #: Longer runs: TOPOLOGY_PHASES=50 pytest tests/link/test_topologies.py
-PHASES = int(os.environ.get("TOPOLOGY_PHASES", "3"))
-TRANSACTIONS = 70  #: of every site in a phase
+PHASES = int(os.environ.get("TOPOLOGY_PHASES", "2"))
+TRANSACTIONS = 100  #: of every site in a phase
 ALONE = 30  #: rows that only one site changes, before all the others
 CONTROL = {"concord.site", "concord.synchronization", "concord.link_state"}
 
@@ -65,12 +65,12 @@ def run(life: Life, link: Link, within: Link | None = None) -> Counter[str]:
 
 
 def one_site_alone(life: Life) -> None:
-    """One site changes rows and nobody else does; then all links, in one order, until all have heard."""
+    """One site changes rows and nobody else does; then all links, along the way and back."""
     first = life.network.topology.sites[0]
     life.network[first].run(
         f"UPDATE item SET token = 'alone ' || id, note = md5('alone ' || id) WHERE id <= {ALONE}"
     )
-    for _ in range(life.network.topology.diameter + 1):
+    for _ in range(2):
         life.alone += sum((run(life, link) for link in life.network.topology.links), Counter[str]())
 
 
@@ -146,7 +146,7 @@ def fought(conflict: dict[str, Any]) -> Fight:
 def test_all_sites_are_equal_after_at_most_twice_the_diameter(life: Life) -> None:
     assert life.rounds <= 2 * life.network.topology.diameter
     assert all(content == life.contents[0] for content in life.contents)
-    assert life.edited > 80 * len(life.network.sites) * PHASES
+    assert life.edited > 120 * len(life.network.sites) * PHASES
 
 
 def test_every_site_holds_the_newest_version_that_anybody_made(life: Life) -> None:
