@@ -1,13 +1,16 @@
 """Any number of sites in any topology of pairs (S1-15, S2-26, T01, F22 to F27).
 
-Random edits at all sites at once, links in random order and one within another; then rest. An oracle beside Concord
-says what each site must hold and log."""
+Random edits at all sites at once, links in random order, edits and other links while one is under way; then rest. An
+oracle beside Concord says what each site must hold and log."""
 
 import os
 import random
+import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,7 +19,7 @@ from concord.databases.postgresql.content import Content
 from embedded.postgres import Server
 from tests.link import ledger
 from tests.link.conftest import MakeNetwork, site_on
-from tests.link.edits import ITEM, edit_everywhere
+from tests.link.edits import ITEM, edit, edit_everywhere
 from tests.link.knowledge import Fight, Knowledge, as_version
 from tests.link.network import Link, Network, Topology, begin_network, chain, hub, mesh, ring
 from tests.link.pair import At, Site
@@ -52,12 +55,11 @@ class Life:
     account: list[ledger.Line] = field(default_factory=list)
 
 
-def run(life: Life, link: Link, within: Link | None = None) -> Counter[str]:
-    """One link, told to the oracle; `within`: another one that runs between its reading and its writing."""
+def run(life: Life, link: Link, between: Callable[[], object] = lambda: None) -> Counter[str]:
+    """One link, told to the oracle; `between` happens after it has read its source, and before it writes."""
     source, target = link
     told = life.knowledge.look(source)
-    between = At("hold_fence", lambda: within and run(life, within))
-    report = life.network.run(source, target, at=between)
+    report = life.network.run(source, target, at=At("hold_fence", between))
     life.knowledge.tell(target, told)
     return Counter(
         {count: report.total(count) for count in ("acquired", "applied", "converged", "superseded")}
@@ -75,17 +77,19 @@ def one_site_alone(life: Life) -> None:
 
 
 def everybody(life: Life, chance: random.Random, seed: str) -> None:
-    """All sites edit at once, then some links run, some of them while another one is under way."""
+    """All sites edit at once, then some links run; while they do, another link runs or an end is edited again."""
     links = life.network.topology.links
     for phase in range(PHASES):
         life.edited += edit_everywhere(life.network.sites, TRANSACTIONS, f"{seed} {phase}")
-        for link in chance.sample(links, len(links) // 2):
-            others = [
-                each
-                for each in links
-                if life.network.synchronization(*each)[0] != life.network.synchronization(*link)[0]
+        for number, link in enumerate(chance.sample(links, len(links) // 2)):
+            other = chance.choice([each for each in links if set(each) != set(link)])
+            edited = life.network[chance.choice(link)]
+            meanwhile = [
+                lambda: None,
+                partial(run, life, other),
+                partial(edit, edited, 10, f"{seed} {phase} {number}"),
             ]
-            run(life, link, chance.choice([None, chance.choice(others)]))
+            run(life, link, chance.choice(meanwhile))
 
 
 def rest(life: Life, chance: random.Random) -> None:
@@ -241,3 +245,34 @@ def test_a_conflict_that_a_third_site_has_settled_meanwhile_is_not_logged_again(
     sites.settle()
     assert sites.equal
     assert [len(site.conflicts()) for site in sites.sites] == [0, 0, 1]
+
+
+def test_two_links_that_write_the_same_rows_at_once_wait_for_each_other(network: MakeNetwork) -> None:
+    """A hub hears from two spokes at the same time: their runs are different synchronizations."""
+    sites = network(hub("oslo", "paris", "quito"), *ITEM)
+    for name in ("paris", "quito"):
+        sites[name].run(
+            f"UPDATE item SET token = '{name} ' || id WHERE id <= 20",
+            f"INSERT INTO item VALUES (200, '{name} 200')",
+            "DELETE FROM item WHERE id BETWEEN 30 AND 40",
+        )
+    oslo, waited = sites["oslo"], threading.Event()
+    second = threading.Thread(target=lambda: sites.run("quito", "oslo"))
+
+    def start_the_second_and_see_it_wait() -> None:
+        second.start()
+        end = time.monotonic() + 60
+        while not waited.is_set() and time.monotonic() < end:
+            if oslo.value(
+                "SELECT count(*) FROM pg_stat_activity WHERE cardinality(pg_blocking_pids(pid)) > 0"
+            ):
+                waited.set()
+
+    sites.run("paris", "oslo", at=At("base", start_the_second_and_see_it_wait))
+    second.join()
+
+    assert waited.is_set()
+    assert len(oslo.conflicts()) == 20 + 1 + 11
+    sites.settle()
+    assert sites.equal
+    assert len(sites.conflicts()) == 20 + 1 + 11
