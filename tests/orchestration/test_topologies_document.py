@@ -10,7 +10,7 @@ from concord.config import load
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database
 from tests.orchestration.conftest import CANARY, LOGINS, TABLES, Pair, Site, connection_json
-from tests.orchestration.test_command import concord
+from tests.orchestration.terminal import Terminal
 
 DOCUMENT = (PROJECT / "docs" / "topologies.md").read_text()
 BLOCK = re.compile(r"```(yaml|console|sql)\n(.*?)```", re.DOTALL)
@@ -49,7 +49,7 @@ def query(sites: dict[str, Site], block: str) -> None:
         assert [str(value) for (value,) in answer] == ([expected] if expected else []), line
 
 
-def type_in(pair: Pair, command: str) -> None:
+def type_in(pair: Pair, terminal: Terminal, command: str) -> None:
     words = shlex.split(command)
     if words[:3] == ["airflow", "dags", "test"]:
         assert pair.run(words[3]).state == "success", command
@@ -57,17 +57,23 @@ def type_in(pair: Pair, command: str) -> None:
     if words[3] == "forget":
         lines = pair.path.read_text().splitlines(keepends=True)
         pair.path.write_text("".join(line for line in lines if "newyork" not in line))
-    result = concord(*words[3:])
-    assert result.returncode == 0, f"{command}: {result.stderr}"
+    status, _, said = terminal(*words[3:])
+    assert status == 0, f"{command}: {said}"
 
 
 @pytest.mark.timeout(600)
-def test_the_example_does_what_the_document_says(unprovisioned: Pair, three: dict[str, Site]) -> None:
+def test_the_example_does_what_the_document_says(
+    unprovisioned: Pair,
+    three: dict[str, Site],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    terminal = Terminal(monkeypatch, capsys)
     for kind, block in blocks():
         if kind == "sql":
             query(three, block)
         if kind == "console":
             for line in block.splitlines():
-                type_in(unprovisioned, line.removeprefix("$ "))
+                type_in(unprovisioned, terminal, line.removeprefix("$ "))
     assert three["london"].run("SELECT count(*) FROM concord.link_state WHERE peer = 'newyork'") == [(0,)]
     assert sorted(load(unprovisioned.path).sites) == ["capetown", "london"]
