@@ -237,7 +237,7 @@ def test_a_site_is_added_while_the_others_run(sites: Network) -> None:
     with pytest.raises(NotInitialized, match="run initialize__london_rome first"):
         sites.run("london", "rome")
     assert positions(sites) == before
-    sites.round(PRESENT)
+    sites.run("london", "capetown")
 
     sites.initialize("london", "rome")
     sites["rome"].run("UPDATE book SET title = 'rome' WHERE id = 4", "INSERT INTO book VALUES (40, 'rome')")
