@@ -131,10 +131,15 @@ def _sites(configuration: Configuration) -> int:
             sys.stderr.write(f"{name}: {error.message}\n")
             continue
         rows += [
-            (name, each.link, each.role, each.peer, each.tables, _ago(each.updated_at)) for each in links
+            (name, each.link, each.role, each.peer, each.tables, _ago(each.updated_at), _refused(each))
+            for each in links
         ]
-    _show("Links at the sites", ("site", "link", "role", "peer", "tables", "last session"), rows)
+    _show("Links at the sites", ("site", "link", "role", "peer", "tables", "last session", ""), rows)
     return failed
+
+
+def _refused(link: records.LinkAtSite) -> str:
+    return f"initialize: below its floor since {_ago(link.forced_at)}" if link.forced_at else ""
 
 
 def _tombstones(configuration: Configuration, asked: argparse.Namespace) -> int:
