@@ -86,9 +86,11 @@ def _going_on(
             " replaced. Initialize the synchronization again; nothing was written"
         )
     if at_source.below_floor(found.session):
+        forced = at_source.forced_at
+        by_force = f" by force on {forced:%Y-%m-%d %H:%M} UTC" if forced else ""
         raise BelowFloor(
-            f"{target.name} last took part in {link} before tombstones were removed at {source.name}: what was"
-            " deleted meanwhile would come back. Initialize the synchronization again; nothing was written"
+            f"{target.name} last took part in {link} before tombstones were removed at {source.name}{by_force}: what"
+            " was deleted meanwhile would come back. Initialize the synchronization again; nothing was written"
         )
     return found
 

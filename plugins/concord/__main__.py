@@ -11,8 +11,10 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from datetime import timedelta
 
 from concord.config import config_path, json_schema, load
+from concord.duration import parse_duration
 from concord.errors import ConcordError, ParametersRefused
 
 
@@ -40,6 +42,13 @@ def _run(asked: argparse.Namespace) -> int:
             command = importlib.import_module("concord.command")
             return int(command.run(asked, load(config_path())))
     return 0
+
+
+def _duration(text: str) -> timedelta:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _airflow_settings(*, verbose: bool) -> dict[str, str]:
@@ -77,7 +86,18 @@ def _parser() -> argparse.ArgumentParser:
         "--prefer", choices=["source", "target"], help="whose row stays where no version decides"
     )
     commands.add_parser("status", help="runs, links and conflicts, here and at the sites")
-    commands.add_parser("tombstones", help="which site holds which tombstones, and why")
+    forget = commands.add_parser("forget", help="let the sites forget links that have left the configuration")
+    forget.add_argument("name", metavar="SITE_OR_SYNCHRONIZATION")
+    tombstones = commands.add_parser("tombstones", help="which site holds which tombstones, and why")
+    tombstones.add_argument(
+        "--force-older-than",
+        type=_duration,
+        metavar="DURATION",
+        help="remove those older than this although sites that were silent for so long have not heard of them",
+    )
+    tombstones.add_argument(
+        "--dry-run", action="store_true", help="with force: say what would go, remove nothing"
+    )
     commands.add_parser("config-schema", help="print the JSON schema of the configuration")
     commands.add_parser("check-config", help="read the configuration and name every mistake in it")
     return parser

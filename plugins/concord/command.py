@@ -6,7 +6,7 @@ import argparse
 import getpass
 import sys
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 import pendulum
@@ -14,11 +14,12 @@ import pendulum
 from concord.config import Configuration
 from concord.databases import provisioning
 from concord.databases.postgresql import records
-from concord.databases.postgresql.tombstones import HeldBack
+from concord.databases.postgresql.tombstones import SiteTombstones
 from concord.errors import ConcordError
 from concord.link import Direction, TransmissionReport
 from concord.orchestration import jobs, tombstone_cleanup
 from concord.orchestration.compare_command import compare
+from concord.orchestration.forgetting import forget
 from concord.orchestration.initialization import initialize
 from concord.orchestration.link_operator import LinkOperator
 from concord.orchestration.repository_connection import repository
@@ -30,25 +31,13 @@ _COUNTS = ("acquired", "applied", "converged", "superseded", "lost", "conflicts"
 
 def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     """Do what the command line asks; the exit status. Raises a ConcordError."""
-    match asked.command:
-        case "provision":
-            return _provision(asked, configuration)
-        case "initialize":
-            return _initialize(configuration, asked.synchronization)
-        case "plan":
-            return _plan(configuration, asked.synchronization, asked.direction)
-        case "compare":
-            return compare(asked, f"{getpass.getuser()}/{uuid.uuid4().hex}")
-        case "status":
-            return _status(configuration)
-        case _:
-            return _tombstones(configuration)
+    return _COMMANDS[asked.command](asked, configuration)
 
 
 def _provision(asked: argparse.Namespace, configuration: Configuration) -> int:
     installations = jobs.installations(configuration, asked.site)
     if asked.print_sql:
-        for site, script in provisioning.sql(installations).items():
+        for site, script in provisioning.sql(installations):
             sys.stdout.write(f"-- site {site}\n{script}")
         return 0
     if asked.check:
@@ -63,15 +52,17 @@ def _provision(asked: argparse.Namespace, configuration: Configuration) -> int:
     return _say(f"Provisioned: {names}.")
 
 
-def _initialize(configuration: Configuration, synchronization: str) -> int:
-    rows = initialize(configuration, synchronization, f"{getpass.getuser()}/{uuid.uuid4().hex}")
+def _initialize(asked: argparse.Namespace, configuration: Configuration) -> int:
+    synchronization = asked.synchronization
+    rows = initialize(configuration, synchronization, _person())
     show(f"{synchronization}: equal at both sites", ("table", "rows"), rows.items())
     return 0
 
 
-def _plan(configuration: Configuration, synchronization: str, direction: str) -> int:
-    asked = list(Direction) if direction == "both" else [Direction(direction)]
-    reports = [_planned(configuration, synchronization, each) for each in asked]
+def _plan(asked: argparse.Namespace, configuration: Configuration) -> int:
+    synchronization = asked.synchronization
+    directions = list(Direction) if asked.direction == "both" else [Direction(asked.direction)]
+    reports = [_planned(configuration, synchronization, each) for each in directions]
     rows = [
         (f"{report.source} → {report.target}", table.table, *(getattr(table, count) for count in _COUNTS))
         for report in reports
@@ -88,7 +79,7 @@ def _planned(configuration: Configuration, synchronization: str, direction: Dire
     return link.transmit(job)
 
 
-def _status(configuration: Configuration) -> int:
+def _status(asked: argparse.Namespace, configuration: Configuration) -> int:
     engine = repository()
     known = {each.name: each for each in status.synchronizations(engine)}
     rows = [(name, *_synchronized(known.get(name))) for name in configuration.synchronizations]
@@ -130,24 +121,52 @@ def _sites(configuration: Configuration) -> int:
             sys.stderr.write(f"{name}: {error.message}\n")
             continue
         rows += [
-            (name, each.link, each.role, each.peer, each.tables, _ago(each.updated_at)) for each in links
+            (name, each.link, each.role, each.peer, each.tables, _ago(each.updated_at), _refused(each))
+            for each in links
         ]
-    show("Links at the sites", ("site", "link", "role", "peer", "tables", "last session"), rows)
+    show("Links at the sites", ("site", "link", "role", "peer", "tables", "last session", ""), rows)
     return failed
 
 
-def _tombstones(configuration: Configuration) -> int:
-    reports = tombstone_cleanup.clean(configuration, dry_run=True)
+def _refused(link: records.LinkAtSite) -> str:
+    return f"initialize: below its floor since {_ago(link.forced_at)}" if link.forced_at else ""
+
+
+def _tombstones(asked: argparse.Namespace, configuration: Configuration) -> int:
+    """Show who holds which; removes them only when it is told to force, and not to try first."""
+    force = asked.force_older_than
+    dry_run = asked.dry_run or force is None
+    cleanup = tombstone_cleanup.clean(configuration, dry_run=dry_run, force_older_than=force)
     rows = [
-        (each.site, each.table, each.held, each.passed, each.problem or _held_back(each.held_back))
-        for each in reports
+        (each.site, each.table, each.held, each.passed, each.forced, each.removed, _kept_because(each))
+        for each in cleanup.tables
     ]
-    show("Tombstones", ("site", "table", "held", "may go", "kept because"), rows)
-    return 0
+    show("Tombstones", ("site", "table", "held", "may go", "by force", "removed", "kept because"), rows)
+    below = sorted({(link, each.site) for each in cleanup.tables for link in each.below_floor})
+    if below:
+        title = (
+            "Links that would fall below their floor"
+            if dry_run
+            else "Links below their floor; initialize them"
+        )
+        show(title, ("link", "at site"), below)
+    sys.stderr.writelines(f"{site}: {problem}\n" for site, problem in cleanup.unreachable.items())
+    return 1 if cleanup.unreachable else 0
 
 
-def _held_back(links: Iterable[HeldBack]) -> str:
-    return "; ".join(f"{each.link} has not sent {each.tombstones}" for each in links)
+def _kept_because(report: SiteTombstones) -> str:
+    return report.problem or "; ".join(
+        f"{each.link} has not sent {each.tombstones}" for each in report.held_back
+    )
+
+
+def _forget(asked: argparse.Namespace, configuration: Configuration) -> int:
+    name = asked.name
+    forgotten, unreachable = forget(configuration, name)
+    rows = [(site, link) for site, links in forgotten.items() for link in links]
+    show(f"Forgotten of {name}; whoever comes back must be initialized", ("site", "link"), rows)
+    sys.stderr.writelines(f"{site}: {problem}\n" for site, problem in unreachable.items())
+    return 1 if unreachable else 0
 
 
 def _ago(moment: datetime | None) -> str:
@@ -157,3 +176,23 @@ def _ago(moment: datetime | None) -> str:
 def _say(sentence: str) -> int:
     sys.stdout.write(f"{sentence}\n")
     return 0
+
+
+def _person() -> str:
+    """Who holds a lease that no DAG run took."""
+    return f"{getpass.getuser()}/{uuid.uuid4().hex}"
+
+
+def _compare(asked: argparse.Namespace, _: Configuration) -> int:
+    return compare(asked, _person())
+
+
+_COMMANDS: Mapping[str, Callable[[argparse.Namespace, Configuration], int]] = {
+    "provision": _provision,
+    "initialize": _initialize,
+    "plan": _plan,
+    "compare": _compare,
+    "status": _status,
+    "forget": _forget,
+    "tombstones": _tombstones,
+}

@@ -16,7 +16,7 @@ _ISO = re.compile(
 _ADVICE = "write a number and a unit, such as 90s, 15 minutes, 2h or 14 days"
 
 
-def parse_duration(value: object) -> object:
+def parse_duration(value: object) -> timedelta:
     """`90s`, `15 minutes`, `2h`, `14 days` or ISO 8601 (`PT15M`) as a timedelta above zero.
 
     Raises ValueError for anything else; a plain number and the unit `m` (minutes? months?) are ambiguous.

@@ -53,7 +53,7 @@ def test_checking_the_example_configuration_succeeds() -> None:
     assert checked.returncode == 0, checked.stderr
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/configuration.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/configuration.md", "docs/topologies.md"])
 def test_the_configurations_of_the_documents_are_valid(document: str, tmp_path: Path) -> None:
     for number, block in enumerate(
         re.findall(r"```yaml\n(.*?)```", (PROJECT / document).read_text(), re.DOTALL)

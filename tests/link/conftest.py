@@ -9,9 +9,11 @@ from pyspark.sql import SparkSession
 from embedded.postgres import Server
 from spark_jobs.session import start
 from tests.conftest import Database
+from tests.link.network import Network, Topology, begin_network
 from tests.link.pair import Pair, Site, begin, create_logins
 
 MakePair = Callable[..., Pair]
+MakeNetwork = Callable[..., Network]
 
 
 @pytest.fixture(scope="session")
@@ -47,6 +49,26 @@ def pair(
             site_on(server_with_logins, name, database().name) for name in ("london", "capetown")
         )
         made.append(begin(london, capetown, ddl, lambda: request.getfixturevalue("spark")))
+        return made[-1]
+
+    yield make
+    for each in made:
+        for site in each.sites:
+            site.connection.close()
+
+
+@pytest.fixture
+def network(
+    request: pytest.FixtureRequest, server_with_logins: Server, database: Callable[[], Database]
+) -> Iterator[MakeNetwork]:
+    """Call it with a topology and the statements that make every site's tables."""
+    made: list[Network] = []
+
+    def make(topology: Topology, *ddl: str) -> Network:
+        def make_site(name: str) -> Site:
+            return site_on(server_with_logins, name, database().name)
+
+        made.append(begin_network(topology, make_site, ddl, lambda: request.getfixturevalue("spark")))
         return made[-1]
 
     yield make

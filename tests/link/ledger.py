@@ -9,12 +9,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import psycopg
 
 from concord.row_version import RowVersion
-from tests.link.pair import APPLIER, Pair
+from tests.link.pair import APPLIER, Site
 
 Dot = tuple[int, str, int, int]  #: key, origin, changed_at, derived
 
@@ -32,6 +32,16 @@ END $$;
 CREATE TRIGGER keep AFTER INSERT OR UPDATE ON concord."public.item" FOR EACH ROW EXECUTE FUNCTION ledger.keep();
 ALTER TABLE concord."public.item" ENABLE ALWAYS TRIGGER keep;
 """
+
+
+class Sites(Protocol):
+    """A pair or a network."""
+
+    @property
+    def sites(self) -> Sequence[Site]: ...
+
+    def conflicts(self) -> list[dict[str, Any]]:
+        """The logs of all sites together."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,7 @@ class Line:
         return None if self.before is None or self.before.is_absent else (self.key, *self.before.dot)
 
 
-def install(pair: Pair) -> None:
+def install(pair: Sites) -> None:
     for site in pair.sites:
         site.run(INSTALL)
 
@@ -65,13 +75,17 @@ def version(stored: dict[str, Any]) -> RowVersion:
     return RowVersion(stored["origin"], stored["changed_at"], stored["derived"], vector, stored["deleted"])
 
 
-def lines(pair: Pair) -> list[Line]:
-    """The whole account of both sites, each site's in its own order."""
+def lines(pair: Sites) -> list[Line]:
+    """The whole account of all sites, each site's in its own order."""
+    return [line for site in pair.sites for line in lines_of(site)]
+
+
+def lines_of(site: Site, after: int = 0) -> list[Line]:
+    """A site's account but for the first lines, in its own order."""
     return [
-        Line(site.name, by_link, key, token, version(before) if before else None, version(after))
-        for site in pair.sites
-        for by_link, key, token, before, after in site.rows(
-            "SELECT by_link, key, token, before, after FROM ledger.line ORDER BY number"
+        Line(site.name, by_link, key, token, version(before) if before else None, version(now))
+        for by_link, key, token, before, now in site.rows(
+            f"SELECT by_link, key, token, before, after FROM ledger.line ORDER BY number OFFSET {after}"
         )
     ]
 
@@ -105,25 +119,24 @@ def changed_contents(account: Sequence[Line]) -> dict[Dot, set[str | None]]:
     return {dot: found for dot, found in tokens.items() if len(found) > 1}
 
 
-def unaccounted(account: Sequence[Line], pair: Pair) -> list[Line]:
+def unaccounted(account: Sequence[Line], pair: Sites) -> list[Line]:
     """Edits that are neither final, nor replaced by an edit of their own reader, nor a recorded loser (I2)."""
     replaced = {line.replaced for line in account if not line.by_link}
     known = replaced | final_versions(pair) | recorded_losers(pair)
     return [line for line in account if not line.by_link and line.made not in known]
 
 
-def final_versions(pair: Pair) -> set[Dot]:
-    """Versions that stand at both sites in the end."""
+def final_versions(pair: Sites) -> set[Dot]:
+    """Versions that stand at every site in the end."""
     query = 'SELECT id, origin, changed_at, derived FROM concord."public.item"'
-    london, capetown = (set(site.rows(query)) for site in pair.sites)
-    return london & capetown
+    return set.intersection(*(set(site.rows(query)) for site in pair.sites))
 
 
-def recorded_losers(pair: Pair) -> set[Dot]:
+def recorded_losers(pair: Sites) -> set[Dot]:
     return {(_key(conflict), *version(conflict["loser_version"]).dot) for conflict in pair.conflicts()}
 
 
-def misrecorded(account: Sequence[Line], pair: Pair) -> list[dict[str, Any]]:
+def misrecorded(account: Sequence[Line], pair: Sites) -> list[dict[str, Any]]:
     """Conflicts whose row images are not what their versions held."""
     tokens = {line.made: line.token for line in account}
 
@@ -136,7 +149,7 @@ def misrecorded(account: Sequence[Line], pair: Pair) -> list[dict[str, Any]]:
     ]
 
 
-def needless(pair: Pair) -> list[dict[str, Any]]:
+def needless(pair: Sites) -> list[dict[str, Any]]:
     """Conflicts of which one version had seen the other."""
     return [
         conflict

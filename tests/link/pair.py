@@ -143,17 +143,13 @@ class Pair:
         return (self.london, self.capetown)
 
     def job(self, direction: str = "forward", **changed: object) -> LinkJob:
-        ends = self.sites if direction == "forward" else self.sites[::-1]
-        fields: dict[str, Any] = {
-            "synchronization": SYNCHRONIZATION,
-            "direction": Direction(direction),
-            "transmission": uuid.uuid4().hex,
-            "epoch": next(_epochs),
-            "source": ends[0].access,
-            "target": ends[1].access,
-            "tables": self.tables,
-        }
-        return LinkJob(**(fields | changed))
+        london, capetown = self.london.access, self.capetown.access
+        ends = (london, capetown) if direction == "forward" else (capetown, london)
+        return link_job(
+            ends,
+            self.tables,
+            **{"synchronization": SYNCHRONIZATION, "direction": Direction(direction)} | changed,
+        )
 
     def run(self, direction: str = "forward", at: At | None = None, **changed: object) -> TransmissionReport:
         report = transmit(self.job(direction, **changed), self.spark, at or (lambda step: None))
@@ -183,6 +179,20 @@ class Pair:
     def conflicts(self) -> list[dict[str, Any]]:
         """Both logs together: a conflict is kept where it was decided."""
         return self.london.conflicts() + self.capetown.conflicts()
+
+
+def link_job(
+    ends: tuple[SiteAccess, SiteAccess], tables: Sequence[ReplicatedTable], **fields: object
+) -> LinkJob:
+    """One transmission from the first end to the second, under a new id and a new epoch."""
+    given: dict[str, Any] = {
+        "transmission": uuid.uuid4().hex,
+        "epoch": next(_epochs),
+        "source": ends[0],
+        "target": ends[1],
+        "tables": tuple(tables),
+    }
+    return LinkJob(**(given | fields))
 
 
 def carried(report: TransmissionReport, table: str | None = None) -> TableReport:
@@ -215,18 +225,23 @@ def every_table(site: Site) -> tuple[ReplicatedTable, ...]:
     return tuple(ReplicatedTable(table=TableName(schema_name=schema, name=name)) for schema, name in found)
 
 
+def make_tables(site: Site, ddl: Sequence[str]) -> None:
+    """Run the statements, and let the application at every table there is."""
+    site.run(*ddl)
+    for schema, table in {(t.table.schema_name, t.table.name) for t in every_table(site)}:
+        grant = sql.SQL("GRANT USAGE ON SCHEMA {} TO {}; GRANT ALL ON {} TO {}").format(
+            sql.Identifier(schema),
+            sql.Identifier(APPLICATION),
+            sql.Identifier(schema, table),
+            sql.Identifier(APPLICATION),
+        )
+        site.connection.execute(grant)
+
+
 def begin(london: Site, capetown: Site, ddl: Sequence[str], spark: Callable[[], SparkSession]) -> Pair:
     """Run the same statements at both sites, provision every table, declare the sites equal."""
     for site in (london, capetown):
-        site.run(*ddl)
-        for schema, table in {(t.table.schema_name, t.table.name) for t in every_table(site)}:
-            grant = sql.SQL("GRANT USAGE ON SCHEMA {} TO {}; GRANT ALL ON {} TO {}").format(
-                sql.Identifier(schema),
-                sql.Identifier(APPLICATION),
-                sql.Identifier(schema, table),
-                sql.Identifier(APPLICATION),
-            )
-            site.connection.execute(grant)
+        make_tables(site, ddl)
     tables = every_table(london)
     for site in (london, capetown):
         provision_site(site, tables)

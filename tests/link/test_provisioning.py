@@ -2,12 +2,15 @@
 
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from concord.databases import provisioning
-from concord.errors import StructureChanged
+from concord.databases.provisioning import Installation
+from concord.errors import ProvisioningRefused, SiteUnavailable, StructureChanged
+from concord.site import Credentials
 from embedded.postgres import Server
 from tests.link.conftest import MakePair, site_on
 from tests.link.installations import Bare, installation
@@ -86,7 +89,7 @@ def test_a_table_added_later_is_provisioned_beside_the_others(bare: Bare) -> Non
 
 
 def test_the_printed_script_run_by_psql_gives_the_same_site(bare: Bare, server_with_logins: Server) -> None:
-    scripts = provisioning.sql(bare.installations())
+    scripts = dict(provisioning.sql(bare.installations()))
     provisioning.provision(bare.installations()[:1])
     psql = [server_with_logins.bin / "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1"]
     ran = subprocess.run(
@@ -191,3 +194,57 @@ def test_a_key_that_is_another_than_before_is_refused(pair: MakePair) -> None:
     ]
     found = provisioning.check([installation(site, tables) for site in sites.sites])
     assert any("the key of public.parent was id when it was provisioned" in line for line in found)
+
+
+@pytest.fixture
+def capetown_away(bare: Bare) -> list[Installation]:
+    """What both sites are to carry; Capetown's database does not answer."""
+    london, capetown = bare.installations()
+    nowhere = Credentials(host="127.0.0.1", port=1, database="nowhere", user="nobody")
+    return [london, replace(capetown, installer=nowhere)]
+
+
+def test_a_site_that_does_not_answer_does_not_stop_the_others(
+    bare: Bare, capetown_away: list[Installation]
+) -> None:
+    # S4-176
+    with pytest.raises(SiteUnavailable, match="provisioned: london") as raised:
+        provisioning.provision(capetown_away)
+    assert raised.value.message.count("capetown: nobody@127.0.0.1:1/nowhere does not answer") == 1
+    assert raised.value.message.count("capetown") == 1
+    assert [line.partition(":")[0] for line in provisioning.check(capetown_away)] == ["capetown"]
+    provisioning.provision(bare.installations())
+    assert provisioning.check(bare.installations()) == []
+    with pytest.raises(SiteUnavailable, match="removed from: london"):
+        provisioning.remove(capetown_away)
+    assert bare.london.value("SELECT to_regclass('concord.site')") is None
+
+
+def test_the_script_of_every_site_that_answers_is_printed(capetown_away: list[Installation]) -> None:
+    scripts = provisioning.sql(capetown_away)
+    assert next(scripts)[0] == "london"
+    with pytest.raises(SiteUnavailable, match="capetown: nobody@"):
+        next(scripts)
+
+
+def test_nothing_is_written_anywhere_while_a_site_that_answers_is_unfit(
+    bare: Bare, capetown_away: list[Installation]
+) -> None:
+    bare.london.run("ALTER TABLE parent ENABLE ROW LEVEL SECURITY")
+    with pytest.raises(ProvisioningRefused, match="row-level security") as raised:
+        provisioning.provision(capetown_away)
+    assert "capetown: nobody@" in raised.value.message
+    assert bare.london.value("SELECT to_regclass('concord.site')") is None
+
+
+def test_a_site_of_an_earlier_version_is_brought_up_to_date(pair: MakePair) -> None:
+    sites = pair(*TABLES)
+    sites.capetown.run(
+        "ALTER TABLE concord.link_state DROP COLUMN forced_at", "UPDATE concord.site SET format = 1"
+    )
+    with pytest.raises(
+        StructureChanged, match=r"capetown: was provisioned by an earlier version of Concord; run"
+    ):
+        sites.run()
+    provisioning.provision([installation(site, sites.tables) for site in sites.sites])
+    assert sites.run().total("acquired") == 0

@@ -27,9 +27,9 @@ def sites(pair: MakePair) -> Pair:
 def carrying(sites: Pair, *, also: str | None = None) -> list[CarryingSite]:
     """Both sites with the one link that leaves each; `also` is a further link out of London."""
     found = []
-    for site, direction in zip(sites.sites, ("forward", "reverse"), strict=True):
-        extra = (also,) if also and site is sites.london else ()
-        links = {table.name: (f"{SYNCHRONIZATION}/{direction}", *extra) for table in sites.tables}
+    for site, peer, direction in zip(sites.sites, sites.sites[::-1], ("forward", "reverse"), strict=True):
+        extra = {also: "newyork"} if also and site is sites.london else {}
+        links = {table.name: {f"{SYNCHRONIZATION}/{direction}": peer.name, **extra} for table in sites.tables}
         found.append(CarryingSite(site.access, links, sites.tables))
     return found
 
@@ -38,7 +38,7 @@ def cleaned(
     sites: Pair, *, dry_run: bool = False, min_age_us: int = 0, also: str | None = None
 ) -> list[SiteTombstones]:
     now = time.time_ns() // 1000
-    return clean(carrying(sites, also=also), dry_run=dry_run, now_us=now, min_age_us=min_age_us)
+    return list(clean(carrying(sites, also=also), dry_run=dry_run, now_us=now, min_age_us=min_age_us).tables)
 
 
 def held(site: Site) -> list[int]:
@@ -103,9 +103,11 @@ def test_a_site_that_does_not_answer_keeps_every_tombstone(sites: Pair) -> None:
     away = CarryingSite(
         capetown.access.model_copy(update={"applier": dead}), capetown.links_out, capetown.tables
     )
-    (report,) = clean([london, away], dry_run=False, now_us=time.time_ns() // 1000, min_age_us=0)
+    cleanup = clean([london, away], dry_run=False, now_us=time.time_ns() // 1000, min_age_us=0)
+    (report,) = cleanup.tables
     assert report.problem is not None
-    assert "nowhere" in report.problem
+    assert "capetown does not answer" in report.problem
+    assert "nowhere" in cleanup.unreachable["capetown"]
     assert held(sites.london) == [5]
 
 
@@ -192,7 +194,7 @@ def test_a_link_that_would_resume_below_the_floor_is_refused(sites: Pair) -> Non
 
 
 def test_more_tombstones_than_one_batch_all_go(sites: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("concord.databases.postgresql.tombstones.BATCH", 7)
+    monkeypatch.setattr("concord.databases.postgresql.tombstone_agreement.BATCH", 7)
     sites.london.run("DELETE FROM book")
     sites.settle()
     assert [each.removed for each in cleaned(sites)] == [20, 20]
@@ -206,7 +208,7 @@ def test_every_site_agrees_before_any_site_removes(sites: Pair, monkeypatch: pyt
     def die(*_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("concord.databases.postgresql.tombstones._delete", die)
+    monkeypatch.setattr("concord.databases.postgresql.tombstones.delete", die)
     with pytest.raises(KeyboardInterrupt):
         cleaned(sites)
     for site in sites.sites:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from concord.link import LinkJob, TableReport
@@ -79,8 +80,13 @@ class LinkState:
         None  #: the session up to which tombstones are gone; none older may be resumed (rule 10)
     )
 
+    forced_at: datetime | None = None  #: when a person had tombstones removed that the link had not sent
+    written_at: datetime | None = None  #: when its newest session was written here
+
     def below_floor(self, session: Session) -> bool:
         """Is `session` older than the floor? What the history forgot is older than all it holds."""
+        if self.forced_at is not None:
+            return True
         ids = [known.id for known in self.history]
         return self.floor in ids and ids.index(session.id) > ids.index(self.floor)
 

@@ -1,17 +1,22 @@
-"""Provision several sites together: every problem of every site first, then each site in one transaction."""
+"""Provision several sites together: every problem of every site first, then each site in one transaction.
+
+A site that does not answer is left out and named at the end; it never stops the others (S4-176).
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import psycopg
 
 from concord.databases.postgresql import preflight
 from concord.databases.postgresql import provision as site_provision
 from concord.databases.postgresql.provision import SiteState
-from concord.databases.postgresql.session import Connection, connect
-from concord.errors import ProvisioningRefused
+from concord.databases.postgresql.session import Connection, connect, in_our_words
+from concord.errors import ConcordError, ProvisioningRefused, SiteUnavailable
 from concord.replication_set import ReplicatedTable
 from concord.site import Credentials
 from concord.structure import Structure, differences
@@ -36,16 +41,61 @@ class _Surveyed:
     state: SiteState
 
 
+@dataclass(frozen=True, slots=True)
+class _Survey:
+    """The sites that answer, and what was wrong with the others: none of them stops the rest (S4-176)."""
+
+    reached: list[_Surveyed] = field(default_factory=list)
+    failed: dict[str, ConcordError] = field(default_factory=dict)
+
+    @property
+    def failures(self) -> list[str]:
+        """One line a site, each beginning with its name."""
+        return [
+            error.message if error.message.startswith(f"{site}:") else f"{site}: {error.message}"
+            for site, error in self.failed.items()
+        ]
+
+    def do(self, act: Callable[[_Surveyed], None], done: str) -> None:
+        """Act at every site that answers, then name those where nothing was done; transient only if all are."""
+        acted = []
+        for each in self.reached:
+            try:
+                act(each)
+                acted.append(each.installation.site)
+            except ConcordError as error:
+                self.failed[each.installation.site] = error
+        self.name_the_failed(f"{done}: {', '.join(acted) or 'no site'}")
+
+    def name_the_failed(self, done: str) -> None:
+        """Raise for the sites where nothing was done, naming each once."""
+        if self.failed:
+            permanent = [type(error) for error in self.failed.values() if not error.transient]
+            lines = "\n".join(f"  - {line}" for line in self.failures)
+            raise (permanent or [SiteUnavailable])[0](f"{done}. Not done:\n{lines}")
+
+
 @contextmanager
-def _survey(installations: Sequence[Installation]) -> Iterator[list[_Surveyed]]:
-    """Every site looked at, through its installer. Raises SiteUnavailable or ConnectionRefused."""
+def _survey(installations: Sequence[Installation]) -> Iterator[_Survey]:
+    """Every site looked at, through its installer."""
     with ExitStack() as stack:
-        surveyed = []
+        survey = _Survey()
         for each in installations:
-            connection = stack.enter_context(connect(each.installer, "concord provision"))
-            state = site_provision.read_site(connection, each.site, each.tables, time.time())
-            surveyed.append(_Surveyed(each, connection, state))
-        yield surveyed
+            try:
+                survey.reached.append(_look_at(each, stack))
+            except ConcordError as error:
+                survey.failed[each.site] = error
+        yield survey
+
+
+def _look_at(installation: Installation, stack: ExitStack) -> _Surveyed:
+    """Raises a ConcordError when the site cannot be reached or read."""
+    connection = stack.enter_context(connect(installation.installer, "concord provision"))
+    try:
+        state = site_provision.read_site(connection, installation.site, installation.tables, time.time())
+    except psycopg.Error as error:
+        raise in_our_words(error, installation.site) from error
+    return _Surveyed(installation, connection, state)
 
 
 def _problems(surveyed: Sequence[_Surveyed]) -> list[str]:
@@ -70,32 +120,39 @@ def _differences(surveyed: Sequence[_Surveyed]) -> Iterator[str]:
             first.setdefault(wanted.name, structure)
 
 
-def _refuse(problems: Sequence[str]) -> None:
-    if problems:
-        lines = "\n".join(f"  - {problem}" for problem in problems)
-        raise ProvisioningRefused(f"nothing was written, because:\n{lines}", problems=tuple(problems))
+def _refuse(survey: _Survey) -> None:
+    if problems := _problems(survey.reached):
+        every = [*problems, *survey.failures]
+        lines = "\n".join(f"  - {problem}" for problem in every)
+        raise ProvisioningRefused(f"nothing was written, because:\n{lines}", problems=tuple(every))
 
 
 def provision(installations: Sequence[Installation]) -> None:
-    """Make every site ready. Raises ProvisioningRefused with one line per problem; then nothing was written."""
-    with _survey(installations) as surveyed:
-        _refuse(_problems(surveyed))
-        for each in surveyed:
-            site_provision.provision(
-                each.connection, each.state, each.installation.reader, each.installation.applier
-            )
+    """Make every site ready that answers.
+
+    Raises ProvisioningRefused with one line per problem; then nothing was written anywhere. Raises
+    SiteUnavailable or what else was wrong with a site, one line each, after the others were made ready.
+    """
+    with _survey(installations) as survey:
+        _refuse(survey)
+        survey.do(_provision, "provisioned")
 
 
-def sql(installations: Sequence[Installation]) -> dict[str, str]:
-    """The same, as a script per site for a DBA to run. Raises ProvisioningRefused."""
-    with _survey(installations) as surveyed:
-        _refuse(_problems(surveyed))
-        return {
-            each.installation.site: _script(
-                site_provision.statements(each.state, each.installation.reader, each.installation.applier)
+def _provision(each: _Surveyed) -> None:
+    wanted = each.installation
+    site_provision.provision(each.connection, each.state, wanted.reader, wanted.applier)
+
+
+def sql(installations: Sequence[Installation]) -> Iterator[tuple[str, str]]:
+    """The same, as (site, script for a DBA to run). Raises as `provision` does, the latter after the last script."""
+    with _survey(installations) as survey:
+        _refuse(survey)
+        for each in survey.reached:
+            statements = site_provision.statements(
+                each.state, each.installation.reader, each.installation.applier
             )
-            for each in surveyed
-        }
+            yield each.installation.site, _script(statements)
+        survey.name_the_failed("printed the others")
 
 
 def _script(statements: Sequence[str]) -> str:
@@ -105,9 +162,9 @@ def _script(statements: Sequence[str]) -> str:
 
 def check(installations: Sequence[Installation]) -> list[str]:
     """What is missing, altered or dangerous, each one line; an empty list when all is well. Reads only."""
-    with _survey(installations) as surveyed:
-        found = _problems(surveyed)
-        for each in surveyed:
+    with _survey(installations) as survey:
+        found = [*survey.failures, *_problems(survey.reached)]
+        for each in survey.reached:
             found += site_provision.check(each.connection, each.state)
             if each.state.facts.provisioned_as is not None:
                 found += [
@@ -119,7 +176,9 @@ def check(installations: Sequence[Installation]) -> list[str]:
 
 
 def remove(installations: Sequence[Installation]) -> None:
-    """Take Concord off every site; replicated tables and their rows stay."""
-    with _survey(installations) as surveyed:
-        for each in surveyed:
-            site_provision.remove_now(each.connection, each.state)
+    """Take Concord off every site that answers; replicated tables and their rows stay.
+
+    Raises SiteUnavailable with one line per site that does not, after the others.
+    """
+    with _survey(installations) as survey:
+        survey.do(lambda each: site_provision.remove_now(each.connection, each.state), "removed from")

@@ -111,15 +111,16 @@ def carrying_sites(configuration: Configuration) -> list[CarryingSite]:
     ]
 
 
-def links_out(configuration: Configuration, site: str) -> dict[str, tuple[str, ...]]:
-    """For each table of the site, the names of the links that carry it away."""
-    links: defaultdict[str, list[str]] = defaultdict(list)
+def links_out(configuration: Configuration, site: str) -> dict[str, dict[str, str]]:
+    """For each table of the site, the links that carry it away, each with the site it leads to."""
+    links: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for name, pair in configuration.synchronizations.items():
         if site in pair.sites:
             direction = Direction.FORWARD if site == pair.source else Direction.REVERSE
+            _, peer = ends(configuration, name, direction)
             for table in configuration.tables(name):
-                links[table.name].append(link_name(name, direction))
-    return {table: tuple(names) for table, names in links.items()}
+                links[table.name][link_name(name, direction)] = peer
+    return dict(links)
 
 
 def _known(name: str, known: Iterable[str], what: str) -> str:

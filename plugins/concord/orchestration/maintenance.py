@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from datetime import timedelta
+from typing import Annotated, Any
 
 import pendulum
 from airflow.sdk import DAG, Param, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from pydantic import BeforeValidator
 
 from concord.config import Configuration, config_path, load
 from concord.databases import provisioning
+from concord.duration import parse_duration
+from concord.event_log import log_event
 from concord.orchestration import jobs, log_purge, parameters, run_lease, tombstone_cleanup
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.compare_operator import CompareOperator
 from concord.orchestration.initialization import initialize
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.synchronize import LINK_TIMEOUT, RETRIES, START
+
+logger = logging.getLogger("concord.maintenance")
+
+
+def _duration_or_none(value: object) -> timedelta | None:
+    return None if value is None else parse_duration(value)
 
 
 class ProvisionParameters(parameters.Parameters):
@@ -25,13 +37,36 @@ class ProvisionParameters(parameters.Parameters):
     check_only: bool = False
 
 
-class CleanupParameters(parameters.Parameters):
-    """What a person may ask of a purge or a cleanup."""
+class PurgeParameters(parameters.Parameters):
+    """What a person may ask of a purge."""
 
     dry_run: bool = False
 
 
+class CleanupParameters(PurgeParameters):
+    """What a person may ask of a cleanup of tombstones."""
+
+    force_older_than: Annotated[timedelta | None, BeforeValidator(_duration_or_none)] = None
+
+
 _DRY_RUN = {"dry_run": Param(False, type="boolean", description="Count what would go, and delete nothing.")}
+
+
+_FORCE = {
+    "force_older_than": Param(
+        None,
+        type=["null", "string"],
+        description="Such as 30d. Remove tombstones older than this although sites that were silent for so long have"
+        " not heard of them: those must be initialized again. Empty: wait for every site.",
+    )
+}
+
+
+def _fail_for(problems: Mapping[str, str]) -> None:
+    """The others are done; the task says which sites are not (S4-176). Not retried: the next run goes on."""
+    if problems:
+        lines = [f"{site}: {problem}" for site, problem in problems.items()]
+        raise AirflowFailException("\n".join(["done at every site but these:", *lines]))
 
 
 def initialize_dag(configuration: Configuration, name: str) -> DAG:
@@ -87,7 +122,7 @@ def provision_dag() -> DAG:
     check_only = Param(False, type="boolean", description="Say what is missing or altered; write nothing.")
     with _on_demand("provision", "Makes every site ready.", {"check_only": check_only}) as dag:
 
-        @task
+        @task(retries=0)  # a person asked, and asks again; the sites that answered are ready
         def provision() -> list[str]:
             with in_airflow_terms():
                 asked = parameters.read(ProvisionParameters, get_current_context()["dag_run"].conf)
@@ -117,12 +152,15 @@ def log_purge_dag() -> DAG:
         def purge() -> dict[str, Any]:
             dag_run, now = get_current_context()["dag_run"], pendulum.now("UTC")
             with in_airflow_terms():
-                asked = parameters.read(CleanupParameters, dag_run.conf)
+                asked = parameters.read(PurgeParameters, dag_run.conf)
                 engine, configuration = repository(), load(config_path())
                 scheduled = dag_run.run_type == "scheduled"
                 if scheduled and not log_purge.is_due(engine, configuration.retention.purge_schedule, now):
                     raise AirflowSkipException("The purge calendar says: not now.")
-                return log_purge.purge_logs(engine, configuration, now, dry_run=asked.dry_run)
+                done = log_purge.purge_logs(engine, configuration, now, dry_run=asked.dry_run)
+            log_event(logger, "logs purged", **done)
+            _fail_for({each["site"]: each["problem"] for each in done["sites"] if each["problem"]})
+            return done
 
         purge()
     return dag
@@ -134,7 +172,7 @@ def tombstone_cleanup_dag() -> DAG:
         "tombstone_cleanup",
         description="Removes tombstones that every link of every site has passed.",
         schedule="@daily",
-        params=_DRY_RUN,
+        params=_DRY_RUN | _FORCE,
         **_SETTINGS,
     ) as dag:
 
@@ -142,8 +180,14 @@ def tombstone_cleanup_dag() -> DAG:
         def clean() -> list[dict[str, Any]]:
             with in_airflow_terms():
                 asked = parameters.read(CleanupParameters, get_current_context()["dag_run"].conf)
-                reports = tombstone_cleanup.clean(load(config_path()), dry_run=asked.dry_run)
-                return [asdict(report) for report in reports]
+                cleanup = tombstone_cleanup.clean(
+                    load(config_path()), dry_run=asked.dry_run, force_older_than=asked.force_older_than
+                )
+            reports = [asdict(report) for report in cleanup.tables]
+            for report in reports:
+                log_event(logger, "tombstones", **report)
+            _fail_for(cleanup.unreachable)
+            return reports
 
         clean()
     return dag

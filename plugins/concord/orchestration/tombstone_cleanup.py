@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from datetime import timedelta
 
 import pendulum
 
 from concord.config import Configuration
 from concord.databases.postgresql import tombstones
-from concord.databases.postgresql.tombstones import SiteTombstones
+from concord.databases.postgresql.tombstones import Cleanup
 from concord.orchestration.jobs import carrying_sites
 
 
-def clean(configuration: Configuration, *, dry_run: bool) -> Sequence[SiteTombstones]:
+def clean(
+    configuration: Configuration, *, dry_run: bool, force_older_than: timedelta | None = None
+) -> Cleanup:
     """Remove the tombstones that every link has passed, or only report which site holds what.
 
     A table may belong to several synchronizations; the longest of their retentions holds for all.
+    `force_older_than` is a person's word that sites silent for so long are not waited for; it is never a default.
     """
     longest = max(pair.tombstone_retention for pair in configuration.synchronizations.values())
     return tombstones.clean(
@@ -23,4 +26,5 @@ def clean(configuration: Configuration, *, dry_run: bool) -> Sequence[SiteTombst
         dry_run=dry_run,
         now_us=int(pendulum.now("UTC").timestamp() * 1_000_000),
         min_age_us=int(longest.total_seconds() * 1_000_000),
+        force_older_than=force_older_than,
     )

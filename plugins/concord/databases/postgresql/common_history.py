@@ -48,9 +48,10 @@ def _unproven(job: LinkJob, source: End, target: End) -> tuple[ReplicatedTable, 
 
 
 def _kept(link: str, source: End, target: End) -> set[str]:
-    """Tables that go on from where they are."""
+    """Tables that go on from where they are; none when the link fell below the floor (rule 10)."""
     at_source, at_target = _known(source, link), _known(target, link)
-    if resume(at_source.history, at_target.history, "", "") is None:
+    found = resume(at_source.history, at_target.history, "", "")
+    if found is None or at_source.below_floor(found.session):
         return set()
     return set(at_source.initialized) & set(at_target.initialized)
 

@@ -8,7 +8,7 @@ SCHEMA = "concord"
 STAGING = "concord_staging"
 
 #: Raised when these objects change; `provision` brings an older site up to it.
-FORMAT = 1
+FORMAT = 2
 
 _VECTOR_FUNCTIONS = [
     """
@@ -46,6 +46,7 @@ CREATE TABLE IF NOT EXISTS concord.link_state (
   history jsonb NOT NULL DEFAULT '[]',
   floor text,
   updated_at timestamptz NOT NULL DEFAULT now())""",
+    "ALTER TABLE concord.link_state ADD COLUMN IF NOT EXISTS forced_at timestamptz",
     """
 CREATE TABLE IF NOT EXISTS concord.replicated_table (
   name text PRIMARY KEY,

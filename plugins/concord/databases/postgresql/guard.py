@@ -63,7 +63,8 @@ def judge(connection: Connection, staged: Staged, ordinal: int, stamp_floor: int
     """A temporary table of the rows that do not simply apply, with both versions; returns its name.
 
     The cheap test is the same in every dialect: the incoming vector includes the present version, and the
-    present one does not include the incoming. An agreed tombstone counts as absent (rule 10).
+    present one does not include the incoming. An agreed tombstone counts as absent (rule 10). A conflict decided
+    in Spark holds only while it is one: a third site may have told the target meanwhile that it is settled.
     """
     shape, name = staged.shape, f"pg_temp.verdict_{ordinal}"
     # Only a row of other content was inserted twice. A scalar subquery, so that no plan hashes the whole table.
@@ -87,9 +88,10 @@ SELECT row_number() OVER () AS n, x.* FROM (
               WHEN {_ABSENT} THEN CASE WHEN s.concord_born AND {present} THEN 'retake' ELSE 'apply' END
               WHEN p.agreed AND s.concord_changed_at > {stamp_floor} THEN 'apply'
               WHEN {_SAME} THEN CASE WHEN {includes} THEN 'converged' ELSE 'unite' END
-              WHEN {_DECIDED} AND s.concord_verdict IN ('source_wins', 'target_wins') THEN s.concord_verdict
               WHEN {_FORWARD} AND NOT {_BACKWARD} THEN 'apply'
               WHEN {_BACKWARD} AND NOT {_FORWARD} THEN CASE WHEN {includes} THEN 'superseded' ELSE 'unite' END
+              WHEN {_DECIDED} AND NOT {_BACKWARD} AND s.concord_verdict IN ('source_wins', 'target_wins')
+              THEN s.concord_verdict
               ELSE 'retake' END AS verdict
     FROM {staged.typed} s LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "s")}
   OFFSET 0) x WHERE verdict <> 'apply'""",

@@ -83,15 +83,18 @@ def hold_fence(connection: Connection, synchronization: str, epoch: int, site: s
 def read(connection: Connection, link: str, site: str) -> LinkState:
     """Raises NotInitialized when this end has never heard of the link (rule 8)."""
     found = rows(
-        connection, f"SELECT initialized, history, floor FROM concord.link_state WHERE link = {literal(link)}"
+        connection,
+        "SELECT initialized, history, floor, forced_at, updated_at FROM concord.link_state"
+        f" WHERE link = {literal(link)}",
     )
     if not found:
         raise NotInitialized(
             f"{site} knows nothing of the link {link}: run initialize__{link.partition('/')[0]} first,"
             " which proves that both sites start from the same rows"
         )
-    initialized, history, floor = found[0]
-    return LinkState(initialized, tuple(session_from_json(session) for session in history), floor)
+    initialized, history, floor, forced_at, written_at = found[0]
+    sessions = tuple(session_from_json(session) for session in history)
+    return LinkState(initialized, sessions, floor, forced_at, written_at)
 
 
 def remember(connection: Connection, link: str, state: LinkState, session: Session) -> None:
@@ -112,6 +115,14 @@ def raise_floor(connection: Connection, link: str, session: Session) -> None:
     )
 
 
+def force_below_floor(connection: Connection, link: str) -> None:
+    """Tombstones that the link has not sent are about to go: it resumes nothing until it is initialized (F32)."""
+    run(
+        connection,
+        f"UPDATE concord.link_state SET forced_at = coalesce(forced_at, now()) WHERE link = {literal(link)}",
+    )
+
+
 def initialize(
     connection: Connection, link: str, role: str, peer: str, tables: Mapping[str, object], session: Session
 ) -> None:
@@ -124,5 +135,5 @@ def initialize(
 INSERT INTO concord.link_state AS s (link, role, peer, initialized, history)
 VALUES ({literal(link)}, {literal(role)}, {literal(peer)}, {proven}::jsonb, {history}::jsonb)
 ON CONFLICT (link) DO UPDATE SET role = excluded.role, peer = excluded.peer, updated_at = now(),
-  initialized = excluded.initialized, history = excluded.history""",
+  initialized = excluded.initialized, history = excluded.history, forced_at = NULL""",
     )

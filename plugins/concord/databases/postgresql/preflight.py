@@ -31,6 +31,7 @@ class SiteFacts:
     clock_ahead: float  #: seconds ahead of the controller
     provisioned_as: str | None  #: the site name found in the database
     provisioned_identity: str | None
+    format: int = 0  #: of Concord's own objects; 0 where there are none
 
 
 def site_problems(facts: SiteFacts) -> Iterator[str]:
@@ -194,8 +195,9 @@ def read_facts(connection: Connection, site: str, controller_clock: float) -> Si
         f"SELECT current_database()::text, ({IDENTITY}), current_setting('server_version_num')::int,"
         " pg_is_in_recovery(), extract(epoch FROM clock_timestamp())::float8",
     )
-    name, known = None, None
+    name, known, found_format = None, None, 0
     if rows(connection, f"SELECT 1 WHERE to_regclass({literal(qualified('concord', 'site'))}) IS NOT NULL"):
-        found = rows(connection, "SELECT name, identity FROM concord.site")
-        name, known = found[0] if found else (None, None)
-    return SiteFacts(site, database, identity, version, recovery, clock - controller_clock, name, known)
+        found = rows(connection, "SELECT name, identity, format FROM concord.site")
+        name, known, found_format = found[0] if found else (None, None, 0)
+    ahead = clock - controller_clock
+    return SiteFacts(site, database, identity, version, recovery, ahead, name, known, found_format)

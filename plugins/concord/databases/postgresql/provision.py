@@ -229,6 +229,8 @@ def check(connection: Connection, state: SiteState) -> Iterator[str]:
         return
     if state.facts.provisioned_identity != state.facts.identity:
         yield f"{state.site}: is not the database that was provisioned (restored, cloned or failed over)"
+    if state.facts.format < control.FORMAT:
+        yield f"{state.site}: was provisioned by an earlier version of Concord; run `provision`"
     known = {
         name: (structure, triggers)
         for name, structure, triggers in rows(

@@ -28,7 +28,7 @@ _OLD = "FROM concord.conflict WHERE decided_at < %(before)s"
 _PURGE = f"DELETE FROM concord.conflict WHERE id IN (SELECT id {_OLD} LIMIT {BATCH})"
 
 _LINKS = """
-SELECT link, role, peer, updated_at, (SELECT count(*) FROM jsonb_object_keys(initialized)) AS tables
+SELECT link, role, peer, updated_at, forced_at, (SELECT count(*) FROM jsonb_object_keys(initialized)) AS tables
   FROM concord.link_state ORDER BY link"""
 
 
@@ -40,6 +40,7 @@ class LinkAtSite:
     role: str
     peer: str
     updated_at: datetime
+    forced_at: datetime | None  #: since when the link is refused, because tombstones were removed by force
     tables: int
 
 

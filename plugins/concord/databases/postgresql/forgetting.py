@@ -1,0 +1,35 @@
+"""Let a site forget links that have left the configuration, so that no tombstone waits for them any more (F34)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import psycopg
+
+from concord.databases.postgresql.session import connect, in_our_words, rows, run
+from concord.databases.quoting import literal
+from concord.site import Credentials
+
+
+def remembered(installer: Credentials, site: str) -> list[tuple[str, str]]:
+    """Every link that the site remembers, with the site at its other end; none where Concord is not."""
+    with connect(installer, "concord forget") as connection:
+        try:
+            if not rows(connection, "SELECT 1 WHERE to_regclass('concord.link_state') IS NOT NULL"):
+                return []
+            return rows(connection, "SELECT link, peer FROM concord.link_state ORDER BY link")
+        except psycopg.Error as error:
+            raise in_our_words(error, site) from error
+
+
+def forget(installer: Credentials, site: str, links: Sequence[str]) -> None:
+    """Remove what the site remembers of the links, epochs included: a run that still sleeps commits nothing."""
+    listed = ", ".join(literal(link) for link in links)
+    synchronizations = ", ".join(sorted({literal(link.partition("/")[0]) for link in links}))
+    with connect(installer, "concord forget") as connection:
+        try:
+            with connection.transaction():
+                run(connection, f"DELETE FROM concord.synchronization WHERE name IN ({synchronizations})")
+                run(connection, f"DELETE FROM concord.link_state WHERE link IN ({listed})")
+        except psycopg.Error as error:
+            raise in_our_words(error, site) from error

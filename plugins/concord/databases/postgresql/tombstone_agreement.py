@@ -1,0 +1,176 @@
+"""Which tombstones all sites agree to forget, and their removal in two steps, each repeatable (rule 10)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psycopg
+
+from concord.databases.postgresql import link_state
+from concord.databases.postgresql.outgoing_link import OutgoingLink
+from concord.databases.postgresql.session import Connection, in_our_words, rows, run
+from concord.databases.postgresql.shape import Shape
+from concord.databases.quoting import literal
+
+#: Tombstones compared at once; bounds the memory of the controller.
+BATCH = 50_000
+
+#: key texts, origin, changed_at, derived: what makes the same tombstone at two sites.
+Tombstone = tuple[tuple[str, ...], str, int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Holder:
+    """One table at one site that takes part in the agreement."""
+
+    site: str
+    connection: Connection
+    shape: Shape
+    heeded: tuple[OutgoingLink, ...]  #: links that must have sent a tombstone before it goes
+    unheeded: tuple[OutgoingLink, ...]  #: links that a person has said not to wait for
+
+    @property
+    def table(self) -> str:
+        return self.shape.name
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A tombstone that may go as far as one site is concerned."""
+
+    tombstone: Tombstone
+    agreed: bool  #: already published by an earlier cleanup
+    waiting: tuple[str, ...]  #: unheeded links that have not sent it
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Tombstones that may go at every site, and which unheeded links still wait for how many of them."""
+
+    tombstones: Sequence[Tombstone]
+    waiting: Mapping[Holder, Counter[str]]
+    forced: Mapping[Holder, int]  #: tombstones that some unheeded link of the site waits for
+
+
+def agreements(holders: Sequence[Holder], before: int) -> Iterator[Agreement]:
+    """Batches of tombstones stamped no later than `before` (µs) that may go, in the order of their stamps."""
+    after = -1
+    while True:
+        found = {each: _candidates(each, after, before) for each in holders}
+        full = [batch[-1].tombstone[2] for batch in found.values() if len(batch) >= BATCH]
+        upto = min(full, default=before)
+        if agreed := _agreed(found, upto):
+            yield _agreement(found, agreed)
+        if not full:
+            return
+        after = upto
+
+
+def _candidates(each: Holder, after: int, before: int) -> list[Candidate]:
+    shape = each.shape
+    key = ", ".join(shape.canonical_key("p"))
+    passed = "".join(f" AND NOT ({link.waiting(each.table)})" for link in each.heeded)
+    waiting = [
+        f"CASE WHEN {link.waiting(each.table)} THEN {literal(link.name)} END"
+        for link in each.unheeded
+        if link.session
+    ]
+    query = (
+        f"SELECT ARRAY[{key}], origin, changed_at, derived, agreed,"
+        f" array_remove(ARRAY[{', '.join(waiting)}]::text[], NULL)"
+        f" FROM {shape.shadow.sql} p WHERE deleted{passed}"
+        f" AND changed_at > {after} AND changed_at <= {before} AND NOT EXISTS"
+        f" (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 'p')})"
+        f" ORDER BY changed_at, origin FETCH FIRST {BATCH} ROWS WITH TIES"
+    )
+    return [
+        Candidate((tuple(k), origin, at, derived), agreed, tuple(links))
+        for k, origin, at, derived, agreed, links in rows(each.connection, query)
+    ]
+
+
+def _agreed(found: Mapping[Holder, Sequence[Candidate]], upto: int) -> list[Tombstone]:
+    """Those that every site holds; or, after a crash, that one site already removed and the others had agreed."""
+    marks: dict[Tombstone, list[bool]] = {}
+    for batch in found.values():
+        for candidate in batch:
+            if candidate.tombstone[2] <= upto:
+                marks.setdefault(candidate.tombstone, []).append(candidate.agreed)
+    return [each for each, agreed in marks.items() if len(agreed) == len(found) or all(agreed)]
+
+
+def _agreement(found: Mapping[Holder, Sequence[Candidate]], agreed: Sequence[Tombstone]) -> Agreement:
+    chosen = set(agreed)
+    waited = {
+        each: [
+            candidate.waiting for candidate in batch if candidate.waiting and candidate.tombstone in chosen
+        ]
+        for each, batch in found.items()
+    }
+    waiting = {each: Counter(link for links in listed for link in links) for each, listed in waited.items()}
+    return Agreement(agreed, waiting, {each: len(listed) for each, listed in waited.items()})
+
+
+def publish(holders: Sequence[Holder], agreement: Agreement) -> None:
+    """Mark them at every site, and raise both floors, before any site deletes one.
+
+    A link that is not waited for falls below its floor here: it resumes nothing until it is initialized.
+    """
+    floor = max(tombstone[2] for tombstone in agreement.tombstones)
+    for each in holders:
+        with _yielding(each):
+            for link in each.heeded:
+                assert link.session is not None, "a link that never ran is heeded by keeping everything"
+                link_state.raise_floor(each.connection, link.name, link.session)
+            for name in agreement.waiting[each]:
+                link_state.force_below_floor(each.connection, name)
+            _apply(each, agreement, "UPDATE {shadow} p SET agreed = true FROM {listed} g WHERE {same}")
+            run(each.connection, f"UPDATE concord.site SET stamp_floor = {floor} WHERE stamp_floor < {floor}")
+
+
+def delete(each: Holder, agreement: Agreement) -> int:
+    """Delete at one site what is agreed at all; how many."""
+    with _yielding(each):
+        return _apply(each, agreement, "DELETE FROM {shadow} p USING {listed} g WHERE {same} AND p.agreed")
+
+
+@contextmanager
+def _yielding(each: Holder) -> Iterator[None]:
+    """A transaction that gives way to applications; what it could not do, the next cleanup does."""
+    try:
+        with each.connection.transaction():
+            run(each.connection, "SET LOCAL deadlock_timeout = '20ms'", "SET LOCAL lock_timeout = '500ms'")
+            yield
+    except psycopg.Error as error:
+        raise in_our_words(error, each.site) from error
+
+
+def _apply(each: Holder, agreement: Agreement, statement: str) -> int:
+    """Run one set statement against the listed tombstones, each only while it is still that very version."""
+    shape, connection = each.shape, each.connection
+    own = shape.canonical_key("p")
+    keys = [f"k{place}" for place in range(len(own))]
+    columns = ", ".join(f"{key} text" for key in keys)
+    run(
+        connection,
+        f"CREATE TEMPORARY TABLE agreed ({columns}, origin text, changed_at bigint, derived integer)"
+        " ON COMMIT DROP",
+    )
+    with connection.cursor().copy("COPY pg_temp.agreed FROM STDIN") as copy:
+        for key, origin, changed_at, derived in agreement.tombstones:
+            copy.write_row((*key, origin, changed_at, derived))
+    same_key = (
+        " AND ".join(f"{text} = g.{name}" for text, name in zip(own, keys, strict=True))
+        if shape.manipulation
+        else " AND ".join(
+            f"{shape.key_in('p', column)} = g.{name}::{column.type.sql}"
+            for column, name in zip(shape.key, keys, strict=True)
+        )
+    )
+    same = f"{same_key} AND (p.origin, p.changed_at, p.derived) = (g.origin, g.changed_at, g.derived) AND p.deleted"
+    written = run(connection, statement.format(shadow=shape.shadow.sql, listed="pg_temp.agreed", same=same))
+    run(connection, "DROP TABLE pg_temp.agreed")
+    return written
