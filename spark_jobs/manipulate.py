@@ -21,13 +21,16 @@ UNFAITHFUL = "unfaithful"
 Cells = dict[str, Column]
 
 
-def manipulate(changes: DataFrame, source: Shape, target: Shape) -> DataFrame:
+def manipulate(
+    changes: DataFrame, source: Shape, target: Shape, beside: Sequence[str] = ()
+) -> DataFrame:
     """The target's columns and the version, in the target's order; for mapped tables also `unfaithful`.
+    The columns `beside` pass as they are.
 
     Nothing is computed for a table that neither site maps.
     """
     if not (source.manipulation or target.manipulation):
-        return changes.select(*target.aliases, *VERSION_TYPES)
+        return changes.select(*target.aliases, *VERSION_TYPES, *beside)
     own = {name: F.col(alias) for name, alias in zip(source.names, source.aliases, strict=True)}
     canonical, leaving = _through(own, source, out=True)
     arriving, entering = _through(canonical, target, out=False)
@@ -38,6 +41,7 @@ def manipulate(changes: DataFrame, source: Shape, target: Shape) -> DataFrame:
     return changes.select(
         *(typed[name].alias(alias) for name, alias in zip(target.names, target.aliases, strict=True)),
         *VERSION_TYPES,
+        *beside,
         wrong.alias(UNFAITHFUL),
     )
 
