@@ -6,7 +6,7 @@ import argparse
 import getpass
 import sys
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import pendulum
@@ -20,7 +20,7 @@ from concord.databases.postgresql.tombstones import HeldBack
 from concord.errors import ConcordError
 from concord.link import Direction, TransmissionReport
 from concord.orchestration import jobs, tombstone_cleanup
-from concord.orchestration.initialization import initialize
+from concord.orchestration.initialization import InitializeOperator, InitializeParameters
 from concord.orchestration.link_operator import LinkOperator
 from concord.orchestration.repository_connection import repository
 from concord.repository import status
@@ -34,7 +34,7 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
         case "provision":
             return _provision(asked, configuration)
         case "initialize":
-            return _initialize(configuration, asked.synchronization)
+            return _initialize(configuration, asked)
         case "plan":
             return _plan(configuration, asked.synchronization, asked.direction)
         case "status":
@@ -61,10 +61,23 @@ def _provision(asked: argparse.Namespace, configuration: Configuration) -> int:
     return _say(f"Provisioned: {names}.")
 
 
-def _initialize(configuration: Configuration, synchronization: str) -> int:
-    rows = initialize(configuration, synchronization, f"{getpass.getuser()}/{uuid.uuid4().hex}")
-    _show(f"{synchronization}: equal at both sites", ("table", "rows"), rows.items())
+def _initialize(configuration: Configuration, asked: argparse.Namespace) -> int:
+    jobs.synchronization_name(configuration, asked.synchronization)
+    given = InitializeParameters.model_validate(
+        {name: getattr(asked, name) for name in InitializeParameters.model_fields}
+    )
+    operator = InitializeOperator(task_id="initialize", synchronization=asked.synchronization)
+    report = operator.initialize(configuration, given, f"{getpass.getuser()}/{uuid.uuid4().hex}")
+    rows = [
+        (each.table, each.how, each.rows, _written(each.written), each.conflicts) for each in report.tables
+    ]
+    columns = ("table", "how", "rows", "written", "conflicts")
+    _show(f"{asked.synchronization}: both links start here", columns, rows)
     return 0
+
+
+def _written(rows: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} at {site}" for site, count in rows.items() if count) or "nothing"
 
 
 def _plan(configuration: Configuration, synchronization: str, direction: str) -> int:

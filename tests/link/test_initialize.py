@@ -1,16 +1,13 @@
 """First load, merge and re-initialization: what two sites hold when they have been brought together (rule 8)."""
 
-import time
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from concord.errors import NotInitialized, SitesDiffer
 from concord.initialization import How, InitializationJob, InitializationReport
 from spark_jobs.initialize import initialize
 from tests.link.conftest import MakePair
-from tests.link.pair import SYNCHRONIZATION, Pair, Site
+from tests.link.pair import Pair, Site
 
 pytestmark = pytest.mark.spark
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from concord.databases.postgresql.key_range import Key
 from concord.databases.postgresql.session import Connection, rows, run
@@ -61,9 +62,6 @@ class Progressed:
     seconds: float = 0.0  #: since it began
 
 
-_COUNTED = ("phase", "total", "looked_at", "written", "conflicts")
-
-
 def exclude_chunks(connection: Connection) -> None:
     """Wait for chunks that are being written, for the rest of this transaction."""
     run(connection, f"SELECT pg_advisory_xact_lock({_LOCK})")
@@ -82,17 +80,20 @@ def read(connection: Connection, synchronization: str) -> dict[str, Progressed]:
         " looked_at, written, conflicts, errors, extract(epoch FROM now() - started_at)::float8"
         f" FROM concord.initialization WHERE synchronization = {literal(synchronization)}",
     )
-    return {
-        row[0]: Progressed(
-            *(row[0], How(row[1])),
-            *row[2:7],
-            bound=None if row[7] is None else tuple(row[7]),
-            **dict(zip(_COUNTED, row[8:13], strict=True)),
-            errors=tuple(RowError.model_validate(error) for error in row[13]),
-            seconds=row[14],
-        )
-        for row in found
-    }
+    return {row[0]: _progressed(row) for row in found}
+
+
+def _progressed(row: Sequence[Any]) -> Progressed:
+    names = [field.name for field in fields(Progressed)]
+    stored = dict(zip(names, row, strict=True))
+    return Progressed(
+        **stored
+        | {
+            "how": How(stored["how"]),
+            "bound": stored["bound"] and tuple(stored["bound"]),
+            "errors": tuple(RowError.model_validate(error) for error in stored["errors"]),
+        }
+    )
 
 
 def begin(connection: Connection, synchronization: str, peer: str, tables: Sequence[Progressed]) -> None:
@@ -141,6 +142,16 @@ def forget(connection: Connection, synchronization: str, tables: Sequence[str]) 
         f"DELETE FROM concord.initialization WHERE synchronization = {literal(synchronization)}"
         f" AND table_name IN ({names})",
     )
+
+
+def beside(connection: Connection, synchronization: str, table: str) -> str | None:
+    """Another synchronization that initializes the table at this site now."""
+    found = rows(
+        connection,
+        f"SELECT synchronization FROM concord.initialization WHERE table_name = {literal(table)}"
+        f" AND synchronization <> {literal(synchronization)}",
+    )
+    return str(found[0][0]) if found else None
 
 
 def has_listeners(connection: Connection, synchronization: str, table: str) -> bool:

@@ -23,7 +23,7 @@ from concord.databases.postgresql.session import in_our_words, one, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.standing import Standing, known, standing
 from concord.databases.quoting import literal
-from concord.errors import ConstraintViolated, ParametersRefused, SitesDiffer
+from concord.errors import ConstraintViolated, ParametersRefused, SitesDiffer, WriteContended
 from concord.initialization import How, InitializationJob, RowError, TableInitialization
 from concord.replication_set import ReplicatedTable, chosen
 
@@ -101,6 +101,27 @@ class Initialization:
         progress("begin")
         self._write_down([each for each in planned if each.how is not How.EQUAL])
         return [*resumed.values(), *planned]
+
+    def settle_equal(self) -> list[TableInitialization] | None:
+        """Start both links where every table is equal already; None where rows have to move, nothing written.
+
+        Raises what `begin` raises.
+        """
+        try:
+            if self._resumed():
+                return None
+            stands = standing(self.job, self.source, self.target, resumed=False)
+            if stands.stale:
+                return None
+            wanted = chosen(self.job.link.tables, self.job.link.chosen)
+            self.shapes = self._inspect(wanted)
+            planned = self._plan(wanted, stands, resumed=False)
+            if any(each.how is not How.EQUAL for each in planned):
+                return None
+            self._fence()
+            return self.finish(planned, lambda step: None)
+        except psycopg.Error as error:
+            raise in_our_words(error, f"{self.source.access.name} or {self.target.access.name}") from error
 
     def _resumed(self) -> dict[str, Progressed]:
         """What a killed initialization of the same kind left; a table that ended in errors starts over."""
@@ -192,6 +213,7 @@ class Initialization:
 
     def _equal_plan(self, table: str) -> Progressed:
         ours, theirs = self.shapes[table]
+        self._refuse_beside_another(table)
         here, there = common_history.both_contents((self.source, [ours]), (self.target, [theirs]))
         if here[table] == there[table]:
             self.proven[table] = here[table]
@@ -203,6 +225,14 @@ class Initialization:
             f" {there[table].rows} at {self.target.access.name}"
             + ("" if here[table].rows != there[table].rows else ", of different content")
         )
+
+    def _refuse_beside_another(self, table: str) -> None:
+        """Rows that another initialization still brings would be missing at the other site for ever."""
+        for end in self._ends:
+            if other := initialization_state.beside(end.connection, self.synchronization, table):
+                raise WriteContended(
+                    f"{end.access.name}: {table} is being initialized by {other}; try again when that has ended"
+                )
 
     def _new(self, table: str, how: How, stale: str | None) -> Progressed:
         good = next(end.access.name for end in self._ends if end.access.name != stale)
@@ -344,6 +374,12 @@ _ADVICE = (
     ". Nothing was written. Choose: how: load copies into an empty table; how: merge keeps the rows of both, where"
     " they differ those of the site that `from` names, and logs the others"
 )
+
+
+def equal_already(job: InitializationJob) -> list[TableInitialization] | None:
+    """Start the pair's links without moving a row, or say that rows have to move (None). See `settle_equal`."""
+    with Initialization(job) as initialization:
+        return initialization.settle_equal()
 
 
 def _open(end: E, stack: ExitStack) -> E:
