@@ -15,6 +15,7 @@ from concord.databases.dialect import VERSION_TYPES
 from concord.initialization_rule import Side, Verdict, Way, decide, ever
 from concord.resolver import Resolver
 from concord.row_version import ABSENT, RowVersion, vector_from_json, vector_to_json
+from spark_jobs.manipulate import UNFAITHFUL
 
 _DECISION = ("verdict", "resolver", "reason", "against")
 _PRESENT = (*VERSION_TYPES, "unsent")
@@ -61,15 +62,17 @@ def changed(
     incoming: DataFrame, present: DataFrame, aliases: Sequence[str], key: Key, way: Way, resolver: Resolver
 ) -> DataFrame:
     """The rows to be written, each with its verdict; both sides are in the target's shape."""
-    schema = incoming.drop("unsent").schema
+    carried = [name for name in (*aliases, UNFAITHFUL) if name in incoming.columns]
+    schema = incoming.select(*carried, *VERSION_TYPES).schema
     for name in _DECISION:
         schema = schema.add(name, "string")
 
     def decided(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield _decided(batch, aliases, way, resolver)
+            yield _decided(batch, carried, way, resolver)
 
-    return _beside(incoming, present, aliases, key, way).mapInArrow(decided, StructType(schema.fields))
+    beside = _beside(incoming, present, aliases, key, way)
+    return beside.mapInArrow(decided, StructType(schema.fields))
 
 
 def _beside(incoming: DataFrame, present: DataFrame, aliases: Sequence[str], key: Key, way: Way) -> DataFrame:
@@ -97,7 +100,7 @@ def _beside(incoming: DataFrame, present: DataFrame, aliases: Sequence[str], key
     return beside.where(~(untouched & alike)).drop(*on)
 
 
-def _decided(batch: pa.RecordBatch, aliases: Sequence[str], way: Way, resolver: Resolver) -> pa.RecordBatch:
+def _decided(batch: pa.RecordBatch, carried: Sequence[str], way: Way, resolver: Resolver) -> pa.RecordBatch:
     """The rows of a batch that are to be written, with the versions that they get."""
     names = (*VERSION_TYPES, "unsent", "exists", *(f"p_{name}" for name in _PRESENT), "p_exists", "same")
     rows = batch.select(list(names)).to_pylist()
@@ -110,9 +113,9 @@ def _decided(batch: pa.RecordBatch, aliases: Sequence[str], way: Way, resolver: 
         if verdict is not None:
             taken.append(place)
             _append(made, verdict, present.version)
-    chosen = batch.select(list(aliases)).take(pa.array(taken, pa.int64()))
+    chosen = batch.select(list(carried)).take(pa.array(taken, pa.int64()))
     arrays = [*chosen.columns, *(pa.array(made[name], _ARROW[name]) for name in made)]
-    return pa.RecordBatch.from_arrays(arrays, names=[*aliases, *made])
+    return pa.RecordBatch.from_arrays(arrays, names=[*carried, *made])
 
 
 _ARROW = {

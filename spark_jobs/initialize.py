@@ -18,6 +18,7 @@ from concord.databases.postgresql.initialize import Initialization
 from concord.databases.postgresql.initialized_table import Passage, TablePassages
 from concord.databases.postgresql.key_range import KeyRange
 from concord.databases.postgresql.stage import Staged
+from concord.errors import StructureChanged
 from concord.event_log import log_event
 from concord.initialization import How, InitializationJob, InitializationReport
 from concord.initialization_rule import Way
@@ -25,7 +26,7 @@ from concord.resolver import chain
 from spark_jobs.acquire import acquire
 from spark_jobs.application import run
 from spark_jobs.decide import Key, all_of, changed
-from spark_jobs.manipulate import manipulate
+from spark_jobs.manipulate import manipulate, refuse_unfaithful
 from spark_jobs.moving import worded
 from spark_jobs.session import start
 from spark_jobs.write import stage
@@ -143,11 +144,8 @@ class TablePass:
         self.progress("stage")
         spark, ordinal = self.spark(), next(self.ordinals)
         ours, theirs = way.source_shape, way.target_shape
-        incoming = manipulate(
-            acquire(spark, way.incoming(self.table.state, ranges), f"incoming_{ordinal}"),
-            theirs.aliases,
-            ("unsent",),
-        )
+        read = acquire(spark, way.incoming(self.table.state, ranges), f"incoming_{ordinal}")
+        incoming = manipulate(read, ours, theirs, ("unsent",))
         if empty:
             decided = all_of(incoming, rule)
         else:
@@ -156,7 +154,13 @@ class TablePass:
             decided = changed(incoming, present, theirs.aliases, key, rule, chain(theirs.resolvers)[0])
         place = way.stage(ordinal)
         with worded(ours.name):
-            done = stage(decided, theirs.aliases, way.target.staging_login(), place.relation)
+            mapped = refuse_unfaithful(decided)
+            done = stage(mapped, theirs.aliases, way.target.staging_login(), place.relation)
+        if done.unfaithful:
+            raise StructureChanged(
+                f"{ours.name}: rows that a mapping would not bring back the same: {'; '.join(done.unfaithful)}."
+                " Mend the rows or the mapping, and initialize again"
+            )
         return place.believing(done.attempts, done.rows)
 
     def _retry(self) -> None:

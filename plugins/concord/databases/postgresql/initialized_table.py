@@ -136,7 +136,8 @@ class TablePassages:
     def comparable(self) -> bool:
         """May whole ranges be compared by hash? Only rows that read alike at both sites."""
         first = self.ways[0]
-        return first.source_shape.structure == first.target_shape.structure and first.order.divisible
+        mapped = first.source_shape.manipulation or first.target_shape.manipulation
+        return first.order.divisible and not mapped
 
     def refused_at(self, site: str) -> KeyRange | None:
         """The rows that a site refused, to be tried once more; forgets that it did."""

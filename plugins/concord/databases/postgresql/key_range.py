@@ -72,12 +72,17 @@ def key_order(one: tuple[Connection, Shape], other: tuple[Connection, Shape]) ->
     """How both sites sort the key of a table alike, by the index of the first where possible."""
     ours, theirs = one[1], other[1]
     names = ours.shadow.key
-    if set(names) != set(theirs.shadow.key) or any(
+    if is_key_mapped(ours) or is_key_mapped(theirs) or set(names) != set(theirs.shadow.key) or any(
         ours.table.column(name).type.descriptor != theirs.table.column(name).type.descriptor for name in names
     ):
         return KeyOrder(names, frozenset(), divisible=False)
     here, there = _collations(*one), _collations(*other)
     return KeyOrder(names, frozenset(name for name in names if here[name] != there[name]))
+
+
+def is_key_mapped(shape: Shape) -> bool:
+    """Does the site keep a key column otherwise than the others?"""
+    return any(set(operation.own) & set(shape.key_names) for operation in shape.manipulation.operations)
 
 
 def _collations(connection: Connection, shape: Shape) -> dict[str, str]:
