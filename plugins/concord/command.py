@@ -132,10 +132,12 @@ def _synchronized(known: status.SynchronizationStatus | None) -> Sequence[str]:
 
 def _sites(configuration: Configuration) -> int:
     """What the sites themselves remember; a site that does not answer is a line on stderr and exit status 1."""
-    rows, failed = [], 0
+    rows, moving, failed = [], [], 0
     for name in configuration.sites:
         try:
-            links = records.links_at(jobs.site_access(configuration, name))
+            access = jobs.site_access(configuration, name)
+            links = records.links_at(access)
+            moving += [_moving(each) for each in records.initializations(access)]
         except ConcordError as error:
             failed = 1
             sys.stderr.write(f"{name}: {error.message}\n")
@@ -144,7 +146,16 @@ def _sites(configuration: Configuration) -> int:
             (name, each.link, each.role, each.peer, each.tables, _ago(each.updated_at)) for each in links
         ]
     _show("Links at the sites", ("site", "link", "role", "peer", "tables", "last session"), rows)
+    if moving:
+        columns = ("synchronization", "table", "how", "phase", "rows", "of about", "started", "last chunk")
+        _show("Initializations under way", columns, moving)
     return failed
+
+
+def _moving(each: records.InitializationAtSite) -> Sequence[object]:
+    counts = (each.looked_at, each.total)
+    times = (_ago(each.started_at), _ago(each.updated_at))
+    return (each.synchronization, each.table_name, each.how, each.phase, *counts, *times)
 
 
 def _tombstones(configuration: Configuration) -> int:

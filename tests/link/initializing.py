@@ -14,11 +14,13 @@ def forget(sites: Pair) -> None:
 
 
 def initialization(sites: Pair, how: str = "auto", **asked: Any) -> InitializationJob:
-    link = sites.job(chosen=asked.pop("chosen", None))
+    link = sites.job(chosen=asked.pop("chosen", None), **asked.pop("link", {}))
     return InitializationJob(link=link, how=How(how), **asked)
 
 
-def initialized(sites: Pair, how: str = "auto", *, progress: Any = None, **asked: Any) -> InitializationReport:
+def initialized(
+    sites: Pair, how: str = "auto", *, progress: Any = None, **asked: Any
+) -> InitializationReport:
     return initialize(initialization(sites, how, **asked), sites.spark, progress or (lambda step: None))
 
 
@@ -26,7 +28,9 @@ def unstamped(site: Site, *statements: str) -> None:
     """Rows that were there before Concord was: no trigger sees them."""
     with site.connection.transaction():
         site.run("SET LOCAL session_replication_role = replica")
-        triggers = site.rows("SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE tgname LIKE 'zz\\_concord\\_%'")
+        triggers = site.rows(
+            "SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE tgname LIKE 'zz\\_concord\\_%'"
+        )
         site.run(*(f"ALTER TABLE {table} ENABLE TRIGGER {name}" for table, name in triggers))
         site.run(*statements)
         site.run(*(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name}" for table, name in triggers))

@@ -21,7 +21,7 @@ from concord.databases.postgresql.key_range import key_order
 from concord.databases.postgresql.restored import Restamping
 from concord.databases.postgresql.session import in_our_words, one, rows
 from concord.databases.postgresql.shape import Shape
-from concord.databases.postgresql.standing import Standing, known, standing
+from concord.databases.postgresql.standing import Standing, check_provisioned, known, standing
 from concord.databases.quoting import literal
 from concord.errors import ConstraintViolated, ParametersRefused, SitesDiffer, WriteContended
 from concord.initialization import How, InitializationJob, RowError, TableInitialization
@@ -44,6 +44,7 @@ class Initialization:
                 "target": forward.source,
             }
         )
+        self.reverse_job = reverse
         with ExitStack() as stack:
             #: Readers and writers of both sites, by the way they serve.
             self.forward = (_open(Source(forward), stack), _open(Target(forward), stack))
@@ -125,6 +126,7 @@ class Initialization:
 
     def _resumed(self) -> dict[str, Progressed]:
         """What a killed initialization of the same kind left; a table that ended in errors starts over."""
+        check_provisioned(self.source, self.target)
         names = {table.name for table in chosen(self.job.link.tables, self.job.link.chosen)}
         left = initialization_state.read(self.target.connection, self.synchronization)
         return {
@@ -151,6 +153,8 @@ class Initialization:
         """A new life for a restored site, before anything of it is sent (rule 7)."""
         end = self._end(stands.stale or "")
         with end.control() as connection:
+            if restored.is_another_cluster(connection):
+                restored.translate_positions(connection)
             with connection.transaction():
                 link_state.hold_fence(connection, self.synchronization, self.job.link.epoch, end.access.name)
                 restored.new_incarnation(connection)
@@ -270,7 +274,7 @@ class Initialization:
             state = self._positioned(state)
         allowed = self.job.max_errors
         forward = Passage(self.job.link, *self.forward, ours, theirs, order, allowed)
-        reverse = Passage(self.reverse[0].job, *self.reverse, theirs, ours, order, allowed)
+        reverse = Passage(self.reverse_job, *self.reverse, theirs, ours, order, allowed)
         ways = (forward, reverse) if state.named == self.source.access.name else (reverse, forward)
         return TablePassages(self.job, state, ways, self.place)
 

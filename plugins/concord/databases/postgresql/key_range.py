@@ -72,8 +72,14 @@ def key_order(one: tuple[Connection, Shape], other: tuple[Connection, Shape]) ->
     """How both sites sort the key of a table alike, by the index of the first where possible."""
     ours, theirs = one[1], other[1]
     names = ours.shadow.key
-    if is_key_mapped(ours) or is_key_mapped(theirs) or set(names) != set(theirs.shadow.key) or any(
-        ours.table.column(name).type.descriptor != theirs.table.column(name).type.descriptor for name in names
+    if (
+        is_key_mapped(ours)
+        or is_key_mapped(theirs)
+        or set(names) != set(theirs.shadow.key)
+        or any(
+            ours.table.column(name).type.descriptor != theirs.table.column(name).type.descriptor
+            for name in names
+        )
     ):
         return KeyOrder(names, frozenset(), divisible=False)
     here, there = _collations(*one), _collations(*other)

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from concord.databases.postgresql.control import IDENTITY
 from concord.databases.postgresql.key_range import is_key_mapped
 from concord.databases.postgresql.session import Connection, one, rows, run
 from concord.databases.postgresql.shape import Shape
-from concord.databases.quoting import literal
+from concord.databases.quoting import literal, qualified
 from concord.errors import WriteContended
+from concord.position import LinkPosition, session_from_json, session_to_json
 from concord.row_version import unite, vector_from_json, vector_to_json
 
 #: Edits asked about at once; bounds the memory of the driver.
@@ -43,6 +45,47 @@ def wait_for_old_writers(connection: Connection, site: str) -> None:
                 f"{site}: a transaction from before the new incarnation does not end; end it"
             )
         time.sleep(0.1)
+
+
+def is_another_cluster(connection: Connection) -> bool:
+    """Was the site restored from a dump? Then its transaction ids began anew, and its positions mean nothing."""
+    (other,) = one(
+        connection,
+        f"SELECT split_part(identity, '/', 1) <> split_part(({IDENTITY}), '/', 1) FROM concord.site",
+    )
+    return bool(other)
+
+
+def translate_positions(connection: Connection) -> None:
+    """Positions of the old cluster in terms of this one: sent lies before everything, unsent after a new snapshot.
+
+    A row written since the restore bears the id of its own transaction; a restored one that of the COPY. All links
+    out of the site then stand at that snapshot, in sessions that no other site knows: each must be initialized.
+    """
+    (snapshot,) = one(connection, "SELECT pg_current_snapshot()::text")
+    links = rows(connection, "SELECT link, history FROM concord.link_state WHERE role = 'source'")
+    with connection.transaction():
+        for name, shadow in rows(connection, "SELECT name, shadow FROM concord.replicated_table"):
+            positions = [session_from_json(history[0]).position.of(name) for _, history in links if history]
+            written_here = "p.xmin::text::bigint = (p.position::text::bigint & 4294967295)"
+            waiting = [
+                f"NOT pg_visible_in_snapshot(p.position, {literal(each)}::pg_snapshot)" for each in positions
+            ]
+            unsent = " OR ".join([written_here, *waiting])
+            run(
+                connection,
+                f"UPDATE {qualified('concord', shadow)} p SET position ="
+                f" CASE WHEN {unsent} THEN pg_current_xact_id() ELSE '3'::xid8 END",
+            )
+        for link, history in links:
+            if history:
+                newest = session_from_json(history[0])
+                stands = replace(newest, id=uuid.uuid4().hex, position=LinkPosition(str(snapshot)))
+                run(
+                    connection,
+                    f"UPDATE concord.link_state SET history = {literal(json.dumps([session_to_json(stands)]))}::jsonb"
+                    f" WHERE link = {literal(link)}",
+                )
 
 
 @dataclass(frozen=True, slots=True)

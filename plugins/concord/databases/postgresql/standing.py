@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from concord.databases.dialect import LinkState
 from concord.databases.postgresql import link_state, preflight
 from concord.databases.postgresql.ends import Source, Target
+from concord.databases.postgresql.session import rows
 from concord.errors import IdentityChanged, NotInitialized, NotProvisioned, ParametersRefused
 from concord.initialization import How, InitializationJob
 from concord.position import Session, resume
@@ -62,6 +63,15 @@ def standing(job: InitializationJob, source: End, target: End, *, resumed: bool)
     return Standing(found, found in restored)
 
 
+def check_provisioned(*ends: End) -> None:
+    """Raises NotProvisioned where a site lacks what an initialization writes its progress into."""
+    for end in ends:
+        if not rows(end.connection, "SELECT 1 WHERE to_regclass('concord.initialization') IS NOT NULL"):
+            raise NotProvisioned(
+                f"{end.access.name} is not provisioned, or was by an earlier version; run `provision` first"
+            )
+
+
 def _both(job: InitializationJob, source: End, target: End) -> Iterator[tuple[End, End, str]]:
     """Each site, its peer, and the link that leaves it for there."""
     yield source, target, job.link.link
@@ -103,8 +113,3 @@ def _lost(job: InitializationJob, source: End, target: End) -> bool:
         if at_source.history and at_target.history and session is None:
             return True
     return False
-
-
-def has_history(job: InitializationJob, source: End, target: End) -> bool:
-    """Do both sites go on from a session that nothing speaks against?"""
-    return not _lost(job, source, target) and not list(_below_floor(job, source, target))
