@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from benchmarks.measurement import Measurement
 from benchmarks.peak_memory import PeakMemory
@@ -32,12 +33,12 @@ class LinkRun:
 
 def run_link(job: LinkJob) -> LinkRun:
     """Submit the job and wait for its end. Raises the ConcordError that it reported."""
-    os.environ.setdefault("JAVA_HOME", str(java_home()))
     with job_files(job, TransmissionReport) as files:
+        command, environment = submission(files, "link")
         began = time.monotonic()
         process = subprocess.Popen(
-            _command(files),
-            env={**os.environ, **spark_settings.environment(files), "SPARK_LOCAL_IP": "127.0.0.1"},
+            command,
+            env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -52,21 +53,17 @@ def run_link(job: LinkJob) -> LinkRun:
     return LinkRun(report, Measurement(wall, parts, memory.bytes))
 
 
-def _command(files: JobFiles[TransmissionReport]) -> list[str]:
-    """What the operator's hook builds from the same settings."""
+def submission(files: JobFiles[Any], application: str) -> tuple[list[str], dict[str, str]]:
+    """Command and environment: what the operator's hook builds from the same settings."""
+    os.environ.setdefault("JAVA_HOME", str(java_home()))
     configuration = spark_settings.configuration(MASTER, files, {})
     settings = [word for name, value in configuration.items() for word in ("--conf", f"{name}={value}")]
     memory = ["--driver-memory", spark_settings.MEMORY, "--executor-memory", spark_settings.MEMORY]
     library = ["--py-files", str(files.library), "--name", "concord benchmark"]
-    return [
-        spark_settings.spark_submit(),
-        "--master",
-        MASTER,
-        *settings,
-        *memory,
-        *library,
-        str(PROJECT / "spark_jobs" / "link.py"),
-    ]
+    program = str(PROJECT / "spark_jobs" / f"{application}.py")
+    command = [spark_settings.spark_submit(), "--master", MASTER, *settings, *memory, *library, program]
+    environment = {**os.environ, **spark_settings.environment(files), "SPARK_LOCAL_IP": "127.0.0.1"}
+    return command, environment
 
 
 def _timed(lines: Iterable[str]) -> Iterator[tuple[float, str]]:

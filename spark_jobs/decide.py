@@ -22,7 +22,7 @@ _PRESENT = (*VERSION_TYPES, "unsent")
 
 
 @dataclass(frozen=True)
-class Key:
+class KeyMeaning:
     """The aliases of the key, and of what type each is."""
 
     roots: Mapping[str, str]
@@ -59,7 +59,12 @@ def all_of(incoming: DataFrame, way: Way) -> DataFrame:
 
 
 def changed(
-    incoming: DataFrame, present: DataFrame, aliases: Sequence[str], key: Key, way: Way, resolver: Resolver
+    incoming: DataFrame,
+    present: DataFrame,
+    aliases: Sequence[str],
+    key: KeyMeaning,
+    way: Way,
+    resolver: Resolver,
 ) -> DataFrame:
     """The rows to be written, each with its verdict; both sides are in the target's shape."""
     carried = [name for name in (*aliases, UNFAITHFUL) if name in incoming.columns]
@@ -75,7 +80,9 @@ def changed(
     return beside.mapInArrow(decided, StructType(schema.fields))
 
 
-def _beside(incoming: DataFrame, present: DataFrame, aliases: Sequence[str], key: Key, way: Way) -> DataFrame:
+def _beside(
+    incoming: DataFrame, present: DataFrame, aliases: Sequence[str], key: KeyMeaning, way: Way
+) -> DataFrame:
     """Incoming rows beside the present ones; what nobody changed and is the same is left out."""
     ours = incoming.select("*", F.lit(True).alias("known"), *key.meanings)
     theirs = present.select(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
 from time import monotonic
@@ -16,7 +17,7 @@ from concord.databases.postgresql.chunk import ListenersCame, Written
 from concord.databases.postgresql.initialization_state import Progressed
 from concord.databases.postgresql.initialize import Initialization
 from concord.databases.postgresql.initialized_table import Passage, TablePassages
-from concord.databases.postgresql.key_range import KeyRange
+from concord.databases.postgresql.key_range import Key, KeyRange
 from concord.databases.postgresql.stage import Staged
 from concord.errors import StructureChanged
 from concord.event_log import log_event
@@ -25,7 +26,7 @@ from concord.initialization_rule import Way
 from concord.resolver import chain
 from spark_jobs.acquire import acquire
 from spark_jobs.application import run
-from spark_jobs.decide import Key, all_of, changed
+from spark_jobs.decide import KeyMeaning, all_of, changed
 from spark_jobs.manipulate import manipulate, refuse_unfaithful
 from spark_jobs.moving import worded
 from spark_jobs.session import start
@@ -77,6 +78,22 @@ def _pass(
     return table.state
 
 
+@dataclass(frozen=True)
+class Staging:
+    """Rows of some key ranges on their way into staging, and the rule they were decided by."""
+
+    rule: Way
+    rows: Future[Staged]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Key ranges that Spark reads at once; already on their way where the target holds nothing there."""
+
+    ranges: list[KeyRange]
+    ahead: Staging | None
+
+
 @dataclass
 class TablePass:
     """Takes one table through its key ranges."""
@@ -88,23 +105,38 @@ class TablePass:
 
     def run(self) -> None:
         began, before = monotonic(), self.table.state.looked_at
-        readers = max(self.table.ways[0].source.access.readers, 1)
-        while self.table.state.phase != "passed":
-            ranges = self.table.next_ranges(self.table.state.bound, readers * RANGES_PER_READER)
-            self._window(ranges)
-            self._report(monotonic() - began, before)
+        with ThreadPoolExecutor(1) as pool:
+            window: Window | None = self._prepared(pool, self.table.state.bound)
+            while window is not None:
+                window = self._taken(pool, window)
+                self._report(monotonic() - began, before)
         self._retry()
 
-    def _window(self, ranges: list[KeyRange]) -> None:
-        """Some key ranges, in both directions where the second may have something to say."""
+    def _prepared(self, pool: Executor, lower: Key | None) -> Window:
+        """The next key ranges. Plain ones are staged while those before them are written."""
+        first = self.table.ways[0]
+        count = max(first.source.access.readers, 1) * RANGES_PER_READER
+        ranges = self.table.next_ranges(lower, count)
+        if not all(first.target_is_empty(each) for each in ranges):
+            return Window(ranges, None)
+        rule = first.way(self.table.state)
+        return Window(ranges, Staging(rule, pool.submit(self._stage, first, rule, ranges, empty=True)))
+
+    def _taken(self, pool: Executor, window: Window) -> Window | None:
+        """Some key ranges, in both directions where the second may have something to say; returns the next."""
+        upper, ahead = window.ranges[-1].upper, window.ahead
+        if ahead is not None:
+            ahead.rows.result()
+        following = None if upper is None else self._prepared(pool, upper)
         first, second = self.table.ways
-        if all(first.target_is_empty(each) for each in ranges):
-            rows, written = self._way(first, ranges, empty=True)
-            self.table.advance(ranges, rows, [(first.name, written)])
-            return
-        rows, differing = self._differing(ranges)
+        if ahead is not None:
+            rows, written = self._way(first, window.ranges, ahead=ahead)
+            self.table.advance(window.ranges, rows, [(first.name, written)])
+            return following
+        rows, differing = self._differing(window.ranges)
         made = [(way.name, self._way(way, differing)[1]) for way in (first, second) if differing]
-        self.table.advance(ranges, rows, made)
+        self.table.advance(window.ranges, rows, made)
+        return following
 
     def _differing(self, ranges: list[KeyRange]) -> tuple[int, list[KeyRange]]:
         """The ranges that do not read alike at both sites, versions included; and rows looked at."""
@@ -119,22 +151,22 @@ class TablePass:
                 differing.append(each)
         return rows, differing
 
-    def _way(self, way: Passage, ranges: list[KeyRange], *, empty: bool = False) -> tuple[int, Written]:
+    def _way(
+        self, way: Passage, ranges: list[KeyRange], *, ahead: Staging | None = None
+    ) -> tuple[int, Written]:
         """Rows staged, and what became of them. Staged anew when the site gets listeners meanwhile."""
         while True:
-            rule = way.way(self.table.state)
-            staged = self._stage(way, rule, ranges, empty=empty)
+            rule = ahead.rule if ahead else way.way(self.table.state)
+            staged = ahead.rows.result() if ahead else self._stage(way, rule, ranges, empty=False)
             errors = len(self.table.state.errors)
+            chosen = ranges if staged.rows else []
             try:
                 written = way.write(
-                    staged,
-                    ranges if staged.rows else [],
-                    announced=rule.announced,
-                    errors=errors,
-                    progress=self.progress,
+                    staged, chosen, announced=rule.announced, errors=errors, progress=self.progress
                 )
             except ListenersCame as came:
                 log_event(logger, "staged again", why=str(came))
+                ahead = None
                 continue
             finally:
                 way.drop(staged)
@@ -150,7 +182,7 @@ class TablePass:
             decided = all_of(incoming, rule)
         else:
             present = acquire(spark, way.present(self.table.state, ranges), f"present_{ordinal}")
-            key = Key({theirs.alias(column): column.type.root for column in theirs.key})
+            key = KeyMeaning({theirs.alias(column): column.type.root for column in theirs.key})
             decided = changed(incoming, present, theirs.aliases, key, rule, chain(theirs.resolvers)[0])
         place = way.stage(ordinal)
         with worded(ours.name):
