@@ -1,5 +1,6 @@
 """First load and merge: what two sites hold when they have been brought together (rule 8, S2-14, S4-038)."""
 
+import re
 import time
 from dataclasses import dataclass
 from itertools import product
@@ -8,6 +9,7 @@ import pytest
 
 from concord.errors import ConstraintViolated, NotInitialized, ParametersRefused, SitesDiffer
 from concord.initialization import How
+from tests.conftest import PROJECT
 from tests.link.conftest import MakePair
 from tests.link.initializing import forget, initialized, unstamped
 from tests.link.pair import Pair, Site
@@ -283,3 +285,21 @@ def test_words_that_mean_nothing_are_refused(strangers: Pair) -> None:
     unstamped(strangers.london, "INSERT INTO book VALUES (1, 'a')")
     with pytest.raises(ParametersRefused, match="say which of them holds what is right"):
         initialized(strangers, "reinitialize")
+
+
+def test_the_example_of_the_document_is_true(strangers: Pair) -> None:
+    document = (PROJECT / "docs" / "initialization.md").read_text()
+    block = dict(re.findall(r"```(?:sql|text) (\w+)\n(.*?)```", document, re.DOTALL))
+    for site in strangers.sites:
+        create, insert = block[site.name].strip().split("\n")
+        assert create == f"{BOOK[0]};"
+        unstamped(site, insert)
+    with pytest.raises(SitesDiffer, match=re.escape(block["refused"].strip())):
+        initialized(strangers)
+    initialized(strangers, "merge", named="london")
+    for site in strangers.sites:
+        assert (
+            "".join(f"{key} {title}\n" for key, title in site.rows("TABLE book ORDER BY id"))
+            == block["merged"]
+        )
+    assert [each["loser_row"]["title"] for each in strangers.capetown.conflicts()] == ["The Watsons"]
