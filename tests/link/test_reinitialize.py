@@ -244,10 +244,10 @@ def killed_at(sites: Pair, folder: Path, step: str, occurrence: int) -> None:
     file.write_text(initialization(sites, chunk_rows=100).model_dump_json())
     driver = [sys.executable, "-m", "tests.link.killed_initialization", str(file), step, str(occurrence)]
     environment = os.environ | {"PYSPARK_SUBMIT_ARGS": "--master local[1] pyspark-shell"}
-    done = subprocess.run(
-        driver, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False, timeout=200
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    said = folder / "said"
+    with said.open("w") as output:  # not a pipe, which Java would hold open for a while
+        done = subprocess.run(driver, cwd=PROJECT, env=environment, stderr=output, check=False, timeout=200)
+    assert done.returncode == -signal.SIGKILL, said.read_text()
 
 
 def test_a_load_killed_three_times_goes_on_where_it_was_while_users_work(

@@ -57,7 +57,8 @@ class Passage:
         here, there = self.source.access.name, self.target.access.name
         return Way(
             origin=self.source.site().origin,
-            fresh=state.how in (How.LOAD, How.MERGE),
+            # What a load finds without a version at its target is what it has written itself.
+            fresh=state.how is How.MERGE,
             named=here == state.named,
             source_stale=here == state.stale,
             target_stale=there == state.stale,
