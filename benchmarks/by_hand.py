@@ -49,10 +49,12 @@ def run_by_hand(databases: Databases) -> Measurement:
 
 
 def _pipe(source: Database, target: Database) -> None:
-    sending = subprocess.Popen(_command(source, _SEND), env=_environment(source), stdout=subprocess.PIPE)
+    sending = subprocess.Popen(
+        _command(source, _SEND), env=command_environment(source), stdout=subprocess.PIPE
+    )
     with sending:
         command = _command(target, _RECEIVE)
-        subprocess.run(command, env=_environment(target), stdin=sending.stdout, check=True)
+        subprocess.run(command, env=command_environment(target), stdin=sending.stdout, check=True)
     if sending.returncode:
         raise subprocess.CalledProcessError(sending.returncode, sending.args)
 
@@ -60,7 +62,7 @@ def _pipe(source: Database, target: Database) -> None:
 def _psql(database: Database, *statements: str, together: bool = False) -> None:
     transaction = ["--single-transaction"] if together else []
     command = [*_command(database, *statements), *transaction]
-    subprocess.run(command, env=_environment(database), check=True)
+    subprocess.run(command, env=command_environment(database), check=True)
 
 
 def _command(database: Database, *statements: str) -> list[str]:
@@ -69,8 +71,8 @@ def _command(database: Database, *statements: str) -> list[str]:
     return [str(program), *options, *(f"--command={statement}" for statement in statements)]
 
 
-def _environment(database: Database) -> dict[str, str]:
-    """psql reads the password here: an argument would show in the list of processes."""
+def command_environment(database: Database) -> dict[str, str]:
+    """psql and pg_dump read the password here: an argument would show in the list of processes."""
     server = database.server
     return {
         **os.environ,

@@ -16,9 +16,14 @@ SYNCHRONIZATION = "london_capetown"
 _epochs = count(time.time_ns() // 1_000_000)
 
 
+def provision_pair(databases: Databases) -> None:
+    """Capture changes at both sites."""
+    provision([_installation(databases.london), _installation(databases.capetown)])
+
+
 def initialize(databases: Databases) -> None:
     """Capture changes at both sites, and prove that both start with the same rows."""
-    provision([_installation(databases.london), _installation(databases.capetown)])
+    provision_pair(databases)
     declare_equal(job(databases))
 
 

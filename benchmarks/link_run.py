@@ -42,12 +42,12 @@ def run_link(job: LinkJob) -> LinkRun:
 
 def run_application(application: str, job: BaseModel, kind: type[Kind]) -> tuple[Kind, Measurement]:
     """Submit `spark_jobs/<application>.py`, wait for its end; its report. Raises the ConcordError that it reported."""
-    os.environ.setdefault("JAVA_HOME", str(java_home()))
     with job_files(job, kind) as files:
+        command, environment = submission(files, application)
         began = time.monotonic()
         process = subprocess.Popen(
-            _command(application, files),
-            env={**os.environ, **spark_settings.environment(files), "SPARK_LOCAL_IP": "127.0.0.1"},
+            command,
+            env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -62,21 +62,17 @@ def run_application(application: str, job: BaseModel, kind: type[Kind]) -> tuple
     return report, Measurement(wall, parts, memory.bytes)
 
 
-def _command(application: str, files: JobFiles[Any]) -> list[str]:
-    """What the operator's hook builds from the same settings."""
+def submission(files: JobFiles[Any], application: str) -> tuple[list[str], dict[str, str]]:
+    """Command and environment: what the operator's hook builds from the same settings."""
+    os.environ.setdefault("JAVA_HOME", str(java_home()))
     configuration = spark_settings.configuration(MASTER, files, {})
     settings = [word for name, value in configuration.items() for word in ("--conf", f"{name}={value}")]
     memory = ["--driver-memory", spark_settings.MEMORY, "--executor-memory", spark_settings.MEMORY]
     library = ["--py-files", str(files.library), "--name", "concord benchmark"]
-    return [
-        spark_settings.spark_submit(),
-        "--master",
-        MASTER,
-        *settings,
-        *memory,
-        *library,
-        str(PROJECT / "spark_jobs" / f"{application}.py"),
-    ]
+    program = str(PROJECT / "spark_jobs" / f"{application}.py")
+    command = [spark_settings.spark_submit(), "--master", MASTER, *settings, *memory, *library, program]
+    environment = {**os.environ, **spark_settings.environment(files), "SPARK_LOCAL_IP": "127.0.0.1"}
+    return command, environment
 
 
 def _timed(lines: Iterable[str]) -> Iterator[tuple[float, str]]:

@@ -23,6 +23,7 @@ Cells = dict[str, Column]
 
 def manipulate(changes: DataFrame, source: Shape, target: Shape, beside: Sequence[str] = ()) -> DataFrame:
     """The target's columns and the version, in the target's order; for mapped tables also `unfaithful`.
+    The columns `beside` pass as they are.
 
     Columns named in `beside` travel along as they are.
 

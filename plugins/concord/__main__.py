@@ -72,9 +72,21 @@ def _parser() -> argparse.ArgumentParser:
     instead.add_argument("--check", action="store_true", help="say what is missing or altered; write nothing")
     instead.add_argument("--remove", action="store_true", help="take Concord off; tables and rows stay")
     initialize = commands.add_parser(
-        "initialize", help="prove two sites equal, and let their links start there"
+        "initialize", help="give two sites their common history, and let their links start there"
     )
     initialize.add_argument("synchronization")
+    initialize.add_argument(
+        "--how", choices=["auto", "equal", "load", "merge", "reinitialize"], default="auto"
+    )
+    initialize.add_argument(
+        "--from", dest="named", metavar="SITE", help="whose rows hold where nothing decides"
+    )
+    initialize.add_argument("--table", action="append", dest="tables", help="only this one; may be repeated")
+    initialize.add_argument(
+        "--accept-restored",
+        action="store_true",
+        help="take a restored or replaced database for the site it was",
+    )
     plan = commands.add_parser("plan", help="count what a run would do, and write nothing")
     plan.add_argument("synchronization")
     plan.add_argument("--direction", choices=["both", "forward", "reverse"], default="both")

@@ -6,7 +6,7 @@ import argparse
 import getpass
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 import pendulum
@@ -20,7 +20,7 @@ from concord.link import Direction, TransmissionReport
 from concord.orchestration import jobs, tombstone_cleanup
 from concord.orchestration.compare_command import compare
 from concord.orchestration.forgetting import forget
-from concord.orchestration.initialization import initialize
+from concord.orchestration.initialization import InitializeOperator, InitializeParameters
 from concord.orchestration.link_operator import LinkOperator
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.shown import show
@@ -53,10 +53,22 @@ def _provision(asked: argparse.Namespace, configuration: Configuration) -> int:
 
 
 def _initialize(asked: argparse.Namespace, configuration: Configuration) -> int:
-    synchronization = asked.synchronization
-    rows = initialize(configuration, synchronization, _person())
-    show(f"{synchronization}: equal at both sites", ("table", "rows"), rows.items())
+    jobs.synchronization_name(configuration, asked.synchronization)
+    given = InitializeParameters.model_validate(
+        {name: getattr(asked, name) for name in InitializeParameters.model_fields}
+    )
+    operator = InitializeOperator(task_id="initialize", synchronization=asked.synchronization)
+    report = operator.initialize(configuration, given, _person())
+    rows = [
+        (each.table, each.how, each.rows, _written(each.written), each.conflicts) for each in report.tables
+    ]
+    columns = ("table", "how", "rows", "written", "conflicts")
+    show(f"{asked.synchronization}: both links start here", columns, rows)
     return 0
+
+
+def _written(rows: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} at {site}" for site, count in rows.items() if count) or "nothing"
 
 
 def _plan(asked: argparse.Namespace, configuration: Configuration) -> int:
@@ -112,10 +124,12 @@ def _synchronized(known: status.SynchronizationStatus | None) -> Sequence[str]:
 
 def _sites(configuration: Configuration) -> int:
     """What the sites themselves remember; a site that does not answer is a line on stderr and exit status 1."""
-    rows, failed = [], 0
+    rows, moving, failed = [], [], 0
     for name in configuration.sites:
         try:
-            links = records.links_at(jobs.site_access(configuration, name))
+            access = jobs.site_access(configuration, name)
+            links = records.links_at(access)
+            moving += [_moving(each) for each in records.initializations(access)]
         except ConcordError as error:
             failed = 1
             sys.stderr.write(f"{name}: {error.message}\n")
@@ -125,7 +139,16 @@ def _sites(configuration: Configuration) -> int:
             for each in links
         ]
     show("Links at the sites", ("site", "link", "role", "peer", "tables", "last session", ""), rows)
+    if moving:
+        columns = ("synchronization", "table", "how", "phase", "rows", "of about", "started", "last chunk")
+        show("Initializations under way", columns, moving)
     return failed
+
+
+def _moving(each: records.InitializationAtSite) -> Sequence[object]:
+    counts = (each.looked_at, each.total)
+    times = (_ago(each.started_at), _ago(each.updated_at))
+    return (each.synchronization, each.table_name, each.how, each.phase, *counts, *times)
 
 
 def _refused(link: records.LinkAtSite) -> str:

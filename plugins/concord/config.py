@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError, model_validator
 from concord import config_file, config_schema
 from concord.config_field import ByName, Settings, is_name
 from concord.config_finding import Finding, below_any, dotted
+from concord.config_initialize import InitializeSettings
 from concord.config_retention import PurgeSchedule, Retention
 from concord.config_rules import Sections, broken_rules
 from concord.config_secret import secrets
@@ -50,6 +51,7 @@ class Configuration(Settings):
     replication_sets: ByName[ReplicationSetSettings]
     synchronizations: ByName[SynchronizationSettings]
     retention: Retention = Retention()
+    initialize: InitializeSettings = InitializeSettings()
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Configuration:

@@ -70,3 +70,18 @@ def test_unknown_parameters_are_refused_here_too(unprovisioned: Pair, dag_id: st
     run = unprovisioned.run(dag_id, conf={"dryrun": True})
     assert run.state == "failed"
     assert set(states(run).values()) == {"failed"}
+
+
+@pytest.mark.spark
+def test_an_empty_site_is_loaded_by_its_dag_and_then_synchronized(unprovisioned: Pair) -> None:
+    # S2-14, S4-038
+    unprovisioned.path.write_text(unprovisioned.path.read_text() + "initialize: {chunk_rows: 7}\n")
+    unprovisioned.capetown.run("TRUNCATE flights")
+    assert unprovisioned.run("provision").state == "success"
+    assert unprovisioned.run(f"initialize__{NAME}", conf={"how": "equal"}).state == "failed"
+    assert unprovisioned.run(f"initialize__{NAME}", conf={"from": "oslo"}).state == "failed"
+    assert unprovisioned.run(f"initialize__{NAME}").state == "success"
+    assert unprovisioned.capetown.run("SELECT count(*), count(DISTINCT xmin::text) FROM flights") == [(20, 3)]
+    unprovisioned.london.run("DELETE FROM flights WHERE flight = 1")
+    assert unprovisioned.run().state == "success"
+    assert unprovisioned.capetown.run("SELECT count(*) FROM flights") == [(19,)]

@@ -1,13 +1,64 @@
-"""How a pair gets its common history: proven equal under the lease, so that no link runs meanwhile (rule 8)."""
+"""How a pair gets its common history: under the lease, so that no link runs meanwhile (rule 8)."""
 
 from __future__ import annotations
 
-from concord.config import Configuration
-from concord.databases.postgresql.common_history import declare_equal
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from airflow.sdk import Context
+from pydantic import ConfigDict, Field
+
+from concord.config import Configuration, config_path, load
+from concord.databases.postgresql.initialize import equal_already
+from concord.errors import ParametersRefused
+from concord.initialization import How, InitializationJob, InitializationReport
 from concord.link import Direction
-from concord.orchestration import run_lease
+from concord.orchestration import parameters, run_lease
+from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.jobs import link_job, synchronization_name
 from concord.orchestration.repository_connection import repository
+from concord.orchestration.spark_application import SparkApplication
+
+
+class InitializeParameters(parameters.Parameters):
+    """What a person may ask of `initialize__<name>`."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, validate_by_name=True, validate_by_alias=True
+    )
+
+    how: str = How.AUTO.value
+    named: str | None = Field(default=None, alias="from")
+    tables: list[str] | None = None
+    accept_restored: bool = False
+
+
+class InitializeOperator(SparkApplication):
+    """Initializes one synchronization; Spark starts only when rows have to move."""
+
+    def __init__(self, *, synchronization: str, **kwargs: Any) -> None:
+        super().__init__(application="initialize", name=f"concord initialize {synchronization}", **kwargs)
+        self.synchronization = synchronization
+
+    def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
+        """Rows of each table, and how it was initialized: no row data."""
+        dag_run = context["dag_run"]
+        owner = run_lease.owner_of(dag_run.dag_id, dag_run.run_id)
+        with in_airflow_terms():
+            asked = parameters.read(InitializeParameters, _given(dag_run.conf))
+            report = self.initialize(load(config_path()), asked, owner)
+        return {each.table: each.model_dump(mode="json", exclude={"table"}) for each in report.tables}
+
+    def initialize(
+        self, configuration: Configuration, asked: InitializeParameters, owner: str
+    ) -> InitializationReport:
+        """Under the lease. Raises a ConcordError; LeaseHeld while a run is under way."""
+        return _under_lease(
+            configuration, self.synchronization, asked, owner, self._moved, on_lost=self.on_kill
+        )
+
+    def _moved(self, job: InitializationJob) -> InitializationReport:
+        return self.submit(job, InitializationReport)
 
 
 def initialize(configuration: Configuration, synchronization: str, owner: str) -> dict[str, int]:
@@ -15,13 +66,73 @@ def initialize(configuration: Configuration, synchronization: str, owner: str) -
 
     Raises SitesDiffer with the counts of every table that differs, LeaseHeld while a run is under way.
     """
+    asked = InitializeParameters(how=How.EQUAL.value)
+    report = _under_lease(configuration, synchronization, asked, owner, None, on_lost=lambda: None)
+    return {each.table: each.rows for each in report.tables}
+
+
+Move = Callable[[InitializationJob], InitializationReport]
+
+
+def _under_lease(
+    configuration: Configuration,
+    synchronization: str,
+    asked: InitializeParameters,
+    owner: str,
+    move: Move | None,
+    *,
+    on_lost: Callable[[], None],
+) -> InitializationReport:
     synchronization_name(configuration, synchronization)
     engine = repository()
     lease = run_lease.take(engine, synchronization, owner)
     try:
-        with run_lease.kept(engine, lease, on_lost=lambda: None):
-            job = link_job(configuration, synchronization, Direction.FORWARD, epoch=lease.epoch)
-            proven = declare_equal(job)
+        with run_lease.kept(engine, lease, on_lost=on_lost):
+            job = initialization_job(configuration, synchronization, asked, epoch=lease.epoch)
+            return _equal(job) or (move or _no_move)(job)
     finally:
         run_lease.give_back(engine, synchronization, owner)
-    return {table: content.rows for table, content in proven.items()}
+
+
+def _equal(job: InitializationJob) -> InitializationReport | None:
+    """Without Spark, where both sites are equal already; None where rows have to move."""
+    if job.how not in (How.AUTO, How.EQUAL):
+        return None
+    tables = equal_already(job)
+    if tables is None:
+        return None
+    return InitializationReport(synchronization=job.link.synchronization, tables=tuple(tables))
+
+
+def _no_move(job: InitializationJob) -> InitializationReport:
+    raise ParametersRefused(
+        f"{job.link.synchronization}: equal tables alone can be initialized without Spark"
+    )
+
+
+def initialization_job(
+    configuration: Configuration, synchronization: str, asked: InitializeParameters, *, epoch: int
+) -> InitializationJob:
+    """What the application is given. Raises ParametersRefused for a word or a site that it does not know."""
+    if asked.how not in list(How):
+        raise ParametersRefused(f"how: {asked.how!r} is none of {', '.join(How)}")
+    pair = configuration.synchronizations[synchronization]
+    if asked.named not in (None, *pair.sites):
+        raise ParametersRefused(
+            f"from: {asked.named!r} is no site of {synchronization}; its sites are"
+            f" {pair.source} and {pair.target}"
+        )
+    link = link_job(configuration, synchronization, Direction.FORWARD, epoch=epoch, chosen=asked.tables)
+    return InitializationJob(
+        link=link,
+        how=How(asked.how),
+        named=asked.named,
+        accept_restored=asked.accept_restored,
+        chunk_rows=configuration.initialize.chunk_rows,
+        max_errors=configuration.initialize.max_errors,
+    )
+
+
+def _given(conf: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What was given; Airflow's form fills what was left empty with nothing."""
+    return {name: value for name, value in (conf or {}).items() if value is not None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated, Any
@@ -17,10 +17,11 @@ from concord.config import Configuration, config_path, load
 from concord.databases import provisioning
 from concord.duration import parse_duration
 from concord.event_log import log_event
-from concord.orchestration import jobs, log_purge, parameters, run_lease, tombstone_cleanup
+from concord.initialization import How
+from concord.orchestration import jobs, log_purge, parameters, tombstone_cleanup
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.compare_operator import CompareOperator
-from concord.orchestration.initialization import initialize
+from concord.orchestration.initialization import InitializeOperator
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.synchronize import LINK_TIMEOUT, RETRIES, START
 
@@ -70,20 +71,14 @@ def _fail_for(problems: Mapping[str, str]) -> None:
 
 
 def initialize_dag(configuration: Configuration, name: str) -> DAG:
-    """`initialize__<name>`: proves that both sites are equal by count and content, and lets the links start."""
+    """`initialize__<name>`: gives both sites their common history, and lets the links start."""
     pair = configuration.synchronizations[name]
-    description = f"Proves {pair.source} and {pair.target} equal, and lets {name} start from there."
-    with _on_demand(f"initialize__{name}", description) as dag:
-
-        @task(task_id="initialize")
-        def prove() -> dict[str, int]:
-            dag_run = get_current_context()["dag_run"]
-            owner = run_lease.owner_of(dag_run.dag_id, dag_run.run_id)
-            with in_airflow_terms():
-                parameters.read(parameters.Parameters, dag_run.conf)
-                return initialize(load(config_path()), name, owner)
-
-        prove()
+    description = (
+        f"Loads, merges or proves equal {pair.source} and {pair.target}, and lets {name} start from there."
+    )
+    tables = [table.name for table in configuration.tables(name)]
+    with _on_demand(f"initialize__{name}", description, _initialize_params(pair.sites, tables)) as dag:
+        InitializeOperator(task_id="initialize", synchronization=name, execution_timeout=LINK_TIMEOUT)
     return dag
 
 
@@ -115,6 +110,30 @@ def compare_dag(configuration: Configuration, name: str) -> DAG:
     with _on_demand(f"compare__{name}", description, params) as dag:
         CompareOperator(task_id="compare", synchronization=name, execution_timeout=LINK_TIMEOUT)
     return dag
+
+
+def _initialize_params(sites: Sequence[str], tables: Sequence[str]) -> dict[str, Param]:
+    said = "auto: equal where the sites are, load where one is empty, reinitialize who was restored or away too long."
+    return {
+        "how": Param(How.AUTO.value, type="string", enum=list(How), description=said),
+        "from": Param(
+            None,
+            type=["null", "string"],
+            enum=[None, *sites],
+            description="The site whose rows hold where nothing else decides.",
+        ),
+        "tables": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "string", "enum": list(tables)},
+            description="Only these tables. Default: those that need it.",
+        ),
+        "accept_restored": Param(
+            False,
+            type="boolean",
+            description="Take a restored or replaced database for the site that it was.",
+        ),
+    }
 
 
 def provision_dag() -> DAG:

@@ -26,7 +26,7 @@ def read(kind: type[Kind], conf: Mapping[str, Any] | None) -> Kind:
     A typo in `plan_only` would otherwise be a run that writes.
     """
     given = dict(conf or {})
-    known = list(kind.model_fields)
+    known = [field.alias or name for name, field in kind.model_fields.items()]
     if unknown := sorted(given.keys() - set(known)):
         raise ParametersRefused("; ".join(_unknown(key, known) for key in unknown))
     try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from concord.databases.dialect import LinkState
 from concord.databases.postgresql import acquire, link_state
@@ -15,6 +16,15 @@ from concord.errors import NotInitialized, SitesDiffer
 from concord.link import LinkJob
 from concord.position import LinkPosition, Session, resume
 from concord.replication_set import ReplicatedTable
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where both links of a pair go on with one table, and what is remembered of how it was proven."""
+
+    at_source: str  #: position at the pair's source, for the forward link
+    at_target: str
+    record: Mapping[str, object]
 
 
 def declare_equal(job: LinkJob) -> dict[str, Content]:
@@ -29,20 +39,38 @@ def declare_equal(job: LinkJob) -> dict[str, Content]:
         proven = _prove(source, source.inspect(wanted)[0], target, target.inspect(wanted)[0])
         source.fence()
         target.fence()
-        _start(job.link, source, target, proven)
-        _start(job.related_link, target, source, proven)
+        starts = {
+            name: Start(acquire.BEGINNING, acquire.BEGINNING, {"rows": each.rows, "hash": each.hash})
+            for name, each in proven.items()
+        }
+        start_pair(job, source, target, starts)
         return proven
     finally:
         source.close()
         target.close()
 
 
+def start_pair(job: LinkJob, source: End, target: End, starts: Mapping[str, Start]) -> None:
+    """Both links go on: the named tables where it says, the others where they are."""
+    forward = {name: each.at_source for name, each in starts.items()}
+    reverse = {name: each.at_target for name, each in starts.items()}
+    records = {name: each.record for name, each in starts.items()}
+    kept = kept_tables(job, source, target)
+    _start(job.link, source, target, forward, records, kept)
+    _start(job.related_link, target, source, reverse, records, kept)
+
+
 End = Source | Target
+
+
+def kept_tables(job: LinkJob, source: End, target: End) -> set[str]:
+    """Tables that both links go on with from where they are; none when one of them has lost its history."""
+    return _kept(job.link, source, target) & _kept(job.related_link, target, source)
 
 
 def _unproven(job: LinkJob, source: End, target: End) -> tuple[ReplicatedTable, ...]:
     """The tables with no common history yet; all of them when there is none, or when no common session is left."""
-    kept = _kept(job.link, source, target) & _kept(job.related_link, target, source)
+    kept = kept_tables(job, source, target)
     missing = tuple(table for table in job.tables if table.name not in kept)
     return missing or job.tables
 
@@ -56,10 +84,17 @@ def _kept(link: str, source: End, target: End) -> set[str]:
     return set(at_source.initialized) & set(at_target.initialized)
 
 
-def _prove(source: End, ours: Sequence[Shape], target: End, theirs: Sequence[Shape]) -> dict[str, Content]:
+def both_contents(
+    one: tuple[End, Sequence[Shape]], other: tuple[End, Sequence[Shape]]
+) -> tuple[dict[str, Content], dict[str, Content]]:
+    """The content of tables at both sites, read at once."""
     with ThreadPoolExecutor(2) as pool:
-        both = pool.map(lambda end: content(end[0].connection, end[1]), [(source, ours), (target, theirs)])
-        here, there = both
+        here, there = pool.map(lambda end: content(end[0].connection, end[1]), [one, other])
+    return here, there
+
+
+def _prove(source: End, ours: Sequence[Shape], target: End, theirs: Sequence[Shape]) -> dict[str, Content]:
+    here, there = both_contents((source, ours), (target, theirs))
     different = [
         f"{name}: {here[name].rows} rows at {source.access.name}, {there[name].rows} at {target.access.name}"
         + ("" if here[name].rows != there[name].rows else ", of different content")
@@ -71,36 +106,39 @@ def _prove(source: End, ours: Sequence[Shape], target: End, theirs: Sequence[Sha
     return here
 
 
-def _start(link: str, source: End, target: End, proven: Mapping[str, Content]) -> None:
-    """Both ends remember one session, from which the link goes on; new tables start at the beginning."""
+def _start(
+    link: str,
+    source: End,
+    target: End,
+    positions: Mapping[str, str],
+    records: Mapping[str, Mapping[str, object]],
+    kept: Collection[str],
+) -> None:
+    """Both ends remember one session, from which the link goes on."""
     source_site, target_site = link_state.site_row(source.connection), link_state.site_row(target.connection)
     session = Session(
         id=uuid.uuid4().hex,
         source_origin=source_site.origin,
         target_origin=target_site.origin,
         heartbeat=source_site.heartbeat,
-        position=_position(link, source, target, proven),
+        position=_position(link, source, target, positions, kept),
     )
-    record = {name: {"rows": each.rows, "hash": each.hash} for name, each in proven.items()}
-    kept = _kept(link, source, target)
     for end, role, peer in ((target, "target", source), (source, "source", target)):
         earlier = _known(end, link).initialized
-        tables = {name: earlier[name] for name in kept} | record
+        tables: dict[str, object] = {name: earlier[name] for name in kept} | dict(records)
         with end.control() as connection:
             link_state.initialize(connection, link, role, peer.access.name, tables, session)
 
 
-def _position(link: str, source: End, target: End, tables: Mapping[str, Content]) -> LinkPosition:
-    """Where each table goes on: at its place in the newest common session, or at the beginning."""
+def _position(
+    link: str, source: End, target: End, positions: Mapping[str, str], kept: Collection[str]
+) -> LinkPosition:
+    """Where each table goes on: kept ones at their place in the newest common session."""
     found = resume(_known(source, link).history, _known(target, link).history, "", "")
-    if found is None:
-        return LinkPosition(acquire.BEGINNING)
-    position, kept = found.session.position, _kept(link, source, target)
-    every = {*tables, *kept, *position.differing}
-    return LinkPosition(
-        position.common,
-        {name: acquire.BEGINNING if name not in kept else position.of(name) for name in every},
-    )
+    places = dict(positions)
+    if found is not None:
+        places = {name: found.session.position.of(name) for name in kept} | places
+    return LinkPosition(acquire.BEGINNING, {k: v for k, v in places.items() if v != acquire.BEGINNING})
 
 
 def _known(end: End, link: str) -> LinkState:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concord.databases.postgresql import initialization_state
 from concord.databases.quoting import literal
 
 SCHEMA = "concord"
@@ -73,6 +74,7 @@ CREATE TABLE IF NOT EXISTS concord.conflict (
   winner_row jsonb,
   loser_row jsonb,
   decided_at timestamptz NOT NULL DEFAULT now())""",
+    *initialization_state.STATEMENTS,
     "CREATE INDEX IF NOT EXISTS conflict_transmission ON concord.conflict (transmission)",
     "CREATE INDEX IF NOT EXISTS conflict_decided_at ON concord.conflict (decided_at)",
 ]

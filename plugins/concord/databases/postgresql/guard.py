@@ -72,6 +72,8 @@ def judge(connection: Connection, staged: Staged, ordinal: int, stamp_floor: int
         f"(SELECT {shape.differs(shape.updated)} FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
     )
     present = f"coalesce({differs}, false)"
+    # What an initialization decided against a row without a version must be seen in the log.
+    exists = f"EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
     includes = "concord.vector_includes(p.vector, s.concord_vector)"
     run(
         connection,
@@ -85,7 +87,8 @@ SELECT row_number() OVER () AS n, x.* FROM (
          coalesce(p.derived, 0) AS p_derived, coalesce(p.vector, '{{}}') AS p_vector,
          coalesce(p.deleted, false) AS p_deleted, coalesce(p.born, false) AS p_born,
          CASE WHEN {_REPAIR} THEN s.concord_verdict
-              WHEN {_ABSENT} THEN CASE WHEN s.concord_born AND {present} THEN 'retake' ELSE 'apply' END
+              WHEN {_ABSENT} THEN CASE WHEN s.concord_verdict = 'source_wins' AND {exists} THEN 'source_wins'
+                                       WHEN s.concord_born AND {present} THEN 'retake' ELSE 'apply' END
               WHEN p.agreed AND s.concord_changed_at > {stamp_floor} THEN 'apply'
               WHEN {_SAME} THEN CASE WHEN {includes} THEN 'converged' ELSE 'unite' END
               WHEN {_FORWARD} AND NOT {_BACKWARD} THEN 'apply'

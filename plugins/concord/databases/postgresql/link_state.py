@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import psycopg
 
@@ -137,3 +137,13 @@ VALUES ({literal(link)}, {literal(role)}, {literal(peer)}, {proven}::jsonb, {his
 ON CONFLICT (link) DO UPDATE SET role = excluded.role, peer = excluded.peer, updated_at = now(),
   initialized = excluded.initialized, history = excluded.history, forced_at = NULL""",
     )
+
+
+def distrust(connection: Connection, link: str, tables: Sequence[str]) -> None:
+    """The link carries these tables no more until they are initialized; its sessions stay known."""
+    names = ", ".join(map(literal, tables))
+    if names:
+        run(
+            connection,
+            f"UPDATE concord.link_state SET initialized = initialized - ARRAY[{names}] WHERE link = {literal(link)}",
+        )

@@ -163,7 +163,9 @@ def _grants(state: SiteState, reader: str, applier: str) -> Iterator[str]:
     yield f"GRANT USAGE ON SCHEMA concord TO {both}"
     yield f"GRANT SELECT ON ALL TABLES IN SCHEMA concord TO {both}"
     yield f"GRANT INSERT, UPDATE ON concord.synchronization, concord.link_state TO {write}"
-    yield f"GRANT UPDATE (heartbeat, stamp_floor) ON concord.site TO {write}"
+    yield f"GRANT INSERT, UPDATE, DELETE ON concord.initialization TO {write}"
+    # Identity and incarnation: for a restored site that `initialize` was told to accept.
+    yield f"GRANT UPDATE (heartbeat, stamp_floor, identity, incarnation) ON concord.site TO {write}"
     yield f"GRANT INSERT, DELETE ON concord.conflict TO {write}"
     yield f"GRANT USAGE, CREATE ON SCHEMA concord_staging TO {write}"
     settings = ", ".join(APPLIER_SETTINGS)

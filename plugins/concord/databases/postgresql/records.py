@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -42,6 +42,36 @@ class LinkAtSite:
     updated_at: datetime
     forced_at: datetime | None  #: since when the link is refused, because tombstones were removed by force
     tables: int
+
+
+@dataclass(frozen=True, slots=True)
+class InitializationAtSite:
+    """How far the initialization of one table is."""
+
+    synchronization: str
+    table_name: str
+    how: str
+    phase: str
+    looked_at: int
+    total: int
+    started_at: datetime
+    updated_at: datetime
+
+
+def initializations(site: SiteAccess) -> list[InitializationAtSite]:
+    """The initializations whose progress this site keeps: those of which it is the configured target."""
+    kept = ", ".join(each.name for each in fields(InitializationAtSite))
+    query = f"SELECT {kept} FROM concord.initialization WHERE source_position IS NOT NULL ORDER BY 1, 2"
+    try:
+        with (
+            connect(site.reader, "concord status") as connection,
+            connection.cursor(row_factory=class_row(InitializationAtSite)) as cursor,
+        ):
+            return cursor.execute(query.encode()).fetchall()
+    except psycopg.errors.UndefinedTable:
+        return []
+    except psycopg.Error as error:
+        raise in_our_words(error, site.name) from error
 
 
 def conflicts(

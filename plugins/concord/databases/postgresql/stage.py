@@ -34,6 +34,7 @@ class Staged:
     relation: str
     attempts: Sequence[int] = ()
     rows: int = 0
+    condition: str = ""  #: only the rows `s` for which this holds
 
     @property
     def sql(self) -> str:
@@ -56,10 +57,16 @@ class Staged:
             f"{name} AS concord_{name}" for name in DECISION_TYPES if name not in ("vector", "attempt")
         ]
         believed = ", ".join(map(str, self.attempts))
-        return (
+        every = (
             f"(SELECT {', '.join(columns)}, {', '.join(version)}, vector::jsonb AS concord_vector"
             f" FROM {self.sql} WHERE attempt IN ({believed}))"
         )
+        return f"(SELECT * FROM {every} s WHERE {self.condition})" if self.condition else every
+
+    def only(self, condition: str, rows: int) -> Staged:
+        """Some of the rows: those `s` for which the condition holds as well."""
+        both = f"({self.condition}) AND ({condition})" if self.condition else condition
+        return replace(self, condition=both, rows=rows)
 
 
 def staging_name(transmission: str, ordinal: int) -> str:

@@ -173,11 +173,11 @@ def _write_tables(connection: Connection, writing: Writing, *, moving: bool) -> 
     judged, reports = [], {}
     for ordinal, each in enumerate(ordered):
         writing.progress("judge")
-        table, report = _judge(connection, writing.job, each, ordinal, floor)
+        table, report = judge_table(connection, writing.job, each, ordinal, floor)
         judged.append(table)
         reports[each.shape.name] = report
     for table in judged:
-        _write_table(connection, writing, table, reports[table.staged.shape.name], moving=moving)
+        write_table(connection, writing, table, reports[table.staged.shape.name], moving=moving)
     writing.progress("constraints")
     run(connection, *ANY_PLAN)
     constraints.verify(connection, judged, writing.site)
@@ -189,9 +189,10 @@ def _parents_first(staged: Sequence[Staged]) -> list[Staged]:
     return [by_name[name] for name in constraints.parents_first([each.shape.table for each in staged])]
 
 
-def _judge(
+def judge_table(
     connection: Connection, job: LinkJob, staged: Staged, ordinal: int, floor: int
 ) -> tuple[merge.Judged, TableReport]:
+    """The verdicts of one table's staged rows, taken under lock, and the rows per outcome."""
     verdicts = guard.judge(connection, staged, ordinal, floor)
     guard.retake(connection, verdicts, chain(staged.shape.resolvers), job.priorities)
     tally = guard.tally(connection, verdicts)
@@ -214,9 +215,10 @@ def _report(staged: Staged, tally: Mapping[str, int]) -> TableReport:
     )
 
 
-def _write_table(
+def write_table(
     connection: Connection, writing: Writing, judged: merge.Judged, report: TableReport, *, moving: bool
 ) -> None:
+    """Conflict rows, base rows, shadow rows, in that order."""
     job = writing.job
     writing.progress("conflicts")
     run(connection, *ANY_PLAN)  # staging has no index: conflict rows are found by hashing it once

@@ -1,0 +1,18 @@
+"""How an initialization goes about its work: how much it commits at once, when it gives up."""
+
+from __future__ import annotations
+
+from pydantic import Field, StrictInt
+
+from concord.config_field import Settings
+
+
+class InitializeSettings(Settings):
+    """What holds for every `initialize__<name>`."""
+
+    chunk_rows: StrictInt = Field(
+        default=50_000, ge=1, le=10_000_000, description="Rows that are compared, and committed, at once."
+    )
+    max_errors: StrictInt = Field(
+        default=100, ge=0, le=100_000, description="Refused rows after which an initialization stops."
+    )

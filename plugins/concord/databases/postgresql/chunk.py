@@ -1,0 +1,195 @@
+"""One chunk of an initialization, written in one transaction; rows that the site will not take are named (S4-038)."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+import psycopg
+
+from concord.databases.dialect import LinkState, Progress
+from concord.databases.postgresql import guard, initialization_state, link_state, transaction
+from concord.databases.postgresql.acquire import BEGINNING
+from concord.databases.postgresql.key_range import Key, KeyOrder, KeyRange
+from concord.databases.postgresql.session import Connection, in_our_words, one, rows, run
+from concord.databases.postgresql.stage import Staged
+from concord.databases.postgresql.transaction import Writing
+from concord.errors import ConstraintViolated, WriteContended
+from concord.initialization import RowError
+from concord.link import LinkJob
+from concord.position import LinkPosition, Session
+
+_GUARDED = "s.concord_verdict IS DISTINCT FROM 'insert'"
+_PLAIN = "s.concord_verdict = 'insert'"
+
+
+class _Refused(Exception):
+    """The site will not take a row of this set; its cause says why."""
+
+
+@dataclass
+class Written:
+    """Rows written, how many of them by a decision that the log holds, and the rows that were refused."""
+
+    rows: int = 0
+    conflicts: int = 0
+    errors: list[RowError] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ChunkWriter:
+    """Writes chunks of one table at one site, each in one transaction."""
+
+    connect: Callable[[], Connection]
+    job: LinkJob  #: whose target is the site
+    table: str
+    order: KeyOrder
+    announced: bool  #: were the rows staged for a site that other synchronizations listen to?
+    max_errors: int
+    progress: Progress
+
+    def write(self, staged: Staged, within: KeyRange, written: Written) -> None:
+        """Add what became of the chunk to `written`.
+
+        Raises ConstraintViolated with the list of rows when more than `max_errors` are refused, LeaseLost, or
+        WriteContended when the site has got listeners since the rows were staged.
+        """
+        chunk = staged.only(within.condition(self.order, staged.shape, "s"), staged.rows)
+        try:
+            self._repeat(chunk, written)
+        except _Refused as refused:
+            self._find_refused(chunk, refused, written)
+
+    def _find_refused(self, chunk: Staged, refused: _Refused, written: Written) -> None:
+        """Halve the set until the refused rows stand alone; the others are written."""
+        keys = self._keys(chunk)
+        if len(keys) == 1:
+            self._record(keys[0], refused, written)
+            return
+        middle = keys[len(keys) // 2 - 1]
+        for half in (KeyRange(upper=middle), KeyRange(lower=middle)):
+            self.write(chunk, half, written)
+
+    def _record(self, key: Key, refused: _Refused, written: Written) -> None:
+        said = str(refused.__cause__).strip().splitlines()[0]
+        written.errors.append(RowError(site=self.job.target.name, table=self.table, key=key, reason=said))
+        if len(written.errors) > self.max_errors:
+            raise ConstraintViolated(
+                f"stopped after initialize.max_errors ({self.max_errors}): {refused_rows(written.errors)}"
+            )
+
+    def _keys(self, chunk: Staged) -> list[Key]:
+        with self.connect() as connection:
+            found = rows(
+                connection,
+                f"SELECT {self.order.texts(chunk.shape, 's')} FROM {chunk.typed} s"
+                f" ORDER BY {self.order.of(chunk.shape, 's')}",
+            )
+        return [tuple(key) for key in found]
+
+    def _repeat(self, chunk: Staged, written: Written) -> None:
+        """The transaction, repeated when applications get in its way. Raises _Refused."""
+        began, violations = time.monotonic(), 0
+        for attempt in count(1):
+            connection = self.connect()
+            try:
+                with connection.transaction():
+                    inserted, report = self._attempt(connection, chunk, moving=violations > 0)
+                written.rows += inserted + report[0]
+                written.conflicts += report[1]
+                return
+            except (psycopg.Error, WriteContended) as error:
+                violations += isinstance(error, psycopg.errors.UniqueViolation)
+                self._refuse_what_will_not_pass(error, violations)
+                if time.monotonic() - began > transaction.PATIENCE:
+                    raise WriteContended(f"{self.job.target.name}: {error}") from error
+            finally:
+                connection.close()
+            time.sleep(random.uniform(0, min(2.0, 0.05 * 2**attempt)))  # noqa: S311 - jitter
+
+    def _refuse_what_will_not_pass(self, error: psycopg.Error | WriteContended, violations: int) -> None:
+        """A second unique violation is no lost race: values that move were taken out of the way by then."""
+        if isinstance(error, WriteContended):
+            return
+        if isinstance(error, psycopg.errors.UniqueViolation) and violations < 2:
+            return
+        if isinstance(error, psycopg.errors.IntegrityError | psycopg.errors.DataError):
+            raise _Refused from error
+        worded = in_our_words(error, self.job.target.name)
+        if not isinstance(worded, WriteContended):
+            raise worded from error
+
+    def _attempt(self, connection: Connection, chunk: Staged, *, moving: bool) -> tuple[int, tuple[int, int]]:
+        job = self.job
+        self.progress("chunk")
+        run(connection, *transaction.SETTINGS)
+        link_state.hold_fence(connection, job.synchronization, job.epoch, job.target.name)
+        initialization_state.share(connection)
+        self._check_listeners(connection, chunk)
+        plain, guarded = one(
+            connection,
+            f"SELECT count(*) FILTER (WHERE {_PLAIN}), count(*) FILTER (WHERE {_GUARDED}) FROM {chunk.typed} s",
+        )
+        inserted = _insert(connection, chunk, plain) if plain else 0
+        report = (
+            self._write_guarded(connection, chunk.only(_GUARDED, guarded), moving=moving)
+            if guarded
+            else (0, 0)
+        )
+        self.progress("chunk_commit")
+        return inserted, report
+
+    def _check_listeners(self, connection: Connection, chunk: Staged) -> None:
+        table = chunk.shape.name
+        listened = initialization_state.has_listeners(connection, self.job.synchronization, table)
+        if listened and not self.announced:
+            raise ListenersCame(f"{self.job.target.name}: another synchronization of {table} began meanwhile")
+
+    def _write_guarded(self, connection: Connection, chunk: Staged, *, moving: bool) -> tuple[int, int]:
+        """The write step of a link; constraints across rows are verified when all tables are in."""
+        run(connection, f"ANALYZE {chunk.sql}", *transaction.BY_KEY)
+        floor = link_state.site_row(connection).stamp_floor
+        guard.lock(connection, chunk)
+        judged, report = transaction.judge_table(connection, self.job, chunk, 0, floor)
+        nothing = Session("", "", "", 0, LinkPosition(BEGINNING))
+        writing = Writing(self.job, [chunk], LinkState({}, ()), nothing, self.progress)
+        transaction.write_table(connection, writing, judged, report, moving=moving)
+        return report.applied, report.conflicts
+
+
+class ListenersCame(Exception):
+    """Rows were staged to be written without versions, and now somebody must hear of them: stage them again."""
+
+
+def refused_rows(errors: Sequence[RowError]) -> str:
+    """What an initialization with errors ends with."""
+    listed = "\n".join(
+        f"  - {each.site}: {each.table} {', '.join(each.key)}: {each.reason}" for each in errors
+    )
+    return (
+        f"{len(errors)} rows were refused; mend them, at either site, and initialize again. What could be written is"
+        f" there, and no link starts until all is:\n{listed}"
+    )
+
+
+def _insert(connection: Connection, chunk: Staged, expected: int) -> int:
+    """Rows without a version, to where there is neither row nor version: they need no shadow row.
+
+    An application that was faster keeps its row: its own version meets ours as insert/insert in the next run.
+    """
+    shape = chunk.shape
+    names = ", ".join(column.sql for column in shape.columns)
+    values = ", ".join(column.type.incoming(f"s.{column.sql}") for column in shape.columns)
+    unknown = f"{_PLAIN} AND NOT EXISTS (SELECT 1 FROM {shape.shadow.sql} p WHERE {shape.same_key('p', 's')})"
+    insert = (
+        f"INSERT INTO {shape.table.sql} ({names}) OVERRIDING SYSTEM VALUE SELECT {values} FROM {chunk.typed} s"
+        f" WHERE {unknown}"
+    )
+    inserted = run(connection, f"{insert} ORDER BY {shape.keys_of('s')} ON CONFLICT DO NOTHING")
+    if inserted < expected:  # what is still not there breaks a unique key: let the database say which
+        absent = f"NOT EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
+        inserted += run(connection, f"{insert} AND {absent}")
+    return inserted

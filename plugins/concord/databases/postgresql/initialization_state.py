@@ -1,0 +1,167 @@
+"""How far the initialization of a table has come, kept at both sites, so that a killed one goes on (F09)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from concord.databases.postgresql.key_range import Key
+from concord.databases.postgresql.session import Connection, rows, run
+from concord.databases.quoting import literal
+from concord.initialization import How, RowError
+
+#: Chunk writers share this lock; a new initialization takes it alone, so that every chunk written after it
+#: has begun sees that it has, and announces its rows to it.
+_LOCK = "hashtext('concord initialization')"
+
+STATEMENTS = (
+    """
+CREATE TABLE IF NOT EXISTS concord.initialization (
+  synchronization text,
+  table_name text,
+  peer text NOT NULL,
+  how text NOT NULL,
+  named text NOT NULL,
+  stale text,
+  unsent_since text,
+  source_position text,
+  target_position text,
+  bound jsonb,
+  phase text NOT NULL DEFAULT 'begun' CHECK (phase IN ('begun', 'running', 'passed')),
+  total bigint NOT NULL DEFAULT 0,
+  looked_at bigint NOT NULL DEFAULT 0,
+  written jsonb NOT NULL DEFAULT '{}',
+  conflicts bigint NOT NULL DEFAULT 0,
+  errors jsonb NOT NULL DEFAULT '[]',
+  started_at timestamptz NOT NULL DEFAULT now(),
+  updated_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (synchronization, table_name))""",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """One table's initialization: what it is, where it started, how far it is."""
+
+    table: str
+    how: How
+    named: str  #: the site whose rows hold where versions do not decide
+    stale: str | None  #: the site that is brought back
+    unsent_since: str | None  #: position at the stale site: what arrived later, the other has not seen
+    source_position: str | None = None  #: where the links go on: taken before the first chunk
+    target_position: str | None = None
+    bound: Key | None = None
+    phase: str = "begun"
+    total: int = 0  #: rows, as estimated when it began
+    looked_at: int = 0
+    written: dict[str, int] | None = None
+    conflicts: int = 0
+    errors: tuple[RowError, ...] = ()
+    seconds: float = 0.0  #: since it began
+
+
+def exclude_chunks(connection: Connection) -> None:
+    """Wait for chunks that are being written, for the rest of this transaction."""
+    run(connection, f"SELECT pg_advisory_xact_lock({_LOCK})")
+
+
+def share(connection: Connection) -> None:
+    """Held by every transaction that writes a chunk."""
+    run(connection, f"SELECT pg_advisory_xact_lock_shared({_LOCK})")
+
+
+def read(connection: Connection, synchronization: str) -> dict[str, Progressed]:
+    """What is under way, by table."""
+    found = rows(
+        connection,
+        "SELECT table_name, how, named, stale, unsent_since, source_position, target_position, bound, phase, total,"
+        " looked_at, written, conflicts, errors, extract(epoch FROM now() - started_at)::float8"
+        f" FROM concord.initialization WHERE synchronization = {literal(synchronization)}",
+    )
+    return {row[0]: _progressed(row) for row in found}
+
+
+def _progressed(row: Sequence[Any]) -> Progressed:
+    names = [field.name for field in fields(Progressed)]
+    stored = dict(zip(names, row, strict=True))
+    return Progressed(
+        **stored
+        | {
+            "how": How(stored["how"]),
+            "bound": stored["bound"] and tuple(stored["bound"]),
+            "errors": tuple(RowError.model_validate(error) for error in stored["errors"]),
+        }
+    )
+
+
+def begin(connection: Connection, synchronization: str, peer: str, tables: Sequence[Progressed]) -> None:
+    """Remember what is to be done; a table that is begun again starts over."""
+    for each in tables:
+        values = (
+            synchronization,
+            each.table,
+            peer,
+            each.how.value,
+            each.named,
+            each.stale,
+            each.unsent_since,
+        )
+        run(
+            connection,
+            f"DELETE FROM concord.initialization WHERE synchronization = {literal(synchronization)}"
+            f" AND table_name = {literal(each.table)}",
+            "INSERT INTO concord.initialization"
+            " (synchronization, table_name, peer, how, named, stale, unsent_since, total)"
+            f" VALUES ({', '.join(map(literal, values))}, {each.total})",
+        )
+
+
+def place(connection: Connection, synchronization: str, each: Progressed) -> None:
+    """Write down how far a table is."""
+    bound = "NULL" if each.bound is None else f"{literal(json.dumps(each.bound))}::jsonb"
+    errors = json.dumps([error.model_dump() for error in each.errors])
+    run(
+        connection,
+        f"""
+UPDATE concord.initialization SET phase = {literal(each.phase)}, bound = {bound},
+       source_position = {literal(each.source_position)}, target_position = {literal(each.target_position)},
+       unsent_since = {literal(each.unsent_since)}, looked_at = {each.looked_at},
+       written = {literal(json.dumps(each.written or {}))}::jsonb, conflicts = {each.conflicts},
+       errors = {literal(errors)}::jsonb, updated_at = now()
+ WHERE synchronization = {literal(synchronization)} AND table_name = {literal(each.table)}""",
+    )
+
+
+def forget(connection: Connection, synchronization: str, tables: Sequence[str]) -> None:
+    """The tables are initialized, and nothing is left to remember."""
+    names = ", ".join(map(literal, tables)) or "NULL"
+    run(
+        connection,
+        f"DELETE FROM concord.initialization WHERE synchronization = {literal(synchronization)}"
+        f" AND table_name IN ({names})",
+    )
+
+
+def beside(connection: Connection, synchronization: str, table: str) -> str | None:
+    """Another synchronization that initializes the table at this site now."""
+    found = rows(
+        connection,
+        f"SELECT synchronization FROM concord.initialization WHERE table_name = {literal(table)}"
+        f" AND synchronization <> {literal(synchronization)}",
+    )
+    return str(found[0][0]) if found else None
+
+
+def has_listeners(connection: Connection, synchronization: str, table: str) -> bool:
+    """Does any other synchronization carry the table away from this site, or is about to?"""
+    name, own = literal(table), literal(synchronization)
+    return bool(
+        rows(
+            connection,
+            "SELECT 1 FROM concord.link_state WHERE role = 'source' AND initialized ?"
+            f" {name} AND split_part(link, '/', 1) <> {own} UNION ALL"
+            f" SELECT 1 FROM concord.initialization WHERE table_name = {name} AND synchronization <> {own} LIMIT 1",
+        )
+    )

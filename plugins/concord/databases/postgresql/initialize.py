@@ -1,0 +1,419 @@
+"""Both sites of an initialization: what each table needs, where its links go on, how far it is (rule 8, F09)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TypeVar
+
+import psycopg
+
+from concord.databases.dialect import Progress
+from concord.databases.postgresql import common_history, initialization_state, link_state, restored, whole_set
+from concord.databases.postgresql.acquire import BEGINNING, beat
+from concord.databases.postgresql.chunk import refused_rows
+from concord.databases.postgresql.content import Content
+from concord.databases.postgresql.ends import Source, Target
+from concord.databases.postgresql.initialization_state import Progressed
+from concord.databases.postgresql.initialized_table import Passage, TablePassages, unsent
+from concord.databases.postgresql.key_range import key_order
+from concord.databases.postgresql.restored import Restamping
+from concord.databases.postgresql.session import in_our_words, one, rows
+from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.standing import Standing, check_provisioned, known, standing
+from concord.databases.quoting import literal
+from concord.errors import ConstraintViolated, ParametersRefused, SitesDiffer, WriteContended
+from concord.initialization import How, InitializationJob, RowError, TableInitialization
+from concord.replication_set import ReplicatedTable, chosen
+
+End = Source | Target
+E = TypeVar("E", Source, Target)
+
+
+class Initialization:
+    """One initialization of a pair, its ends open. `with` closes them."""
+
+    def __init__(self, job: InitializationJob) -> None:
+        self.job = job
+        forward = job.link
+        reverse = forward.model_copy(
+            update={
+                "direction": forward.direction.related,
+                "source": forward.target,
+                "target": forward.source,
+            }
+        )
+        self.reverse_job = reverse
+        with ExitStack() as stack:
+            #: Readers and writers of both sites, by the way they serve.
+            self.forward = (_open(Source(forward), stack), _open(Target(forward), stack))
+            self.reverse = (_open(Source(reverse), stack), _open(Target(reverse), stack))
+            self._open_ends = stack.pop_all()
+        self.shapes: dict[str, tuple[Shape, Shape]] = {}
+        self.proven: dict[str, Content] = {}
+
+    def __enter__(self) -> Initialization:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open_ends.close()
+
+    @property
+    def source(self) -> Source:
+        return self.forward[0]
+
+    @property
+    def target(self) -> Target:
+        return self.forward[1]
+
+    @property
+    def _ends(self) -> tuple[End, End]:
+        return (self.source, self.target)
+
+    @property
+    def synchronization(self) -> str:
+        return self.job.link.synchronization
+
+    def begin(self, progress: Progress) -> list[Progressed]:
+        """Look at both sites, refuse what is not safe, and write down what every table needs.
+
+        Raises SitesDiffer with the counts of every table that needs a person's decision, IdentityChanged,
+        ParametersRefused, StructureChanged, NotProvisioned, LeaseLost. An initialization that was killed goes on.
+        """
+        try:
+            return self._begin(progress)
+        except psycopg.Error as error:
+            raise in_our_words(error, f"{self.source.access.name} or {self.target.access.name}") from error
+
+    def _begin(self, progress: Progress) -> list[Progressed]:
+        resumed = self._resumed()
+        stands = standing(self.job, self.source, self.target, resumed=bool(resumed))
+        self._refuse_part_of_a_stale_pair(stands)
+        self._fence()
+        renewed = stands.restored and not resumed
+        if renewed:
+            progress("incarnation")
+            self._renew(stands)
+        wanted = chosen(self.job.link.tables, self.job.link.chosen)
+        self.shapes = self._inspect(wanted)
+        new = [table for table in wanted if table.name not in resumed]
+        planned = self._plan(new, stands, resumed=bool(resumed))
+        progress("begin")
+        self._write_down([each for each in planned if each.how is not How.EQUAL])
+        return [*resumed.values(), *planned]
+
+    def settle_equal(self) -> list[TableInitialization] | None:
+        """Start both links where every table is equal already; None where rows have to move, nothing written.
+
+        Raises what `begin` raises.
+        """
+        try:
+            if self._resumed():
+                return None
+            stands = standing(self.job, self.source, self.target, resumed=False)
+            if stands.stale:
+                return None
+            wanted = chosen(self.job.link.tables, self.job.link.chosen)
+            self.shapes = self._inspect(wanted)
+            planned = self._plan(wanted, stands, resumed=False)
+            if any(each.how is not How.EQUAL for each in planned):
+                return None
+            self._fence()
+            return self.finish(planned, lambda step: None)
+        except psycopg.Error as error:
+            raise in_our_words(error, f"{self.source.access.name} or {self.target.access.name}") from error
+
+    def _resumed(self) -> dict[str, Progressed]:
+        """What a killed initialization of the same kind left; a table that ended in errors starts over."""
+        check_provisioned(self.source, self.target)
+        names = {table.name for table in chosen(self.job.link.tables, self.job.link.chosen)}
+        left = initialization_state.read(self.target.connection, self.synchronization)
+        return {
+            name: _anew(each) if each.errors and each.phase == "passed" else each
+            for name, each in left.items()
+            if name in names and self.job.how in (How.AUTO, each.how) and self.job.named in (None, each.named)
+        }
+
+    def _refuse_part_of_a_stale_pair(self, stands: Standing) -> None:
+        everything = {table.name for table in self.job.link.tables}
+        asked = everything if self.job.link.chosen is None else set(self.job.link.chosen)
+        stale_as_a_whole = stands.stale is not None and self.job.how is not How.REINITIALIZE
+        if stale_as_a_whole and asked != everything:
+            raise ParametersRefused(
+                f"{stands.stale} must be brought back with all its tables: what its links still know of the others"
+                " would be lost; initialize without naming tables"
+            )
+
+    def _fence(self) -> None:
+        self.source.fence()
+        self.target.fence()
+
+    def _renew(self, stands: Standing) -> None:
+        """A new life for a restored site, before anything of it is sent (rule 7)."""
+        end = self._end(stands.stale or "")
+        with end.control() as connection:
+            if restored.is_another_cluster(connection):
+                restored.translate_positions(connection)
+            with connection.transaction():
+                link_state.hold_fence(connection, self.synchronization, self.job.link.epoch, end.access.name)
+                restored.new_incarnation(connection)
+            restored.wait_for_old_writers(connection, end.access.name)
+
+    def _end(self, site: str) -> End:
+        return self.source if self.source.access.name == site else self.target
+
+    def _inspect(self, wanted: Sequence[ReplicatedTable]) -> dict[str, tuple[Shape, Shape]]:
+        here, _ = self.source.inspect(wanted)
+        there, _ = self.target.inspect(wanted)
+        return {ours.name: (ours, theirs) for ours, theirs in zip(here, there, strict=True)}
+
+    # What every table needs
+
+    def _plan(
+        self, tables: Sequence[ReplicatedTable], stands: Standing, *, resumed: bool
+    ) -> list[Progressed]:
+        kept = set() if stands.stale else common_history.kept_tables(self.job.link, self.source, self.target)
+        asked = self.job.link.chosen is not None or self.job.how is not How.AUTO
+        unproven = [table for table in tables if asked or table.name not in kept]
+        if not unproven and not resumed:
+            unproven = list(tables)
+        planned, refused = [], []
+        for table in unproven:
+            try:
+                planned.append(self._table_plan(table.name, stands))
+            except SitesDiffer as error:
+                refused.append(error.message)
+        if refused:
+            raise SitesDiffer("the sites are not equal: " + "; ".join(refused) + _ADVICE)
+        return planned
+
+    def _table_plan(self, table: str, stands: Standing) -> Progressed:
+        how, both = self.job.how, self.shapes[table]
+        if how in (How.AUTO, How.REINITIALIZE) and stands.stale:
+            return self._new(table, How.REINITIALIZE, stands.stale)
+        if how is How.MERGE:
+            self._refuse_merging_a_stale_site(stands)
+            return self._new(table, how, None)
+        empty = {end.access.name: _is_empty(end, shape) for end, shape in zip(self._ends, both, strict=True)}
+        if how is How.LOAD or (how is How.AUTO and len([1 for each in empty.values() if each]) == 1):
+            return self._load_plan(table, empty)
+        return self._equal_plan(table)
+
+    def _refuse_merging_a_stale_site(self, stands: Standing) -> None:
+        if stands.stale:
+            raise ParametersRefused(
+                f"{stands.stale} was restored or was away for too long: a merge would bring back what was deleted"
+                " meanwhile; use how: reinitialize"
+            )
+
+    def _load_plan(self, table: str, empty: Mapping[str, bool]) -> Progressed:
+        full = [site for site, is_empty in empty.items() if not is_empty]
+        named = self.job.named or (full[0] if len(full) == 1 else self.source.access.name)
+        (other,) = empty.keys() - {named}
+        if not empty[other]:
+            raise SitesDiffer(f"{table}: {other} holds rows already, and load is for an empty table")
+        return replace(self._new(table, How.LOAD, None), named=named)
+
+    def _equal_plan(self, table: str) -> Progressed:
+        ours, theirs = self.shapes[table]
+        self._refuse_beside_another(table)
+        here, there = common_history.both_contents((self.source, [ours]), (self.target, [theirs]))
+        if here[table] == there[table]:
+            self.proven[table] = here[table]
+            return replace(
+                self._new(table, How.EQUAL, None), total=here[table].rows, looked_at=here[table].rows
+            )
+        raise SitesDiffer(
+            f"{table}: {here[table].rows} rows at {self.source.access.name},"
+            f" {there[table].rows} at {self.target.access.name}"
+            + ("" if here[table].rows != there[table].rows else ", of different content")
+        )
+
+    def _refuse_beside_another(self, table: str) -> None:
+        """Rows that another initialization still brings would be missing at the other site for ever."""
+        for end in self._ends:
+            if other := initialization_state.beside(end.connection, self.synchronization, table):
+                raise WriteContended(
+                    f"{end.access.name}: {table} is being initialized by {other}; try again when that has ended"
+                )
+
+    def _new(self, table: str, how: How, stale: str | None) -> Progressed:
+        good = next(end.access.name for end in self._ends if end.access.name != stale)
+        total = max(_estimate(end, shape) for end, shape in zip(self._ends, self.shapes[table], strict=True))
+        since = None if stale is None else self._unsent_since(stale, table)
+        return Progressed(table, how, self.job.named or good, stale, since, total=total)
+
+    def _unsent_since(self, stale: str, table: str) -> str:
+        """The stale site's own newest session of the link that leaves it: the other end has seen all of it."""
+        forward = self.source.access.name == stale
+        history = known(
+            self._end(stale), self.job.link.link if forward else self.job.link.related_link
+        ).history
+        return history[0].position.of(table) if history else BEGINNING
+
+    # How far it is
+
+    def _write_down(self, planned: Sequence[Progressed]) -> None:
+        """From here on no link of this pair carries these tables, and no cleanup forgets what they deleted."""
+        names = [each.table for each in planned]
+        for end, peer in ((self.source, self.target), (self.target, self.source)):
+            with end.control() as connection, connection.transaction():
+                link_state.hold_fence(connection, self.synchronization, self.job.link.epoch, end.access.name)
+                initialization_state.exclude_chunks(connection)
+                initialization_state.begin(connection, self.synchronization, peer.access.name, planned)
+                for link in (self.job.link.link, self.job.link.related_link):
+                    link_state.distrust(connection, link, names)
+
+    def open_table(self, state: Progressed, progress: Progress) -> TablePassages:
+        """Both ways through one table, its positions taken before the first chunk is read."""
+        ours, theirs = self.shapes[state.table]
+        order = key_order((self.source.connection, ours), (self.target.connection, theirs))
+        if state.phase == "begun":
+            progress("positions")
+            state = self._positioned(state)
+        allowed = self.job.max_errors
+        forward = Passage(self.job.link, *self.forward, ours, theirs, order, allowed)
+        reverse = Passage(self.reverse_job, *self.reverse, theirs, ours, order, allowed)
+        ways = (forward, reverse) if state.named == self.source.access.name else (reverse, forward)
+        return TablePassages(self.job, state, ways, self.place)
+
+    def _positioned(self, state: Progressed) -> Progressed:
+        if state.stale is not None:
+            self._restamp(state)
+        positions = [self._position(end) for end in self.forward]
+        placed = replace(state, phase="running", source_position=positions[0], target_position=positions[1])
+        self.place(placed)
+        return placed
+
+    def _restamp(self, state: Progressed) -> None:
+        good = next(end for end in self._ends if end.access.name != state.stale)
+        stale, ours = self._end(state.stale or ""), self._shape(state.table, state.stale or "")
+        related = self.job.link.link if good is self.source else self.job.link.related_link
+        told = known(stale, related).history
+        seen = (
+            "false"
+            if not told
+            else f"pg_visible_in_snapshot(p.position, {literal(told[0].position.of(state.table))}::pg_snapshot)"
+        )
+        with stale.control() as connection, good.control() as other:
+            Restamping(
+                connection,
+                ours,
+                other,
+                self._shape(state.table, good.access.name),
+                unsent(state, good.access.name),
+                seen,
+            ).run()
+
+    def _shape(self, table: str, site: str) -> Shape:
+        return self.shapes[table][0 if self.source.access.name == site else 1]
+
+    def _position(self, end: End) -> str:
+        """A snapshot, and then a durable write that keeps its transaction ids used (failure-modes 3.1.4)."""
+        with end.control() as connection:
+            (position,) = one(connection, "SELECT pg_current_snapshot()::text")
+            beat(connection)
+        return str(position)
+
+    def place(self, state: Progressed) -> None:
+        """Write down how far the table is, at the target, under the fence."""
+        with self.target.control() as connection, connection.transaction():
+            name = self.target.access.name
+            link_state.hold_fence(connection, self.synchronization, self.job.link.epoch, name)
+            initialization_state.place(connection, self.synchronization, state)
+
+    # The end
+
+    def clean_up(self) -> None:
+        """What is left of staging at both sites."""
+        for _, writer in (self.forward, self.reverse):
+            writer.drop_staging()
+
+    def finish(self, states: Iterable[Progressed], progress: Progress) -> list[TableInitialization]:
+        """Verify what no chunk could, and let both links start.
+
+        Raises ConstraintViolated with the rows that were refused; then their tables are not initialized.
+        """
+        done = list(states)
+        progress("verify")
+        errors = [error for each in done for error in each.errors] + self._violations(done)
+        if errors:
+            self._keep_errors(done, errors)
+            raise ConstraintViolated(refused_rows(errors))
+        progress("start")
+        starts = {each.table: self._start_of(each) for each in done}
+        common_history.start_pair(self.job.link, self.source, self.target, starts)
+        names = [each.table for each in done]
+        for end in self._ends:
+            with end.control() as connection:
+                initialization_state.forget(connection, self.synchronization, names)
+        return [summary(each) for each in done]
+
+    def _violations(self, done: Sequence[Progressed]) -> list[RowError]:
+        moved = [each.table for each in done if each.how is not How.EQUAL]
+        here = [self.shapes[table][0] for table in moved]
+        there = [self.shapes[table][1] for table in moved]
+        found = whole_set.violations((self.target, there), (self.source, here), self.job.max_errors + 1)
+        return found + whole_set.violations(
+            (self.source, here), (self.target, there), self.job.max_errors + 1
+        )
+
+    def _keep_errors(self, done: Sequence[Progressed], errors: Sequence[RowError]) -> None:
+        for each in done:
+            if each.how is not How.EQUAL:
+                self.place(replace(each, phase="passed", errors=tuple(errors)[: self.job.max_errors + 1]))
+
+    def _start_of(self, state: Progressed) -> common_history.Start:
+        if state.how is How.EQUAL:
+            equal = self.proven[state.table]
+            return common_history.Start(BEGINNING, BEGINNING, {"rows": equal.rows, "hash": equal.hash})
+        record = {"how": state.how.value, "rows": state.looked_at, "from": state.named}
+        return common_history.Start(
+            state.source_position or BEGINNING, state.target_position or BEGINNING, record
+        )
+
+
+_ADVICE = (
+    ". Nothing was written. Choose: how: load copies into an empty table; how: merge keeps the rows of both, where"
+    " they differ those of the site that `from` names, and logs the others"
+)
+
+
+def equal_already(job: InitializationJob) -> list[TableInitialization] | None:
+    """Start the pair's links without moving a row, or say that rows have to move (None). See `settle_equal`."""
+    with Initialization(job) as initialization:
+        return initialization.settle_equal()
+
+
+def _open(end: E, stack: ExitStack) -> E:
+    stack.callback(end.close)
+    return end
+
+
+def _anew(state: Progressed) -> Progressed:
+    return replace(state, phase="begun", bound=None, looked_at=0, written=None, conflicts=0, errors=())
+
+
+def _is_empty(end: End, shape: Shape) -> bool:
+    return not rows(end.connection, f"SELECT 1 FROM {shape.table.sql} LIMIT 1")
+
+
+def _estimate(end: End, shape: Shape) -> int:
+    """Rows, as the last ANALYZE saw them."""
+    (found,) = one(
+        end.connection, f"SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = {shape.table.oid}"
+    )
+    return int(found)
+
+
+def summary(state: Progressed) -> TableInitialization:
+    """What became of a table."""
+    return TableInitialization(
+        table=state.table,
+        how=state.how,
+        rows=state.looked_at,
+        written=state.written or {},
+        conflicts=state.conflicts,
+        errors=state.errors,
+    )

@@ -1,0 +1,173 @@
+"""One table of an initialization: its key ranges, and the two ways through each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from concord.databases.dialect import Progress, Reading
+from concord.databases.postgresql import initialization_state
+from concord.databases.postgresql.chunk import ChunkWriter, Written
+from concord.databases.postgresql.ends import Source, Target
+from concord.databases.postgresql.initialization_state import Progressed
+from concord.databases.postgresql.key_range import (
+    Key,
+    KeyOrder,
+    KeyRange,
+    count_and_hash,
+    is_empty,
+    next_bound,
+    rows_query,
+)
+from concord.databases.postgresql.session import UNHURRIED, conninfo
+from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.stage import Staged, drop_orphans
+from concord.databases.quoting import literal
+from concord.initialization import How, InitializationJob
+from concord.initialization_rule import Way
+from concord.link import LinkJob
+
+
+def unsent(state: Progressed, peer: str) -> str:
+    """Condition on a shadow row `p` of the stale site: it arrived after the last session, and not from the other."""
+    return (
+        f"(NOT pg_visible_in_snapshot(p.position, {literal(state.unsent_since)}::pg_snapshot)"
+        f" AND p.received_from IS DISTINCT FROM {literal(peer)}"
+        f" AND split_part(p.origin, '#', 1) <> {literal(peer)})"
+    )
+
+
+@dataclass(frozen=True)
+class Passage:
+    """One way through a table: read at one site, written at the other."""
+
+    job: LinkJob
+    source: Source
+    target: Target
+    source_shape: Shape
+    target_shape: Shape
+    order: KeyOrder
+    max_errors: int
+
+    @property
+    def name(self) -> str:
+        return self.target.access.name
+
+    def way(self, state: Progressed) -> Way:
+        here, there = self.source.access.name, self.target.access.name
+        return Way(
+            origin=self.source.site().origin,
+            # What a load finds without a version at its target is what it has written itself.
+            fresh=state.how is How.MERGE,
+            named=here == state.named,
+            source_stale=here == state.stale,
+            target_stale=there == state.stale,
+            announced=self._is_listened_to(),
+            priorities=self.job.priorities,
+        )
+
+    def _is_listened_to(self) -> bool:
+        """Do other synchronizations carry the table on from the target?"""
+        own, table = self.job.synchronization, self.target_shape.name
+        return initialization_state.has_listeners(self.target.connection, own, table)
+
+    def target_is_empty(self, within: KeyRange) -> bool:
+        return is_empty(self.target.connection, self.target_shape, self.order, within)
+
+    def content(self, within: KeyRange) -> tuple[int, str]:
+        return count_and_hash(self.source.connection, self.source_shape, self.order, within)
+
+    def incoming(self, state: Progressed, ranges: Sequence[KeyRange]) -> Reading:
+        return self._reading(self.source, self.source_shape, state, ranges, self.target.access.name)
+
+    def present(self, state: Progressed, ranges: Sequence[KeyRange]) -> Reading:
+        return self._reading(self.target, self.target_shape, state, ranges, self.source.access.name)
+
+    def _reading(
+        self, end: Source | Target, shape: Shape, state: Progressed, ranges: Sequence[KeyRange], peer: str
+    ) -> Reading:
+        condition = unsent(state, peer) if end.access.name == state.stale else "false"
+        queries = tuple(rows_query(shape, self.order, each, condition) for each in ranges)
+        login = conninfo(end.access.reader, f"concord read {self.job.synchronization}")
+        return Reading(login, (UNHURRIED,), queries, f"{shape.spark_schema}, unsent boolean")
+
+    def stage(self, ordinal: int) -> Staged:
+        return self.target.create_staging(self.target_shape, ordinal)
+
+    def drop(self, staged: Staged) -> None:
+        """The rows are written, or will be read again."""
+        drop_orphans(self.target.connection, [staged.relation])
+
+    def write(
+        self, staged: Staged, ranges: Sequence[KeyRange], *, announced: bool, errors: int, progress: Progress
+    ) -> Written:
+        """Each range in one transaction. Raises ListenersCame, ConstraintViolated, LeaseLost, WriteContended."""
+        written = Written()
+        allowed = max(0, self.max_errors - errors)
+        table = self.target_shape.name
+        writer = ChunkWriter(self.target._connect, self.job, table, self.order, announced, allowed, progress)
+        for each in ranges:
+            writer.write(staged, each, written)
+        return written
+
+
+@dataclass
+class TablePassages:
+    """Both ways through one table, and how far it is."""
+
+    job: InitializationJob
+    state: Progressed
+    ways: tuple[Passage, Passage]  #: that of the site whose rows hold first
+    place: Callable[[Progressed], None]
+
+    def next_ranges(self, lower: Key | None, count: int) -> list[KeyRange]:
+        """The next chunks in the order of the key; the last one has no end."""
+        first = self.ways[0]
+        ends = ((first.source.connection, first.source_shape), (first.target.connection, first.target_shape))
+        ranges: list[KeyRange] = []
+        while len(ranges) < count:
+            upper = next_bound(ends, first.order, lower, self.job.chunk_rows)
+            ranges.append(KeyRange(lower, upper))
+            if upper is None:
+                break
+            lower = upper
+        return ranges
+
+    @property
+    def comparable(self) -> bool:
+        """May whole ranges be compared by hash? Only rows that read alike at both sites."""
+        first = self.ways[0]
+        mapped = first.source_shape.manipulation or first.target_shape.manipulation
+        return first.order.divisible and not mapped
+
+    def refused_at(self, site: str) -> KeyRange | None:
+        """The rows that a site refused, to be tried once more; forgets that it did."""
+        refused = [each for each in self.state.errors if each.site == site]
+        if not refused:
+            return None
+        kept = tuple(each for each in self.state.errors if each.site != site)
+        self.state = replace(self.state, errors=kept)
+        if not self.ways[0].order.divisible:
+            return KeyRange()
+        return KeyRange(keys=tuple(each.key for each in refused))
+
+    def note(self, written: Sequence[tuple[str, Written]]) -> None:
+        """Add what was written."""
+        made, conflicts, errors = dict(self.state.written or {}), self.state.conflicts, self.state.errors
+        for site, each in written:
+            made[site] = made.get(site, 0) + each.rows
+            conflicts += each.conflicts
+            errors += tuple(each.errors)
+        self.state = replace(self.state, written=made, conflicts=conflicts, errors=errors)
+        self.place(self.state)
+
+    def advance(self, ranges: Sequence[KeyRange], rows: int, written: Sequence[tuple[str, Written]]) -> None:
+        """The ranges are done; both sites hold them."""
+        bound = ranges[-1].upper
+        self.state = replace(
+            self.state,
+            bound=bound or self.state.bound,
+            phase="running" if bound else "passed",
+            looked_at=self.state.looked_at + rows,
+        )
+        self.note(written)

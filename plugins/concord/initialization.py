@@ -1,0 +1,80 @@
+"""How a pair of sites gets its common history: declared equal, loaded, merged, or brought back (rule 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from concord.link import LinkJob
+
+#: What the conflict log names as the resolver of a decision that only an initialization takes.
+RESOLVER = "initialization"
+
+#: Why, in the words of the log.
+NAMED, SEEN, UNVERSIONED = (
+    "from names this site",
+    "this site had seen that version",
+    "the other has no version",
+)
+
+#: `changed_at` (µs) of a row that a load announces although nobody has changed it: older than every edit.
+EVER = 1
+
+
+class How(StrEnum):
+    """What a person may ask for."""
+
+    AUTO = "auto"  #: equal where the content is, load where one side is empty, reinitialize who is stale
+    EQUAL = "equal"
+    LOAD = "load"
+    MERGE = "merge"
+    REINITIALIZE = "reinitialize"
+
+
+class InitializationJob(BaseModel):
+    """Everything an initialization needs, handed to the Spark driver in a file of mode 0600."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    link: LinkJob  #: the pair's forward link; `chosen` names the tables to initialize
+    how: How = How.AUTO
+    named: str | None = None  #: the site whose rows hold where versions do not decide: `from`
+    accept_restored: bool = False
+    chunk_rows: int = Field(default=50_000, ge=1)
+    max_errors: int = Field(default=100, ge=0)
+
+
+class RowError(BaseModel):
+    """A row that the other site would not take, and what its database said."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    site: str
+    table: str
+    key: tuple[str, ...]
+    reason: str
+
+
+class TableInitialization(BaseModel):
+    """What became of one table."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    table: str
+    how: How
+    rows: int = 0  #: rows and tombstones that were looked at; of an equal table its rows
+    written: Mapping[str, int] = Field(default_factory=dict)  #: site → rows written there
+    conflicts: int = 0
+    errors: tuple[RowError, ...] = ()
+
+
+class InitializationReport(BaseModel):
+    """What became of every table."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    synchronization: str
+    tables: tuple[TableInitialization, ...] = ()
+    seconds: float = 0.0

@@ -1,0 +1,122 @@
+"""What an initialization does with a row that it sees at both sites, or at one (rule 8, F33).
+
+Seen from one direction: is the incoming row written over the present one? The other direction is decided
+afterwards, on what the first has written.
+
+A site that is brought back had *sent* what arrived there before its last session: the other site has seen it,
+whatever it holds now, and even when it remembers nothing of it any more. What arrived later is unsent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from concord.conflict import Outcome, classify
+from concord.initialization import EVER, NAMED, RESOLVER, SEEN, UNVERSIONED
+from concord.resolver import Resolver, total_order
+from concord.row_version import RowVersion, unite
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One key at one site: its version, ABSENT where there is none, and whether there is a row."""
+
+    version: RowVersion
+    exists: bool
+    unsent: bool = False  #: at a stale site: the other one has not seen this
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One direction of an initialization."""
+
+    origin: str  #: of the source
+    fresh: bool  #: no common history: an edit and a row without a version are in conflict
+    named: bool  #: the source is the site whose rows hold where versions do not decide
+    source_stale: bool = False
+    target_stale: bool = False
+    announced: bool = False  #: other synchronizations listen at the target: every row needs a version
+    priorities: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is staged: `insert` takes the row without a version; the others are those of a link."""
+
+    verdict: str
+    version: RowVersion | None = None
+    resolver: str | None = None
+    reason: str | None = None
+
+
+def decide(incoming: Side, present: Side, way: Way, resolver: Resolver, *, same: bool) -> Verdict | None:
+    """The verdict, or None when there is nothing to write in this direction. `same`: both hold one content."""
+    if incoming.version.is_absent:
+        return _without_version(incoming, present, way, same=same)
+    if present.version.is_absent:
+        return _over_no_version(incoming, present, way, same=same)
+    return _between_versions(incoming, present, way, resolver, same=same)
+
+
+def _without_version(incoming: Side, present: Side, way: Way, *, same: bool) -> Verdict | None:
+    has_seen = way.target_stale and not present.unsent
+    if not incoming.exists:
+        return _forced(incoming, present, way, SEEN) if has_seen and present.exists else None
+    if present.exists and same:
+        return None
+    if not present.version.is_absent:
+        return _forced(incoming, present, way, SEEN) if has_seen else None
+    if present.exists:
+        return _forced(incoming, present, way, NAMED) if way.named else None
+    if way.source_stale:
+        return None
+    return Verdict("apply", ever(way.origin)) if way.announced else Verdict("insert")
+
+
+def _over_no_version(incoming: Side, present: Side, way: Way, *, same: bool) -> Verdict | None:
+    was_seen = way.source_stale and not incoming.unsent
+    if present.exists and way.fresh and not (incoming.exists and same):
+        return Verdict("source_wins", incoming.version, RESOLVER, UNVERSIONED)
+    if was_seen and not (present.exists and incoming.exists and same):
+        return None
+    return Verdict("apply", incoming.version)
+
+
+def _between_versions(
+    incoming: Side, present: Side, way: Way, resolver: Resolver, *, same: bool
+) -> Verdict | None:
+    ours, theirs, priorities = incoming.version, present.version, way.priorities or {}
+    if ours.dot == theirs.dot and not same:  # changes were missed at one of the sites
+        return _forced(incoming, present, way, NAMED) if way.named else None
+    outcome = classify(ours, theirs, total_order(priorities), row_exists=False)
+    if outcome is Outcome.APPLY:
+        return Verdict("apply", ours)
+    if outcome is not Outcome.CONFLICTED:
+        return None if unite(theirs.vector, ours.vector) == theirs.vector else Verdict("unite", ours)
+    if way.target_stale and not present.unsent:
+        return Verdict("source_wins", ours, RESOLVER, SEEN)
+    if way.source_stale and not incoming.unsent:
+        return None
+    decision = resolver.decide(ours, theirs, priorities)
+    verdict = "source_wins" if decision.source_wins else "target_wins"
+    return Verdict(verdict, ours, decision.resolver, decision.reason)
+
+
+def ever(origin: str) -> RowVersion:
+    """The version of a row that nobody has changed since its site was provisioned: older than every edit of it."""
+    return RowVersion(origin, EVER, 0, {origin: (EVER, 0)})
+
+
+def _forced(incoming: Side, present: Side, way: Way, reason: str) -> Verdict:
+    """The incoming state holds although its version does not say so: a version derived from the present one
+    (rule 5), which every site then follows."""
+    theirs = present.version
+    if theirs.is_absent:
+        made = ever(way.origin)
+    else:
+        dot = (theirs.changed_at, theirs.derived + 1)
+        made = replace(
+            theirs, derived=theirs.derived + 1, vector=unite(theirs.vector, {theirs.origin: dot}), born=False
+        )
+    return Verdict("source_wins", replace(made, deleted=not incoming.exists), RESOLVER, reason)

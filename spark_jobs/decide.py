@@ -1,0 +1,165 @@
+"""Decide: the rows of a key range that an initialization writes in one direction, by `concord.initialization_rule`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from concord.databases.dialect import VERSION_TYPES
+from concord.initialization_rule import Side, Verdict, Way, decide, ever
+from concord.resolver import Resolver
+from concord.row_version import ABSENT, RowVersion, vector_from_json, vector_to_json
+from spark_jobs.manipulate import UNFAITHFUL
+
+_DECISION = ("verdict", "resolver", "reason", "against")
+_PRESENT = (*VERSION_TYPES, "unsent")
+
+
+@dataclass(frozen=True)
+class KeyMeaning:
+    """The aliases of the key, and of what type each is."""
+
+    roots: Mapping[str, str]
+
+    @property
+    def meanings(self) -> list[Column]:
+        """What the key means, however it is written: 1.0 and 1.00 are one number (F42)."""
+        columns = enumerate(self.roots.items())
+        return [_meaning(F.col(alias), root).alias(f"k{place}") for place, (alias, root) in columns]
+
+
+def _meaning(key: Column, root: str) -> Column:
+    if root == "numeric":
+        fraction = F.regexp_replace(key, r"^(-?[0-9]+\.[0-9]*?)0+$", "$1")
+        return F.regexp_replace(fraction, r"\.$", "")
+    return F.rtrim(key) if root == "bpchar" else key
+
+
+def all_of(incoming: DataFrame, way: Way) -> DataFrame:
+    """Every row of the source, for a range where the target holds nothing. No row is looked at in Python."""
+    new, version = F.col("origin").isNull(), ever(way.origin)
+    made: dict[str, object] = {
+        "origin": version.origin,
+        "changed_at": version.changed_at,
+        "derived": version.derived,
+        "vector": vector_to_json(version.vector),
+    }
+    nothing = {name: F.lit(None).cast("string") for name in ("resolver", "reason", "against")}
+    with_versions = (
+        {name: F.coalesce(name, F.lit(value)) for name, value in made.items()} if way.announced else {}
+    )
+    verdict = F.lit("apply") if way.announced else F.when(new, "insert").otherwise("apply")
+    return incoming.withColumns({"verdict": verdict, **nothing, **with_versions}).drop("unsent")
+
+
+def changed(
+    incoming: DataFrame,
+    present: DataFrame,
+    aliases: Sequence[str],
+    key: KeyMeaning,
+    way: Way,
+    resolver: Resolver,
+) -> DataFrame:
+    """The rows to be written, each with its verdict; both sides are in the target's shape."""
+    carried = [name for name in (*aliases, UNFAITHFUL) if name in incoming.columns]
+    schema = incoming.select(*carried, *VERSION_TYPES).schema
+    for name in _DECISION:
+        schema = schema.add(name, "string")
+
+    def decided(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield _decided(batch, carried, way, resolver)
+
+    beside = _beside(incoming, present, aliases, key, way)
+    return beside.mapInArrow(decided, StructType(schema.fields))
+
+
+def _beside(
+    incoming: DataFrame, present: DataFrame, aliases: Sequence[str], key: KeyMeaning, way: Way
+) -> DataFrame:
+    """Incoming rows beside the present ones; what nobody changed and is the same is left out."""
+    ours = incoming.select("*", F.lit(True).alias("known"), *key.meanings)
+    theirs = present.select(
+        *(F.col(name).alias(f"p_{name}") for name in (*aliases, *_PRESENT)),
+        F.lit(True).alias("p_known"),
+        *key.meanings,
+    )
+    on = [f"k{place}" for place in range(len(key.roots))]
+    joined = ours.join(theirs, on=on, how="full" if way.target_stale else "left")
+    same = F.lit(True)
+    for alias in aliases:
+        if alias not in key.roots or key.roots[alias] in ("numeric", "bpchar"):
+            same = same & F.col(alias).eqNullSafe(F.col(f"p_{alias}"))
+    exists = {
+        "exists": F.coalesce("known", F.lit(False)) & ~F.coalesce("deleted", F.lit(False)),
+        "p_exists": F.coalesce("p_known", F.lit(False)) & ~F.coalesce("p_deleted", F.lit(False)),
+    }
+    keys = {alias: F.coalesce(alias, f"p_{alias}") for alias in key.roots}
+    beside = joined.withColumns({"same": same, **exists}).withColumns(keys)
+    untouched = F.col("origin").isNull() & F.col("p_origin").isNull()
+    alike = (F.col("exists") == F.col("p_exists")) & (~F.col("exists") | F.col("same"))
+    return beside.where(~(untouched & alike)).drop(*on)
+
+
+def _decided(batch: pa.RecordBatch, carried: Sequence[str], way: Way, resolver: Resolver) -> pa.RecordBatch:
+    """The rows of a batch that are to be written, with the versions that they get."""
+    names = (*VERSION_TYPES, "unsent", "exists", *(f"p_{name}" for name in _PRESENT), "p_exists", "same")
+    rows = batch.select(list(names)).to_pylist()
+    taken: list[int] = []
+    made: dict[str, list[Any]] = {name: [] for name in (*VERSION_TYPES, *_DECISION)}
+    for place, row in enumerate(rows):
+        incoming, present = _side(row, ""), _side(row, "p_")
+        same = bool(row["same"]) if incoming.exists and present.exists else incoming.exists == present.exists
+        verdict = decide(incoming, present, way, resolver, same=same)
+        if verdict is not None:
+            taken.append(place)
+            _append(made, verdict, present.version)
+    chosen = batch.select(list(carried)).take(pa.array(taken, pa.int64()))
+    arrays = [*chosen.columns, *(pa.array(made[name], _ARROW[name]) for name in made)]
+    return pa.RecordBatch.from_arrays(arrays, names=[*carried, *made])
+
+
+_ARROW = {
+    **dict.fromkeys(("origin", "vector", *_DECISION), pa.string()),
+    **dict.fromkeys(("deleted", "born"), pa.bool_()),
+    "changed_at": pa.int64(),
+    "derived": pa.int32(),
+}
+
+
+def _side(row: Mapping[str, Any], prefix: str) -> Side:
+    version = ABSENT
+    if row[f"{prefix}origin"] is not None:
+        version = RowVersion(
+            row[f"{prefix}origin"],
+            row[f"{prefix}changed_at"],
+            row[f"{prefix}derived"],
+            vector_from_json(row[f"{prefix}vector"]),
+            bool(row[f"{prefix}deleted"]),
+            bool(row[f"{prefix}born"]),
+        )
+    return Side(version, bool(row[f"{prefix}exists"]), bool(row[f"{prefix}unsent"]))
+
+
+def _append(made: dict[str, list[Any]], verdict: Verdict, against: RowVersion) -> None:
+    version = verdict.version
+    values = {
+        "origin": version and version.origin,
+        "changed_at": version and version.changed_at,
+        "derived": None if version is None else version.derived,
+        "vector": version and vector_to_json(version.vector),
+        "deleted": False if version is None else version.deleted,
+        "born": False if version is None else version.born,
+        "verdict": verdict.verdict,
+        "resolver": verdict.resolver,
+        "reason": verdict.reason,
+        "against": "/".join(map(str, against.dot)),
+    }
+    for name, value in values.items():
+        made[name].append(value)

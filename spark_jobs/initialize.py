@@ -1,0 +1,231 @@
+"""An initialization: every table in key ranges, each compared at both sites and written where it differs (F09)."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import count
+from time import monotonic
+
+from pyspark.sql import SparkSession
+
+from concord.databases.dialect import Progress
+from concord.databases.postgresql.chunk import ListenersCame, Written
+from concord.databases.postgresql.initialization_state import Progressed
+from concord.databases.postgresql.initialize import Initialization
+from concord.databases.postgresql.initialized_table import Passage, TablePassages
+from concord.databases.postgresql.key_range import Key, KeyRange
+from concord.databases.postgresql.stage import Staged
+from concord.errors import StructureChanged
+from concord.event_log import log_event
+from concord.initialization import How, InitializationJob, InitializationReport
+from concord.initialization_rule import Way
+from concord.resolver import chain
+from spark_jobs.acquire import acquire
+from spark_jobs.application import run
+from spark_jobs.decide import KeyMeaning, all_of, changed
+from spark_jobs.manipulate import manipulate, refuse_unfaithful
+from spark_jobs.moving import worded
+from spark_jobs.session import start
+from spark_jobs.write import stage
+
+logger = logging.getLogger("concord.initialize")
+
+#: Key ranges that Spark reads at once, for each reader of a site.
+RANGES_PER_READER = 2
+
+
+def _silent(step: str) -> None:
+    """Nobody wants to hear of the steps."""
+
+
+def initialize(
+    job: InitializationJob, spark: Callable[[], SparkSession], progress: Progress = _silent
+) -> InitializationReport:
+    """Give the pair its common history. May be killed at any instant; the next one goes on where it stopped.
+
+    Raises a ConcordError; then no link of the pair carries a table that is not initialized.
+    """
+    began = monotonic()
+    with Initialization(job) as initialization:
+        planned, ordinals = initialization.begin(progress), count()
+        try:
+            done = [_pass(initialization, each, spark, progress, ordinals) for each in planned]
+            tables = initialization.finish(done, progress)
+        finally:
+            initialization.clean_up()
+    return InitializationReport(
+        synchronization=job.link.synchronization,
+        tables=tuple(tables),
+        seconds=round(monotonic() - began, 3),
+    )
+
+
+def _pass(
+    initialization: Initialization,
+    state: Progressed,
+    spark: Callable[[], SparkSession],
+    progress: Progress,
+    ordinals: Iterator[int],
+) -> Progressed:
+    if state.how is How.EQUAL or state.phase == "passed":
+        return state
+    table = initialization.open_table(state, progress)
+    TablePass(table, spark, progress, ordinals).run()
+    return table.state
+
+
+@dataclass(frozen=True)
+class Staging:
+    """Rows of some key ranges on their way into staging, and the rule they were decided by."""
+
+    rule: Way
+    rows: Future[Staged]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Key ranges that Spark reads at once; already on their way where the target holds nothing there."""
+
+    ranges: list[KeyRange]
+    ahead: Staging | None
+
+
+@dataclass
+class TablePass:
+    """Takes one table through its key ranges."""
+
+    table: TablePassages
+    spark: Callable[[], SparkSession]
+    progress: Progress
+    ordinals: Iterator[int]
+
+    def run(self) -> None:
+        began, before = monotonic(), self.table.state.looked_at
+        with ThreadPoolExecutor(1) as pool:
+            window: Window | None = self._prepared(pool, self.table.state.bound)
+            while window is not None:
+                window = self._taken(pool, window)
+                self._report(monotonic() - began, before)
+        self._retry()
+
+    def _prepared(self, pool: Executor, lower: Key | None) -> Window:
+        """The next key ranges. Plain ones are staged while those before them are written."""
+        first = self.table.ways[0]
+        count = max(first.source.access.readers, 1) * RANGES_PER_READER
+        ranges = self.table.next_ranges(lower, count)
+        if not all(first.target_is_empty(each) for each in ranges):
+            return Window(ranges, None)
+        rule = first.way(self.table.state)
+        return Window(ranges, Staging(rule, pool.submit(self._stage, first, rule, ranges, empty=True)))
+
+    def _taken(self, pool: Executor, window: Window) -> Window | None:
+        """Some key ranges, in both directions where the second may have something to say; returns the next."""
+        upper, ahead = window.ranges[-1].upper, window.ahead
+        if ahead is not None:
+            ahead.rows.result()
+        following = None if upper is None else self._prepared(pool, upper)
+        first, second = self.table.ways
+        if ahead is not None:
+            rows, written = self._way(first, window.ranges, ahead=ahead)
+            self.table.advance(window.ranges, rows, [(first.name, written)])
+            return following
+        rows, differing = self._differing(window.ranges)
+        made = [(way.name, self._way(way, differing)[1]) for way in (first, second) if differing]
+        self.table.advance(window.ranges, rows, made)
+        return following
+
+    def _differing(self, ranges: list[KeyRange]) -> tuple[int, list[KeyRange]]:
+        """The ranges that do not read alike at both sites, versions included; and rows looked at."""
+        first, second = self.table.ways
+        if not self.table.comparable:
+            return sum(first.content(each)[0] for each in ranges), ranges
+        rows, differing = 0, []
+        for each in ranges:
+            here, there = first.content(each), second.content(each)
+            rows += max(here[0], there[0])
+            if here != there:
+                differing.append(each)
+        return rows, differing
+
+    def _way(
+        self, way: Passage, ranges: list[KeyRange], *, ahead: Staging | None = None
+    ) -> tuple[int, Written]:
+        """Rows staged, and what became of them. Staged anew when the site gets listeners meanwhile."""
+        while True:
+            rule = ahead.rule if ahead else way.way(self.table.state)
+            staged = ahead.rows.result() if ahead else self._stage(way, rule, ranges, empty=False)
+            errors = len(self.table.state.errors)
+            chosen = ranges if staged.rows else []
+            try:
+                written = way.write(
+                    staged, chosen, announced=rule.announced, errors=errors, progress=self.progress
+                )
+            except ListenersCame as came:
+                log_event(logger, "staged again", why=str(came))
+                ahead = None
+                continue
+            finally:
+                way.drop(staged)
+            return staged.rows, written
+
+    def _stage(self, way: Passage, rule: Way, ranges: list[KeyRange], *, empty: bool) -> Staged:
+        self.progress("stage")
+        spark, ordinal = self.spark(), next(self.ordinals)
+        ours, theirs = way.source_shape, way.target_shape
+        read = acquire(spark, way.incoming(self.table.state, ranges), f"incoming_{ordinal}")
+        incoming = manipulate(read, ours, theirs, ("unsent",))
+        if empty:
+            decided = all_of(incoming, rule)
+        else:
+            present = acquire(spark, way.present(self.table.state, ranges), f"present_{ordinal}")
+            key = KeyMeaning({theirs.alias(column): column.type.root for column in theirs.key})
+            decided = changed(incoming, present, theirs.aliases, key, rule, chain(theirs.resolvers)[0])
+        place = way.stage(ordinal)
+        with worded(ours.name):
+            mapped = refuse_unfaithful(decided)
+            done = stage(mapped, theirs.aliases, way.target.staging_login(), place.relation)
+        if done.unfaithful:
+            raise StructureChanged(
+                f"{ours.name}: rows that a mapping would not bring back the same: {'; '.join(done.unfaithful)}."
+                " Mend the rows or the mapping, and initialize again"
+            )
+        return place.believing(done.attempts, done.rows)
+
+    def _retry(self) -> None:
+        """Rows that were refused, once more and together: what was in their way may have gone since."""
+        for way in self.table.ways:
+            if keys := self.table.refused_at(way.name):
+                _, written = self._way(way, [keys])
+                self.table.note([(way.name, written)])
+
+    def _report(self, seconds: float, before: int) -> None:
+        state = self.table.state
+        rate = (state.looked_at - before) / max(seconds, 0.001)
+        left = max(0, state.total - state.looked_at) / rate if rate else None
+        log_event(
+            logger,
+            "rows initialized",
+            table=state.table,
+            how=state.how.value,
+            rows=state.looked_at,
+            of=state.total,
+            rows_per_second=round(rate),
+            seconds_left=None if left is None else round(left),
+            errors=len(state.errors),
+        )
+
+
+def work(job: InitializationJob, progress: Progress) -> InitializationReport:
+    """The application's work: one initialization, logged."""
+    name = job.link.synchronization
+    report = initialize(job, lambda: start(f"concord initialize {name}"), progress)
+    log_event(logger, "initialized", synchronization=name, seconds=report.seconds)
+    return report
+
+
+if __name__ == "__main__":
+    sys.exit(run(InitializationJob, work))

@@ -1,0 +1,36 @@
+"""Pairs that are strangers, and how they are brought together."""
+
+from typing import Any
+
+from concord.initialization import How, InitializationJob, InitializationReport
+from spark_jobs.initialize import initialize
+from tests.link.pair import Pair, Site
+
+
+def forget(sites: Pair) -> None:
+    """As if the pair had only been provisioned."""
+    for site in sites.sites:
+        site.run("DELETE FROM concord.link_state")
+
+
+def initialization(sites: Pair, how: str = "auto", **asked: Any) -> InitializationJob:
+    link = sites.job(chosen=asked.pop("chosen", None), **asked.pop("link", {}))
+    return InitializationJob(link=link, how=How(how), **asked)
+
+
+def initialized(
+    sites: Pair, how: str = "auto", *, progress: Any = None, **asked: Any
+) -> InitializationReport:
+    return initialize(initialization(sites, how, **asked), sites.spark, progress or (lambda step: None))
+
+
+def unstamped(site: Site, *statements: str) -> None:
+    """Rows that were there before Concord was: no trigger sees them."""
+    with site.connection.transaction():
+        site.run("SET LOCAL session_replication_role = replica")
+        triggers = site.rows(
+            "SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE tgname LIKE 'zz\\_concord\\_%'"
+        )
+        site.run(*(f"ALTER TABLE {table} ENABLE TRIGGER {name}" for table, name in triggers))
+        site.run(*statements)
+        site.run(*(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name}" for table, name in triggers))
