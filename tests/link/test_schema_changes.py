@@ -1,0 +1,186 @@
+"""A column added, dropped or altered at one site stops that table only, and no new column is overwritten (F86, F87)."""
+
+import pytest
+
+from concord.databases import provisioning
+from concord.databases.postgresql.common_history import declare_equal
+from concord.errors import NotInitialized, ProvisioningRefused, StructureChanged, TablesStopped
+from tests.link.conftest import MakePair
+from tests.link.mapped import installations
+from tests.link.pair import At, Pair, carried
+
+pytestmark = pytest.mark.spark
+
+TABLES = (
+    "CREATE TABLE account (id int PRIMARY KEY, balance int)",
+    "CREATE TABLE parent (id int PRIMARY KEY, name text)",
+    "CREATE TABLE child (id int PRIMARY KEY, parent int REFERENCES parent)",
+    "INSERT INTO account VALUES (1, 10)",
+    "INSERT INTO parent VALUES (1, 'one')",
+    "INSERT INTO child VALUES (1, 1)",
+)
+
+
+def edit_everything(sites: Pair, number: int) -> None:
+    sites.london.run(f"UPDATE account SET balance = {number}", f"INSERT INTO parent (id) VALUES ({number})")
+    sites.london.run(f"INSERT INTO child VALUES ({number}, {number})")
+
+
+CHANGES = {
+    "ALTER TABLE parent ADD note text": (
+        "(column note text was added)",
+        "column note exists at {0} but not at {1}",
+        "ALTER TABLE parent DROP note",
+    ),
+    "ALTER TABLE parent DROP name": (
+        "(column name text was dropped)",
+        "column name exists at {1} but not at {0}",
+        "ALTER TABLE parent ADD name text",
+    ),
+    "ALTER TABLE parent ALTER name TYPE varchar(9)": (
+        "(column name was text and is character varying(9))",
+        "column name is {types}",
+        "ALTER TABLE parent ALTER name TYPE text",
+    ),
+}
+
+
+@pytest.mark.parametrize("site", ["london", "capetown"])
+def test_a_schema_change_stops_its_table_and_those_that_refer_to_it_and_no_other(
+    pair: MakePair, site: str
+) -> None:
+    sites = pair(*TABLES)
+    changed = sites.london if site == "london" else sites.capetown
+    other = "capetown" if site == "london" else "london"
+    for number, (change, (said, between, back)) in enumerate(CHANGES.items(), 100):
+        changed.run(change)
+        edit_everything(sites, number)
+        forward, reverse = sites.run(), sites.run("reverse")
+        types = ["text at london", "character varying(9) at capetown"]
+        if site == "london":
+            types = ["character varying(9) at london", "text at capetown"]
+        difference = between.format(site, other, types=" and ".join(types))
+        why = (
+            f"{site}: public.parent has other columns than when it was provisioned {said}; make it alike at every site,"
+            f" or list the columns that are replicated, and run `provision`; public.parent: {difference}"
+        )
+        for report in (forward, reverse):
+            assert report.stopped == {
+                "public.parent": why,
+                "public.child": "public.child: refers to public.parent, which is stopped",
+            }
+            assert report.error_code == TablesStopped.code
+            assert report.error_message == (
+                f"{why}; public.child: refers to public.parent, which is stopped; 1 other tables were carried"
+            )
+        assert carried(forward, "public.account").applied == 1
+        assert sites.capetown.rows("TABLE account") == [(1, number)]
+        assert sites.run().total("acquired") == 0  # the position of account has moved, and only that
+        changed.run(back)
+        provisioning.provision(installations(sites.sites, sites.tables))
+        sites.settle()
+        assert sites.equal
+        assert sites.capetown.value("SELECT count(*) FROM child") == number - 98
+    assert sites.conflicts() == []
+
+
+def test_when_every_table_is_stopped_the_link_is_refused(pair: MakePair) -> None:
+    sites = pair(TABLES[0])
+    sites.capetown.run("ALTER TABLE account ADD note text")
+    with pytest.raises(
+        StructureChanged, match=r"column note text was added.*note exists at capetown but not at london"
+    ):
+        sites.run()
+
+
+def test_a_new_column_is_not_overwritten_by_rows_that_lack_it(pair: MakePair) -> None:
+    """F86: London adds a column and fills it while Cape Town, which lacks it, edits the same and other rows."""
+    sites = pair(
+        "CREATE TABLE account (id int PRIMARY KEY, balance int)",
+        "INSERT INTO account VALUES (1, 10), (2, 20)",
+    )
+    sites.capetown.run("UPDATE account SET balance = 11 WHERE id = 1")
+    sites.london.run(
+        "ALTER TABLE account ADD note text DEFAULT 'old'", "UPDATE account SET note = 'filled' WHERE id = 2"
+    )
+    for direction in ("forward", "reverse"):
+        with pytest.raises(StructureChanged):
+            sites.run(direction)
+    # Rows that nobody edits have 'old' in London: another default at Cape Town would be a difference that no link sees.
+    sites.capetown.run("ALTER TABLE account ADD note text")
+    with pytest.raises(ProvisioningRefused) as refused:
+        provisioning.provision(installations(sites.sites, sites.tables))
+    assert refused.value.facts["problems"] == (
+        "public.account: column note was added with the default {old} at london and NULL at capetown: rows that nobody"
+        " edits would differ for ever; add it alike at both sites",
+    )
+    sites.capetown.run("ALTER TABLE account DROP note", "ALTER TABLE account ADD note text DEFAULT 'old'")
+    provisioning.provision(installations(sites.sites, sites.tables))
+    sites.settle()
+    assert sites.equal
+    assert sites.london.rows("TABLE account ORDER BY id") == [(1, 11, "old"), (2, 20, "filled")]
+    assert sites.conflicts() == []
+
+
+def test_an_unlisted_column_that_is_added_stops_nothing_and_to_list_it_later_asks_for_proof(
+    pair: MakePair,
+) -> None:
+    sites = pair(
+        "CREATE TABLE account (id int PRIMARY KEY, balance int)", "INSERT INTO account VALUES (1, 10)"
+    )
+    listed = tuple(table.model_copy(update={"columns": ("id", "balance")}) for table in sites.tables)
+    provisioning.provision(installations(sites.sites, listed))
+    sites.tables = listed
+    sites.london.run("ALTER TABLE account ADD note text", "UPDATE account SET balance = 11, note = 'mine'")
+    sites.capetown.run("ALTER TABLE account ADD note text DEFAULT 'theirs'")
+    sites.settle()
+    assert sites.capetown.rows("TABLE account") == [(1, 11, "theirs")]
+    assert sites.london.rows("TABLE account") == [(1, 11, "mine")]
+    provisioning.provision(installations(sites.sites, listed))
+    sites.tables = tuple(table.model_copy(update={"columns": None}) for table in listed)
+    with pytest.raises(StructureChanged, match="other columns than when it was provisioned"):
+        sites.run()
+    sites.capetown.run("ALTER TABLE account ALTER note DROP DEFAULT")
+    provisioning.provision(installations(sites.sites, sites.tables))
+    with pytest.raises(NotInitialized):
+        sites.run()
+    sites.capetown.run("UPDATE account SET note = 'mine'")
+    declare_equal(sites.job())
+    sites.capetown.run("UPDATE account SET note = 'ours'")
+    sites.settle()
+    assert sites.london.rows("TABLE account") == [(1, 11, "ours")]
+
+
+def test_a_table_that_is_rewritten_while_it_is_read_is_not_taken_for_empty(pair: MakePair) -> None:
+    """F87: to a snapshot that is older than the rewrite, every row of the table is gone."""
+    sites = pair(*TABLES[:2])
+    sites.london.run(
+        "INSERT INTO account SELECT n, n FROM generate_series(2, 9) n",
+        "INSERT INTO parent VALUES (5, 'five')",
+    )
+    rewrite = At("start_spark", lambda: sites.london.run("ALTER TABLE account ALTER balance TYPE bigint"))
+    report = sites.run(at=rewrite)
+    assert report.stopped == {
+        "public.account": "london: public.account was altered while it was read; the next run looks anew"
+    }
+    assert carried(report, "public.parent").applied == 1
+    assert sites.capetown.rows("TABLE account") == []
+    assert sites.capetown.rows('TABLE concord."public.account"') == []
+    sites.capetown.run("ALTER TABLE account ALTER balance TYPE bigint")
+    provisioning.provision(installations(sites.sites, sites.tables))
+    sites.settle()
+    assert sites.equal
+    assert sites.capetown.value("SELECT count(*) FROM account") == 8
+
+
+def test_a_target_that_is_altered_before_the_write_is_left_as_it_is(pair: MakePair) -> None:
+    # F87: the fingerprint is looked at again inside the transaction, under the lock that keeps it
+    sites = pair(TABLES[0], TABLES[3])
+    sites.london.run("UPDATE account SET balance = 70000")
+    narrow = At("write", lambda: sites.capetown.run("ALTER TABLE account ALTER balance TYPE smallint"))
+    with pytest.raises(StructureChanged) as refused:
+        sites.run(at=narrow)
+    assert refused.value.message == (
+        "capetown: public.account: the columns were altered while rows were on their way; nothing was written"
+    )
+    assert sites.capetown.rows("TABLE account") == [(1, 10)]
