@@ -163,9 +163,9 @@ class Move:
                 self._plan(name, resolved, moved)
             else:
                 self._stage(name, ordinal, resolved, moved)
-        moved.stop(
-            self.source.altered_since([self.opened.shapes[name] for name in changed]), self.opened.parents
-        )
+        if changed:
+            read = [self.opened.shapes[name] for name in changed]
+            moved.stop(self.source.altered_since(read), self.opened.parents)
         _refuse_if_nothing_is_left(moved)
         return moved
 

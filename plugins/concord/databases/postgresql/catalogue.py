@@ -27,6 +27,7 @@ class Column:
     deterministic: bool  #: False for a collation under which unequal texts are equal (F41)
     type_schema: str  #: where its type lives, quoted: a cast needs USAGE on it
     default: str | None = None  #: the expression that fills it where a row does not say
+    place: int = 0  #: pg_attribute.attnum: another one when it was dropped and added again
     filled: str | None = None  #: what the rows got that were there when the column was added
 
     @property
@@ -133,7 +134,7 @@ SELECT a.attrelid::bigint AS table_oid, a.attname AS name, a.attnotnull AS not_n
        format_type(a.atttypid, a.atttypmod) AS sql, y.kind, y.chain, y.root, a.atttypmod AS modifier,
        coalesce(l.collisdeterministic, true) AS deterministic, t.typnamespace::regnamespace::text AS type_schema,
        CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END AS default_expression,
-       CASE WHEN a.atthasmissing THEN a.attmissingval::text END AS filled
+       a.attnum::int AS place, CASE WHEN a.atthasmissing THEN a.attmissingval::text END AS filled
   FROM pg_attribute a JOIN ({types}) y ON y.start = a.atttypid JOIN pg_type t ON t.oid = a.atttypid
   LEFT JOIN pg_collation l ON l.oid = a.attcollation
   LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
@@ -261,6 +262,7 @@ def _column(row: Row) -> Column:
         deterministic=row["deterministic"],
         type_schema=row["type_schema"],
         default=row["default_expression"],
+        place=row["place"],
         filled=row["filled"],
     )
 

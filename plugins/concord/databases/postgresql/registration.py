@@ -57,6 +57,7 @@ def _columns(shadow: Shadow) -> dict[str, Any]:
         column.name: {
             "type": column.type.sql,
             "descriptor": column.type.descriptor,
+            "place": column.place,
             "listed": column.name in carried,
         }
         for column in shadow.table.columns
@@ -74,17 +75,18 @@ def distrust(shadow: Shadow, manipulation: Manipulation) -> str:
     """The table loses its proven common history, and the next run asks for it to be initialized, where
 
     - triggers are not as they were registered: they may have missed changes, and mending them must not hide that;
-    - a column is carried now that was there before and was not: nobody knows whether the sites agree in it;
+    - a column is carried now that was there before and was not, or was dropped and added again: nobody knows
+      whether the sites agree in it;
     - the mapping is another one: what was proven equal may not be.
     """
-    carried = ", ".join(literal(column.name) for column in shadow.columns)
+    carried = ", ".join(f"({literal(column.name)}, {column.place})" for column in shadow.columns)
     return f"""
 UPDATE concord.link_state SET initialized = initialized - {literal(shadow.name)}
  WHERE EXISTS (SELECT 1 FROM concord.replicated_table r WHERE r.name = {literal(shadow.name)} AND (
          r.triggers IS DISTINCT FROM {_actual_triggers(shadow)}
          OR r.mapping IS DISTINCT FROM {literal(manipulation.model_dump_json())}::jsonb AND r.mapping IS NOT NULL
-         OR EXISTS (SELECT 1 FROM jsonb_each(r.columns) c
-                     WHERE NOT (c.value ->> 'listed')::boolean AND c.key IN ({carried}))))"""
+         OR EXISTS (SELECT 1 FROM jsonb_each(r.columns) c JOIN (VALUES {carried}) n (name, place) ON n.name = c.key
+                     WHERE NOT (c.value ->> 'listed')::boolean OR (c.value ->> 'place')::int <> n.place)))"""
 
 
 def problems(
@@ -98,8 +100,9 @@ def problems(
         yield f"{where} is not provisioned; run `provision`"
     else:
         shadow = Shadow.of(wanted, site, table)
-        if known.structure != shadow.structure:
-            said = "; ".join(_since(shadow, known)) or "the configuration lists others"
+        since = _since(shadow, known)
+        if known.structure != shadow.structure or any(column.name in since for column in shadow.columns):
+            said = "; ".join(since.values()) or "the configuration lists others"
             yield (
                 f"{where} has other columns than when it was provisioned ({said}); make it alike at every site, or"
                 " list the columns that are replicated, and run `provision`"
@@ -109,16 +112,22 @@ def problems(
             yield f"{where}: a capture trigger is missing, disabled or altered; changes may have been missed"
 
 
-def _since(shadow: Shadow, known: Registered) -> Iterator[str]:
-    """Column by column: what was added, dropped, altered."""
-    before, now = known.columns or {}, _columns(shadow)
+def _since(shadow: Shadow, known: Registered) -> dict[str, str]:
+    """What happened to each column: added, dropped, altered."""
+    if known.columns is None:
+        return {}
+    before, now = known.columns, _columns(shadow)
+    said = {}
     for name in sorted(before.keys() | now.keys()):
         if name not in now:
-            yield f"column {name} {before[name]['type']} was dropped"
-        elif name not in before and known.columns is not None:
-            yield f"column {name} {now[name]['type']} was added"
-        elif name in before and before[name]["descriptor"] != now[name]["descriptor"]:
-            yield f"column {name} was {before[name]['type']} and is {now[name]['type']}"
+            said[name] = f"column {name} {before[name]['type']} was dropped"
+        elif name not in before:
+            said[name] = f"column {name} {now[name]['type']} was added"
+        elif before[name]["descriptor"] != now[name]["descriptor"]:
+            said[name] = f"column {name} was {before[name]['type']} and is {now[name]['type']}"
+        elif before[name]["place"] != now[name]["place"]:
+            said[name] = f"column {name} {now[name]['type']} was dropped and added again"
+    return said
 
 
 def added(shadow: Shadow, known: Registered | None) -> set[str]:
