@@ -118,7 +118,8 @@ def _altered(
         name = table.name
         lines = [*source.altered.get(name, ()), *target.altered.get(name, ())]
         if name in source.shapes and name in target.shapes:
-            lines += differences(name, source.shapes[name].structure, target.shapes[name].structure)
+            ends = (source.shapes[name].structure, target.shapes[name].structure)
+            lines += differences(name, *sorted(ends, key=lambda end: end.site))  # both links say the same
         if lines:
             found[name] = "; ".join(lines)
     return found

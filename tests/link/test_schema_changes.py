@@ -1,5 +1,8 @@
 """A column added, dropped or altered at one site stops that table only, and no new column is overwritten (F86, F87)."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from concord.databases import provisioning
@@ -10,6 +13,8 @@ from tests.link.mapped import installations
 from tests.link.pair import At, Pair, carried
 
 pytestmark = pytest.mark.spark
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "schema-changes.md"
 
 TABLES = (
     "CREATE TABLE account (id int PRIMARY KEY, balance int)",
@@ -54,10 +59,9 @@ def test_a_schema_change_stops_its_table_and_those_that_refer_to_it_and_no_other
         changed.run(change)
         edit_everything(sites, number)
         forward, reverse = sites.run(), sites.run("reverse")
-        types = ["text at london", "character varying(9) at capetown"]
-        if site == "london":
-            types = ["character varying(9) at london", "text at capetown"]
-        difference = between.format(site, other, types=" and ".join(types))
+        kinds = {site: "character varying(9)", other: "text"}
+        types = f"{kinds['capetown']} at capetown and {kinds['london']} at london"
+        difference = between.format(site, other, types=types)
         why = (
             f"{site}: public.parent has other columns than when it was provisioned {said}; make it alike at every site,"
             f" or list the columns that are replicated, and run `provision`; public.parent: {difference}"
@@ -106,15 +110,14 @@ def test_when_every_table_is_stopped_the_link_is_refused(pair: MakePair) -> None
 
 
 def test_a_new_column_is_not_overwritten_by_rows_that_lack_it(pair: MakePair) -> None:
-    """F86: London adds a column and fills it while Cape Town, which lacks it, edits the same and other rows."""
+    """F86: the worked example of the document, while Cape Town, which lacks the column, edits a row."""
     sites = pair(
         "CREATE TABLE account (id int PRIMARY KEY, balance int)",
         "INSERT INTO account VALUES (1, 10), (2, 20)",
     )
     sites.capetown.run("UPDATE account SET balance = 11 WHERE id = 1")
-    sites.london.run(
-        "ALTER TABLE account ADD note text DEFAULT 'old'", "UPDATE account SET note = 'filled' WHERE id = 2"
-    )
+    example = dict(re.findall(r"```sql ([a-z]+)\n(.*?)```", DOCUMENT.read_text(), re.DOTALL))
+    sites.london.run(example["london"])
     for direction in ("forward", "reverse"):
         with pytest.raises(StructureChanged):
             sites.run(direction)
@@ -126,7 +129,7 @@ def test_a_new_column_is_not_overwritten_by_rows_that_lack_it(pair: MakePair) ->
         "public.account: column note was added with the default {old} at london and NULL at capetown: rows that nobody"
         " edits would differ for ever; add it alike at both sites",
     )
-    sites.capetown.run("ALTER TABLE account DROP note", "ALTER TABLE account ADD note text DEFAULT 'old'")
+    sites.capetown.run("ALTER TABLE account DROP note", example["capetown"])
     provisioning.provision(installations(sites.sites, sites.tables))
     sites.settle()
     assert sites.equal
