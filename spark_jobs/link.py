@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
 from concord.databases.dialect import Progress, Snapshot, SourceEnd, TargetEnd
 from concord.databases.registry import dialect
+from concord.errors import TablesStopped
 from concord.event_log import log_event
 from concord.link import LinkJob, TableReport, TransmissionReport
 from concord.position import Session
@@ -55,7 +56,17 @@ def transmit(
         tables=tuple(tables),
         seconds=watch.seconds,
         bytes=size,
+        **_what_was_left_out(tables),
     )
+
+
+def _what_was_left_out(tables: Sequence[TableReport]) -> dict[str, str]:
+    """The error of a run that carried some tables and not others; empty when it carried all."""
+    reasons = [table.stopped for table in tables if table.stopped is not None]
+    if not reasons:
+        return {}
+    carried = f"; {len(tables) - len(reasons)} other tables were carried"
+    return {"error_code": TablesStopped.code, "error_message": "; ".join(reasons) + carried}
 
 
 def _transmit(
@@ -66,11 +77,12 @@ def _transmit(
     try:
         watch.progress("snapshot")
         with source.snapshot() as snapshot:
-            session = _session(job, opened, snapshot)
+            heartbeat = 0
             if not job.plan_only:
                 watch.progress("heartbeat")
-                session = replace(session, heartbeat=source.beat())
+                heartbeat = source.beat()
             moved = Move(job, source, target, opened, snapshot, spark, watch).run()
+            session = replace(_session(job, opened, snapshot, moved), heartbeat=heartbeat)
         moved.check_complete()
         if job.plan_only:
             return moved.reports({}), 0
@@ -80,7 +92,7 @@ def _transmit(
             target.drop_staging()
 
 
-def _session(job: LinkJob, opened: Opened, snapshot: Snapshot) -> Session:
+def _session(job: LinkJob, opened: Opened, snapshot: Snapshot, moved: Moved) -> Session:
     """What both ends will remember; positions move only for the tables that the run carries (rule 1).
 
     A table that has left the configuration keeps its place: it may come back.
@@ -97,7 +109,7 @@ def _session(job: LinkJob, opened: Opened, snapshot: Snapshot) -> Session:
         source_origin=opened.source_site.origin,
         target_origin=opened.target_site.origin,
         heartbeat=0,
-        position=position.advanced(snapshot.position, opened.shapes, every),
+        position=position.advanced(snapshot.position, moved.carried, every),
     )
 
 

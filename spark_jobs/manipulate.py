@@ -168,8 +168,8 @@ def _mapped_names(source: Shape, target: Shape) -> set[str]:
         if not isinstance(operation, Rename) or set(operation.canonical) & changed
         for name in operation.own
     }
-    untouched = {name for operation in target.manipulation.operations for name in operation.canonical}
-    return beyond | (changed - untouched)
+    taken = {name for operation in target.manipulation.operations for name in operation.canonical}
+    return beyond | (changed - taken)
 
 
 def _typed(cells: Cells, target: Shape, mapped: set[str]) -> tuple[Cells, list[tuple[str, Column]]]:

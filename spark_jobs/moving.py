@@ -5,22 +5,29 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from concord.databases.dialect import Progress, Snapshot, SourceEnd, Staged, TargetEnd
-from concord.errors import CountMismatch, LinkFailed, PrivilegeMissing
+from concord.errors import (
+    CountMismatch,
+    LinkFailed,
+    MappingNotReversible,
+    PrivilegeMissing,
+    StructureChanged,
+)
 from concord.event_log import log_event
 from concord.link import LinkJob, TableReport
 from spark_jobs.acquire import acquire
 from spark_jobs.detect import MOST_BROADCAST, detect
-from spark_jobs.manipulate import manipulate, refuse_unfaithful
-from spark_jobs.opening import Opened
+from spark_jobs.manipulate import UNFAITHFUL, manipulate, refuse_unfaithful
+from spark_jobs.opening import Opened, with_children
 from spark_jobs.resolve import resolve
 from spark_jobs.write import stage
 
@@ -76,11 +83,22 @@ class Moved:
     settled: dict[str, Counter[str]] = field(default_factory=dict)
     staged: list[Staged] = field(default_factory=list)
     bytes: int = 0
+    stopped: dict[str, str] = field(default_factory=dict)  #: tables left out, each with the reason
+
+    def stop(self, reasons: Mapping[str, str], parents: Mapping[str, Collection[str]]) -> None:
+        """Leave tables out, with those that refer to them: nothing of them is written, and no position moves."""
+        self.stopped = with_children(self.stopped | dict(reasons), parents)
+        self.staged = [each for each in self.staged if each.shape.name not in self.stopped]
+
+    @property
+    def carried(self) -> list[str]:
+        return [table for table in self.counted if table not in self.stopped]
 
     def check_complete(self) -> None:
         """Before anything is written: Spark read exactly the rows that the source counted in that snapshot."""
         staged = {each.shape.name: each.rows for each in self.staged}
-        for table, counted in self.counted.items():
+        for table in self.carried:
+            counted = self.counted[table]
             read = staged.get(table, 0) + sum(self.settled.get(table, Counter()).values())
             if read != counted:
                 raise CountMismatch(
@@ -90,7 +108,7 @@ class Moved:
     def reports(self, written: Mapping[str, TableReport]) -> list[TableReport]:
         """Rows per outcome of every table. Raises CountMismatch when they do not add up (rule 11)."""
         reports = [
-            self._report(table, written.get(table, TableReport(table=table))) for table in self.counted
+            self._report(table, written.get(table, TableReport(table=table))) for table in self.carried
         ]
         for report in reports:
             if not report.adds_up or report.acquired != self.counted[report.table]:
@@ -98,7 +116,8 @@ class Moved:
                     f"{report.table}: {self.counted[report.table]} rows were counted at the source:"
                     f" {report.model_dump()}"
                 )
-        return reports
+        left_out = [TableReport(table=table, stopped=why) for table, why in self.stopped.items()]
+        return reports + left_out
 
     def _report(self, table: str, written: TableReport) -> TableReport:
         settled = self.settled.get(table, Counter())
@@ -136,7 +155,7 @@ class Move:
             shapes = [self.opened.target_shapes[name] for name in changed]
             related = {name: self.opened.related.session.position.of(name) for name in changed}
             candidates = self.target.count_arrived(shapes, related, self.opened.related_excluded)
-        moved = Moved(counted)
+        moved = Moved(counted, stopped=dict(self.opened.stopped))
         for ordinal, name in enumerate(changed):
             log_event(logger, "changes found", table=name, rows=counted[name], candidates=candidates[name])
             resolved = self._resolved(name, ordinal, counted[name], candidates[name])
@@ -144,6 +163,10 @@ class Move:
                 self._plan(name, resolved, moved)
             else:
                 self._stage(name, ordinal, resolved, moved)
+        if changed:
+            read = [self.opened.shapes[name] for name in changed]
+            moved.stop(self.source.altered_since(read), self.opened.parents)
+        _refuse_if_nothing_is_left(moved)
         return moved
 
     def _since(self) -> dict[str, str]:
@@ -170,8 +193,12 @@ class Move:
 
     def _plan(self, name: str, resolved: DataFrame, moved: Moved) -> None:
         with self.watch.step("plan"), worded(name):
-            rows = resolved.groupBy("verdict").count().collect()
-        moved.settled[name] = Counter({row["verdict"]: row["count"] for row in rows})
+            found = resolved.groupBy("verdict").agg(
+                F.count("*").alias("rows"), F.min("reason").alias("reason")
+            )
+            rows = found.collect()
+        moved.settled[name] = Counter({row["verdict"]: row["rows"] for row in rows})
+        self._stop_unfaithful(name, [row["reason"] for row in rows if row["verdict"] == UNFAITHFUL], moved)
 
     def _stage(self, name: str, ordinal: int, resolved: DataFrame, moved: Moved) -> None:
         with self.watch.step("stage"), worded(name):
@@ -181,3 +208,23 @@ class Move:
         moved.bytes += done.bytes
         if done.rows:
             moved.staged.append(place.believing(done.attempts, done.rows))
+        self._stop_unfaithful(name, done.unfaithful, moved)
+
+    def _stop_unfaithful(self, name: str, reasons: Sequence[str], moved: Moved) -> None:
+        """Rows that would not come back the same stop their table (S1-34)."""
+        if reasons:
+            why = (
+                f"{name}: {moved.settled[name][UNFAITHFUL]} rows of {self.job.source.name} would not come back the same"
+                f" from {self.job.target.name}: {'; '.join(reasons)}. Mend the rows or the mapping; nothing of the"
+                " table was written"
+            )
+            moved.stop({name: why}, self.opened.parents)
+
+
+def _refuse_if_nothing_is_left(moved: Moved) -> None:
+    """A run that carries no table at all has failed. Raises MappingNotReversible or StructureChanged."""
+    if moved.carried:
+        return
+    unfaithful = any(settled[UNFAITHFUL] for settled in moved.settled.values())
+    kind = MappingNotReversible if unfaithful else StructureChanged
+    raise kind("; ".join(moved.stopped.values()))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from concord.databases.dialect import LinkState, Progress, Shape, SiteRow, SourceEnd, TargetEnd
+from concord.databases.dialect import LinkState, Progress, Shape, SiteRow, SourceEnd, Survey, TargetEnd
 from concord.errors import (
     BelowFloor,
     ClockSkew,
@@ -16,7 +16,7 @@ from concord.errors import (
 )
 from concord.link import LinkJob
 from concord.position import Resume, resume
-from concord.replication_set import chosen
+from concord.replication_set import ReplicatedTable, chosen
 from concord.structure import differences
 
 
@@ -32,6 +32,8 @@ class Opened:
     target_state: LinkState
     going_on: Resume
     related: Resume  #: where the other link of the pair stands
+    stopped: Mapping[str, str]  #: tables left out of this run, each with the reason
+    parents: Mapping[str, Collection[str]]  #: of each table, at either end
 
     @property
     def excluded(self) -> str | None:
@@ -49,10 +51,13 @@ def open_link(job: LinkJob, source: SourceEnd, target: TargetEnd, progress: Prog
     Raises ClockSkew, StructureChanged, IdentityChanged, NotInitialized, HistoryLost, BelowFloor, LeaseLost.
     """
     tables = chosen(job.tables, job.chosen)
-    source_shapes, source_clock = source.inspect(tables)
-    target_shapes, target_clock = target.inspect(tables)
-    _check_clocks(job, source_clock - target_clock)
-    _check_structures(job, source_shapes, target_shapes)
+    at_source_now, at_target_now = source.survey(tables), target.survey(tables)
+    _check_clocks(job, at_source_now.clock_ahead - at_target_now.clock_ahead)
+    parents = _parents(at_source_now, at_target_now)
+    stopped = with_children(_altered(tables, at_source_now, at_target_now), parents)
+    tables = tuple(table for table in tables if table.name not in stopped)
+    if not tables:
+        raise StructureChanged("; ".join(stopped.values()))
     if not job.plan_only:
         progress("fence")
         source.fence()
@@ -65,14 +70,16 @@ def open_link(job: LinkJob, source: SourceEnd, target: TargetEnd, progress: Prog
     _check_heartbeat(target_site, related_at_target)
     _check_initialized(job, [table.name for table in tables], at_source, at_target)
     return Opened(
-        shapes={shape.name: shape for shape in source_shapes},
-        target_shapes={shape.name: shape for shape in target_shapes},
+        shapes={table.name: at_source_now.shapes[table.name] for table in tables},
+        target_shapes={table.name: at_target_now.shapes[table.name] for table in tables},
         source_site=source_site,
         target_site=target_site,
         source_state=at_source,
         target_state=at_target,
         going_on=_going_on(job.link, at_source, at_target, source_site, target_site),
         related=_going_on(job.related_link, related_at_source, related_at_target, target_site, source_site),
+        stopped=stopped,
+        parents=parents,
     )
 
 
@@ -104,15 +111,43 @@ def _check_clocks(job: LinkJob, apart: float) -> None:
         )
 
 
-def _check_structures(job: LinkJob, source: Sequence[Shape], target: Sequence[Shape]) -> None:
-    pairs = zip(source, target, strict=True)
-    different = [
-        line for ours, theirs in pairs for line in differences(ours.name, ours.structure, theirs.structure)
-    ]
-    if different:
-        raise StructureChanged(
-            f"{'; '.join(different)}; alter the tables alike at both sites and run `provision`"
-        )
+def _altered(
+    tables: Sequence[ReplicatedTable], source: Survey[Shape], target: Survey[Shape]
+) -> dict[str, str]:
+    """Tables that are not as they were provisioned, or differ between the sites; with every difference (F86)."""
+    found = {}
+    for table in tables:
+        name = table.name
+        lines = [*source.altered.get(name, ()), *target.altered.get(name, ())]
+        if name in source.shapes and name in target.shapes:
+            ends = (source.shapes[name].structure, target.shapes[name].structure)
+            lines += differences(name, *sorted(ends, key=lambda end: end.site))  # both links say the same
+        if lines:
+            found[name] = "; ".join(lines)
+    return found
+
+
+def _parents(*ends: Survey[Shape]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for end in ends:
+        for child, parents in end.parents.items():
+            found.setdefault(child, set()).update(parents)
+    return found
+
+
+def with_children(stopped: Mapping[str, str], parents: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    """What is stopped, and every table that refers to it: its rows may refer to rows that do not arrive."""
+    found = dict(stopped)
+    while True:
+        more = {
+            child: f"{child}: refers to {parent}, which is stopped"
+            for child, of_child in parents.items()
+            for parent in of_child
+            if parent in found and child not in found
+        }
+        if not more:
+            return found
+        found |= more
 
 
 def _check_heartbeat(site: SiteRow, known: LinkState) -> None:

@@ -120,6 +120,18 @@ class StructureChanged(ConcordError):
     code = "structure_changed"
 
 
+class MappingNotReversible(ConcordError):
+    """Rows do not come back the same from the form of the other site."""
+
+    code = "mapping_not_reversible"
+
+
+class TablesStopped(ConcordError):
+    """Some tables were left out of a run; the others were carried."""
+
+    code = "tables_stopped"
+
+
 class ConstraintViolated(ConcordError):
     """What the link would write breaks a constraint of the target."""
 

@@ -67,6 +67,7 @@ class TableReport(BaseModel):
     superseded: int = 0
     lost: int = 0
     conflicts: int = 0  #: how many of the applied and the lost were decided by a resolver
+    stopped: str | None = None  #: why the table was left out of the run: nothing of it was written
 
     @property
     def adds_up(self) -> bool:
@@ -89,6 +90,11 @@ class TransmissionReport(BaseModel):
     bytes: int = 0
     error_code: str | None = None
     error_message: str | None = None
+
+    @property
+    def stopped(self) -> dict[str, str]:
+        """The tables that were left out, each with the reason."""
+        return {table.table: table.stopped for table in self.tables if table.stopped is not None}
 
     def total(self, outcome: str) -> int:
         return sum(int(getattr(table, outcome)) for table in self.tables)

@@ -13,6 +13,8 @@ class CanonicalColumn:
     type: str  #: for people, as the site spells it
     descriptor: str | None  #: the same text at two sites means the same values; None fits any type
     generated: bool = False  #: computed by the database, never sent
+    added: bool = False  #: since the site was provisioned
+    default: str | None = None  #: what a row got that was there before, and gets that does not say
     mappable: bool = True  #: its values can be judged by their texts, so that another site may map them
 
 
@@ -35,6 +37,12 @@ def differences(table: str, first: Structure, second: Structure) -> Iterator[str
         left, right = ours[name], theirs[name]
         if not _alike(left, right):
             yield f"{table}: column {name} is {left.type} at {first.site} and {right.type} at {second.site}"
+        elif (left.added or right.added) and left.default != right.default:
+            yield (
+                f"{table}: column {name} was added with the default {left.default or 'NULL'} at {first.site} and"
+                f" {right.default or 'NULL'} at {second.site}: rows that nobody edits would differ for ever;"
+                " add it alike at both sites"
+            )
     if first.key != second.key:
         yield f"{table}: the key differs between {first.site} and {second.site}"
 

@@ -86,7 +86,7 @@ def _unlimited(name: str) -> TextForm | None:
         "numeric": TextForm(name, rf"{_NO_MINUS_ZERO}(?:0|[1-9][0-9]*)(?:\.[0-9]+)?|NaN|-?Infinity"),
         "boolean": TextForm(name, "true|false", longest=5),
         "uuid": TextForm(name, _UUID, longest=36),
-        "date": TextForm(name, "[0-9]{4}-[0-9]{2}-[0-9]{2}", longest=10, calendar=True),
+        "date": TextForm(name, "(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}", longest=10, calendar=True),
         "text": TextForm(name),
     }.get(name)
 

@@ -41,14 +41,31 @@ def test_a_failed_link_makes_a_failed_run_and_frees_the_lease(
 
 @pytest.mark.airflow
 @pytest.mark.spark
-def test_a_link_that_its_spark_application_refuses_is_recorded_with_the_reason(pair: Pair) -> None:
-    pair.london.run("ALTER TABLE flights ADD COLUMN extra text")
-    assert pair.run().state == "failed"
+def test_a_table_whose_columns_changed_is_left_out_by_both_links_and_the_run_fails_at_its_end(
+    pair: Pair,
+) -> None:
+    # Issue 3, 10: visible, and no reason for the other tables to wait
+    pair.london.run("ALTER TABLE flights ADD COLUMN extra text; UPDATE airlines SET name = 'in London'")
+    pair.capetown.run("INSERT INTO airlines VALUES ('SA', 'in Cape Town'); UPDATE flights SET delay = 9")
+    run = pair.run()
+    expected = {"begin": "success", "forward_link": "success", "reverse_link": "success"}
+    assert (run.state, states(run)) == ("failed", {**expected, "complete": "failed", "release": "success"})
+    names = [("SA", "in Cape Town"), ("UA", "in London")]
+    assert [site.run("TABLE airlines ORDER BY 1") for site in (pair.london, pair.capetown)] == [names] * 2
+    assert pair.london.run("SELECT DISTINCT delay FROM flights") == [(0,)]
     [recorded] = status.last_runs(pair.repository)
-    [transmission] = status.transmissions(pair.repository, recorded.id)
-    assert (transmission.state, transmission.error_code) == ("failed", "structure_changed")
-    assert transmission.error_message is not None
-    assert "flights" in transmission.error_message
+    difference = (
+        "public.flights: column extra exists at london but not at capetown; 1 other tables were carried"
+    )
+    for transmission in status.transmissions(pair.repository, recorded.id):
+        assert (transmission.state, transmission.error_code) == ("failed", "tables_stopped")
+        assert (transmission.acquired, transmission.applied) == (1, 1)
+        assert str(transmission.error_message).endswith(difference)
+        assert [each["table"] for each in transmission.tables if each["stopped"]] == ["public.flights"]
+    assert recorded.state == "failed"
+    assert "(column extra text was added)" in str(recorded.message)
+    [synchronization] = status.synchronizations(pair.repository)
+    assert (synchronization.owner, synchronization.last_started_at) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from concord.link import LinkJob, TableReport
 from concord.manipulation import Manipulation
@@ -18,6 +18,8 @@ from concord.text_form import TextForm
 
 if TYPE_CHECKING:
     from concord.databases.compared_site import ComparedSite
+
+S_co = TypeVar("S_co", covariant=True)
 
 #: Called with the name of each step before it is taken: progress for people, a place to stop for kill tests.
 Progress = Callable[[str], None]
@@ -176,6 +178,16 @@ class Staged(Protocol):
         """The same place, counting only what these task attempts wrote (F57)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Survey(Generic[S_co]):
+    """What became of the tables of one end since they were provisioned."""
+
+    shapes: Mapping[str, S_co]  #: those that exist, by name
+    altered: Mapping[str, Sequence[str]]  #: what is wrong with a table, each one line
+    parents: Mapping[str, Collection[str]]  #: by foreign key, inside of the replication set
+    clock_ahead: float  #: s
+
+
 class End(Protocol):
     """What source and target have in common. Every method raises ConcordError alone."""
 
@@ -183,6 +195,9 @@ class End(Protocol):
 
     def inspect(self, tables: Sequence[ReplicatedTable]) -> tuple[Sequence[Any], float]:
         """The shapes of `tables` in their order, and how far the site's clock is ahead of ours (s)."""
+
+    def survey(self, tables: Sequence[ReplicatedTable]) -> Survey[Any]:
+        """What became of each of `tables` at this end; an altered one is no error here."""
 
     def site(self) -> SiteRow:
         """The site as it knows itself now."""
@@ -212,6 +227,9 @@ class SourceEnd(End, Protocol):
         self, shape: Any, since: str, excluded: str | None, count: int, snapshot: Snapshot
     ) -> Reading:
         """How executors read the `count` changes of one table."""
+
+    def altered_since(self, shapes: Sequence[Any]) -> dict[str, str]:
+        """The tables that are not what they were when these shapes were taken, each with what to say of it."""
 
     def remember(self, state: LinkState, session: Session) -> None:
         """Keep the session at the source, after the target's commit."""

@@ -165,7 +165,7 @@ def check(installations: Sequence[Installation]) -> list[str]:
     with _survey(installations) as survey:
         found = [*survey.failures, *_problems(survey.reached)]
         for each in survey.reached:
-            found += site_provision.check(each.connection, each.state)
+            found += site_provision.check(each.state)
             if each.state.facts.provisioned_as is not None:
                 found += [
                     f"{each.installation.site}: the applier {each.installation.applier} may write {table},"

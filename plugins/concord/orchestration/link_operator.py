@@ -125,4 +125,5 @@ def _summary(report: TransmissionReport, collected: int) -> dict[str, Any]:
         "conflicts_collected": collected,
         "bytes": report.bytes,
         "seconds": dict(report.seconds),
+        "stopped": report.stopped,
     }

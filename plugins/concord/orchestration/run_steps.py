@@ -6,14 +6,16 @@ from typing import Any
 
 import pendulum
 from airflow.sdk import Context
+from sqlalchemy import Engine
 
 from concord.config import config_path, load
-from concord.errors import ParametersRefused
+from concord.errors import ParametersRefused, TablesStopped
 from concord.orchestration import parameters, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.run_plan import RunPlan, SynchronizeParameters
-from concord.repository.runs import begin_run, complete_run, release_run
+from concord.repository.runs import begin_run, complete_run, fail_run, release_run
+from concord.repository.status import transmissions
 
 
 def begin(synchronization: str, context: Context) -> dict[str, Any]:
@@ -47,10 +49,25 @@ def begin(synchronization: str, context: Context) -> dict[str, Any]:
 def complete(plan: dict[str, Any]) -> None:
     """Mark the run as done. Its start time becomes the synchronization's only when it covered everything:
 
-    both directions, every table, and no mere plan (S1-20).
+    both directions, every table, and no mere plan (S1-20). Fails for good when a link left tables out: both
+    links have carried the others by then. Raises TablesStopped in Airflow's terms.
     """
     with in_airflow_terms():
-        complete_run(repository(), RunPlan.model_validate(plan).run_id, pendulum.now("UTC"))
+        engine, run_id = repository(), RunPlan.model_validate(plan).run_id
+        if stopped := _stopped(engine, run_id):
+            fail_run(engine, run_id, stopped, pendulum.now("UTC"))
+            raise TablesStopped(stopped)
+        complete_run(engine, run_id, pendulum.now("UTC"))
+
+
+def _stopped(engine: Engine, run_id: str) -> str:
+    """Which tables the newest transmission of each link left out, and why; empty when none."""
+    newest = {each.direction: each for each in transmissions(engine, run_id)}
+    return "; ".join(
+        f"{each.direction} link: {each.error_message}"
+        for each in newest.values()
+        if each.error_code == TablesStopped.code
+    )
 
 
 def release(synchronization: str, context: Context) -> None:

@@ -5,7 +5,7 @@ The same as `concord.manipulation` on rows that come back the same; a test holds
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.types import descriptor_of
@@ -17,11 +17,18 @@ from concord.structure import CanonicalColumn, Structure
 _NONE = literal("\x01")
 
 
-def structure_of(site: str, shadow: Shadow, manipulation: Manipulation) -> Structure:
-    """The canonical columns of one table at one site."""
+def structure_of(
+    site: str, shadow: Shadow, manipulation: Manipulation, added: Collection[str] = ()
+) -> Structure:
+    """The canonical columns of one table at one site; `added` are those of its own that are new there."""
     columns = {
         column.name: CanonicalColumn(
-            column.type.sql, column.type.descriptor, column.generated, column.type.mappable
+            column.type.sql,
+            column.type.descriptor,
+            column.generated,
+            added=column.name in added,
+            default=column.filled or column.default,
+            mappable=column.type.mappable,
         )
         for column in (shadow.table.columns if shadow.listed is None else shadow.columns)
     }

@@ -27,6 +27,8 @@ class Column:
     deterministic: bool  #: False for a collation under which unequal texts are equal (F41)
     type_schema: str  #: where its type lives, quoted: a cast needs USAGE on it
     default: str | None = None  #: the expression that fills it where a row does not say
+    place: int = 0  #: pg_attribute.attnum: another one when it was dropped and added again
+    filled: str | None = None  #: what the rows got that were there when the column was added
 
     @property
     def sql(self) -> str:
@@ -57,6 +59,7 @@ class Table:
     oid: int
     kind: str  #: pg_class.relkind
     persistence: str  #: 'p' permanent, 'u' unlogged, 't' temporary
+    storage: int  #: pg_class.relfilenode: another one after every rewrite
     row_security: bool
     inherits: bool  #: it is, or has, a child table or a partition
     columns: tuple[Column, ...]
@@ -130,7 +133,8 @@ SELECT a.attrelid::bigint AS table_oid, a.attname AS name, a.attnotnull AS not_n
        a.attgenerated <> '' AS generated, a.attidentity AS identity,
        format_type(a.atttypid, a.atttypmod) AS sql, y.kind, y.chain, y.root, a.atttypmod AS modifier,
        coalesce(l.collisdeterministic, true) AS deterministic, t.typnamespace::regnamespace::text AS type_schema,
-       CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END AS default_expression
+       CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END AS default_expression,
+       a.attnum::int AS place, CASE WHEN a.atthasmissing THEN a.attmissingval::text END AS filled
   FROM pg_attribute a JOIN ({types}) y ON y.start = a.atttypid JOIN pg_type t ON t.oid = a.atttypid
   LEFT JOIN pg_collation l ON l.oid = a.attcollation
   LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
@@ -140,7 +144,7 @@ SELECT a.attrelid::bigint AS table_oid, a.attname AS name, a.attnotnull AS not_n
 
 _TABLES = """
 SELECT c.oid::bigint AS oid, n.nspname AS schema_name, c.relname AS name, c.relkind AS kind,
-       c.relpersistence AS persistence, c.relrowsecurity AS row_security,
+       c.relpersistence AS persistence, c.relfilenode::bigint AS storage, c.relrowsecurity AS row_security,
        EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = c.oid OR inhparent = c.oid) AS inherits
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
  WHERE (n.nspname, c.relname) IN ({names})"""
@@ -204,6 +208,17 @@ def read_tables(connection: psycopg.Connection[Any], names: Sequence[TableName])
     return {table.name: table for table in tables}
 
 
+def altered_since(connection: psycopg.Connection[Any], tables: Sequence[Table]) -> set[TableName]:
+    """Those of `tables` whose columns or files are others by now."""
+    now = read_tables(connection, [table.name for table in tables])
+    return {
+        table.name
+        for table in tables
+        if (found := now.get(table.name)) is None
+        or (found.oid, found.storage, found.structure) != (table.oid, table.storage, table.structure)
+    }
+
+
 def _table(
     head: Row,
     columns: list[Row],
@@ -222,6 +237,7 @@ def _table(
         oid=oid,
         kind=head["kind"],
         persistence=head["persistence"],
+        storage=head["storage"],
         row_security=head["row_security"],
         inherits=head["inherits"],
         columns=tuple(_column(row) for row in columns if row["table_oid"] == oid),
@@ -246,6 +262,8 @@ def _column(row: Row) -> Column:
         deterministic=row["deterministic"],
         type_schema=row["type_schema"],
         default=row["default_expression"],
+        place=row["place"],
+        filled=row["filled"],
     )
 
 

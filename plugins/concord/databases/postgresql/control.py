@@ -56,6 +56,8 @@ CREATE TABLE IF NOT EXISTS concord.replicated_table (
   key jsonb NOT NULL,
   structure text NOT NULL,
   triggers jsonb NOT NULL)""",
+    "ALTER TABLE concord.replicated_table ADD COLUMN IF NOT EXISTS columns jsonb,"
+    " ADD COLUMN IF NOT EXISTS mapping jsonb",
     """
 CREATE TABLE IF NOT EXISTS concord.conflict (
   id text PRIMARY KEY,

@@ -10,8 +10,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import psycopg
 
-from concord.databases.dialect import Job, LinkState, Progress, Reading, SiteRow, Snapshot
-from concord.databases.postgresql import acquire, link_state, provision, stage, transaction
+from concord.databases.dialect import Job, LinkState, Progress, Reading, SiteRow, Snapshot, Survey
+from concord.databases.postgresql import acquire, catalogue, link_state, provision, stage, transaction
 from concord.databases.postgresql.link_state import application_name
 from concord.databases.postgresql.session import Connection, connect, conninfo, in_our_words, rows, run
 from concord.databases.postgresql.shape import Shape, shape_of
@@ -64,13 +64,27 @@ class End:
 
         Raises NotProvisioned, IdentityChanged or StructureChanged, naming everything that is wrong.
         """
-        state = provision.read_site(self.connection, self.access.name, tables, time.time())
-        self._check_identity(state)
-        wrong = list(provision.check(self.connection, state))
+        found = self.survey(tables)
+        wrong = [line for lines in found.altered.values() for line in lines]
         if wrong:
             raise StructureChanged("; ".join(wrong))
-        shapes = [self._shape(state, table) for table in tables]
-        return shapes, state.facts.clock_ahead
+        return [found.shapes[table.name] for table in tables], found.clock_ahead
+
+    @worded
+    def survey(self, tables: Sequence[ReplicatedTable]) -> Survey[Shape]:
+        """What became of each of `tables` here; the caller leaves out those that were altered.
+
+        Raises NotProvisioned or IdentityChanged.
+        """
+        state = provision.read_site(self.connection, self.access.name, tables, time.time())
+        self._check_identity(state)
+        shapes = {table.name: self._shape(state, table) for table in tables if state.table(table)}
+        named = {table.at_site(self.access.name): table.name for table in tables}
+        parents = {
+            name: {named[key.parent] for key in shape.table.foreign_keys if key.parent in named}
+            for name, shape in shapes.items()
+        }
+        return Survey(shapes, provision.altered(state), parents, state.facts.clock_ahead)
 
     def _check_identity(self, state: provision.SiteState) -> None:
         """Is this the database that was provisioned? Raises NotProvisioned or IdentityChanged."""
@@ -119,6 +133,20 @@ class Source(End):
         """One consistent cut for every reader, held open by this connection."""
         with acquire.open_snapshot(self.connection) as snapshot:
             yield snapshot
+
+    @worded
+    def altered_since(self, shapes: Sequence[Shape]) -> dict[str, str]:
+        """The tables that are not what they were when these shapes were taken, and what to think of them (F87).
+
+        A table that was rewritten looks empty to older snapshots: each of its rows would be read as deleted.
+        """
+        with connect(self._login, self._application) as connection:
+            altered = catalogue.altered_since(connection, [shape.table for shape in shapes])
+        return {
+            shape.name: f"{self.access.name}: {shape.table.name} was altered while it was read; the next run looks anew"
+            for shape in shapes
+            if shape.table.name in altered
+        }
 
     @worded
     def fence(self) -> None:

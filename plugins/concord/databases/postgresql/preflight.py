@@ -133,7 +133,13 @@ def _listed_problems(shadow: Shadow) -> Iterator[str]:
     for column in shadow.unlisted:
         if column.name in shadow.key:
             yield f"has the key column {column.name}, which the configuration does not list; add it to columns"
-        elif column.must_be_given:
+    yield from unlisted_problems(shadow)
+
+
+def unlisted_problems(shadow: Shadow) -> Iterator[str]:
+    """Columns that are not replicated, and yet every row must have."""
+    for column in shadow.unlisted:
+        if column.must_be_given and column.name not in shadow.key:
             yield (
                 f"has the column {column.name}, which is not replicated but NOT NULL without a default: rows of other"
                 " sites could not be inserted; give it a default, or add it to columns"

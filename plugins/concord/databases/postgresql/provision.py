@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import psycopg
 
-from concord.databases.postgresql import capture, control, preflight
+from concord.databases.postgresql import capture, control, preflight, registration
 from concord.databases.postgresql.canonical import structure_of
 from concord.databases.postgresql.capture import Shadow
-from concord.databases.postgresql.catalogue import TRIGGER_STATE, ForeignKey, Table, read_tables
+from concord.databases.postgresql.catalogue import ForeignKey, Table, read_tables
 from concord.databases.postgresql.session import Connection, in_our_words, one, rows, run
 from concord.databases.quoting import literal, qualified, quote
 from concord.errors import ProvisioningRefused
+from concord.manipulation import Manipulation
 from concord.replication_set import ReplicatedTable, TableName
 from concord.structure import Structure
 
@@ -31,6 +31,7 @@ class SiteState:
     facts: preflight.SiteFacts
     wanted: tuple[ReplicatedTable, ...]
     tables: Mapping[TableName, Table]
+    registered: Mapping[str, registration.Registered]
 
     def table(self, wanted: ReplicatedTable) -> Table | None:
         return self.tables.get(wanted.at_site(self.site))
@@ -40,7 +41,11 @@ class SiteState:
         if (table := self.table(wanted)) is None:
             return None
         shadow = Shadow.of(wanted, self.site, table)
-        return structure_of(self.site, shadow, wanted.manipulation_at(self.site))
+        added = registration.added(shadow, self.registered.get(wanted.name))
+        return structure_of(self.site, shadow, wanted.manipulation_at(self.site), added)
+
+    def manipulation(self, name: str) -> Manipulation:
+        return next(each.manipulation_at(self.site) for each in self.wanted if each.name == name)
 
     def shadows(self) -> Iterator[Shadow]:
         for wanted in self.wanted:
@@ -54,7 +59,8 @@ def read_site(
     """Facts and catalogue of a site. Reads only."""
     names = [table.at_site(site) for table in wanted]
     facts = preflight.read_facts(connection, site, controller_clock)
-    return SiteState(site, facts, tuple(wanted), read_tables(connection, names))
+    registered = {} if facts.provisioned_as is None else registration.read(connection)
+    return SiteState(site, facts, tuple(wanted), read_tables(connection, names), registered)
 
 
 def problems(state: SiteState, reader: str, applier: str, connection: Connection) -> Iterator[str]:
@@ -77,7 +83,7 @@ def _stale_shadow_problems(connection: Connection, state: SiteState) -> Iterator
     """A shadow table made for another key would mix two identities of one row."""
     if state.facts.provisioned_as is None:
         return
-    known = dict(rows(connection, "SELECT name, key FROM concord.replicated_table"))
+    known = {name: registered.key for name, registered in state.registered.items()}
     for wanted in state.wanted:
         table = state.table(wanted)
         if (
@@ -122,38 +128,11 @@ def statements(state: SiteState, reader: str, applier: str) -> list[str]:
     """What provisioning runs, in order, in one transaction; idempotent."""
     made = list(control.statements(state.site))
     for shadow in state.shadows():
-        made.append(_distrust_if_altered(shadow))
+        manipulation = state.manipulation(shadow.name)
+        made.append(registration.distrust(shadow, manipulation))
         made += capture.statements(shadow, applier)
-        made.append(_registration(shadow))
+        made += registration.statements(shadow, manipulation)
     return made + list(_grants(state, reader, applier))
-
-
-def _actual_triggers(shadow: Shadow) -> str:
-    return (
-        f"(SELECT jsonb_object_agg(t.tgname, {TRIGGER_STATE}) FROM pg_trigger t"
-        f" WHERE t.tgrelid = {literal(shadow.table.sql)}::regclass AND t.tgname LIKE 'zz\\_concord\\_%')"
-    )
-
-
-def _distrust_if_altered(shadow: Shadow) -> str:
-    """Triggers that are not as they were registered may have missed changes: mending them must not hide that.
-    The table loses its proven common history, and the next run asks for it to be initialized."""
-    return f"""
-UPDATE concord.link_state SET initialized = initialized - {literal(shadow.name)}
- WHERE EXISTS (SELECT 1 FROM concord.replicated_table r WHERE r.name = {literal(shadow.name)}
-                  AND r.triggers IS DISTINCT FROM {_actual_triggers(shadow)})"""
-
-
-def _registration(shadow: Shadow) -> str:
-    """Remember what was provisioned, triggers and all, so that a later run sees when it changed (F51, F53)."""
-    return f"""
-INSERT INTO concord.replicated_table (name, relation, shadow, key, structure, triggers)
-SELECT {literal(shadow.name)}, {literal(shadow.table.sql)}, {literal(shadow.relation)},
-       {literal(json.dumps(list(shadow.key)))}::jsonb, {literal(shadow.structure)},
-       {_actual_triggers(shadow)}
-ON CONFLICT (name) DO UPDATE SET relation = excluded.relation, shadow = excluded.shadow, key = excluded.key,
-       structure = excluded.structure, triggers = excluded.triggers
- WHERE (replicated_table.*) IS DISTINCT FROM (excluded.*)"""
 
 
 def _grants(state: SiteState, reader: str, applier: str) -> Iterator[str]:
@@ -224,7 +203,7 @@ def _advice(site: str, error: psycopg.Error) -> str:
     return f"{site}: {said}"
 
 
-def check(connection: Connection, state: SiteState) -> Iterator[str]:
+def check(state: SiteState) -> Iterator[str]:
     """What is missing or altered since the site was provisioned, each one line; silent when all is well."""
     if state.facts.provisioned_as is None:
         yield f"{state.site}: is not provisioned; run `provision`"
@@ -233,30 +212,20 @@ def check(connection: Connection, state: SiteState) -> Iterator[str]:
         yield f"{state.site}: is not the database that was provisioned (restored, cloned or failed over)"
     if state.facts.format < control.FORMAT:
         yield f"{state.site}: was provisioned by an earlier version of Concord; run `provision`"
-    known = {
-        name: (structure, triggers)
-        for name, structure, triggers in rows(
-            connection, "SELECT name, structure, triggers FROM concord.replicated_table"
+    for lines in altered(state).values():
+        yield from lines
+
+
+def altered(state: SiteState) -> dict[str, list[str]]:
+    """What is wrong with each table since it was provisioned; those that are well are left out."""
+    known = state.registered
+    found = {
+        wanted.name: list(
+            registration.problems(state.site, wanted, state.table(wanted), known.get(wanted.name))
         )
+        for wanted in state.wanted
     }
-    for wanted in state.wanted:
-        yield from _table_check(state, wanted, known)
-
-
-def _table_check(
-    state: SiteState, wanted: ReplicatedTable, known: Mapping[str, tuple[str, Mapping[str, str]]]
-) -> Iterator[str]:
-    table, where = state.table(wanted), f"{state.site}: {wanted.at_site(state.site)}"
-    if table is None:
-        yield f"{where} is gone"
-    elif wanted.name not in known:
-        yield f"{where} is not provisioned; run `provision`"
-    else:
-        structure, triggers = known[wanted.name]
-        if structure != Shadow.of(wanted, state.site, table).structure:
-            yield f"{where} has other columns than when it was provisioned; run `provision` at every site"
-        if dict(triggers) != table.triggers:
-            yield f"{where}: a capture trigger is missing, disabled or altered; changes may have been missed"
+    return {name: lines for name, lines in found.items() if lines}
 
 
 def remove(connection: Connection, state: SiteState) -> list[str]:

@@ -126,7 +126,7 @@ def _open(sites: Sequence[CarryingSite], stack: ExitStack) -> tuple[list[_Open],
 
 def _shapes(connection: Connection, site: CarryingSite) -> dict[str, Shape]:
     state = read_site(connection, site.access.name, site.tables, 0.0)
-    if wrong := list(check(connection, state)):
+    if wrong := list(check(state)):
         raise StructureChanged("; ".join(wrong))
     shapes = {}
     for wanted in site.tables:

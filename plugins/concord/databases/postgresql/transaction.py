@@ -13,9 +13,10 @@ import psycopg
 
 from concord.databases.dialect import LinkState, Progress
 from concord.databases.postgresql import constraints, guard, link_state, merge
+from concord.databases.postgresql.catalogue import read_tables
 from concord.databases.postgresql.session import Connection, in_our_words, run
 from concord.databases.postgresql.stage import Staged
-from concord.errors import ConcordError, ConstraintViolated, NotInitialized, WriteContended
+from concord.errors import ConcordError, ConstraintViolated, NotInitialized, StructureChanged, WriteContended
 from concord.link import LinkJob, TableReport
 from concord.position import Session
 from concord.resolver import chain
@@ -170,6 +171,7 @@ def _write_tables(connection: Connection, writing: Writing, *, moving: bool) -> 
     for each in ordered:
         run(connection, f"ANALYZE {each.sql}")
         guard.lock(connection, each)
+    _refuse_altered(connection, ordered, writing.site)
     judged, reports = [], {}
     for ordinal, each in enumerate(ordered):
         writing.progress("judge")
@@ -182,6 +184,21 @@ def _write_tables(connection: Connection, writing: Writing, *, moving: bool) -> 
     run(connection, *ANY_PLAN)
     constraints.verify(connection, judged, writing.site)
     return reports
+
+
+def _refuse_altered(connection: Connection, staged: Sequence[Staged], site: str) -> None:
+    """Their locks keep the tables as they are from here on; were they altered before? (F87)"""
+    names = [each.shape.table.name for each in staged]
+    now = read_tables(connection, names)
+    wrong = [
+        str(each.shape.table.name)
+        for each in staged
+        if (found := now.get(each.shape.table.name)) is None or found.structure != each.shape.table.structure
+    ]
+    if wrong:
+        raise StructureChanged(
+            f"{site}: {', '.join(wrong)}: the columns were altered while rows were on their way; nothing was written"
+        )
 
 
 def _parents_first(staged: Sequence[Staged]) -> list[Staged]:

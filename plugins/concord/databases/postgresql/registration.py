@@ -1,0 +1,137 @@
+"""What was provisioned, remembered at the site: a later run sees what has changed since (F51, F53, F86)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from concord.databases.postgresql import preflight
+from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.catalogue import TRIGGER_STATE, Table
+from concord.databases.postgresql.session import Connection, rows
+from concord.databases.quoting import literal
+from concord.manipulation import Manipulation
+from concord.replication_set import ReplicatedTable
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """One table as it was when the site was last provisioned."""
+
+    key: list[str]
+    structure: str
+    triggers: Mapping[str, str]
+    columns: Mapping[str, Any] | None  #: name → {type, descriptor, listed}; None from an older Concord
+
+
+def read(connection: Connection) -> dict[str, Registered]:
+    """Every table of a provisioned site, by its name in the replication set."""
+    found = rows(connection, "SELECT r.name, to_jsonb(r) FROM concord.replicated_table r")
+    return {
+        name: Registered(kept["key"], kept["structure"], kept["triggers"], kept.get("columns"))
+        for name, kept in found
+    }
+
+
+def statements(shadow: Shadow, manipulation: Manipulation) -> list[str]:
+    """Remember a table, after what it was is no longer asked for."""
+    mapping = manipulation.model_dump_json()
+    return [
+        f"""
+INSERT INTO concord.replicated_table (name, relation, shadow, key, structure, triggers, columns, mapping)
+SELECT {literal(shadow.name)}, {literal(shadow.table.sql)}, {literal(shadow.relation)},
+       {literal(json.dumps(list(shadow.key)))}::jsonb, {literal(shadow.structure)},
+       {_actual_triggers(shadow)}, {literal(json.dumps(_columns(shadow)))}::jsonb, {literal(mapping)}::jsonb
+ON CONFLICT (name) DO UPDATE SET relation = excluded.relation, shadow = excluded.shadow, key = excluded.key,
+       structure = excluded.structure, triggers = excluded.triggers, columns = excluded.columns,
+       mapping = excluded.mapping
+ WHERE (replicated_table.*) IS DISTINCT FROM (excluded.*)"""
+    ]
+
+
+def _columns(shadow: Shadow) -> dict[str, Any]:
+    carried = {column.name for column in shadow.columns}
+    return {
+        column.name: {
+            "type": column.type.sql,
+            "descriptor": column.type.descriptor,
+            "place": column.place,
+            "listed": column.name in carried,
+        }
+        for column in shadow.table.columns
+    }
+
+
+def _actual_triggers(shadow: Shadow) -> str:
+    return (
+        f"(SELECT jsonb_object_agg(t.tgname, {TRIGGER_STATE}) FROM pg_trigger t"
+        f" WHERE t.tgrelid = {literal(shadow.table.sql)}::regclass AND t.tgname LIKE 'zz\\_concord\\_%')"
+    )
+
+
+def distrust(shadow: Shadow, manipulation: Manipulation) -> str:
+    """The table loses its proven common history, and the next run asks for it to be initialized, where
+
+    - triggers are not as they were registered: they may have missed changes, and mending them must not hide that;
+    - a column is carried now that was there before and was not, or was dropped and added again: nobody knows
+      whether the sites agree in it;
+    - the mapping is another one: what was proven equal may not be.
+    """
+    carried = ", ".join(f"({literal(column.name)}, {column.place})" for column in shadow.columns)
+    return f"""
+UPDATE concord.link_state SET initialized = initialized - {literal(shadow.name)}
+ WHERE EXISTS (SELECT 1 FROM concord.replicated_table r WHERE r.name = {literal(shadow.name)} AND (
+         r.triggers IS DISTINCT FROM {_actual_triggers(shadow)}
+         OR r.mapping IS DISTINCT FROM {literal(manipulation.model_dump_json())}::jsonb AND r.mapping IS NOT NULL
+         OR EXISTS (SELECT 1 FROM jsonb_each(r.columns) c JOIN (VALUES {carried}) n (name, place) ON n.name = c.key
+                     WHERE NOT (c.value ->> 'listed')::boolean OR (c.value ->> 'place')::int <> n.place)))"""
+
+
+def problems(
+    site: str, wanted: ReplicatedTable, table: Table | None, known: Registered | None
+) -> Iterator[str]:
+    """What is missing or altered in one table since it was provisioned, each one line."""
+    where = f"{site}: {wanted.at_site(site)}"
+    if table is None:
+        yield f"{where} is gone"
+    elif known is None:
+        yield f"{where} is not provisioned; run `provision`"
+    else:
+        shadow = Shadow.of(wanted, site, table)
+        since = _since(shadow, known)
+        if known.structure != shadow.structure or any(column.name in since for column in shadow.columns):
+            said = "; ".join(since.values()) or "the configuration lists others"
+            yield (
+                f"{where} has other columns than when it was provisioned ({said}); make it alike at every site, or"
+                " list the columns that are replicated, and run `provision`"
+            )
+        yield from (f"{where} {problem}" for problem in preflight.unlisted_problems(shadow))
+        if dict(known.triggers) != table.triggers:
+            yield f"{where}: a capture trigger is missing, disabled or altered; changes may have been missed"
+
+
+def _since(shadow: Shadow, known: Registered) -> dict[str, str]:
+    """What happened to each column: added, dropped, altered."""
+    if known.columns is None:
+        return {}
+    before, now = known.columns, _columns(shadow)
+    said = {}
+    for name in sorted(before.keys() | now.keys()):
+        if name not in now:
+            said[name] = f"column {name} {before[name]['type']} was dropped"
+        elif name not in before:
+            said[name] = f"column {name} {now[name]['type']} was added"
+        elif before[name]["descriptor"] != now[name]["descriptor"]:
+            said[name] = f"column {name} was {before[name]['type']} and is {now[name]['type']}"
+        elif before[name]["place"] != now[name]["place"]:
+            said[name] = f"column {name} {now[name]['type']} was dropped and added again"
+    return said
+
+
+def added(shadow: Shadow, known: Registered | None) -> set[str]:
+    """The carried columns that the table did not have when it was provisioned."""
+    if known is None or known.columns is None:
+        return set()
+    return {column.name for column in shadow.columns} - known.columns.keys()
