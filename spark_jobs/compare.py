@@ -21,7 +21,6 @@ from concord.errors import ConcordError
 from concord.event_log import log_event
 from concord.link import LinkJob
 from concord.repair import Remedy, Rule
-from concord.replication_set import chosen
 from concord.resolver import chain
 from concord.row_version import RowVersion
 from spark_jobs.application import run
@@ -111,9 +110,9 @@ class _Comparison:
 
     def run(self) -> CompareReport:
         try:
-            for ordinal, table in enumerate(chosen(self.job.link.tables, self.job.link.chosen)):
-                with worded(table.name):
-                    self._compare(ordinal, table.name)
+            for ordinal, table in enumerate(self.opened.link.shapes):
+                with worded(table):
+                    self._compare(ordinal, table)
             if self.job.repair is Repair.APPLY:
                 with self.watch.step("repair"), worded("repair"):
                     self._repair()
@@ -128,6 +127,7 @@ class _Comparison:
             target=link.target.name,
             repair=self.job.repair,
             tables=tuple(self.tables),
+            stopped=self.opened.link.stopped,
             differences=tuple(self.differences),
             seconds=self.watch.seconds,
         )

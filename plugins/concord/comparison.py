@@ -102,6 +102,7 @@ class CompareReport(BaseModel):
     target: str
     repair: Repair = Repair.NONE
     tables: tuple[TableComparison, ...] = ()
+    stopped: Mapping[str, str] = Field(default_factory=dict)  #: tables left out, each with the reason
     differences: tuple[Difference, ...] = ()  #: at most `kept` of each table
     seconds: Mapping[str, float] = Field(default_factory=dict)
 

@@ -14,12 +14,16 @@ _COUNTS = ("equal", "differing", "versions", "only_source", "only_target", "in_f
 
 
 def compare(asked: argparse.Namespace, owner: str) -> int:
-    """0 when the sites are equal or were repaired, 1 when they differ. Raises a ConcordError."""
+    """0 when the sites are equal or were repaired, 1 when they differ or a table could not be compared.
+
+    Raises a ConcordError.
+    """
     wanted = CompareParameters(tables=asked.table, repair=asked.repair or "none", prefer=asked.prefer)
     operator = CompareOperator(task_id="compare", synchronization=asked.synchronization)
     report = operator.compare(wanted, owner)
     _print(report)
-    return 1 if report.found and report.repair is not Repair.APPLY else 0
+    differ = report.found and report.repair is not Repair.APPLY
+    return 1 if differ or report.stopped else 0
 
 
 def _print(report: CompareReport) -> None:
@@ -29,6 +33,8 @@ def _print(report: CompareReport) -> None:
         for table in report.tables
     ]
     show(f"{report.synchronization}: compared", columns, counted)
+    if report.stopped:
+        show("Not compared", ("table", "because"), report.stopped.items())
     if report.differences:
         sides = ("table", "key", "kind", f"at {report.source}", f"at {report.target}", "repair")
         show("Differences", sides, (_shown(each) for each in report.differences))

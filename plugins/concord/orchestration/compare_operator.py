@@ -99,5 +99,6 @@ def _summary(report: CompareReport, verdict: str) -> dict[str, Any]:
         "repair": report.repair.value,
         "differences": report.found,
         "tables": [table.model_dump(mode="json") for table in report.tables],
+        "stopped": dict(report.stopped),
         "seconds": dict(report.seconds),
     }
