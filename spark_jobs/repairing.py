@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from concord.databases.compared_site import ComparedSite, Cut
 from concord.databases.dialect import VERSION_TYPES, LinkState, Progress, Shape, Snapshot, Staged, TargetEnd
-from concord.errors import ConstraintViolated
+from concord.errors import MappingNotReversible
 from concord.repair import ORDINARY, REPAIR, Remedy, Rule
 from concord.row_version import RowVersion, vector_to_json
 from spark_jobs.acquire import acquire
@@ -124,9 +124,8 @@ class Repairing:
             refuse_unfaithful(sent), place.shape.aliases, here.target.staging_login(), place.relation
         )
         if done.unfaithful:
-            raise ConstraintViolated(
-                f"{table}: {'; '.join(done.unfaithful)}: the row would not come back the same"
-            )
+            reasons = "; ".join(done.unfaithful)
+            raise MappingNotReversible(f"{table}: {reasons}. Nothing was written")
         return place.believing(done.attempts, done.rows)
 
     def _decisions(self, decided: Mapping[str, Remedy]) -> DataFrame:

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from concord.databases.dialect import LinkState, Reading, SiteRow, Snapshot
 from concord.repair import Held
-from concord.replication_set import ReplicatedTable
 from concord.row_version import RowVersion
 
 #: Sums of one part of a table: which they are (`source_rows`, `target_volatile`), bucket, rows, two 64-bit hashes
@@ -73,8 +72,6 @@ class ComparedSite(Protocol):
     """A site that is only read. Every method raises ConcordError alone."""
 
     def close(self) -> None: ...
-
-    def inspect(self, tables: Sequence[ReplicatedTable]) -> tuple[Sequence[Any], float]: ...
 
     def site(self) -> SiteRow: ...
 
