@@ -143,9 +143,10 @@ def _bounds(
             connection,
             f"SELECT {order.texts(shape, row)} FROM {relation} {row}"
             f" WHERE {KeyRange(lower).condition(order, shape, row)} ORDER BY {order.of(shape, row)}"
-            f" OFFSET {size - 1} LIMIT 1",
+            f" OFFSET {size - 1} LIMIT 2",
         )
-        yield from (tuple(key) for key in found)
+        if len(found) == 2:
+            yield tuple(found[0])
 
 
 def is_empty(connection: Connection, shape: Shape, order: KeyOrder, within: KeyRange) -> bool:
