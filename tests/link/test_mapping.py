@@ -13,6 +13,7 @@ from tests.conftest import Database
 from tests.link.conftest import site_on
 from tests.link.mapped import begin_mapped, configured, installations
 from tests.link.pair import Pair, Rows, Site, carried
+from tests.link.test_tombstones import cleaned
 
 pytestmark = pytest.mark.spark
 
@@ -223,6 +224,8 @@ def test_mapped_keys_identify_the_same_rows_at_both_sites(unlike: MakeUnlike) ->
     (conflict,) = sites.conflicts()
     assert conflict["key"] == ["1", "BA 2", "2"]  # canonical, by name: class, flight, row
     assert [report.total("acquired") for report in sites.settle()] == [0, 0, 0, 0]
+    # T07: both sites hold the two tombstones, each in its own form of the key, and give them up together
+    assert [each.removed for each in cleaned(sites)] == [2, 2]
     sites.capetown.run("UPDATE seat SET a_row = '07' WHERE a_row = '9'")
     with pytest.raises(MappingNotReversible, match="cast of row at capetown, key 07, LH, first, 7"):
         sites.run("reverse")

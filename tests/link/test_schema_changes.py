@@ -53,9 +53,10 @@ def test_a_schema_change_stops_its_table_and_those_that_refer_to_it_and_no_other
 ) -> None:
     sites = pair(*TABLES)
     changed = sites.london if site == "london" else sites.capetown
+    changes = list(CHANGES.items()) if site == "london" else list(CHANGES.items())[:1]
     unchanged = sites.capetown if site == "london" else sites.london
     other = unchanged.name
-    for number, (change, (said, between)) in enumerate(CHANGES.items(), 100):
+    for number, (change, (said, between)) in enumerate(changes, 100):
         changed.run(change)
         edit_everything(sites, number)
         forward, reverse = sites.run(), sites.run("reverse")
