@@ -34,6 +34,7 @@ def _run(asked: argparse.Namespace) -> int:
             sys.stdout.write(json.dumps(json_schema(), indent=2) + "\n")
         case "check-config":
             configuration = load(config_path())
+            sys.stderr.writelines(f"notice: {notice}\n" for notice in configuration.notices)
             names = ", ".join(configuration.synchronizations)
             sys.stdout.write(f"{config_path()} is in order; synchronizations: {names}\n")
         case _:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError, model_validator
+from pydantic import BaseModel, PrivateAttr, ValidationError, field_validator, model_validator
 
 from concord import config_file, config_schema
 from concord.config_field import ByName, Settings, is_name
 from concord.config_finding import Finding, below_any, dotted
 from concord.config_initialize import InitializeSettings
+from concord.config_notices import notices
 from concord.config_retention import PurgeSchedule, Retention
 from concord.config_rules import Sections, broken_rules
 from concord.config_secret import secrets
@@ -22,7 +24,7 @@ from concord.config_settings import (
     SynchronizationSettings,
     TableSettings,
 )
-from concord.errors import ConfigurationInvalid
+from concord.errors import ConfigurationInvalid, Problem
 from concord.replication_set import ReplicatedTable
 
 __all__ = [
@@ -52,6 +54,20 @@ class Configuration(Settings):
     synchronizations: ByName[SynchronizationSettings]
     retention: Retention = Retention()
     initialize: InitializeSettings = InitializeSettings()
+    _notices: tuple[Problem, ...] = PrivateAttr(default=())
+
+    @property
+    def notices(self) -> tuple[Problem, ...]:
+        """What the file holds that is harmless, yet worth a word: where, and what; in the order of its lines."""
+        return self._notices
+
+    @field_validator("synchronizations")
+    @classmethod
+    def _without_self_links(
+        cls, written: Mapping[str, SynchronizationSettings]
+    ) -> Mapping[str, SynchronizationSettings]:
+        """A link from a site to itself is none (S4-175); a notice says so."""
+        return MappingProxyType({name: pair for name, pair in written.items() if not pair.is_self_link})
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Configuration:
@@ -85,9 +101,16 @@ def load(path: Path) -> Configuration:
     document = config_file.read(path)
     findings = [*document.findings, *(_mistakes(document) if document.readable else ())]
     if findings:
-        problems = {finding.problem(path.name, document.lines) for finding in findings}
-        raise ConfigurationInvalid(problems=tuple(sorted(problems, key=lambda problem: problem[1:])))
-    return Configuration.model_validate(document.value)
+        raise ConfigurationInvalid(problems=_placed(findings, path, document))
+    configuration = Configuration.model_validate(document.value)
+    configuration._notices = _placed(notices(_valid_sections(document.value)), path, document)
+    return configuration
+
+
+def _placed(findings: Iterable[Finding], path: Path, document: config_file.Document) -> tuple[Problem, ...]:
+    """Each once, in the order of their lines."""
+    problems = {finding.problem(path.name, document.lines) for finding in findings}
+    return tuple(sorted(problems, key=lambda problem: problem[1:]))
 
 
 def json_schema() -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 from concord.config_field import did_you_mean
 from concord.config_finding import Finding
@@ -34,12 +34,17 @@ class Sections:
     complete: bool = True
 
     def resolved(self) -> list[Synchronization]:
-        """The synchronizations whose sites and replication set exist."""
-        return [
-            (name, pair)
-            for name, pair in self.synchronizations.items()
-            if pair.replication_set in self.set_names and set(pair.sites) <= set(self.site_names)
-        ]
+        """The synchronizations whose sites and replication set exist; those from a site to itself do nothing."""
+        return [(name, pair) for name, pair in self._known() if not pair.is_self_link]
+
+    def self_links(self) -> list[Synchronization]:
+        """The synchronizations from a site to itself."""
+        return [(name, pair) for name, pair in self._known() if pair.is_self_link]
+
+    def _known(self) -> Iterator[Synchronization]:
+        for name, pair in self.synchronizations.items():
+            if pair.replication_set in self.set_names and set(pair.sites) <= set(self.site_names):
+                yield name, pair
 
     def tables(self, pair: SynchronizationSettings) -> tuple[TableSettings, ...]:
         """The tables of a synchronization; none where its replication set is invalid."""
@@ -62,6 +67,7 @@ def broken_rules(sections: Sections) -> Iterator[Finding]:
     yield from _unlike_twins(sections)
     for first, second in combinations(sections.resolved(), 2):
         yield from _overlap(first, second, sections)
+    yield from _crossing_filters(sections)
     yield from _disconnected_sets(sections)
 
 
@@ -76,9 +82,10 @@ def _unknown_names(sections: Sections) -> Iterator[Finding]:
             yield Finding(("synchronizations", name, "replication_set"), text)
     for name, settings in sections.replication_sets.items():
         for index, table in enumerate(settings.tables):
-            for site in table.at.keys() - set(sections.site_names):
-                text = f"unknown site '{site}'; {did_you_mean(site, sections.site_names)}"
-                yield Finding(("replication_sets", name, "tables", index, "at", site), text)
+            for key, sites in (("at", table.at), ("owners", table.owners)):
+                for site in sites.keys() - set(sections.site_names):
+                    text = f"unknown site '{site}'; {did_you_mean(site, sections.site_names)}"
+                    yield Finding(("replication_sets", name, "tables", index, key, site), text)
 
 
 def _shared_connections(sites: Mapping[str, SiteSettings]) -> Iterator[Finding]:
@@ -138,9 +145,6 @@ def _kept_as(table: TableSettings) -> tuple[object, ...]:
 
 
 def _own_rules(name: str, pair: SynchronizationSettings) -> Iterator[Finding]:
-    if pair.source == pair.target:
-        text = "source and target are the same site; a synchronization joins two different ones"
-        yield Finding(("synchronizations", name, "target"), text)
     if pair.schedule and pair.tombstone_retention < longest_gap(pair.schedule):
         text = "shorter than the longest pause of the schedule; keep tombstones for at least that long"
         yield Finding(("synchronizations", name, "tombstone_retention"), text)
@@ -165,10 +169,40 @@ def _overlap(first: Synchronization, second: Synchronization, sections: Sections
         yield Finding(("synchronizations", other_name), text)
 
 
+def _crossing_filters(sections: Sections) -> Iterator[Finding]:
+    """Two paths between the same sites carry one table under different filters: a row that leaves the one and
+    not the other would be removed and sent again without end (rule 9)."""
+    pairs = sections.resolved()
+    for (name, one), (other_name, other) in combinations(pairs, 2):
+        for table, twin in product(sections.tables(one), sections.tables(other)):
+            if table.table == twin.table and str(table.where) != str(twin.where):
+                carrying = [
+                    pair.sites
+                    for _, pair in pairs
+                    if any(each.table == table.table for each in sections.tables(pair))
+                ]
+                if _on_one_ring(one.sites, other.sites, carrying):
+                    text = (
+                        f"{table.table} goes round in a ring with '{name}', which carries it under another row"
+                        " filter; give all synchronizations of the ring the same one"
+                    )
+                    yield Finding(("synchronizations", other_name), text)
+
+
+def _on_one_ring(one: tuple[str, str], other: tuple[str, str], pairs: Collection[tuple[str, str]]) -> bool:
+    """Whether a ring without a repeated site leads over both pairs: then no single site separates them."""
+    for site in {site for pair in pairs for site in pair}:
+        near, far = next(end for end in one if end != site), next(end for end in other if end != site)
+        groups = _groups([pair for pair in pairs if site not in pair])
+        if near != far and not any({near, far} <= group for group in groups):
+            return False
+    return True
+
+
 def _disconnected_sets(sections: Sections) -> Iterator[Finding]:
     """A replication set whose sites fall into groups that no synchronization joins never becomes equal."""
     pairs = sections.resolved()
-    if not sections.complete or len(pairs) < len(sections.synchronizations):
+    if not sections.complete or len(pairs) + len(sections.self_links()) < len(sections.synchronizations):
         return
     for name in sections.set_names:
         groups = _groups([pair.sites for _, pair in pairs if pair.replication_set == name])

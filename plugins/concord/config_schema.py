@@ -14,7 +14,7 @@ from concord.config_finding import Finding, Path
 from concord.config_secret import names_secret
 
 #: Keys of the design that belong to a later version.
-_LATER = ("where", "tracking")
+_LATER = ("tracking",)
 _OF_THE_CONNECTION = (
     "host", "hostname", "port", "user", "username", "login", "database", "dbname", "schema",
     "sslmode", "sslrootcert", "sslcert", "sslkey", "options", "extra",

@@ -20,6 +20,7 @@ from concord.config_field import (
 )
 from concord.config_mapping import MappingSettings
 from concord.replication_set import ReplicatedTable, TableName
+from concord.row_filter_text import Where
 
 
 class SiteSettings(Settings):
@@ -84,6 +85,13 @@ class TableSettings(Settings):
         default_factory=lambda: MappingProxyType({}),
         description="How a site keeps the columns otherwise, by site.",
     )
+    where: Where | None = Field(
+        default=None, description="Row filter: only rows for which it is true are shared. Default: all."
+    )
+    owners: ByName[Where] = Field(
+        default_factory=lambda: MappingProxyType({}),
+        description="For each site the rows that it alone should change. A change to another's is counted.",
+    )
     resolvers: Resolvers | None = Field(
         default=None, description="Who wins a conflict. Default: what the synchronization says."
     )
@@ -100,6 +108,8 @@ class TableSettings(Settings):
             key=self.key,
             columns=self.columns,
             manipulations={site: mapping.manipulation() for site, mapping in self.mappings.items()},
+            where=self.where,
+            owners=dict(self.owners),
             resolvers=resolvers,
         )
 
@@ -131,3 +141,8 @@ class SynchronizationSettings(Settings):
     @property
     def sites(self) -> tuple[str, str]:
         return (self.source, self.target)
+
+    @property
+    def is_self_link(self) -> bool:
+        """From a site to itself: harmless, and without effect (S4-175)."""
+        return self.source == self.target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from concord.replication_set import TableName
+from pydantic import BaseModel, ConfigDict
 
 #: PostgreSQL cuts longer names off silently, so that two of them could meet.
 _MAX_BYTES = 63
@@ -12,6 +12,18 @@ _PART = r'(?:"(?:[^"\0]|"")+"|[A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_$\u0080-\U001
 _COLUMN = re.compile(_PART)
 _TABLE = re.compile(rf"({_PART})\.({_PART})")
 _QUOTING = 'write odd names in double quotes inside single ones, such as \'"Odd ""x""".t\''
+
+
+class TableName(BaseModel):
+    """A schema-qualified table name, exactly as the catalogue spells it (unquoted)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_name: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.schema_name}.{self.name}"
 
 
 def parse_identifier(text: str) -> str:

@@ -6,19 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from concord.identifier import TableName
 from concord.manipulation import NOTHING, Manipulation
+from concord.row_filter_text import Where
 
-
-class TableName(BaseModel):
-    """A schema-qualified table name, exactly as the catalogue spells it (unquoted)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    schema_name: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.schema_name}.{self.name}"
+__all__ = ["ReplicatedTable", "TableName", "chosen"]
 
 
 class ReplicatedTable(BaseModel):
@@ -34,6 +26,8 @@ class ReplicatedTable(BaseModel):
     key: tuple[str, ...] | None = None
     columns: tuple[str, ...] | None = None  #: those that are replicated; None is all
     manipulations: Mapping[str, Manipulation] = Field(default_factory=dict)
+    where: Where | None = None  #: the rows that are shared; None is all
+    owners: Mapping[str, Where] = Field(default_factory=dict)  #: the rows that each site should change
     resolvers: tuple[str, ...] = ("latest_timestamp",)
 
     @property

@@ -110,12 +110,12 @@ def test_parsed_values_cannot_be_changed(parse: Parse) -> None:
 
 def test_values_built_in_python_are_held_to_the_same_rules(parse: Parse) -> None:
     valid = parse(VALID)
-    itself = SynchronizationSettings(replication_set="flight_operations", source="london", target="london")
-    with pytest.raises(ValidationError, match="source and target are the same site"):
+    unknown = SynchronizationSettings(replication_set="flight_operations", source="london", target="paris")
+    with pytest.raises(ValidationError, match="unknown site 'paris'"):
         Configuration(
             sites=valid.sites,
             replication_sets=valid.replication_sets,
-            synchronizations={"london_london": itself},
+            synchronizations={"london_paris": unknown},
         )
 
 

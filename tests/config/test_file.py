@@ -120,7 +120,7 @@ def test_an_empty_or_wrong_section_is_refused(problems: Problems, section: str, 
     assert section in {problem.key for problem in problems(text)}
 
 
-@pytest.mark.parametrize("key", ["where", "tracking"])
+@pytest.mark.parametrize("key", ["tracking"])
 def test_keys_of_a_later_version_say_so(problems: Problems, key: str) -> None:
     (problem,) = problems(spoiled("key: [carrier]", f"{key}: {{a: b}}"))
     assert problem.message == "not supported by this version of Concord yet"

@@ -151,7 +151,7 @@ def test_connections_that_differ_in_case_only_are_one_database(
 
 def test_a_mistake_in_one_part_does_not_hide_those_between_the_others(problems: Problems) -> None:
     text = written(pairs("ab", "bc", "xa")).replace("connection: site_e", "connection: 5")
-    text = text.replace("target: c", "target: b")
+    text = text.replace("target: c", "target: y")
     assert {problem.key for problem in problems(text)} == {
         "sites.e.connection",
         "synchronizations.from_b_to_c.target",

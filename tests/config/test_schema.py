@@ -50,7 +50,7 @@ def test_what_the_reader_accepts_the_schema_accepts(text: str) -> None:
         ("[latest_timestamp]", "[os.system]"),
         ("14 days", "14"),
         ("key: [carrier]", "key: []"),
-        ("key: [carrier]", "where: x = 1"),
+        ("key: [carrier]", "where: [x = 1]"),
         ("    source: london\n", ""),
     ],
 )

@@ -1,0 +1,36 @@
+"""What is no mistake in the configuration, yet worth a word: it does nothing, or may not do what was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from concord.config_finding import Finding
+from concord.config_rules import Sections
+from concord.ownership import disjoint
+
+
+def notices(sections: Sections) -> Iterator[Finding]:
+    """Every harmless oddity, in no particular order."""
+    yield from _self_links(sections)
+    yield from _shared_ownership(sections)
+
+
+def _self_links(sections: Sections) -> Iterator[Finding]:
+    """S4-175: all sites share one configuration, and a site has nothing to send itself."""
+    for name, pair in sections.self_links():
+        text = f"{pair.source} is both source and target; this has no effect, and makes no link and no DAG"
+        yield Finding(("synchronizations", name), text)
+
+
+def _shared_ownership(sections: Sections) -> Iterator[Finding]:
+    """S2-23: only filters that cannot hold for one row keep two sites from changing the same one."""
+    for name, settings in sections.replication_sets.items():
+        for index, table in enumerate(settings.tables):
+            for (site, one), (other_site, other) in combinations(table.owners.items(), 2):
+                if not disjoint(one, other):
+                    text = (
+                        f"{site} and {other_site} may own the same row, and conflict over it: no column is restricted"
+                        " to other constants in each (by =, IN, or BETWEEN numbers, joined by AND); restrict one"
+                    )
+                    yield Finding(("replication_sets", name, "tables", index, "owners", other_site), text)
