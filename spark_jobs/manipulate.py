@@ -78,9 +78,14 @@ def _through(cells: Cells, shape: Shape, *, out: bool) -> tuple[Cells, list[tupl
         same = [_same(value, again) for value, again in zip(values, back, strict=True)]
         if same and not isinstance(operation, Rename):
             is_key = set(operation.own) & set(shape.key_names)
-            bad = ~_all(same) if is_key else ~_all(same) & ~F.col("deleted")
+            bad = ~_all(same) if is_key else ~_all(same) & ~_gone()
             wrong.append((f"{operation} at {shape.site}", bad))
     return left | made, wrong
+
+
+def _gone() -> Column:
+    """The target will not hold the row: what of it does not fit is no harm."""
+    return F.col("deleted") | F.col("out_of_scope")
 
 
 def _same(one: Column, other: Column) -> Column:
@@ -179,7 +184,7 @@ def _typed(cells: Cells, target: Shape, mapped: set[str]) -> tuple[Cells, list[t
         if name not in mapped:
             continue
         if form is not None:
-            bad = cells[name].isNotNull() & ~fits(form, cells[name])
+            bad = cells[name].isNotNull() & ~fits(form, cells[name]) & ~F.col("out_of_scope")
             wrong.append((f"column {name} of type {form.type} at {target.site}", bad))
         typed[name] = cells[name].try_cast(spark)
     return typed, wrong

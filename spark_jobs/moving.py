@@ -83,6 +83,7 @@ class Moved:
     settled: dict[str, Counter[str]] = field(default_factory=dict)
     staged: list[Staged] = field(default_factory=list)
     bytes: int = 0
+    not_owned: Mapping[str, int] = field(default_factory=dict)  #: sent all the same (S2-23)
     stopped: dict[str, str] = field(default_factory=dict)  #: tables left out, each with the reason
 
     def stop(self, reasons: Mapping[str, str], parents: Mapping[str, Collection[str]]) -> None:
@@ -129,6 +130,8 @@ class Moved:
             converged=written.converged + settled["converged"] + settled["unite"],
             superseded=written.superseded + settled["superseded"],
             lost=written.lost + lost,
+            filtered=written.filtered,
+            not_owned=self.not_owned.get(table, 0),
             conflicts=written.conflicts + won + lost,
         )
 
@@ -155,7 +158,13 @@ class Move:
             shapes = [self.opened.target_shapes[name] for name in changed]
             related = {name: self.opened.related.session.position.of(name) for name in changed}
             candidates = self.target.count_arrived(shapes, related, self.opened.related_excluded)
-        moved = Moved(counted, stopped=dict(self.opened.stopped))
+            not_owned = self.source.count_not_owned(
+                [self.opened.shapes[name] for name in changed], self._since()
+            )
+        for name, rows in not_owned.items():
+            if rows:
+                log_event(logger, "rows changed by a site that does not own them", table=name, rows=rows)
+        moved = Moved(counted, not_owned=not_owned, stopped=dict(self.opened.stopped))
         for ordinal, name in enumerate(changed):
             log_event(logger, "changes found", table=name, rows=counted[name], candidates=candidates[name])
             resolved = self._resolved(name, ordinal, counted[name], candidates[name])

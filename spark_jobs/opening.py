@@ -69,6 +69,7 @@ def open_link(job: LinkJob, source: SourceEnd, target: TargetEnd, progress: Prog
     _check_heartbeat(source_site, at_target)
     _check_heartbeat(target_site, related_at_target)
     _check_initialized(job, [table.name for table in tables], at_source, at_target)
+    _check_filters(job, tables, at_source, at_target)
     return Opened(
         shapes={table.name: at_source_now.shapes[table.name] for table in tables},
         target_shapes={table.name: at_target_now.shapes[table.name] for table in tables},
@@ -158,6 +159,16 @@ def _check_heartbeat(site: SiteRow, known: LinkState) -> None:
             f"{site.name}: the database is older than what it has already sent (heartbeat {site.heartbeat},"
             f" known {newest}): it was restored from a backup. Provision and initialize it again;"
             " nothing was written"
+        )
+
+
+def _check_filters(job: LinkJob, tables: Sequence[ReplicatedTable], *states: LinkState) -> None:
+    """Under another filter other rows are shared, and nothing is known of those that now enter it (rule 9)."""
+    changed = sorted({table for state in states for table in state.otherwise_filtered(tables)})
+    if changed:
+        raise NotInitialized(
+            f"{', '.join(changed)}: the row filter (`where`) is not the one that {job.source.name} and"
+            f" {job.target.name} were initialized with; run initialize__{job.synchronization}. Nothing was written"
         )
 
 

@@ -56,7 +56,7 @@ class LinkJob(BaseModel):
 
 
 class TableReport(BaseModel):
-    """Rows of one table by outcome: acquired = applied + converged + superseded + lost (rule 11)."""
+    """Rows of one table by outcome: acquired = applied + converged + superseded + lost + filtered (rule 11)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -66,12 +66,15 @@ class TableReport(BaseModel):
     converged: int = 0
     superseded: int = 0
     lost: int = 0
+    filtered: int = 0  #: outside the row filter, and not shared with the target before: nothing is done there
     conflicts: int = 0  #: how many of the applied and the lost were decided by a resolver
+    not_owned: int = 0  #: how many were last changed at the source although another site owns the row
     stopped: str | None = None  #: why the table was left out of the run: nothing of it was written
 
     @property
     def adds_up(self) -> bool:
-        return self.acquired == self.applied + self.converged + self.superseded + self.lost
+        settled = self.applied + self.converged + self.superseded + self.lost
+        return self.acquired == settled + self.filtered
 
 
 class TransmissionReport(BaseModel):

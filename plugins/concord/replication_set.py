@@ -35,6 +35,11 @@ class ReplicatedTable(BaseModel):
         """What reports, positions and the conflict log call it at every site."""
         return str(self.table)
 
+    @property
+    def filter_text(self) -> str | None:
+        """The row filter as a link's state remembers it; None for all rows."""
+        return None if self.where is None else str(self.where)
+
     def at_site(self, site: str) -> TableName:
         return self.at.get(site, self.table)
 

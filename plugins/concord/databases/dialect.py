@@ -33,6 +33,7 @@ VERSION_TYPES = {
     "vector": "string",
     "deleted": "boolean",
     "born": "boolean",
+    "out_of_scope": "boolean",  # the row has left the filter: the target keeps its version, not its content (rule 9)
 }
 
 
@@ -94,6 +95,11 @@ class LinkState:
 
     def uninitialized(self, tables: Sequence[str]) -> list[str]:
         return [table for table in tables if table not in self.initialized]
+
+    def otherwise_filtered(self, tables: Sequence[ReplicatedTable]) -> list[str]:
+        """Tables whose common history was proven under another row filter (rule 9)."""
+        known = {name: record.get("filter") for name, record in self.initialized.items()}
+        return [each.name for each in tables if each.name in known and known[each.name] != each.filter_text]
 
 
 class Job(Protocol):
@@ -222,6 +228,9 @@ class SourceEnd(End, Protocol):
 
     def beat(self) -> int:
         """A durable write after the snapshot; returns the new heartbeat."""
+
+    def count_not_owned(self, shapes: Sequence[Any], since: Mapping[str, str]) -> dict[str, int]:
+        """Rows per table with owners that this site changed although they are another's."""
 
     def readers(
         self, shape: Any, since: str, excluded: str | None, count: int, snapshot: Snapshot

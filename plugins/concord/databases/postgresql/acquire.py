@@ -49,6 +49,15 @@ def arrived(since: str, alias: str = "p") -> str:
     )
 
 
+def _spoken_of(shape: Shape, alias: str = "p") -> str:
+    """Which shadow rows the link may speak of: a row that has left another link's filter is no news to it.
+
+    Sites beyond a link of the same filter must hear of it; those under another one keep what they have.
+    """
+    own = f" OR {alias}.out_of_scope = {literal(shape.where.fingerprint)}" if shape.where else ""
+    return f" AND ({alias}.out_of_scope IS NULL{own})"
+
+
 def _unless_from(site: str | None, alias: str = "p") -> str:
     """Rule 2: what the other end itself wrote here need not go back to it."""
     return "" if site is None else f" AND {alias}.received_from IS DISTINCT FROM {literal(site)}"
@@ -62,10 +71,29 @@ def count_arrived(
         return {}
     counts = [
         f"SELECT {literal(shape.name)}, count(*) FROM {shape.shadow.sql} p"
-        f" WHERE {arrived(since[shape.name])}{_unless_from(excluded)}"
+        f" WHERE {arrived(since[shape.name])}{_unless_from(excluded)}{_spoken_of(shape)}"
         for shape in shapes
     ]
     return dict(rows(connection, " UNION ALL ".join(counts)))
+
+
+def count_not_owned(
+    connection: Connection, shapes: Sequence[Shape], since: Mapping[str, str]
+) -> dict[str, int]:
+    """Rows per table that users of this site changed since the position although another site owns them (S2-28).
+
+    A deleted row cannot be asked any more, and is not counted. Looks at the changes alone.
+    """
+    counts = [
+        f"SELECT {literal(shape.name)}, count(*) FROM (SELECT p.* FROM {shape.shadow.sql} p"
+        f" WHERE {arrived(since[shape.name])} AND p.received_from IS NULL"
+        f" AND split_part(p.origin, '#', 1) = {literal(shape.site)} OFFSET 0) p"
+        f" CROSS JOIN LATERAL (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 'p')}"
+        f" AND NOT {shape.owned('t')} OFFSET 0) x"
+        for shape in shapes
+        if shape.ownership
+    ]
+    return dict(rows(connection, " UNION ALL ".join(counts))) if counts else {}
 
 
 def partitions(count: int, readers: int) -> int:
@@ -83,10 +111,12 @@ def changes_query(shape: Shape, since: str, excluded: str | None, part: int, par
         for column in shape.columns
     ]
     gone = f"t.{shape.key[0].sql} IS NULL"
+    deleted = f"({gone} AND p.out_of_scope IS NULL)"
+    out_of_scope = f"CASE WHEN {gone} THEN p.out_of_scope IS NOT NULL ELSE NOT {shape.in_scope('t')} END"
     return (
-        f"SELECT {', '.join(columns)}, {_version('p', gone)} FROM {shape.shadow.sql} p"
+        f"SELECT {', '.join(columns)}, {_version('p', deleted, out_of_scope)} FROM {shape.shadow.sql} p"
         f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}"
-        f" WHERE {arrived(since)}{_unless_from(excluded)}{_part(part, parts)}"
+        f" WHERE {arrived(since)}{_unless_from(excluded)}{_spoken_of(shape)}{_part(part, parts)}"
     )
 
 
@@ -99,10 +129,10 @@ def _side(shape: Shape, column: str) -> str:
     return f"coalesce(t.{found.sql}, {told})" if found.type.has_several_forms else told
 
 
-def _version(row: str, deleted: str) -> str:
+def _version(row: str, deleted: str, out_of_scope: str) -> str:
     return (
         f"{row}.origin, {row}.changed_at, {row}.derived, {row}.vector::text AS vector,"
-        f" {deleted} AS deleted, {row}.born"
+        f" {deleted} AS deleted, {row}.born, {out_of_scope} AS out_of_scope"
     )
 
 
@@ -116,8 +146,8 @@ def candidates_query(shape: Shape, since: str, excluded: str | None) -> str:
         f"{column.type.outgoing(shape.key_in('p', column))} AS {shape.alias(column)}" for column in shape.key
     )
     return (
-        f"SELECT {keys}, {_version('p', 'p.deleted')} FROM {shape.shadow.sql} p"
-        f" WHERE {arrived(since)}{_unless_from(excluded)}"
+        f"SELECT {keys}, {_version('p', 'p.deleted', 'p.out_of_scope IS NOT NULL')} FROM {shape.shadow.sql} p"
+        f" WHERE {arrived(since)}{_unless_from(excluded)}{_spoken_of(shape)}"
     )
 
 

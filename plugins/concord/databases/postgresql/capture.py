@@ -16,7 +16,18 @@ VERSION_COLUMNS = tuple(VERSION_TYPES)
 OWN_NAMES = {
     *VERSION_COLUMNS,
     *(f"{side}_{column}" for side in "sp" for column in VERSION_COLUMNS),
-    *("agreed", "received_from", "position", "here", "now_us", "n", "verdict", "resolver", "reason"),
+    *(
+        "agreed",
+        "received_from",
+        "position",
+        "here",
+        "now_us",
+        "n",
+        "private",
+        "verdict",
+        "resolver",
+        "reason",
+    ),
 }
 
 
@@ -94,6 +105,7 @@ CREATE TABLE IF NOT EXISTS {shadow.sql} (
   agreed boolean NOT NULL DEFAULT false,
   received_from text,
   position xid8 NOT NULL,
+  out_of_scope text,
   PRIMARY KEY ({shadow.key_list}))
 WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05)"""
 
@@ -112,7 +124,7 @@ def _mark(shadow: Shadow, row: str, deleted: bool, born: str) -> str:
         SELECT stamp.at, s.vector || jsonb_build_object(excluded.origin, jsonb_build_array(stamp.at, 0))
           FROM (SELECT greatest(excluded.changed_at, {newest} + 1) AS at) stamp),
       origin = excluded.origin, derived = 0, deleted = excluded.deleted, agreed = false, received_from = NULL,
-      position = excluded.position;"""
+      position = excluded.position, out_of_scope = NULL;"""
 
 
 def function_statement(shadow: Shadow) -> str:
@@ -178,6 +190,8 @@ def statements(shadow: Shadow, applier: str) -> list[str]:
     """Everything that captures one table's changes, idempotent, cheap on a billion rows: no row is touched."""
     return [
         table_statement(shadow),
+        # Which filter the row has left while its base row is gone here; a site of an older Concord lacks it.
+        f"ALTER TABLE {shadow.sql} ADD COLUMN IF NOT EXISTS out_of_scope text",
         f"CREATE INDEX IF NOT EXISTS {quote(shortened(shadow.relation + ' position'))} ON {shadow.sql} (position)",
         function_statement(shadow),
         f"REVOKE ALL ON FUNCTION {shadow.function}() FROM PUBLIC",

@@ -54,7 +54,8 @@ def start_pair(job: LinkJob, source: End, target: End, starts: Mapping[str, Star
     """Both links go on: the named tables where it says, the others where they are."""
     forward = {name: each.at_source for name, each in starts.items()}
     reverse = {name: each.at_target for name, each in starts.items()}
-    records = {name: each.record for name, each in starts.items()}
+    filters = {table.name: table.filter_text for table in job.tables}
+    records = {name: {**each.record, "filter": filters[name]} for name, each in starts.items()}
     kept = kept_tables(job, source, target)
     _start(job.link, source, target, forward, records, kept)
     _start(job.related_link, target, source, reverse, records, kept)
@@ -65,7 +66,7 @@ End = Source | Target
 
 def kept_tables(job: LinkJob, source: End, target: End) -> set[str]:
     """Tables that both links go on with from where they are; none when one of them has lost its history."""
-    return _kept(job.link, source, target) & _kept(job.related_link, target, source)
+    return _kept(job, job.link, source, target) & _kept(job, job.related_link, target, source)
 
 
 def _unproven(job: LinkJob, source: End, target: End) -> tuple[ReplicatedTable, ...]:
@@ -75,13 +76,15 @@ def _unproven(job: LinkJob, source: End, target: End) -> tuple[ReplicatedTable, 
     return missing or job.tables
 
 
-def _kept(link: str, source: End, target: End) -> set[str]:
-    """Tables that go on from where they are; none when the link fell below the floor (rule 10)."""
+def _kept(job: LinkJob, link: str, source: End, target: End) -> set[str]:
+    """Tables that go on from where they are: not one whose row filter has changed (rule 9), and none when the
+    link fell below the floor (rule 10)."""
     at_source, at_target = _known(source, link), _known(target, link)
     found = resume(at_source.history, at_target.history, "", "")
     if found is None or at_source.below_floor(found.session):
         return set()
-    return set(at_source.initialized) & set(at_target.initialized)
+    refiltered = {*at_source.otherwise_filtered(job.tables), *at_target.otherwise_filtered(job.tables)}
+    return (set(at_source.initialized) & set(at_target.initialized)) - refiltered
 
 
 def both_contents(

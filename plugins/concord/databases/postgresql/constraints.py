@@ -58,7 +58,7 @@ def _verify_parents(connection: Connection, judged: Judged, foreign_key: Foreign
 
 def _verify_children(connection: Connection, judged: Judged, foreign_key: ForeignKey, site: str) -> None:
     """No child is left without the parent that was deleted or re-keyed: look at every child of a key that
-    was staged as deleted. The parents were locked before, so no new child can appear."""
+    was staged as deleted, or as out of scope. The parents were locked before, so no new child can appear."""
     shape = judged.staged.shape
     if not set(foreign_key.referenced) <= set(shape.shadow.key):
         orphans = _children_without_parent(foreign_key)
@@ -66,7 +66,7 @@ def _verify_children(connection: Connection, judged: Judged, foreign_key: Foreig
         orphans = (
             f"SELECT {', '.join(f'c.{quote(name)}' for name in foreign_key.columns)} FROM {judged.staged.typed} s"
             f" JOIN {_sql(foreign_key.child)} c ON {_matches('s', foreign_key.referenced, 'c', foreign_key.columns)}"
-            f" WHERE s.concord_deleted AND NOT EXISTS (SELECT 1 FROM {_sql(foreign_key.parent)} p"
+            f" WHERE s.concord_gone AND NOT EXISTS (SELECT 1 FROM {_sql(foreign_key.parent)} p"
             f" WHERE {_matches('p', foreign_key.referenced, 'c', foreign_key.columns)})"
         )
     _refuse(rows(connection, f"{orphans} LIMIT {SHOWN}"), foreign_key, site)

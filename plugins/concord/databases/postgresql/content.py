@@ -20,13 +20,13 @@ class Content:
 
 
 def content(connection: Connection, shapes: Sequence[Shape]) -> dict[str, Content]:
-    """The content of every table in one consistent cut. Reads each table once."""
+    """The content of every table in one consistent cut, of the rows in scope alone. Reads each table once."""
     left, right = (
         f"coalesce(sum(('x' || {half}(h, 16))::bit(64)::bigint::numeric), 0)" for half in ("left", "right")
     )
     queries = [
         f"SELECT {literal(shape.name)}, count(*), {left}::text || '/' || {right}::text"
-        f" FROM (SELECT md5({_row_text(shape)}) AS h FROM {shape.table.sql} t) x"
+        f" FROM (SELECT md5({_row_text(shape)}) AS h FROM {shape.table.sql} t WHERE {shape.in_scope('t')}) x"
         for shape in shapes
     ]
     if not queries:

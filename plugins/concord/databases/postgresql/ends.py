@@ -165,6 +165,10 @@ class Source(End):
             link_state.hold_fence(connection, self.job.synchronization, self.job.epoch, self.access.name)
             link_state.remember(connection, self.job.link, state, session)
 
+    @worded
+    def count_not_owned(self, shapes: Sequence[Shape], since: Mapping[str, str]) -> dict[str, int]:
+        return acquire.count_not_owned(self.connection, shapes, since)
+
     def readers(
         self, shape: Shape, since: str, excluded: str | None, count: int, snapshot: Snapshot
     ) -> Reading:

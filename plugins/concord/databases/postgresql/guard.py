@@ -31,17 +31,17 @@ _DECIDED = "s.concord_against = p.origin || '/' || p.changed_at || '/' || p.deri
 
 def lock(connection: Connection, staged: Staged) -> None:
     """Lock base rows, then shadow rows, in key order, as applications do (D5); keys that do not exist get a
-    placeholder shadow row first, since nothing else can be locked (rule 3)."""
+    placeholder shadow row first, since nothing else can be locked (rule 3); one that is out of scope gets none."""
     shape, order = staged.shape, staged.shape.keys_of("s")
     absent = f"NOT EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
     run(
         connection,
-        _lock_rows(staged, f"{shape.table.sql} t", "s.concord_deleted", "FOR UPDATE"),
-        _lock_rows(staged, f"{shape.table.sql} t", "NOT s.concord_deleted", "FOR NO KEY UPDATE"),
+        _lock_rows(staged, f"{shape.table.sql} t", "s.concord_gone", "FOR UPDATE"),
+        _lock_rows(staged, f"{shape.table.sql} t", "NOT s.concord_gone", "FOR NO KEY UPDATE"),
         f"""
 INSERT INTO {shape.shadow.sql} ({shape.key_list}, origin, changed_at, derived, vector, deleted, born, position)
 SELECT {order}, '', 0, 0, '{{}}', true, false, pg_current_xact_id() FROM {staged.typed} s
- WHERE {absent} ORDER BY {order} ON CONFLICT DO NOTHING""",
+ WHERE {absent} AND NOT s.concord_out_of_scope ORDER BY {order} ON CONFLICT DO NOTHING""",
         _lock_rows(staged, f"{shape.shadow.sql} p", absent, "FOR UPDATE"),
     )
 
@@ -64,7 +64,8 @@ def judge(connection: Connection, staged: Staged, ordinal: int, stamp_floor: int
 
     The cheap test is the same in every dialect: the incoming vector includes the present version, and the
     present one does not include the incoming. An agreed tombstone counts as absent (rule 10). A conflict decided
-    in Spark holds only while it is one: a third site may have told the target meanwhile that it is settled.
+    in Spark holds only while it is one: a third site may have told the target meanwhile that it is settled. Where the
+    table is filtered, rows outside are the site's own (rule 9, `_by_scope`).
     """
     shape, name = staged.shape, f"pg_temp.verdict_{ordinal}"
     # Only a row of other content was inserted twice. A scalar subquery, so that no plan hashes the whole table.
@@ -75,6 +76,7 @@ def judge(connection: Connection, staged: Staged, ordinal: int, stamp_floor: int
     # What an initialization decided against a row without a version must be seen in the log.
     exists = f"EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
     includes = "concord.vector_includes(p.vector, s.concord_vector)"
+    private = "coalesce(NOT s.concord_here, false)"
     run(
         connection,
         f"""
@@ -82,11 +84,12 @@ CREATE TEMPORARY TABLE {name.partition(".")[2]} ON COMMIT DROP AS
 SELECT row_number() OVER () AS n, x.* FROM (
   SELECT {_keys(shape)}, s.concord_resolver AS resolver, s.concord_reason AS reason,
          s.concord_origin AS s_origin, s.concord_changed_at AS s_changed_at, s.concord_derived AS s_derived,
-         s.concord_vector AS s_vector, s.concord_deleted AS s_deleted, s.concord_born AS s_born,
+         s.concord_vector AS s_vector, s.concord_deleted AS s_deleted,
+         s.concord_born OR ({private} AND ({_ABSENT})) AS s_born, {private} AS private,
          coalesce(p.origin, '') AS p_origin, coalesce(p.changed_at, 0) AS p_changed_at,
          coalesce(p.derived, 0) AS p_derived, coalesce(p.vector, '{{}}') AS p_vector,
          coalesce(p.deleted, false) AS p_deleted, coalesce(p.born, false) AS p_born,
-         CASE WHEN {_REPAIR} THEN s.concord_verdict
+         CASE WHEN {_REPAIR} THEN s.concord_verdict {_by_scope(shape)}
               WHEN {_ABSENT} THEN CASE WHEN s.concord_verdict = 'source_wins' AND {exists} THEN 'source_wins'
                                        WHEN s.concord_born AND {present} THEN 'retake' ELSE 'apply' END
               WHEN p.agreed AND s.concord_changed_at > {stamp_floor} THEN 'apply'
@@ -96,12 +99,36 @@ SELECT row_number() OVER () AS n, x.* FROM (
               WHEN {_DECIDED} AND NOT {_BACKWARD} AND s.concord_verdict IN ('source_wins', 'target_wins')
               THEN s.concord_verdict
               ELSE 'retake' END AS verdict
-    FROM {staged.typed} s LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "s")}
+    FROM {_placed(staged)} s LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "s")}
   OFFSET 0) x WHERE verdict <> 'apply'""",
         f"CREATE INDEX ON {name} ({shape.key_list})",
         f"ANALYZE {name}",
     )
     return name
+
+
+def _placed(staged: Staged) -> str:
+    """The staged rows, each with whether the base row here is in scope (`concord_here`; NULL: there is none)."""
+    shape = staged.shape
+    if not shape.where:
+        return f"(SELECT s.*, NULL::boolean AS concord_here FROM {staged.typed} s)"
+    here = f"(SELECT {shape.in_scope('t')} FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
+    return f"(SELECT s.*, {here} AS concord_here FROM {staged.typed} s OFFSET 0)"
+
+
+def _by_scope(shape: Shape) -> str:
+    """What scope decides before any version is looked at (rule 9).
+
+    A row outside the filter belongs to its site alone: what leaves the scope elsewhere, or is deleted there, does
+    not touch it, and what enters the scope over it is decided in words. A mark of another link's filter says
+    nothing about this link's rows.
+    """
+    filtered = (
+        "WHEN s.concord_out_of_scope AND s.concord_here IS NOT TRUE OR s.concord_deleted AND NOT s.concord_here"
+        " THEN 'filtered' WHEN NOT s.concord_gone AND NOT s.concord_here THEN 'retake'"
+    )
+    elsewhere = f"WHEN {shape.left_elsewhere('p')} AND NOT {_BACKWARD} AND NOT ({_SAME}) THEN 'apply'"
+    return f"{filtered if shape.where else ''} {elsewhere}"
 
 
 def _keys(shape: Shape) -> str:
@@ -120,7 +147,8 @@ def retake(
         for row in rows(
             connection,
             "SELECT n, s_origin, s_changed_at, s_derived, s_vector, s_deleted, s_born,"
-            f" p_origin, p_changed_at, p_derived, p_vector, p_deleted, p_born FROM {verdicts} WHERE verdict = 'retake'",
+            " p_origin, p_changed_at, p_derived, p_vector, p_deleted, p_born, private"
+            f" FROM {verdicts} WHERE verdict = 'retake'",
         )
     ]
     if not taken:
@@ -151,10 +179,15 @@ def _version(fields: Sequence[object]) -> RowVersion:
 def _decided(
     row: Sequence[object], resolvers: Sequence[Resolver], priorities: Mapping[str, int]
 ) -> tuple[object, str, str | None, str | None]:
-    """(n, verdict, resolver, reason) of one row."""
-    incoming, present = _version(row[1:7]), _version(row[7:13])
+    """(n, verdict, resolver, reason) of one row.
+
+    A row outside the filter that gives way is logged even if causality says so: nobody at the other end saw it.
+    """
+    incoming, present, private = _version(row[1:7]), _version(row[7:13]), row[13]
     known = ABSENT if present.is_absent else present
     outcome = classify(incoming, known, total_order(priorities), row_exists=present.is_absent)
+    if outcome is Outcome.APPLY and private:
+        return (row[0], "source_wins", "row_filter", "replaces a row that was outside the filter here")
     if outcome is Outcome.APPLY:
         return (row[0], "apply", None, None)
     if outcome is not Outcome.CONFLICTED:

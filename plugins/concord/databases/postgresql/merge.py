@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from concord.databases.postgresql.session import Connection, run
+from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.quoting import literal
 from concord.errors import WriteContended
@@ -49,7 +50,9 @@ def log_conflicts(
     key = ", ".join(shape.canonical_key("v"))
     source_wins = "v.verdict = 'source_wins'"
     incoming, present = _version_object("s"), _version_object("p")
-    incoming_row = f"CASE WHEN NOT v.s_deleted THEN {shape.image('s')} END"
+    incoming_row = (
+        f"CASE WHEN NOT v.s_deleted AND NOT ({_without_content(shape)}) THEN {shape.image('s')} END"
+    )
     present_row = f"CASE WHEN t.{shape.key[0].sql} IS NOT NULL THEN {shape.image('t')} END"
     present_site = f"coalesce(nullif(split_part(v.p_origin, '#', 1), ''), {literal(judged.target)})"
     incoming_site = "split_part(v.s_origin, '#', 1)"
@@ -67,6 +70,12 @@ SELECT {_conflict_id(shape.name, key)}, {literal(synchronization)}, {literal(lin
   LEFT JOIN {shape.table.sql} t ON {shape.same_key("t", "v")}
  WHERE v.verdict IN ('source_wins', 'target_wins') ON CONFLICT (id) DO NOTHING""",
     )
+
+
+def _without_content(shape: Shape) -> str:
+    """Condition on a staged row: a mark from a site that does not hold the row either."""
+    rest = ", ".join(f"s.{column.sql}" for column in shape.rest)
+    return f"s.concord_out_of_scope AND ROW({rest}) IS NULL" if rest else "s.concord_out_of_scope"
 
 
 #: Mirrors `concord.conflict.conflict_type`; a test holds the two equal.
@@ -106,7 +115,7 @@ def write_base(connection: Connection, judged: Judged, *, moving: bool) -> None:
     take one are taken out first and put back whole. No trigger and no cascade sees it, under replica role.
     """
     shape = judged.staged.shape
-    _merge(connection, judged, "w.concord_deleted", "WHEN MATCHED THEN DELETE")
+    _merge(connection, judged, "w.concord_gone", "WHEN MATCHED THEN DELETE")
     if moving:
         _take_out(connection, judged)
     typed = {column: column.type.incoming(f"s.{column.sql}") for column in shape.columns}
@@ -115,7 +124,7 @@ def write_base(connection: Connection, judged: Judged, *, moving: bool) -> None:
     if shape.updated:
         assigned = ", ".join(f"{column.sql} = {typed[column]}" for column in shape.updated)
         actions += f" WHEN MATCHED AND {shape.differs(shape.updated)} THEN UPDATE SET {assigned}"
-    _merge(connection, judged, "NOT w.concord_deleted", actions)
+    _merge(connection, judged, "NOT w.concord_gone", actions)
 
 
 def _take_out(connection: Connection, judged: Judged) -> None:
@@ -125,7 +134,7 @@ def _take_out(connection: Connection, judged: Judged) -> None:
     in_the_way, unlisted = shape.differs(shape.unique_columns), shape.shadow.unlisted
     remove = f"WHEN MATCHED AND {in_the_way} THEN DELETE"
     if not unlisted:
-        _merge(connection, judged, "NOT w.concord_deleted", remove)
+        _merge(connection, judged, "NOT w.concord_gone", remove)
         return
     kept = ", ".join(f"t.{column.sql}" for column in unlisted)
     arriving = f"{judged.winners} s ON {shape.same_key('t', 's')} AND NOT s.concord_deleted AND {in_the_way}"
@@ -136,7 +145,7 @@ def _take_out(connection: Connection, judged: Judged) -> None:
         f"CREATE TEMPORARY TABLE taken_out ON COMMIT DROP AS"
         f" SELECT {', '.join(values)}, {kept} FROM {shape.table.sql} t JOIN {arriving}",
     )
-    _merge(connection, judged, "NOT w.concord_deleted", remove)
+    _merge(connection, judged, "NOT w.concord_gone", remove)
     run(
         connection,
         f"INSERT INTO {shape.table.sql} ({names}) OVERRIDING SYSTEM VALUE SELECT * FROM pg_temp.taken_out",
@@ -163,7 +172,7 @@ def write_shadow(connection: Connection, judged: Judged, expected: int) -> None:
         " OR concord.vector_includes(excluded.vector, p.vector))"
     )
     guard = (
-        "p.origin = '' OR p.agreed"
+        f"p.origin = '' OR p.agreed OR {shape.left_elsewhere('p')}"
         " OR coalesce(excluded.vector -> p.origin >= jsonb_build_array(p.changed_at, p.derived), false)"
     )
     united = (
@@ -173,14 +182,16 @@ def write_shadow(connection: Connection, judged: Judged, expected: int) -> None:
         connection,
         f"""
 INSERT INTO {shape.shadow.sql} AS p ({shape.key_list}, origin, changed_at, derived, vector, deleted, born,
-       received_from, position)
+       received_from, position, out_of_scope)
 SELECT {shape.keys_of("s")}, s.concord_origin, s.concord_changed_at, s.concord_derived,
        coalesce(s.concord_united, s.concord_vector), s.concord_deleted, s.concord_born,
-       CASE WHEN s.concord_united IS NULL THEN {literal(judged.source)} END, pg_current_xact_id()
+       CASE WHEN s.concord_united IS NULL THEN {literal(judged.source)} END, pg_current_xact_id(),
+       CASE WHEN s.concord_out_of_scope THEN {literal(shape.where.fingerprint if shape.where else None)} END
   FROM {judged.winners} s ORDER BY {shape.keys_of("s")}
 ON CONFLICT ({shape.key_list}) DO UPDATE SET
   origin = excluded.origin, changed_at = excluded.changed_at, derived = excluded.derived, vector = {united},
   deleted = excluded.deleted, born = excluded.born OR p.born, agreed = false, position = excluded.position,
+  out_of_scope = excluded.out_of_scope,
   received_from = CASE WHEN {contained} AND (excluded.born OR NOT p.born) THEN excluded.received_from END
 WHERE {guard}""",
     )

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import psycopg
+
 from concord.config_field import did_you_mean
+from concord.databases.postgresql import row_filter
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column, Table
 from concord.databases.postgresql.control import IDENTITY
-from concord.databases.postgresql.session import Connection, one, rows
+from concord.databases.postgresql.session import Connection, one, rows, run
+from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.types import descriptor_of
 from concord.databases.quoting import literal, qualified
 from concord.manipulation import Cast, Manipulation, Operation, Rename
@@ -74,6 +78,7 @@ def table_problems(site: str, wanted: ReplicatedTable, table: Table | None) -> I
     yield from (f"{where} {problem}" for problem in _column_problems(shadow))
     yield from (f"{where} {problem}" for problem in _listed_problems(shadow))
     yield from (f"{where} {problem}" for problem in _mapping_problems(shadow, wanted.manipulation_at(site)))
+    yield from (f"{where} {problem}" for problem in _filter_problems(wanted, shape_of(wanted, site, table)))
 
 
 def _kind_problems(table: Table) -> Iterator[str]:
@@ -161,6 +166,32 @@ def _mapping_problems(shadow: Shadow, manipulation: Manipulation) -> Iterator[st
                 f"has a column {name} besides {', '.join(operation.own)}, which the mapping makes of it"
                 f" ({operation}); drop one, or list the columns that are replicated"
             )
+
+
+def _filter_problems(wanted: ReplicatedTable, shape: Shape) -> Iterator[str]:
+    """Columns that a row filter or an ownership filter names and cannot compare here."""
+    filters = [*([wanted.where] if wanted.where else []), *wanted.owners.values()]
+    yield from dict.fromkeys(
+        problem for each in filters for problem in row_filter.problems(each, shape.canonical_column)
+    )
+
+
+def filter_problems(
+    connection: Connection, site: str, wanted: ReplicatedTable, table: Table
+) -> Iterator[str]:
+    """What only the database can say of a filter: whether its constants are values of the columns' types.
+
+    Nothing is read: the condition is planned, not run. Silent where `table_problems` has said why it cannot be.
+    """
+    shape = shape_of(wanted, site, table)
+    for name, each in [("where", wanted.where), *(("owners", each) for each in wanted.owners.values())]:
+        if each is not None and not list(row_filter.problems(each, shape.canonical_column)):
+            condition = row_filter.condition(each, shape.canonical_column, "t")
+            try:
+                run(connection, f"EXPLAIN SELECT 1 FROM {table.sql} t WHERE {condition}")
+            except psycopg.Error as error:
+                said = str(error).strip().splitlines()[0]
+                yield f"{site}: {wanted.at_site(site)} cannot be filtered by {each}: {said}; correct `{name}`"
 
 
 def _is_own(manipulation: Manipulation, name: str) -> bool:

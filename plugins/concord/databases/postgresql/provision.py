@@ -68,6 +68,9 @@ def problems(state: SiteState, reader: str, applier: str, connection: Connection
     yield from preflight.site_problems(state.facts)
     for wanted in state.wanted:
         yield from preflight.table_problems(state.site, wanted, state.table(wanted))
+        table = state.table(wanted)
+        if table is not None:
+            yield from preflight.filter_problems(connection, state.site, wanted, table)
     yield from preflight.outside_parents(state.wanted, state.site, state.tables)
     yield from _role_problems(connection, state.site, reader, applier)
     yield from _stale_shadow_problems(connection, state)

@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column
 from concord.databases.quoting import literal
+from concord.manipulation import Manipulation, Rename
 from concord.row_filter import (
     Comparison,
     Condition,
@@ -83,12 +85,24 @@ def _constant(value: Constant) -> str:
     return literal(value.text) if value.is_string else value.text
 
 
+def canonical_column(shadow: Shadow, manipulation: Manipulation, name: str) -> Column | None:
+    """The site's column that holds a canonical one as it is; None where it is mapped otherwise, or not there."""
+    mapped = [each for each in manipulation.operations if name in each.canonical]
+    if any(not isinstance(each, Rename) for each in mapped):
+        return None
+    own = mapped[0].own[0] if mapped else name
+    return next((column for column in shadow.columns if column.name == own), None)
+
+
 def problems(where: RowFilter, columns: Columns) -> Iterator[str]:
     """Why the filter cannot hold at a site: columns that are not there, types and constants that are not exact."""
     for name in where.columns:
         column = columns(name)
         if column is None:
-            yield f"filters by {name}, which no replicated column of the table is called; correct `where` or `owners`"
+            yield (
+                f"filters by {name}, which is no replicated column there, or is mapped otherwise than by a new name;"
+                " correct `where` or `owners`"
+            )
         elif not _is_comparable(column):
             yield f"filters by {name} of type {column.type.sql}, whose values a row filter cannot compare exactly"
     for leaf in leaves(where.condition):

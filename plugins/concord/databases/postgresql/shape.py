@@ -11,17 +11,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from concord.databases.dialect import VERSION_TYPES
+from concord.databases.postgresql import row_filter
 from concord.databases.postgresql.canonical import canonical_texts, structure_of
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column, Table
-from concord.databases.quoting import quote
+from concord.databases.quoting import literal, quote
 from concord.manipulation import NOTHING, Manipulation
 from concord.replication_set import ReplicatedTable
+from concord.row_filter import RowFilter
 from concord.structure import Structure
 from concord.text_form import TextForm, form_of
 
 #: What every statement calls a shadow row (present) and a verdict: there the key stands beside Concord's columns.
 BESIDE_OUR_COLUMNS = ("p", "v")
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Which rows of a table with owners a site should change; None where it owns none."""
+
+    mine: RowFilter | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,8 @@ class Shape:
     resolvers: tuple[str, ...]
     site: str
     manipulation: Manipulation = NOTHING
+    where: RowFilter | None = None  #: the rows that are shared, by canonical columns; None is all
+    ownership: Ownership | None = None  #: where rows have owners
 
     @property
     def name(self) -> str:
@@ -150,9 +161,36 @@ class Shape:
         texts = ", ".join(column.type.exact(f"{row}.{quote(column.name)}") for column in self.columns)
         return f"jsonb_object(ARRAY[{names}]::text[], ARRAY[{texts}]::text[])"
 
+    def in_scope(self, row: str) -> str:
+        """Condition: the base row that a statement calls `row` is shared. Never NULL."""
+        return row_filter.condition(self.where, self.canonical_column, row) if self.where else "true"
+
+    def left_elsewhere(self, row: str) -> str:
+        """Condition on a shadow row: it left the filter of another link, and has no base row here."""
+        own = literal(self.where.fingerprint if self.where else "")
+        return f"coalesce({row}.out_of_scope <> {own}, false)"
+
+    def owned(self, row: str) -> str:
+        """Condition: the base row is the site's to change. Never NULL."""
+        if self.ownership is None:
+            return "true"
+        mine = self.ownership.mine
+        return row_filter.condition(mine, self.canonical_column, row) if mine else "false"
+
+    def canonical_column(self, name: str) -> Column | None:
+        return row_filter.canonical_column(self.shadow, self.manipulation, name)
+
 
 def shape_of(wanted: ReplicatedTable, site: str, table: Table) -> Shape:
     """The shape of one table at one site: its columns that are replicated and not generated, by name."""
     shadow = Shadow.of(wanted, site, table)
     columns = sorted(shadow.columns, key=lambda column: column.name)
-    return Shape(shadow, tuple(columns), wanted.resolvers, site, wanted.manipulation_at(site))
+    return Shape(
+        shadow,
+        tuple(columns),
+        wanted.resolvers,
+        site,
+        wanted.manipulation_at(site),
+        wanted.where,
+        Ownership(wanted.owners.get(site)) if wanted.owners else None,
+    )

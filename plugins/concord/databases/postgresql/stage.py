@@ -18,6 +18,7 @@ DECISION_TYPES = {
     "vector": "text",
     "deleted": "bool",
     "born": "bool",
+    "out_of_scope": "bool",
     "verdict": "text",
     "resolver": "text",
     "reason": "text",
@@ -58,7 +59,8 @@ class Staged:
         ]
         believed = ", ".join(map(str, self.attempts))
         every = (
-            f"(SELECT {', '.join(columns)}, {', '.join(version)}, vector::jsonb AS concord_vector"
+            f"(SELECT {', '.join(columns)}, {', '.join(version)}, vector::jsonb AS concord_vector,"
+            " deleted OR out_of_scope AS concord_gone"
             f" FROM {self.sql} WHERE attempt IN ({believed}))"
         )
         return f"(SELECT * FROM {every} s WHERE {self.condition})" if self.condition else every

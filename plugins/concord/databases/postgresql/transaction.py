@@ -228,6 +228,7 @@ def _report(staged: Staged, tally: Mapping[str, int]) -> TableReport:
         converged=tally.get("converged", 0) + tally.get("united_converged", 0),
         superseded=tally.get("superseded", 0) + tally.get("united_superseded", 0),
         lost=tally.get("target_wins", 0),
+        filtered=tally.get("filtered", 0),
         conflicts=conflicts,
     )
 
