@@ -26,7 +26,7 @@ from concord.orchestration.repository_connection import repository
 from concord.orchestration.shown import show
 from concord.repository import status
 
-_COUNTS = ("acquired", "applied", "converged", "superseded", "lost", "conflicts")
+_COUNTS = ("acquired", "applied", "converged", "superseded", "lost", "filtered", "conflicts", "not_owned")
 
 
 def run(asked: argparse.Namespace, configuration: Configuration) -> int:

@@ -137,6 +137,7 @@ class Pair:
     capetown: Site
     tables: tuple[ReplicatedTable, ...]
     spark: Callable[[], SparkSession]
+    synchronization: str = SYNCHRONIZATION
 
     @property
     def sites(self) -> tuple[Site, Site]:
@@ -148,7 +149,7 @@ class Pair:
         return link_job(
             ends,
             self.tables,
-            **{"synchronization": SYNCHRONIZATION, "direction": Direction(direction)} | changed,
+            **{"synchronization": self.synchronization, "direction": Direction(direction)} | changed,
         )
 
     def run(self, direction: str = "forward", at: At | None = None, **changed: object) -> TransmissionReport:

@@ -22,7 +22,7 @@ from tests.link.pair import Pair
 pytestmark = pytest.mark.spark
 
 PAIRS = random_pairs(seed=2, many=3000)
-FIELDS = ("origin", "changed_at", "derived", "vector", "deleted", "born")
+FIELDS = ("origin", "changed_at", "derived", "vector", "deleted", "born", "out_of_scope")
 
 
 def contains(whole: RowVersion, part: RowVersion) -> bool:
@@ -63,10 +63,14 @@ def _fields(version: RowVersion) -> tuple[Any, ...]:
         vector_to_json(version.vector),
         version.deleted,
         version.born,
+        False,
     )
 
 
-SCHEMA = "c0 int, origin string, changed_at bigint, derived int, vector string, deleted boolean, born boolean"
+SCHEMA = (
+    "c0 int, origin string, changed_at bigint, derived int, vector string, deleted boolean, born boolean,"
+    " out_of_scope boolean"
+)
 
 
 def test_spark_decides_as_the_functions_do(spark: SparkSession) -> None:
@@ -120,11 +124,11 @@ def scene(pair: MakePair) -> Iterator[Scene]:
             for n, (_, present) in enumerate(PAIRS):
                 if exists(n, present):
                     copy.write_row((n, f"present {n}"))
-        columns = f"id, {', '.join(FIELDS)}, position"
+        columns = f"id, {', '.join(FIELDS[:-1])}, position"
         with cursor.copy(f'COPY concord."public.t" ({columns}) FROM STDIN') as copy:
             for n, (_, present) in enumerate(PAIRS):
                 if present.origin:
-                    copy.write_row((n, *_fields(present), 5))
+                    copy.write_row((n, *_fields(present)[:-1], 5))
     staged = target.create_staging(shape, 0).believing([1], len(PAIRS))
     with target.connection.cursor().copy(
         f"COPY {staged.sql} ({', '.join(shape.aliases)}, {', '.join(FIELDS)}, verdict, attempt) FROM STDIN"

@@ -47,12 +47,14 @@ def test_a_transmission_is_recorded_with_rows_per_table_and_in_total(repository:
             bytes=2**40,
             seconds={"acquire": 1.5, "write": 0.25},
             tables=[table.model_dump() for table in what.tables],
-            acquired=11,
+            acquired=15,
             applied=5,
             converged=3,
             superseded=2,
             lost=1,
+            filtered=4,
             conflicts=1,
+            not_owned=2,
         )
     ]
 

@@ -94,11 +94,11 @@ def _installation(configuration: Configuration, name: str, site: SiteSettings) -
 
 
 def tables_of(configuration: Configuration, site: str) -> tuple[ReplicatedTable, ...]:
-    """Every table that the site shares with another one, once."""
-    tables: dict[str, ReplicatedTable] = {}
+    """Every table that the site shares with another one; once, or once for each of its row filters."""
+    tables: dict[object, ReplicatedTable] = {}
     for name, pair in configuration.synchronizations.items():
         if site in pair.sites:
-            tables |= {table.name: table for table in configuration.tables(name)}
+            tables |= {(table.name, table.filter_text): table for table in configuration.tables(name)}
     return tuple(tables.values())
 
 

@@ -28,7 +28,7 @@ from concord.repository.transmissions import record_transmission
 
 #: Before any conflict: what a repository that knows nothing of a link collects from.
 _EVER = pendulum.datetime(1970, 1, 1)
-_COUNTS = ("acquired", "applied", "converged", "superseded", "lost", "conflicts")
+_COUNTS = ("acquired", "applied", "converged", "superseded", "lost", "filtered", "conflicts", "not_owned")
 
 
 class LinkOperator(SparkApplication):

@@ -20,7 +20,8 @@ def clean(
     A table may belong to several synchronizations; the longest of their retentions holds for all.
     `force_older_than` is a person's word that sites silent for so long are not waited for; it is never a default.
     """
-    longest = max(pair.tombstone_retention for pair in configuration.synchronizations.values())
+    pairs = configuration.synchronizations.values()
+    longest = max((pair.tombstone_retention for pair in pairs), default=timedelta(0))
     return tombstones.clean(
         carrying_sites(configuration),
         dry_run=dry_run,

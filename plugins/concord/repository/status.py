@@ -84,7 +84,9 @@ class TransmissionStatus:
     converged: int
     superseded: int
     lost: int
+    filtered: int
     conflicts: int
+    not_owned: int
 
 
 @dataclass(frozen=True, slots=True)

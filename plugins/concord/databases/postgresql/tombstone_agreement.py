@@ -28,9 +28,13 @@ class Holder:
 
     site: str
     connection: Connection
-    shape: Shape
+    shapes: tuple[Shape, ...]  #: one for each row filter that shares the table there
     heeded: tuple[OutgoingLink, ...]  #: links that must have sent a tombstone before it goes
     unheeded: tuple[OutgoingLink, ...]  #: links that a person has said not to wait for
+
+    @property
+    def shape(self) -> Shape:
+        return self.shapes[0]
 
     @property
     def table(self) -> str:
@@ -93,13 +97,49 @@ def _candidates(each: Holder, after: int, before: int) -> list[Candidate]:
 
 
 def _agreed(found: Mapping[Holder, Sequence[Candidate]], upto: int) -> list[Tombstone]:
-    """Those that every site holds; or, after a crash, that one site already removed and the others had agreed."""
-    marks: dict[Tombstone, list[bool]] = {}
-    for batch in found.values():
+    """Those that every site holds, or whose key is outside the row filter where they are not; or, after a crash,
+    that one site already removed and the others had agreed."""
+    marks: dict[Tombstone, dict[Holder, bool]] = {}
+    for each, batch in found.items():
         for candidate in batch:
             if candidate.tombstone[2] <= upto:
-                marks.setdefault(candidate.tombstone, []).append(candidate.agreed)
-    return [each for each, agreed in marks.items() if len(agreed) == len(found) or all(agreed)]
+                marks.setdefault(candidate.tombstone, {})[each] = candidate.agreed
+    outside = {each: _outside(each, [one for one, held in marks.items() if each not in held]) for each in found}
+    return [
+        tombstone
+        for tombstone, held in marks.items()
+        if all(held.values()) or all(each in held or tombstone in outside[each] for each in found)
+    ]
+
+
+def _outside(each: Holder, tombstones: Sequence[Tombstone]) -> set[Tombstone]:
+    """Those whose key is out of scope at this site: they did not touch it, and will not (rule 9)."""
+    filtered = [shape for shape in each.shapes if shape.where]
+    if not filtered or not tombstones:
+        return set()
+    shape = each.shape
+    keys = [f"k{place}" for place in range(len(shape.key))]
+    arrays = ", ".join(["%s::text[]"] * len(keys))
+    private = " OR ".join(f"NOT {shape.in_scope('t')}" for shape in filtered).replace("%", "%%")
+    query = (
+        f"SELECT g.n FROM unnest({arrays}) WITH ORDINALITY g ({', '.join(keys)}, n)"
+        f" WHERE EXISTS (SELECT 1 FROM {shape.shadow.sql} p WHERE {_listed_key(shape, 'p')}"
+        f" AND p.out_of_scope IS NOT NULL)"
+        f" OR EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {_listed_key(shape, 't')} AND ({private}))"
+    )
+    columns = [list(texts) for texts in zip(*(key for key, *_ in tombstones), strict=True)]
+    return {tombstones[n - 1] for (n,) in each.connection.execute(query.encode(), columns)}
+
+
+def _listed_key(shape: Shape, row: str) -> str:
+    """The key of `row` is the one that `g` lists as k0, k1, … in canonical texts."""
+    if shape.manipulation:
+        texts = shape.canonical_key(row)
+        return " AND ".join(f"{text} = g.k{place}" for place, text in enumerate(texts))
+    return " AND ".join(
+        f"{shape.key_in(row, column)} = g.k{place}::{column.type.sql}"
+        for place, column in enumerate(shape.key)
+    )
 
 
 def _agreement(found: Mapping[Holder, Sequence[Candidate]], agreed: Sequence[Tombstone]) -> Agreement:
@@ -151,8 +191,7 @@ def _yielding(each: Holder) -> Iterator[None]:
 def _apply(each: Holder, agreement: Agreement, statement: str) -> int:
     """Run one set statement against the listed tombstones, each only while it is still that very version."""
     shape, connection = each.shape, each.connection
-    own = shape.canonical_key("p")
-    keys = [f"k{place}" for place in range(len(own))]
+    keys = [f"k{place}" for place in range(len(shape.key))]
     columns = ", ".join(f"{key} text" for key in keys)
     run(
         connection,
@@ -162,15 +201,8 @@ def _apply(each: Holder, agreement: Agreement, statement: str) -> int:
     with connection.cursor().copy("COPY pg_temp.agreed FROM STDIN") as copy:
         for key, origin, changed_at, derived in agreement.tombstones:
             copy.write_row((*key, origin, changed_at, derived))
-    same_key = (
-        " AND ".join(f"{text} = g.{name}" for text, name in zip(own, keys, strict=True))
-        if shape.manipulation
-        else " AND ".join(
-            f"{shape.key_in('p', column)} = g.{name}::{column.type.sql}"
-            for column, name in zip(shape.key, keys, strict=True)
-        )
-    )
-    same = f"{same_key} AND (p.origin, p.changed_at, p.derived) = (g.origin, g.changed_at, g.derived) AND p.deleted"
+    version = "(p.origin, p.changed_at, p.derived) = (g.origin, g.changed_at, g.derived)"
+    same = f"{_listed_key(shape, 'p')} AND {version} AND p.deleted"
     written = run(connection, statement.format(shadow=shape.shadow.sql, listed="pg_temp.agreed", same=same))
     run(connection, "DROP TABLE pg_temp.agreed")
     return written

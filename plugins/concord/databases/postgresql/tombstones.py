@@ -9,6 +9,7 @@ fall below their floor, and are refused until they are initialized again (F32, S
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ class CarryingSite:
 
     access: SiteAccess
     links_out: Mapping[str, Mapping[str, str]]  #: table name → link name → the site at its other end
-    tables: tuple[ReplicatedTable, ...]
+    tables: tuple[ReplicatedTable, ...]  #: a table that several row filters share stands here once for each
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class _Asked:
 class _Open:
     site: CarryingSite
     connection: Connection
-    shapes: Mapping[str, Shape]
+    shapes: Mapping[str, Sequence[Shape]]  #: of each table: one for each of its row filters
 
     @property
     def name(self) -> str:
@@ -124,16 +125,16 @@ def _open(sites: Sequence[CarryingSite], stack: ExitStack) -> tuple[list[_Open],
     return opened, silent
 
 
-def _shapes(connection: Connection, site: CarryingSite) -> dict[str, Shape]:
+def _shapes(connection: Connection, site: CarryingSite) -> dict[str, list[Shape]]:
     state = read_site(connection, site.access.name, site.tables, 0.0)
     if wrong := list(check(state)):
         raise StructureChanged("; ".join(wrong))
-    shapes = {}
+    shapes: defaultdict[str, list[Shape]] = defaultdict(list)
     for wanted in site.tables:
         table = state.table(wanted)
         if table is None:
             raise StructureChanged(f"{site.access.name}: {wanted.at_site(site.access.name)} is gone")
-        shapes[wanted.name] = shape_of(wanted, site.access.name, table)
+        shapes[wanted.name].append(shape_of(wanted, site.access.name, table))
     return shapes
 
 
@@ -146,7 +147,7 @@ def _clean_table(
         links = outgoing_links(each.connection, each.name, table, each.site.links_out[table])
         heeded = tuple(link for link in links if not link.may_be_forced(reached, asked.silent_before))
         unheeded = tuple(link for link in links if link not in heeded)
-        holders.append(Holder(each.name, each.connection, each.shapes[table], heeded, unheeded))
+        holders.append(Holder(each.name, each.connection, tuple(each.shapes[table]), heeded, unheeded))
         reports[each.name] = _survey(each, table, heeded)
         reports[each.name].problem = _problem(table, heeded, silent)
     if any(report.problem for report in reports.values()):
@@ -166,7 +167,7 @@ def _clean_table(
 
 def _survey(each: _Open, table: str, heeded: Sequence[OutgoingLink]) -> SiteTombstones:
     report = SiteTombstones(each.name, table)
-    shadow = each.shapes[table].shadow.sql
+    shadow = each.shapes[table][0].shadow.sql
     report.held = int(one(each.connection, f"SELECT count(*) FROM {shadow} WHERE deleted")[0])
     for link in heeded:
         if link.session is not None:
