@@ -31,6 +31,8 @@ _COUNTS = ("acquired", "applied", "converged", "superseded", "lost", "filtered",
 
 def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     """Do what the command line asks; the exit status. Raises a ConcordError."""
+    if asked.command in ("provision", "status"):
+        sys.stderr.writelines(f"notice: {notice}\n" for notice in configuration.notices)
     return _COMMANDS[asked.command](asked, configuration)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pendulum
@@ -18,6 +19,9 @@ from concord.repository.runs import begin_run, complete_run, fail_run, release_r
 from concord.repository.status import transmissions
 
 
+logger = logging.getLogger("concord.configuration")
+
+
 def begin(synchronization: str, context: Context) -> dict[str, Any]:
     """Check what the run was asked to do, take the lease, record the run; the plan, as XCom carries it.
 
@@ -28,7 +32,10 @@ def begin(synchronization: str, context: Context) -> dict[str, Any]:
     with in_airflow_terms():
         _refuse_backfill(dag_run.run_type)
         asked = parameters.read(SynchronizeParameters, dag_run.conf)
-        asked.check_tables([table.name for table in load(config_path()).tables(synchronization)])
+        configuration = load(config_path())
+        for notice in configuration.notices:
+            logger.info("%s", notice)
+        asked.check_tables([table.name for table in configuration.tables(synchronization)])
         engine = repository()
         owner = run_lease.owner_of(dag_run.dag_id, dag_run.run_id)
         lease = run_lease.take(engine, synchronization, owner)

@@ -44,6 +44,7 @@ def synchronize_dag(configuration: Configuration, name: str) -> DAG:
     with DAG(
         f"synchronize__{name}",
         description=f"Keeps {pair.replication_set} equal in {pair.source} and {pair.target}.",
+        doc_md=noticed(configuration),
         schedule=_schedule(name, pair.schedule),
         start_date=START,
         catchup=False,
@@ -55,6 +56,12 @@ def synchronize_dag(configuration: Configuration, name: str) -> DAG:
     ) as dag:
         _tasks(name)
     return dag
+
+
+def noticed(configuration: Configuration) -> str | None:
+    """What the configuration holds that is worth a word, for the DAG's page."""
+    listed = [f"- `{notice}`" for notice in configuration.notices]
+    return "\n".join(["Notices of the configuration:", "", *listed]) if listed else None
 
 
 def _tasks(name: str) -> None:

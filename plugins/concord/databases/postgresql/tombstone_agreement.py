@@ -118,17 +118,17 @@ def _outside(each: Holder, tombstones: Sequence[Tombstone]) -> set[Tombstone]:
     if not filtered or not tombstones:
         return set()
     shape = each.shape
-    keys = [f"k{place}" for place in range(len(shape.key))]
-    arrays = ", ".join(["%s::text[]"] * len(keys))
-    private = " OR ".join(f"NOT {shape.in_scope('t')}" for shape in filtered).replace("%", "%%")
-    query = (
-        f"SELECT g.n FROM unnest({arrays}) WITH ORDINALITY g ({', '.join(keys)}, n)"
-        f" WHERE EXISTS (SELECT 1 FROM {shape.shadow.sql} p WHERE {_listed_key(shape, 'p')}"
-        f" AND p.out_of_scope IS NOT NULL)"
-        f" OR EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {_listed_key(shape, 't')} AND ({private}))"
+    texts = [[literal(text) for text in column] for column in zip(*(key for key, *_ in tombstones), strict=True)]
+    arrays = ", ".join(f"ARRAY[{', '.join(column)}]" for column in texts)
+    keys = ", ".join(f"k{place}" for place in range(len(texts)))
+    private = " OR ".join(f"NOT {shape.in_scope('t')}" for shape in filtered)
+    found = rows(
+        each.connection,
+        f"SELECT g.n FROM unnest({arrays}) WITH ORDINALITY g ({keys}, n) WHERE EXISTS"
+        f" (SELECT 1 FROM {shape.shadow.sql} p WHERE {_listed_key(shape, 'p')} AND p.out_of_scope IS NOT NULL)"
+        f" OR EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {_listed_key(shape, 't')} AND ({private}))",
     )
-    columns = [list(texts) for texts in zip(*(key for key, *_ in tombstones), strict=True)]
-    return {tombstones[n - 1] for (n,) in each.connection.execute(query.encode(), columns)}
+    return {tombstones[n - 1] for (n,) in found}
 
 
 def _listed_key(shape: Shape, row: str) -> str:
@@ -191,7 +191,7 @@ def _yielding(each: Holder) -> Iterator[None]:
 def _apply(each: Holder, agreement: Agreement, statement: str) -> int:
     """Run one set statement against the listed tombstones, each only while it is still that very version."""
     shape, connection = each.shape, each.connection
-    keys = [f"k{place}" for place in range(len(shape.key))]
+    keys = [f"k{place}" for place in range(len(shape.canonical_key("p")))]
     columns = ", ".join(f"{key} text" for key in keys)
     run(
         connection,
