@@ -32,6 +32,23 @@ def test_each_mistake_of_the_configuration_is_one_line_and_no_traceback(unprovis
     assert [line.split(":")[:2] for line in result.stderr.splitlines()] == [["concord.yaml", "10"]] * 2
 
 
+def test_notices_are_printed_and_harm_nothing(unprovisioned: Pair) -> None:
+    """S4-175, S2-23."""
+    unprovisioned.path.write_text(
+        CONFIGURATION.replace(
+            "public.flights", 'public.flights\n        owners: {london: "delay > 0", capetown: "delay > 1"}'
+        )
+        + "  london_london: {replication_set: flights, source: london, target: london}\n"
+    )
+    for command in (["check-config"], ["provision", "--check", "--site", "london"]):
+        lines = [line for line in concord(*command).stderr.splitlines() if line.startswith("notice: ")]
+        assert [line.split(":")[2:4] for line in lines] == [
+            ["7", " replication_sets.flights.tables[0].owners.capetown"],
+            ["12", " synchronizations.london_london"],
+        ]
+    assert concord("check-config").returncode == 0
+
+
 @pytest.mark.airflow
 def test_a_pair_is_provisioned_checked_initialized_and_removed(unprovisioned: Pair) -> None:
     assert concord("provision", "--check").returncode == 1

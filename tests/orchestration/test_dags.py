@@ -61,6 +61,23 @@ def test_a_mistake_in_the_configuration_is_an_import_error_with_its_lines(
     assert "did you mean 'capetown'" in error
 
 
+def test_a_synchronization_from_a_site_to_itself_makes_no_dag_and_the_others_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # S4-175
+    path = tmp_path / "concord.yaml"
+    path.write_text(
+        CONFIGURATION + "  london_london: {replication_set: flights, source: london, target: london}\n"
+    )
+    monkeypatch.setenv("CONCORD_CONFIG", str(path))
+    bag = DagBag(str(PROJECT / "dags"))
+    assert bag.import_errors == {}
+    assert [name for name in bag.dags if "london_london" in name] == []
+    assert "synchronizations.london_london: london is both source and target" in str(
+        bag.dags["synchronize__london_capetown"].doc_md
+    )
+
+
 def test_environment_variables_are_no_template(bag: DagBag) -> None:
     # S5: rendered templates are stored and shown
     assert "env_vars" not in LinkOperator.template_fields

@@ -18,7 +18,6 @@ from concord.orchestration.run_plan import RunPlan, SynchronizeParameters
 from concord.repository.runs import begin_run, complete_run, fail_run, release_run
 from concord.repository.status import transmissions
 
-
 logger = logging.getLogger("concord.configuration")
 
 
