@@ -279,7 +279,15 @@ def test_a_changed_filter_refuses_the_table_until_it_is_initialized_again(
 
 def test_a_site_of_an_older_concord_is_brought_up_to_date(sites: Pair) -> None:
     for site in sites.sites:
-        site.run('ALTER TABLE concord."public.book" DROP COLUMN out_of_scope')
+        site.run(
+            'ALTER TABLE concord."public.book" DROP COLUMN out_of_scope',
+            "UPDATE concord.site SET format = 1",
+        )
+    with pytest.raises(
+        StructureChanged, match="london: was provisioned by an older Concord; run `provision`"
+    ):
+        sites.run()
+    for site in sites.sites:
         provision_site(site, sites.tables)
     sites.london.run("UPDATE book SET region = 2 WHERE id = 5")
     sites.settle()

@@ -105,7 +105,7 @@ def _problems(surveyed: Sequence[_Surveyed]) -> list[str]:
         found += site_provision.problems(each.state, wanted.reader, wanted.applier, each.connection)
     skew = {each.installation.site: each.installation.max_clock_skew for each in surveyed}
     found += preflight.pair_problems([each.state.facts for each in surveyed], skew)
-    return found + list(_differences(surveyed))
+    return list(dict.fromkeys([*found, *_differences(surveyed)]))
 
 
 def _differences(surveyed: Sequence[_Surveyed]) -> Iterator[str]:

@@ -98,8 +98,14 @@ def tables_of(configuration: Configuration, site: str) -> tuple[ReplicatedTable,
     tables: dict[object, ReplicatedTable] = {}
     for name, pair in configuration.synchronizations.items():
         if site in pair.sites:
-            tables |= {(table.name, table.filter_text): table for table in configuration.tables(name)}
+            tables |= {_scope(table): table for table in configuration.tables(name)}
     return tuple(tables.values())
+
+
+def _scope(table: ReplicatedTable) -> object:
+    """What makes two entries of one table different at a site: the conditions that must hold on its columns."""
+    owners = {site: str(where) for site, where in table.owners.items()}
+    return table.name, table.filter_text, tuple(sorted(owners.items()))
 
 
 def carrying_sites(configuration: Configuration) -> list[CarryingSite]:

@@ -11,7 +11,15 @@ from typing import Concatenate, ParamSpec, TypeVar
 import psycopg
 
 from concord.databases.dialect import Job, LinkState, Progress, Reading, SiteRow, Snapshot, Survey
-from concord.databases.postgresql import acquire, catalogue, link_state, provision, stage, transaction
+from concord.databases.postgresql import (
+    acquire,
+    control,
+    catalogue,
+    link_state,
+    provision,
+    stage,
+    transaction,
+)
 from concord.databases.postgresql.link_state import application_name
 from concord.databases.postgresql.session import Connection, connect, conninfo, in_our_words, rows, run
 from concord.databases.postgresql.shape import Shape, shape_of
@@ -97,6 +105,11 @@ class End:
             raise IdentityChanged(
                 f"{self.access.name}: the database is not the one that was provisioned as {self.access.name}"
                 " (restored, cloned, failed over, or a wrong connection); provision and initialize it again"
+            )
+
+        if state.facts.format < control.FORMAT:
+            raise NotProvisioned(
+                f"{self.access.name}: was provisioned by an older Concord; run `provision`, which keeps all that is there"
             )
 
     @worded

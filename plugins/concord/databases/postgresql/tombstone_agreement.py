@@ -104,7 +104,9 @@ def _agreed(found: Mapping[Holder, Sequence[Candidate]], upto: int) -> list[Tomb
         for candidate in batch:
             if candidate.tombstone[2] <= upto:
                 marks.setdefault(candidate.tombstone, {})[each] = candidate.agreed
-    outside = {each: _outside(each, [one for one, held in marks.items() if each not in held]) for each in found}
+    outside = {
+        each: _outside(each, [one for one, held in marks.items() if each not in held]) for each in found
+    }
     return [
         tombstone
         for tombstone, held in marks.items()
@@ -118,7 +120,9 @@ def _outside(each: Holder, tombstones: Sequence[Tombstone]) -> set[Tombstone]:
     if not filtered or not tombstones:
         return set()
     shape = each.shape
-    texts = [[literal(text) for text in column] for column in zip(*(key for key, *_ in tombstones), strict=True)]
+    texts = [
+        [literal(text) for text in column] for column in zip(*(key for key, *_ in tombstones), strict=True)
+    ]
     arrays = ", ".join(f"ARRAY[{', '.join(column)}]" for column in texts)
     keys = ", ".join(f"k{place}" for place in range(len(texts)))
     private = " OR ".join(f"NOT {shape.in_scope('t')}" for shape in filtered)
