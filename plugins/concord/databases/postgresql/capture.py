@@ -105,7 +105,6 @@ CREATE TABLE IF NOT EXISTS {shadow.sql} (
   agreed boolean NOT NULL DEFAULT false,
   received_from text,
   position xid8 NOT NULL,
-  out_of_scope text,
   PRIMARY KEY ({shadow.key_list}))
 WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05)"""
 
@@ -190,7 +189,7 @@ def statements(shadow: Shadow, applier: str) -> list[str]:
     """Everything that captures one table's changes, idempotent, cheap on a billion rows: no row is touched."""
     return [
         table_statement(shadow),
-        # Which filter the row has left while its base row is gone here; a site of an older Concord lacks it.
+        # Which filter the row has left while its base row is gone here; added alone, as to a site of an older Concord.
         f"ALTER TABLE {shadow.sql} ADD COLUMN IF NOT EXISTS out_of_scope text",
         f"CREATE INDEX IF NOT EXISTS {quote(shortened(shadow.relation + ' position'))} ON {shadow.sql} (position)",
         function_statement(shadow),
