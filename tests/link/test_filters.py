@@ -283,7 +283,7 @@ def test_a_site_of_an_older_concord_is_brought_up_to_date(sites: Pair) -> None:
             'ALTER TABLE concord."public.book" DROP COLUMN out_of_scope',
             "UPDATE concord.site SET format = 1",
         )
-    with pytest.raises(NotProvisioned, match="london: was provisioned by an older Concord; run `provision`"):
+    with pytest.raises(NotProvisioned, match="london: was provisioned by an earlier version"):
         sites.run()
     for site in sites.sites:
         provision_site(site, sites.tables)

@@ -13,8 +13,8 @@ import psycopg
 from concord.databases.dialect import Job, LinkState, Progress, Reading, SiteRow, Snapshot, Survey
 from concord.databases.postgresql import (
     acquire,
-    control,
     catalogue,
+    control,
     link_state,
     provision,
     stage,
@@ -109,7 +109,7 @@ class End:
 
         if state.facts.format < control.FORMAT:
             raise NotProvisioned(
-                f"{self.access.name}: was provisioned by an older Concord; run `provision`, which keeps all that is there"
+                f"{self.access.name}: was provisioned by an earlier version of Concord; run `provision`"
             )
 
     @worded
