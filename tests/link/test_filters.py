@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from concord.databases.postgresql.common_history import declare_equal
-from concord.errors import ConstraintViolated, NotInitialized, NotProvisioned, SitesDiffer
+from concord.errors import ConstraintViolated, NotInitialized, NotProvisioned, ParametersRefused, SitesDiffer
 from concord.replication_set import ReplicatedTable
 from concord.row_filter_text import parse_row_filter
 from embedded.postgres import Server
 from tests.conftest import Database
+from tests.link.comparing import compared
 from tests.link.conftest import MakePair, site_on
+from tests.link.initializing import initialized
 from tests.link.pair import Pair, Site, carried, provision_site
 from tests.link.test_quiescence import CONTROL, no_spark, written
 from tests.link.test_tombstones import cleaned, held
@@ -290,6 +292,18 @@ def test_a_site_of_an_older_concord_is_brought_up_to_date(sites: Pair) -> None:
     sites.london.run("UPDATE book SET region = 2 WHERE id = 5")
     sites.settle()
     assert book(sites.capetown, 5) is None
+
+
+def test_a_filtered_table_is_neither_loaded_nor_merged_nor_compared(sites: Pair) -> None:
+    """Its site's own rows would be taken for rows to bring, or for differences."""
+    before = [site.writes()["public.book"] for site in sites.sites]
+    for how in ("load", "merge", "reinitialize"):
+        with pytest.raises(ParametersRefused, match=r"public\.book has a row filter, and starts only where"):
+            initialized(sites, how)
+    with pytest.raises(ParametersRefused, match=r"public\.book: a table with a row filter is not compared"):
+        compared(sites)
+    assert [site.writes()["public.book"] for site in sites.sites] == before
+    assert initialized(sites, "equal")
 
 
 Third = Callable[[], Site]

@@ -190,6 +190,8 @@ class Initialization:
 
     def _table_plan(self, table: str, stands: Standing) -> Progressed:
         how, both = self.job.how, self.shapes[table]
+        if any(shape.where for shape in both):
+            return self._filtered_plan(table, stands)
         if how in (How.AUTO, How.REINITIALIZE) and stands.stale:
             return self._new(table, How.REINITIALIZE, stands.stale)
         if how is How.MERGE:
@@ -198,6 +200,15 @@ class Initialization:
         empty = {end.access.name: _is_empty(end, shape) for end, shape in zip(self._ends, both, strict=True)}
         if how is How.LOAD or (how is How.AUTO and len([1 for each in empty.values() if each]) == 1):
             return self._load_plan(table, empty)
+        return self._equal_plan(table)
+
+    def _filtered_plan(self, table: str, stands: Standing) -> Progressed:
+        """A load would have to tell rows of a site's own from those to bring: only what is equal can start."""
+        if self.job.how not in (How.AUTO, How.EQUAL) or stands.stale:
+            raise ParametersRefused(
+                f"{table} has a row filter, and starts only where the rows in scope are equal already: it is neither"
+                " loaded nor merged nor brought back. Make these rows equal by your own means, then initialize it"
+            )
         return self._equal_plan(table)
 
     def _refuse_merging_a_stale_site(self, stands: Standing) -> None:
