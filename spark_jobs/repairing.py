@@ -156,7 +156,7 @@ def _decision(remedy: Remedy) -> tuple[object, ...]:
         "born": version.born,
     }
     return (
-        *(written[name] for name in VERSION_TYPES),
+        *(written.get(name, False) for name in VERSION_TYPES),
         "source_wins" if own and remedy.replaces else "apply",
         REPAIR if own else None,
         f"{remedy.deed}: {remedy.reason}" if own else None,
