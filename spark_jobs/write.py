@@ -88,7 +88,7 @@ def _ingest(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> Ite
             if chosen.num_rows:
                 yield chosen.append_column("attempt", pa.array([attempt] * chosen.num_rows, pa.int64()))
 
-    _copy(to_stage(), login, relation)
+    copy(to_stage(), login, relation)
     for (verdict, staged), count in counted.items():
         yield pa.RecordBatch.from_pylist(
             [
@@ -122,7 +122,7 @@ def _unfaithful(batch: pa.RecordBatch) -> list[str]:
     return [str(reason) for reason in pc.filter(batch.column("reason"), chosen).to_pylist()]
 
 
-def _copy(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> None:
+def copy(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> None:
     """ADBC's binary COPY, started only when there is a row; committed only when all rows are in."""
 
     first = next(batches, None)

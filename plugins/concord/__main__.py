@@ -98,6 +98,14 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument(
         "--prefer", choices=["source", "target"], help="whose row stays where no version decides"
     )
+    snapshot = commands.add_parser("snapshot", help="refresh or drop a snapshot")
+    snapshot.add_argument("action", choices=["refresh", "drop"])
+    snapshot.add_argument("name")
+    snapshot.add_argument("--full", action="store_true", help="refresh: compare the whole content")
+    snapshot.add_argument(
+        "--plan", action="store_true", help="refresh: count what would be done, write nothing"
+    )
+    snapshot.add_argument("--with-table", action="store_true", help="drop: the copy too")
     commands.add_parser("status", help="runs, links and conflicts, here and at the sites")
     forget = commands.add_parser("forget", help="let the sites forget links that have left the configuration")
     forget.add_argument("name", metavar="SITE_OR_SYNCHRONIZATION")

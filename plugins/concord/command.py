@@ -17,7 +17,7 @@ from concord.databases.postgresql import records
 from concord.databases.postgresql.tombstones import SiteTombstones
 from concord.errors import ConcordError
 from concord.link import Direction, TransmissionReport
-from concord.orchestration import jobs, tombstone_cleanup
+from concord.orchestration import jobs, snapshot_command, tombstone_cleanup
 from concord.orchestration.compare_command import compare
 from concord.orchestration.forgetting import forget
 from concord.orchestration.initialization import InitializeOperator, InitializeParameters
@@ -98,6 +98,10 @@ def _status(asked: argparse.Namespace, configuration: Configuration) -> int:
     known = {each.name: each for each in status.synchronizations(engine)}
     rows = [(name, *_synchronized(known.get(name))) for name in configuration.synchronizations]
     show("Synchronizations", ("name", "last synchronized", "lease"), rows)
+    copies = [
+        (name, *snapshot_command.state(engine, configuration, name, _ago)) for name in configuration.snapshots
+    ]
+    show("Snapshots", ("name", "kind", "copy", "last refreshed", "rows written", "last run"), copies)
     runs = [
         (
             each.synchronization,
@@ -217,6 +221,7 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Configuration], int]] = {
     "initialize": _initialize,
     "plan": _plan,
     "compare": _compare,
+    "snapshot": snapshot_command.run,
     "status": _status,
     "forget": _forget,
     "tombstones": _tombstones,

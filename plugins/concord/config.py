@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, PrivateAttr, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from concord import config_file, config_schema
 from concord.config_field import ByName, Settings, is_name
@@ -24,8 +24,10 @@ from concord.config_settings import (
     SynchronizationSettings,
     TableSettings,
 )
+from concord.config_snapshot import SnapshotSettings, captured_for_snapshots
 from concord.errors import ConfigurationInvalid, Problem
 from concord.replication_set import ReplicatedTable
+from concord.snapshot import SnapshotDefinition, SnapshotKind
 
 __all__ = [
     "Configuration",
@@ -33,6 +35,7 @@ __all__ = [
     "ReplicationSetSettings",
     "Retention",
     "SiteSettings",
+    "SnapshotSettings",
     "SynchronizationSettings",
     "TableSettings",
     "config_path",
@@ -52,6 +55,9 @@ class Configuration(Settings):
     sites: ByName[SiteSettings]
     replication_sets: ByName[ReplicationSetSettings]
     synchronizations: ByName[SynchronizationSettings]
+    snapshots: ByName[SnapshotSettings] = Field(
+        default_factory=lambda: MappingProxyType({}), description="Read-only copies of a query's content."
+    )
     retention: Retention = Retention()
     initialize: InitializeSettings = InitializeSettings()
     _notices: tuple[Problem, ...] = PrivateAttr(default=())
@@ -77,6 +83,7 @@ class Configuration(Settings):
             self.synchronizations,
             self.sites.keys(),
             self.replication_sets.keys(),
+            snapshots=self.snapshots,
         )
         if problems := [f"{dotted(finding.path)}: {finding.text}" for finding in broken_rules(sections)]:
             raise ValueError("\n".join(problems))
@@ -87,6 +94,21 @@ class Configuration(Settings):
         pair = self.synchronizations[synchronization]
         tables = self.replication_sets[pair.replication_set].tables
         return tuple(table.replicated(pair.resolvers) for table in tables)
+
+    def snapshot(self, name: str) -> SnapshotDefinition:
+        """The snapshot as its refreshes carry it. Raises KeyError for an unknown name."""
+        settings = self.snapshots[name]
+        incremental = settings.kind is SnapshotKind.INCREMENTAL
+        return settings.definition(name, self._tracked(settings) if incremental else None)
+
+    def _tracked(self, snapshot: SnapshotSettings) -> ReplicatedTable:
+        """The source's table as its changes are captured there: for a replication set, or for snapshots alone."""
+        for name, pair in self.synchronizations.items():
+            if snapshot.source in pair.sites:
+                for table in self.tables(name):
+                    if table.at_site(snapshot.source) == snapshot.relation:
+                        return table
+        return captured_for_snapshots(snapshot.source, snapshot.relation)
 
 
 def config_path() -> Path:
@@ -149,6 +171,7 @@ def _valid_sections(value: object) -> Sections:
         tuple(filter(is_name, sites)),
         tuple(filter(is_name, sets)),
         complete=len(valid_pairs) == len(pairs),
+        snapshots=_valid(_written(value, "snapshots"), SnapshotSettings),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, product
 
 from concord.config_field import did_you_mean
@@ -15,6 +15,7 @@ from concord.config_settings import (
     SynchronizationSettings,
     TableSettings,
 )
+from concord.config_snapshot import Place, SnapshotSettings, snapshot_rules
 from concord.cron import longest_gap
 from concord.replication_set import TableName
 
@@ -32,6 +33,7 @@ class Sections:
     set_names: Collection[str]
     #: False where a synchronization is missing here because it is invalid.
     complete: bool = True
+    snapshots: Mapping[str, SnapshotSettings] = field(default_factory=dict)
 
     def resolved(self) -> list[Synchronization]:
         """The synchronizations whose sites and replication set exist; those from a site to itself do nothing."""
@@ -51,6 +53,15 @@ class Sections:
         settings = self.replication_sets.get(pair.replication_set)
         return settings.tables if settings else ()
 
+    def replicated(self) -> dict[Place, str]:
+        """Where the synchronizations' tables are, and what each is called in its set."""
+        return {
+            (site, table.name_at(site)): str(table.table)
+            for _, pair in self.resolved()
+            for table in self.tables(pair)
+            for site in pair.sites
+        }
+
 
 def broken_rules(sections: Sections) -> Iterator[Finding]:
     """Every mistake between the parts, in no particular order."""
@@ -69,6 +80,7 @@ def broken_rules(sections: Sections) -> Iterator[Finding]:
         yield from _overlap(first, second, sections)
     yield from _crossing_filters(sections)
     yield from _disconnected_sets(sections)
+    yield from snapshot_rules(sections.snapshots, sections.site_names, sections.replicated())
 
 
 def _unknown_names(sections: Sections) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from types import NoneType
 from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from concord.config_field import did_you_mean, near_miss
@@ -73,7 +74,7 @@ def _sentence(detail: ErrorDetails, model: type[BaseModel]) -> str:
             return f"too small; write {facts['ge']} or more"
         case "less_than_equal":
             return f"too large; write {facts['le']} or less"
-        case "literal_error":
+        case "literal_error" | "enum":
             return f"unknown value; write {facts['expected']}"
         case kind:
             return _SENTENCES.get(kind, detail["msg"])
@@ -96,8 +97,13 @@ def _keys_at(path: Path, model: type[BaseModel]) -> tuple[str, ...]:
     kind: Any = model
     for part in path:
         settings = isinstance(kind, type) and issubclass(kind, BaseModel)
-        kind = _bare(kind.model_fields[part].annotation if settings else _item(kind))
-    return tuple(kind.model_fields)
+        kind = _bare(_fields(kind)[part].annotation if settings else _item(kind))
+    return tuple(map(str, _fields(kind)))
+
+
+def _fields(settings: type[BaseModel]) -> dict[str | int, FieldInfo]:
+    """The fields of settings by the keys that the file has for them."""
+    return {field.alias or name: field for name, field in settings.model_fields.items()}
 
 
 def _bare(kind: Any) -> Any:

@@ -29,6 +29,7 @@ class ReplicatedTable(BaseModel):
     where: Where | None = None  #: the rows that are shared; None is all
     owners: Mapping[str, Where] = Field(default_factory=dict)  #: the rows that each site should change
     resolvers: tuple[str, ...] = ("latest_timestamp",)
+    captured_only: bool = False  #: the source of incremental snapshots alone: no link writes it
 
     @property
     def name(self) -> str:

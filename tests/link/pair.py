@@ -26,6 +26,12 @@ SYNCHRONIZATION = "london_capetown"
 #: Epochs only grow, whichever test takes them.
 _epochs = count(time.time_ns() // 1_000_000)
 
+
+def next_epoch() -> int:
+    """Greater than any epoch that a test took before."""
+    return next(_epochs)
+
+
 Rows = list[tuple[Any, ...]]
 
 
@@ -188,7 +194,7 @@ def link_job(
     """One transmission from the first end to the second, under a new id and a new epoch."""
     given: dict[str, Any] = {
         "transmission": uuid.uuid4().hex,
-        "epoch": next(_epochs),
+        "epoch": next_epoch(),
         "source": ends[0],
         "target": ends[1],
         "tables": tuple(tables),

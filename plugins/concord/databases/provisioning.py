@@ -6,19 +6,22 @@ A site that does not answer is left out and named at the end; it never stops the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 import psycopg
 
-from concord.databases.postgresql import preflight
+from concord.databases.postgresql import preflight, snapshot_provision
 from concord.databases.postgresql import provision as site_provision
+from concord.databases.postgresql.catalogue import Table, read_tables
 from concord.databases.postgresql.provision import SiteState
 from concord.databases.postgresql.session import Connection, connect, in_our_words
+from concord.databases.postgresql.snapshot_provision import Ends
 from concord.errors import ConcordError, ProvisioningRefused, SiteUnavailable
-from concord.replication_set import ReplicatedTable
+from concord.replication_set import ReplicatedTable, TableName
 from concord.site import Credentials
+from concord.snapshot import SnapshotDefinition
 from concord.structure import Structure, differences
 
 
@@ -32,6 +35,7 @@ class Installation:
     applier: str
     tables: tuple[ReplicatedTable, ...]
     max_clock_skew: float = 60.0
+    snapshots: tuple[SnapshotDefinition, ...] = ()  #: those of which this site is the source or the target
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ class _Surveyed:
     installation: Installation
     connection: Connection
     state: SiteState
+    relations: Mapping[TableName, Table]  #: of its snapshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +98,11 @@ def _look_at(installation: Installation, stack: ExitStack) -> _Surveyed:
     connection = stack.enter_context(connect(installation.installer, "concord provision"))
     try:
         state = site_provision.read_site(connection, installation.site, installation.tables, time.time())
+        names = snapshot_provision.relations(installation.snapshots, installation.site)
+        relations = read_tables(connection, names)
     except psycopg.Error as error:
         raise in_our_words(error, installation.site) from error
-    return _Surveyed(installation, connection, state)
+    return _Surveyed(installation, connection, state, relations)
 
 
 def _problems(surveyed: Sequence[_Surveyed]) -> list[str]:
@@ -105,7 +112,39 @@ def _problems(surveyed: Sequence[_Surveyed]) -> list[str]:
         found += site_provision.problems(each.state, wanted.reader, wanted.applier, each.connection)
     skew = {each.installation.site: each.installation.max_clock_skew for each in surveyed}
     found += preflight.pair_problems([each.state.facts for each in surveyed], skew)
+    found += [problem for each in surveyed for problem in _snapshot_problems(each, surveyed)]
     return list(dict.fromkeys([*found, *_differences(surveyed)]))
+
+
+def _snapshot_problems(each: _Surveyed, surveyed: Sequence[_Surveyed]) -> Iterator[str]:
+    for ends in _snapshots(each, surveyed):
+        if ends.snapshot.source == each.installation.site:
+            yield from snapshot_provision.source_refusals(ends)
+        else:
+            yield from snapshot_provision.target_refusals(each.connection, ends)
+
+
+def _snapshots(each: _Surveyed, surveyed: Sequence[_Surveyed]) -> Iterator[Ends]:
+    """The snapshots of a site, each with what the sites that answer have of it."""
+    relations = {other.installation.site: other.relations for other in surveyed}
+    for snapshot in each.installation.snapshots:
+        source = relations.get(snapshot.source)
+        yield Ends(
+            snapshot,
+            source=(source or {}).get(snapshot.relation),
+            target=relations.get(snapshot.target, {}).get(snapshot.table),
+            source_seen=source is not None,
+        )
+
+
+def _snapshot_statements(each: _Surveyed, surveyed: Sequence[_Surveyed]) -> list[str]:
+    wanted, made = each.installation, list[str]()
+    for ends in _snapshots(each, surveyed):
+        if ends.snapshot.source == wanted.site:
+            made += snapshot_provision.source_grants(ends, wanted.reader)
+        else:
+            made += snapshot_provision.target_statements(ends, wanted.reader, wanted.applier)
+    return made
 
 
 def _differences(surveyed: Sequence[_Surveyed]) -> Iterator[str]:
@@ -135,12 +174,12 @@ def provision(installations: Sequence[Installation]) -> None:
     """
     with _survey(installations) as survey:
         _refuse(survey)
-        survey.do(_provision, "provisioned")
+        survey.do(lambda each: _provision(each, survey.reached), "provisioned")
 
 
-def _provision(each: _Surveyed) -> None:
-    wanted = each.installation
-    site_provision.provision(each.connection, each.state, wanted.reader, wanted.applier)
+def _provision(each: _Surveyed, surveyed: Sequence[_Surveyed]) -> None:
+    wanted, snapshots = each.installation, _snapshot_statements(each, surveyed)
+    site_provision.provision(each.connection, each.state, wanted.reader, wanted.applier, snapshots)
 
 
 def sql(installations: Sequence[Installation]) -> Iterator[tuple[str, str]]:
@@ -149,7 +188,10 @@ def sql(installations: Sequence[Installation]) -> Iterator[tuple[str, str]]:
         _refuse(survey)
         for each in survey.reached:
             statements = site_provision.statements(
-                each.state, each.installation.reader, each.installation.applier
+                each.state,
+                each.installation.reader,
+                each.installation.applier,
+                _snapshot_statements(each, survey.reached),
             )
             yield each.installation.site, _script(statements)
         survey.name_the_failed("printed the others")
@@ -166,6 +208,8 @@ def check(installations: Sequence[Installation]) -> list[str]:
         found = [*survey.failures, *_problems(survey.reached)]
         for each in survey.reached:
             found += site_provision.check(each.state)
+            wanted = each.installation
+            found += snapshot_provision.check(each.connection, wanted.site, wanted.snapshots)
             if each.state.facts.provisioned_as is not None:
                 found += [
                     f"{each.installation.site}: the applier {each.installation.applier} may write {table},"

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from concord.databases.dialect import Dialect
 from concord.databases.postgresql.compared import Compared
 from concord.databases.postgresql.ends import Source, Target
+from concord.databases.postgresql.snapshot_ends import SnapshotSource, SnapshotTarget
+from concord.databases.snapshot_ends import SnapshotDialect
 from concord.errors import ConnectionRefused
 
+D = TypeVar("D")
+
 DIALECTS: Mapping[str, Dialect] = {"postgresql": Dialect(Source, Target, Compared)}
+
+#: How each dialect opens the two ends of a snapshot.
+SNAPSHOTS: Mapping[str, SnapshotDialect] = {"postgresql": SnapshotDialect(SnapshotSource, SnapshotTarget)}
 
 
 def dialect(name: str) -> Dialect:
     """Raises ConnectionRefused for a database that Concord does not know."""
+    return _known(name, DIALECTS)
+
+
+def snapshot_dialect(name: str) -> SnapshotDialect:
+    """Raises ConnectionRefused for a database that Concord does not know."""
+    return _known(name, SNAPSHOTS)
+
+
+def _known(name: str, dialects: Mapping[str, D]) -> D:
     try:
-        return DIALECTS[name]
+        return dialects[name]
     except KeyError:
-        raise ConnectionRefused(f"{name} is not supported; supported: {', '.join(DIALECTS)}") from None
+        raise ConnectionRefused(f"{name} is not supported; supported: {', '.join(dialects)}") from None

@@ -14,6 +14,7 @@ from concord.link import Direction, LinkJob, link_name
 from concord.orchestration.connections import credentials
 from concord.replication_set import ReplicatedTable
 from concord.site import SiteAccess
+from concord.snapshot import SnapshotDefinition
 
 
 def link_job(
@@ -45,7 +46,7 @@ def link_job(
 
 def synchronization_name(configuration: Configuration, name: str) -> str:
     """The name, if there is such a synchronization. Raises ParametersRefused."""
-    return _known(name, configuration.synchronizations, "synchronization")
+    return known_name(name, configuration.synchronizations, "synchronization")
 
 
 def ends(configuration: Configuration, synchronization: str, direction: Direction) -> tuple[str, str]:
@@ -59,7 +60,7 @@ def refuse_unknown_tables(chosen: Iterable[str] | None, tables: Iterable[Replica
     """Raise ParametersRefused for a table that the synchronization does not carry."""
     known = [table.name for table in tables]
     for name in chosen or ():
-        _known(name, known, "table of this synchronization")
+        known_name(name, known, "table of this synchronization")
 
 
 def site_access(configuration: Configuration, name: str) -> SiteAccess:
@@ -77,7 +78,7 @@ def site_access(configuration: Configuration, name: str) -> SiteAccess:
 def installations(configuration: Configuration, only: str | None = None) -> list[Installation]:
     """What each site, or `only` one, is to carry: the tables of all its synchronizations together."""
     if only is not None:
-        _known(only, configuration.sites, "site")
+        known_name(only, configuration.sites, "site")
     names = configuration.sites if only is None else [only]
     return [_installation(configuration, name, configuration.sites[name]) for name in names]
 
@@ -90,15 +91,20 @@ def _installation(configuration: Configuration, name: str, site: SiteSettings) -
         applier=credentials(site.applier_connection, insecure=site.insecure).user,
         tables=tables_of(configuration, name),
         max_clock_skew=site.max_clock_skew.total_seconds(),
+        snapshots=snapshots_of(configuration, name),
     )
 
 
 def tables_of(configuration: Configuration, site: str) -> tuple[ReplicatedTable, ...]:
-    """Every table that the site shares with another one; once, or once for each of its row filters."""
+    """Every table that the site shares with another one or that is captured there for snapshots; once, or once for
+    each of its row filters."""
     tables: dict[object, ReplicatedTable] = {}
     for name, pair in configuration.synchronizations.items():
         if site in pair.sites:
             tables |= {_scope(table): table for table in configuration.tables(name)}
+    for snapshot in snapshots_of(configuration, site):
+        if snapshot.tracked is not None and snapshot.tracked.captured_only and snapshot.source == site:
+            tables[snapshot.tracked.name] = snapshot.tracked
     return tuple(tables.values())
 
 
@@ -106,6 +112,15 @@ def _scope(table: ReplicatedTable) -> object:
     """What makes two entries of one table different at a site: the conditions that must hold on its columns."""
     owners = {site: str(where) for site, where in table.owners.items()}
     return table.name, table.filter_text, tuple(sorted(owners.items()))
+
+
+def snapshots_of(configuration: Configuration, site: str) -> tuple[SnapshotDefinition, ...]:
+    """The snapshots that read the site or are kept there."""
+    return tuple(
+        configuration.snapshot(name)
+        for name, snapshot in configuration.snapshots.items()
+        if site in (snapshot.source, snapshot.target)
+    )
 
 
 def carrying_sites(configuration: Configuration) -> list[CarryingSite]:
@@ -120,6 +135,8 @@ def carrying_sites(configuration: Configuration) -> list[CarryingSite]:
 def links_out(configuration: Configuration, site: str) -> dict[str, dict[str, str]]:
     """For each table of the site, the links that carry it away, each with the site it leads to."""
     links: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for captured in tables_of(configuration, site):
+        links[captured.name] = {}  # a snapshot counts from its first refresh on, by what the site remembers
     for name, pair in configuration.synchronizations.items():
         if site in pair.sites:
             direction = Direction.FORWARD if site == pair.source else Direction.REVERSE
@@ -129,7 +146,8 @@ def links_out(configuration: Configuration, site: str) -> dict[str, dict[str, st
     return dict(links)
 
 
-def _known(name: str, known: Iterable[str], what: str) -> str:
+def known_name(name: str, known: Iterable[str], what: str) -> str:
+    """The name, if it is known. Raises ParametersRefused with what there is."""
     names = sorted(known)
     if name not in names:
         raise ParametersRefused(f"there is no {what} {name!r}; there are {', '.join(names) or 'none'}")

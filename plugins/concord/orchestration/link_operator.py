@@ -52,7 +52,7 @@ class LinkOperator(SparkApplication):
             try:
                 return self._transmit_for_run(engine, plan)
             except ConcordError as error:
-                if _is_final(error, context):
+                if will_not_be_tried_again(error, context):
                     message = f"{self.direction} link: {error.message}"
                     fail_run(engine, plan.run_id, message, pendulum.now("UTC"))
                 raise
@@ -98,7 +98,7 @@ class LinkOperator(SparkApplication):
         record_transmission(engine, plan.run_id, report, started_at=started_at, ended_at=ended_at)
 
 
-def _is_final(error: ConcordError, context: Context) -> bool:
+def will_not_be_tried_again(error: ConcordError, context: Context) -> bool:
     """Will Airflow not try again? A run that lost its lease is no longer ours to fail."""
     last = context["ti"].try_number > context["ti"].max_tries
     return not isinstance(error, LeaseLost) and (last or not error.transient)

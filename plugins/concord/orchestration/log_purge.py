@@ -11,12 +11,13 @@ from sqlalchemy import Engine
 from concord.config import Configuration, PurgeSchedule
 from concord.databases.postgresql import records
 from concord.errors import ConcordError
-from concord.orchestration.jobs import site_access, tables_of
+from concord.orchestration.jobs import site_access, snapshots_of, tables_of
 from concord.repository.maintenance import last_completed, mark_completed
 from concord.repository.purge import Retention, purge
 from concord.repository.purge_calendar import PurgeCalendar, due
 from concord.repository.status import synchronizations
 from concord.site import SiteAccess
+from concord.snapshot import snapshot_name
 
 JOB = "log_purge"
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -56,7 +57,7 @@ def purge_logs(
 def _purge_site(
     engine: Engine, configuration: Configuration, name: str, now: datetime, dry_run: bool
 ) -> SitePurge:
-    if not tables_of(configuration, name):
+    if not (tables_of(configuration, name) or snapshots_of(configuration, name)):
         return SitePurge(name)
     keep = configuration.retention
     try:
@@ -77,6 +78,7 @@ def _orphans(engine: Engine, configuration: Configuration, site: SiteAccess, now
         each.name for each in synchronizations(engine) if _recently_held(each.lease_expires_at, now, keep)
     }
     mine = {name for name, pair in configuration.synchronizations.items() if site.name in pair.sites}
+    mine |= {snapshot_name(each.name) for each in snapshots_of(configuration, site.name)}
     return [] if busy & mine else names
 
 

@@ -45,7 +45,7 @@ def synchronize_dag(configuration: Configuration, name: str) -> DAG:
         f"synchronize__{name}",
         description=f"Keeps {pair.replication_set} equal in {pair.source} and {pair.target}.",
         doc_md=noticed(configuration),
-        schedule=_schedule(name, pair.schedule),
+        schedule=schedule(f"synchronize__{name}", f"concord://synchronize/{name}", pair.schedule),
         start_date=START,
         catchup=False,
         max_active_runs=1,
@@ -95,9 +95,12 @@ def _link(name: str, direction: Direction, plan: Any, **settings: Any) -> LinkOp
     )
 
 
-def _schedule(name: str, cron: str | None) -> Any:
-    """The data interval of a scheduled run is what a person reads; no link looks at it."""
-    asset = Asset(name=f"synchronize__{name}", uri=f"concord://synchronize/{name}")
+def schedule(dag_id: str, uri: str, cron: str | None) -> Any:
+    """By its cron and whenever the asset of the DAG's name is updated.
+
+    The data interval of a scheduled run is what a person reads; no link looks at it.
+    """
+    asset = Asset(name=dag_id, uri=uri)
     if cron is None:
         return [asset]
     timetable = CronDataIntervalTimetable(PRESETS.get(cron, cron), timezone="UTC")

@@ -59,6 +59,12 @@ CREATE TABLE IF NOT EXISTS concord.replicated_table (
     "ALTER TABLE concord.replicated_table ADD COLUMN IF NOT EXISTS columns jsonb,"
     " ADD COLUMN IF NOT EXISTS mapping jsonb",
     """
+CREATE TABLE IF NOT EXISTS concord.snapshot (
+  name text PRIMARY KEY,
+  kind text NOT NULL,
+  relation text NOT NULL,
+  guard text NOT NULL)""",
+    """
 CREATE TABLE IF NOT EXISTS concord.conflict (
   id text PRIMARY KEY,
   synchronization text NOT NULL,
@@ -90,6 +96,16 @@ BEGIN
     USING HINT = 'Use DELETE, or take the table out of the replication set first.';
 END $$"""
 
+#: The copy is the source's: an edit of it would be undone by a refresh, without a word and without a trace (T10).
+_REFUSE_SNAPSHOT_EDIT = """
+CREATE OR REPLACE FUNCTION concord.refuse_snapshot_edit() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RAISE EXCEPTION 'table %.% is kept by Concord as the snapshot %, and is read-only',
+                  TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_ARGV[0]
+    USING HINT = 'Change the rows at the snapshot''s source.';
+END $$"""
+
 #: What makes a database this very one: system identifier, timeline, database (F17, F66).
 IDENTITY = """
 SELECT (SELECT system_identifier FROM pg_control_system())::text
@@ -106,6 +122,7 @@ def statements(site: str) -> list[str]:
         *_VECTOR_FUNCTIONS,
         *_TABLES,
         _REFUSE_TRUNCATE,
+        _REFUSE_SNAPSHOT_EDIT,
         f"""
 INSERT INTO concord.site (name, incarnation, identity, format)
 SELECT {literal(site)}, 1, ({IDENTITY}), {FORMAT}

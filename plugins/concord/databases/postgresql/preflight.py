@@ -72,7 +72,7 @@ def table_problems(site: str, wanted: ReplicatedTable, table: Table | None) -> I
     if table is None:
         yield f"{where} does not exist, or the installer may not see it; create it or correct its name"
         return
-    yield from (f"{where} {problem}" for problem in _kind_problems(table))
+    yield from (f"{where} {problem}" for problem in kind_problems(table))
     shadow = Shadow.of(wanted, site, table)
     yield from (f"{where} {problem}" for problem in _key_problems(table, wanted.key_at(site)))
     yield from (f"{where} {problem}" for problem in _column_problems(shadow))
@@ -81,7 +81,8 @@ def table_problems(site: str, wanted: ReplicatedTable, table: Table | None) -> I
     yield from (f"{where} {problem}" for problem in _filter_problems(wanted, shape_of(wanted, site, table)))
 
 
-def _kind_problems(table: Table) -> Iterator[str]:
+def kind_problems(table: Table) -> Iterator[str]:
+    """What makes a table unfit to be written, each to be read after its name."""
     if table.kind != "r" or table.inherits:
         yield "is not a plain table (a view, partition, partitioned or inheriting table); replicate plain tables"
     if table.persistence != "p":
@@ -216,7 +217,8 @@ def outside_parents(
 ) -> Iterator[str]:
     """A parent that no link brings cannot be promised to be there (S0-02)."""
     inside = {table.at_site(site) for table in wanted}
-    for table in tables.values():
+    written = {table.at_site(site) for table in wanted if not table.captured_only}
+    for table in (each for name, each in tables.items() if name in written):
         for foreign_key in table.foreign_keys:
             if foreign_key.parent not in inside:
                 yield (

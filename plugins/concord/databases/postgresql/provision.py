@@ -127,9 +127,9 @@ def _key_type_problems(
             )
 
 
-def statements(state: SiteState, reader: str, applier: str) -> list[str]:
-    """What provisioning runs, in order, in one transaction; idempotent."""
-    made = list(control.statements(state.site))
+def statements(state: SiteState, reader: str, applier: str, snapshots: Sequence[str] = ()) -> list[str]:
+    """What provisioning runs, in order, in one transaction; idempotent. `snapshots` are the statements for those."""
+    made = [*control.statements(state.site), *snapshots]
     for shadow in state.shadows():
         manipulation = state.manipulation(shadow.name)
         made.append(registration.distrust(shadow, manipulation))
@@ -153,10 +153,15 @@ def _grants(state: SiteState, reader: str, applier: str) -> Iterator[str]:
     settings = ", ".join(APPLIER_SETTINGS)
     yield f"GRANT SET ON PARAMETER {settings} TO {write}"
     yield f"GRANT TEMPORARY ON DATABASE {quote(state.facts.database)} TO {write}"
+    captured_only = {wanted.name for wanted in state.wanted if wanted.captured_only}
     for shadow in state.shadows():
         table = shadow.table
         yield f"GRANT USAGE ON SCHEMA {quote(table.name.schema_name)} TO {both}"
         yield f"GRANT SELECT ON {table.sql} TO {read}"
+        if shadow.name in captured_only:
+            yield f"GRANT SELECT ON {table.sql}, {shadow.sql} TO {write}"
+            yield f"GRANT UPDATE, DELETE ON {shadow.sql} TO {write}"
+            continue
         yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table.sql}, {shadow.sql} TO {write}"
         yield from _type_schemas(table, write)
         yield from _outside_children(table, state, write)
@@ -184,13 +189,15 @@ def _already_granted(connection: Connection, applier: str) -> bool:
     return bool(one(connection, f"SELECT {' AND '.join(granted)}")[0])
 
 
-def provision(connection: Connection, state: SiteState, reader: str, applier: str) -> None:
+def provision(
+    connection: Connection, state: SiteState, reader: str, applier: str, snapshots: Sequence[str] = ()
+) -> None:
     """Run the statements in one transaction. Raises ProvisioningRefused; then nothing was written."""
     try:
         granted = _already_granted(connection, applier)
         with connection.transaction():
             run(connection, "SET LOCAL lock_timeout = '10s'")
-            for statement in statements(state, reader, applier):
+            for statement in statements(state, reader, applier, snapshots):
                 if not (granted and statement.startswith("GRANT SET ON PARAMETER")):
                     run(connection, statement)
     except psycopg.Error as error:
@@ -260,6 +267,7 @@ def writable_elsewhere(connection: Connection, applier: str) -> list[str]:
 SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
  WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'concord', 'concord_staging')
    AND NOT EXISTS (SELECT 1 FROM concord.replicated_table r WHERE to_regclass(r.relation) = c.oid)
+   AND NOT EXISTS (SELECT 1 FROM pg_trigger g WHERE g.tgrelid = c.oid AND g.tgname = 'concord_snapshot')
    AND has_table_privilege({literal(applier)}, c.oid, 'INSERT, UPDATE, DELETE') ORDER BY 1""",
         )
     ]

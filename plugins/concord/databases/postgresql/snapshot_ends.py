@@ -1,0 +1,211 @@
+"""The two ends of a snapshot on PostgreSQL: what the driver of a refresh asks of its source and its target."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from concord.databases.dialect import LinkState, Progress, Reading, Snapshot
+from concord.databases.postgresql import acquire, link_state, provision, snapshot_content, snapshot_query
+from concord.databases.postgresql.catalogue import Table, read_tables
+from concord.databases.postgresql.ends import Source, WrittenEnd, worded
+from concord.databases.postgresql.session import Connection, conninfo, one
+from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.snapshot_content import StagedRows
+from concord.databases.postgresql.snapshot_layout import (
+    Layout,
+    condition,
+    source_layout,
+    source_problems,
+    target_layout,
+)
+from concord.databases.postgresql.snapshot_provision import guard_problem
+from concord.databases.postgresql.transaction import Commit, repeat
+from concord.databases.snapshot_ends import Written
+from concord.errors import NotInitialized, StructureChanged
+from concord.position import Session
+from concord.replication_set import TableName
+from concord.snapshot import SnapshotJob
+
+#: What a refresh does inside the target's transaction.
+Write = Callable[[Connection], Written]
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """What the snapshot selects at the source."""
+
+    layout: Layout
+    condition: str
+    shape: Shape | None  #: how changes are captured; None for a non-incremental snapshot
+
+
+class SnapshotSource(Source):
+    """Where the rows come from: read through the reader's login, in one exported snapshot."""
+
+    job: SnapshotJob
+
+    @worded
+    def inspect_source(self) -> Layout:
+        """The query's columns; for an incremental snapshot its capture must be as provisioned.
+
+        Raises NotProvisioned, IdentityChanged or StructureChanged.
+        """
+        definition, shape = self.job.snapshot, None
+        self._check_identity(provision.read_site(self.connection, self.access.name, (), time.time()))
+        if definition.tracked is not None:
+            [shape], _ = self.inspect([definition.tracked])
+        relation = _table(self.connection, definition.relation, self.access.name)
+        wrong = list(source_problems(definition, relation))
+        if wrong:
+            raise StructureChanged(
+                "; ".join(f"{self.access.name}: {definition.relation} {problem}" for problem in wrong)
+            )
+        layout = source_layout(definition, relation, shape.shadow.key if shape else ())
+        self._query = _Query(layout, condition(definition, relation), shape)
+        return layout
+
+    @worded
+    def all_rows(self, snapshot: Snapshot) -> tuple[Reading, int | None]:
+        """How executors read the whole query; a table is counted first, a view evaluated only once."""
+        layout, where = self._query.layout, self._query.condition
+        pages, counted = 0, None
+        if layout.table.kind == "r":
+            counted, pages = one(
+                self.connection,
+                f"SELECT (SELECT count(*) FROM {layout.table.sql} t WHERE {where}),"
+                f" pg_relation_size({layout.table.oid}::oid) / current_setting('block_size')::int",
+            )
+        queries = snapshot_query.rows_queries(layout, where, pages, self.access.readers)
+        return self._reading(queries, layout.spark_schema, snapshot), counted
+
+    @worded
+    def changed_rows(self, since: str, snapshot: Snapshot) -> tuple[Reading, int]:
+        """How executors read what arrived after the position, and how many keys that are."""
+        layout, where, shape = self._query.layout, self._query.condition, self._query.shape
+        assert shape is not None, "only an incremental snapshot asks for changes"
+        (count,) = one(self.connection, snapshot_query.count_query(shape, since))
+        parts = acquire.partitions(count, self.access.readers)
+        queries = tuple(
+            snapshot_query.changes_query(layout, shape, where, since, (part, parts)) for part in range(parts)
+        )
+        preamble = tuple(acquire.import_snapshot(snapshot.exported))
+        return self._reading(queries, layout.spark_schema, snapshot, preamble), count
+
+    def digests(self, snapshot: Snapshot) -> Reading:
+        """One digest for each row of the query, for a plan."""
+        query = snapshot_query.digests_query(self._query.layout, self._query.condition)
+        return self._reading((query,), "digest binary", snapshot)
+
+    def _reading(
+        self, queries: tuple[str, ...], schema: str, snapshot: Snapshot, preamble: tuple[str, ...] = ()
+    ) -> Reading:
+        first = preamble or snapshot_query.whole_snapshot(snapshot.exported)
+        login = conninfo(self._login, self._application)
+        return Reading(login, first, queries, schema, snapshot.position, acquire.POSITION_QUERY)
+
+    @worded
+    def expect(self, session: Session) -> None:
+        """Keep the session here before the target commits it: killed in between, the older ones still meet."""
+        with self.control() as connection, connection.transaction():
+            link_state.hold_fence(connection, self.job.synchronization, self.job.epoch, self.access.name)
+            try:
+                older = link_state.read(connection, self.job.link, self.access.name)
+            except NotInitialized:
+                older = LinkState({}, ())
+            if older.forced_at is not None:  # tombstones are gone that its older sessions would need
+                older = LinkState({}, ())
+            _begin(connection, self.job, "source", self.job.target.name, session)
+            link_state.remember(connection, self.job.link, older, session)
+
+
+class SnapshotTarget(WrittenEnd):
+    """Where the rows go: staged by executors, written by the driver in one transaction of the applier's."""
+
+    job: SnapshotJob
+
+    @worded
+    def inspect_target(self, source: Layout) -> Layout:
+        """The destination's columns in the source's order; its guard must be as provisioned.
+
+        Raises NotProvisioned, IdentityChanged or StructureChanged.
+        """
+        definition, site = self.job.snapshot, self.access.name
+        self._check_identity(provision.read_site(self.connection, site, (), time.time()))
+        wrong = guard_problem(self.connection, definition)
+        if wrong:
+            raise StructureChanged(f"{site}: {definition.table} {wrong}")
+        table = _table(self.connection, definition.table, site)
+        layout = target_layout(source.names, table, source.key)
+        if layout is None or layout.structure != source.structure:
+            raise StructureChanged(
+                f"{site}: {definition.table} does not have the columns of {definition.relation} at"
+                f" {definition.source}; alter it alike, or drop the snapshot with its table, and run `provision`"
+            )
+        self._layout = layout
+        return layout
+
+    def digests(self) -> Reading:
+        """One digest for each row of the destination, for a plan."""
+        query = snapshot_query.digests_query(self._layout, "true")
+        return Reading(conninfo(self._login, self._application), (), (query,), "digest binary")
+
+    @worded
+    def create_staging(self) -> StagedRows:
+        return snapshot_content.create(self.connection, self._layout, self.job.transmission)
+
+    def replace(self, staged: StagedRows, session: Session, progress: Progress) -> Written:
+        """The one transaction of a full refresh: the content, and the session that it is. Returns its rows."""
+
+        def replaced(connection: Connection) -> Written:
+            written = snapshot_content.replace_content(connection, staged, self.access.name)
+            progress("link_state")
+            _begin(connection, self.job, "target", self.job.source.name, session)
+            return written
+
+        return self._commit(staged, session, progress, replaced)
+
+    def apply(self, staged: StagedRows, state: LinkState, session: Session, progress: Progress) -> Written:
+        """The one transaction of an incremental refresh. Returns its rows."""
+
+        def applied(connection: Connection) -> Written:
+            written = snapshot_content.apply_changes(connection, staged, self.access.name)
+            progress("link_state")
+            link_state.remember(connection, self.job.link, state, session)
+            return written
+
+        return self._commit(staged, session, progress, applied)
+
+    def _commit(self, staged: StagedRows, session: Session, progress: Progress, write: Write) -> Written:
+        """Repeated as a whole when applications get in its way; looked up when the answer to a commit is lost."""
+        done: list[Written] = []
+
+        def attempt(connection: Connection, *, violations: int) -> None:
+            done.clear()
+            with connection.transaction():
+                progress("hold_fence")
+                snapshot_content.enter(connection)
+                link_state.hold_fence(connection, self.job.synchronization, self.job.epoch, self.access.name)
+                progress("content")
+                snapshot_content.hold(connection, staged)
+                done.append(write(connection))
+                progress("commit")
+
+        repeat(Commit(self._connect, self.job.link, session.id, self.access.name), attempt)
+        return done[0]
+
+
+def _begin(connection: Connection, job: SnapshotJob, role: str, peer: str, session: Session) -> None:
+    """What this end remembers begins anew with `session`, for the definition as it is now."""
+    tracked = job.snapshot.tracked
+    name = tracked.name if tracked else str(job.snapshot.relation)
+    record = {name: {"definition": job.snapshot.fingerprint}}
+    link_state.initialize(connection, job.link, role, peer, record, session)
+
+
+def _table(connection: Connection, name: TableName, site: str) -> Table:
+    found = read_tables(connection, [name]).get(name)
+    if found is None:
+        raise StructureChanged(f"{site}: {name} does not exist; create it and run `provision`")
+    return found

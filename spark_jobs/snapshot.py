@@ -1,0 +1,194 @@
+"""One refresh of one snapshot: open, read, stage, write, report (S4-005 to S4-025)."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from concord.databases.dialect import Progress, Snapshot
+from concord.databases.registry import snapshot_dialect
+from concord.databases.snapshot_ends import SnapshotSourceEnd, SnapshotTargetEnd, StagedPlace, Written
+from concord.errors import CountMismatch
+from concord.event_log import log_event
+from concord.position import LinkPosition, Session
+from concord.snapshot import SnapshotJob, SnapshotReport
+from spark_jobs.acquire import acquire
+from spark_jobs.application import run
+from spark_jobs.moving import Watch, worded
+from spark_jobs.session import start
+from spark_jobs.snapshot_opening import Going, open_snapshot
+from spark_jobs.stage_rows import stage_rows
+
+logger = logging.getLogger("concord.snapshot")
+
+
+def _silent(step: str) -> None:
+    """Nobody wants to hear of the steps."""
+
+
+def refresh(
+    job: SnapshotJob, spark: Callable[[], SparkSession], progress: Progress = _silent
+) -> SnapshotReport:
+    """Refresh the snapshot once. May be killed at any instant and repeated any number of times.
+
+    Raises a ConcordError; then the destination is as it was, and no position has moved.
+    """
+    watch = Watch(progress)
+    with watch.step("open"):
+        source = snapshot_dialect(job.source.dialect).source(job)
+    try:
+        target = snapshot_dialect(job.target.dialect).target(job)
+        try:
+            return Refresh(job, source, target, spark, watch).run()
+        finally:
+            target.close()
+    finally:
+        source.close()
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """Carries a snapshot's rows from its source to its destination."""
+
+    job: SnapshotJob
+    source: SnapshotSourceEnd
+    target: SnapshotTargetEnd
+    spark: Callable[[], SparkSession]
+    watch: Watch
+
+    def run(self) -> SnapshotReport:
+        with self.watch.step("inspect"):
+            going = open_snapshot(self.job, self.source, self.target, self.watch.progress)
+        try:
+            self.watch.progress("snapshot")
+            with self.source.snapshot() as snapshot:
+                if self.job.plan_only:
+                    return self._report(going, self._planned(going, snapshot), 0)
+                session = self._session(going, snapshot)
+                staged, size = self._staged(going, snapshot)
+            return self._report(going, self._written(going, session, staged), size)
+        finally:
+            with self.watch.step("clean_up"):
+                self.target.drop_staging()
+
+    def _session(self, going: Going, snapshot: Snapshot) -> Session:
+        """What both ends will remember of this refresh."""
+        heartbeat = 0
+        if self.job.snapshot.incremental:
+            self.watch.progress("heartbeat")
+            heartbeat = self.source.beat()
+        return Session(
+            id=self.job.transmission,
+            source_origin=going.source_site.origin,
+            target_origin=going.target_site.origin,
+            heartbeat=heartbeat,
+            position=LinkPosition(snapshot.position),
+        )
+
+    def _rows(self, going: Going, snapshot: Snapshot) -> tuple[DataFrame | None, int | None]:
+        """What must be staged, and how many rows that are; Spark is not even started when nothing changed."""
+        with self.watch.step("count"):
+            if going.since is None:
+                reading, count = self.source.all_rows(snapshot)
+            else:
+                reading, count = self.source.changed_rows(going.since, snapshot)
+        if count == 0:
+            return None, 0
+        with self.watch.step("start_spark"):
+            return acquire(self.spark(), reading, "snapshot_rows"), count
+
+    def _staged(self, going: Going, snapshot: Snapshot) -> tuple[StagedPlace, int]:
+        """The rows in the destination's database. Raises CountMismatch when some did not arrive."""
+        rows, count = self._rows(going, snapshot)
+        with self.watch.step("stage"), worded(str(self.job.snapshot.table)):
+            place = self.target.create_staging()
+            if rows is None:
+                return place, 0
+            done = stage_rows(rows, self.target.staging_login(), place.relation)
+        if count is not None and done.rows != count:
+            raise CountMismatch(
+                f"{self.job.snapshot.relation}: {count} rows were counted at the source, but {done.rows} were read;"
+                " nothing was written"
+            )
+        return place.believing(done.attempts, done.rows), done.bytes
+
+    def _written(self, going: Going, session: Session, staged: StagedPlace) -> Written:
+        if going.since is None:
+            return self._replaced(session, staged)
+        with self.watch.step("write"):
+            written = self.target.apply(staged, going.target_state, session, self.watch.progress)
+        with self.watch.step("remember"):
+            self.source.remember(going.source_state, session)
+        return written
+
+    def _replaced(self, session: Session, staged: StagedPlace) -> Written:
+        """The source hears of the session first: if this is killed in between, the ends still share an older one."""
+        if self.job.snapshot.incremental:
+            with self.watch.step("expect"):
+                self.source.expect(session)
+        with self.watch.step("write"):
+            return self.target.replace(staged, session, self.watch.progress)
+
+    def _planned(self, going: Going, snapshot: Snapshot) -> Written:
+        """What a refresh would do now: by digests when it is a full one, else changed keys in and out of the query."""
+        with self.watch.step("plan"), worded(str(self.job.snapshot.table)):
+            if going.since is not None:
+                return self._planned_changes(going, snapshot)
+            wanted = acquire(self.spark(), self.source.digests(snapshot), "wanted_digests")
+            present = acquire(self.spark(), self.target.digests(), "present_digests")
+            return _compared(wanted, present)
+
+    def _planned_changes(self, going: Going, snapshot: Snapshot) -> Written:
+        rows, _ = self._rows(going, snapshot)
+        if rows is None:
+            return Written()
+        counts = {row["gone"]: row["count"] for row in rows.groupBy("gone").count().collect()}
+        return Written(updated=counts.get(False, 0), deleted=counts.get(True, 0))
+
+    def _report(self, going: Going, written: Written, size: int) -> SnapshotReport:
+        return SnapshotReport(
+            transmission=self.job.transmission,
+            full=going.since is None,
+            plan_only=self.job.plan_only,
+            inserted=written.inserted,
+            updated=written.updated,
+            deleted=written.deleted,
+            unchanged=written.unchanged,
+            seconds=self.watch.seconds,
+            bytes=size,
+        )
+
+
+def _compared(wanted: DataFrame, present: DataFrame) -> Written:
+    """Rows by digest and number of copies: what only one side has, and what both have."""
+    sides = wanted.withColumn("copies", F.lit(1)).unionByName(present.withColumn("copies", F.lit(-1)))
+    balance = sides.groupBy("digest").agg(F.sum("copies").alias("more"), F.count("*").alias("rows"))
+    more = F.col("more")
+    counted = balance.select(
+        F.sum(F.greatest(more, F.lit(0))).alias("inserted"),
+        F.sum(F.greatest(-more, F.lit(0))).alias("deleted"),
+        F.sum((F.col("rows") - F.abs(more)) / 2).alias("unchanged"),
+    ).collect()[0]
+    return Written(
+        inserted=int(counted["inserted"] or 0),
+        deleted=int(counted["deleted"] or 0),
+        unchanged=int(counted["unchanged"] or 0),
+    )
+
+
+def work(job: SnapshotJob, progress: Progress) -> SnapshotReport:
+    """The application's work: one refresh, logged."""
+    report = refresh(job, lambda: start(f"concord {job.synchronization}"), progress)
+    log_event(
+        logger, "snapshot refreshed", snapshot=job.snapshot.name, rows=report.written, seconds=report.seconds
+    )
+    return report
+
+
+if __name__ == "__main__":
+    sys.exit(run(SnapshotJob, work))
