@@ -1,5 +1,7 @@
 """What a second reader broke once, and what must hold instead."""
 
+from typing import Any
+
 import pytest
 
 from concord.databases.postgresql.common_history import declare_equal
@@ -160,12 +162,13 @@ def test_a_run_that_overtakes_a_plan_is_not_taken_for_a_restored_backup(
     """The histories are read first, the heartbeat after them."""
     from spark_jobs import opening  # noqa: PLC0415 - the function is replaced in its module
 
-    checked = opening._check_structures
+    altered = opening._altered
 
-    def overtaken(*arguments: object) -> None:
-        monkeypatch.setattr(opening, "_check_structures", checked)
+    def overtaken(*arguments: Any) -> dict[str, str]:
+        monkeypatch.setattr(opening, "_altered", altered)
         sites.run("forward")
         sites.run("reverse")
+        return altered(*arguments)
 
-    monkeypatch.setattr(opening, "_check_structures", overtaken)
+    monkeypatch.setattr(opening, "_altered", overtaken)
     assert sites.run("forward", plan_only=True).plan_only
