@@ -9,7 +9,7 @@ import pytest
 
 from concord.databases import provisioning
 from concord.databases.provisioning import Installation
-from concord.errors import ProvisioningRefused, SiteUnavailable, StructureChanged
+from concord.errors import NotProvisioned, ProvisioningRefused, SiteUnavailable, StructureChanged
 from concord.site import Credentials
 from embedded.postgres import Server
 from tests.link.conftest import MakePair, site_on
@@ -243,7 +243,7 @@ def test_a_site_of_an_earlier_version_is_brought_up_to_date(pair: MakePair) -> N
         "ALTER TABLE concord.link_state DROP COLUMN forced_at", "UPDATE concord.site SET format = 1"
     )
     with pytest.raises(
-        StructureChanged, match=r"capetown: was provisioned by an earlier version of Concord; run"
+        NotProvisioned, match=r"capetown: was provisioned by an earlier version of Concord; run"
     ):
         sites.run()
     provisioning.provision([installation(site, sites.tables) for site in sites.sites])
