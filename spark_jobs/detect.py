@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from concord.databases.dialect import VERSION_TYPES
+from spark_jobs.damage import Damaged
 
 #: Candidates up to this many travel to every executor; above, both sides are shuffled by key.
 MOST_BROADCAST = 1_000_000
@@ -23,17 +24,23 @@ def detect(
     priorities: Mapping[str, int],
     *,
     broadcast: bool = True,
+    damaged: Damaged | None = None,
 ) -> DataFrame:
     """Adds `outcome` and, as `p_…`, the present version it was judged against (NULL where there is none).
 
-    No candidates, no join: nothing the target has not told the source can be in the way.
+    No candidates, no join: nothing the target has not told the source can be in the way. With `damaged`, the
+    candidates bring their whole rows, and a version that stands over another row is written again.
     """
     if candidates is None:
         absent = [F.lit(None).cast(kind).alias(f"p_{name}") for name, kind in VERSION_TYPES.items()]
         return changes.select("*", *absent, F.lit("apply").alias("outcome"))
-    present = candidates.select(*key, *(F.col(name).alias(f"p_{name}") for name in VERSION_TYPES))
+    beside = (*VERSION_TYPES, *(damaged.columns if damaged else ()))
+    present = candidates.select(*key, *(F.col(name).alias(f"p_{name}") for name in beside))
     joined = changes.join(F.broadcast(present) if broadcast else present, on=list(key), how="left")
-    return joined.withColumn("outcome", outcome_of("", "p_", priorities))
+    outcome = outcome_of("", "p_", priorities)
+    if damaged:
+        outcome = F.when((_dot("") == _dot("p_")) & damaged.condition(), "apply").otherwise(outcome)
+    return joined.withColumn("outcome", outcome)
 
 
 def outcome_of(incoming: str, present: str, priorities: Mapping[str, int]) -> Column:

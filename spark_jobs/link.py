@@ -78,7 +78,7 @@ def _transmit(
         watch.progress("snapshot")
         with source.snapshot() as snapshot:
             heartbeat = 0
-            if not job.plan_only:
+            if job.moves_positions:
                 watch.progress("heartbeat")
                 heartbeat = source.beat()
             moved = Move(job, source, target, opened, snapshot, spark, watch).run()
@@ -86,7 +86,7 @@ def _transmit(
         moved.check_complete()
         if job.plan_only:
             return moved.reports({}), 0
-        return _write(source, target, opened, session, moved, watch), moved.bytes
+        return _write(job, source, target, opened, session, moved, watch), moved.bytes
     finally:
         with watch.step("clean_up"):
             target.drop_staging()
@@ -114,13 +114,20 @@ def _session(job: LinkJob, opened: Opened, snapshot: Snapshot, moved: Moved) -> 
 
 
 def _write(
-    source: SourceEnd, target: TargetEnd, opened: Opened, session: Session, moved: Moved, watch: Watch
+    job: LinkJob,
+    source: SourceEnd,
+    target: TargetEnd,
+    opened: Opened,
+    session: Session,
+    moved: Moved,
+    watch: Watch,
 ) -> list[TableReport]:
-    """The target's one transaction, then the source's memory of it."""
+    """The target's one transaction, then the source's memory of it; of a backfill neither end keeps any."""
     with watch.step("write"):
         written = target.write(moved.staged, opened.target_state, session, watch.progress)
-    with watch.step("remember"):
-        source.remember(opened.source_state, session)
+    if job.moves_positions:
+        with watch.step("remember"):
+            source.remember(opened.source_state, session)
     return moved.reports(written)
 
 

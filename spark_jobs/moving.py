@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from concord.databases.dialect import Progress, Snapshot, SourceEnd, Staged, TargetEnd
+from concord.databases.dialect import Progress, Shape, Snapshot, SourceEnd, Staged, TargetEnd
 from concord.errors import (
     CountMismatch,
     LinkFailed,
@@ -25,6 +25,7 @@ from concord.errors import (
 from concord.event_log import log_event
 from concord.link import LinkJob, TableReport
 from spark_jobs.acquire import acquire
+from spark_jobs.damage import Damaged
 from spark_jobs.detect import MOST_BROADCAST, detect
 from spark_jobs.manipulate import UNFAITHFUL, manipulate, refuse_unfaithful
 from spark_jobs.opening import Opened, with_children
@@ -133,6 +134,7 @@ class Moved:
             filtered=written.filtered,
             not_owned=self.not_owned.get(table, 0),
             conflicts=written.conflicts + won + lost,
+            restored=written.restored,
         )
 
 
@@ -196,9 +198,19 @@ class Move:
             position = self.opened.related.session.position.of(name)
             told = self.target.candidates(shape, position, self.opened.related_excluded)
             present = acquire(spark, told, f"present_{ordinal}")
-        small = candidates <= MOST_BROADCAST
-        detected = detect(changes, present, shape.key_aliases, self.job.priorities, broadcast=small)
+        small = candidates <= MOST_BROADCAST and self.job.interval is None
+        damaged = self._damaged(shape) if present is not None else None
+        detected = detect(
+            changes, present, shape.key_aliases, self.job.priorities, broadcast=small, damaged=damaged
+        )
         return refuse_unfaithful(resolve(detected, shape.resolvers, self.job.priorities))
+
+    def _damaged(self, shape: Shape) -> Damaged | None:
+        """Only a backfill looks at the rows behind equal versions."""
+        if self.job.interval is None:
+            return None
+        rest = [alias for alias in shape.aliases if alias not in shape.key_aliases]
+        return Damaged(tuple(rest), self.opened.source_site.origin)
 
     def _plan(self, name: str, resolved: DataFrame, moved: Moved) -> None:
         with self.watch.step("plan"), worded(name):

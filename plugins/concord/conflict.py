@@ -30,6 +30,7 @@ class ConflictType(StrEnum):
     UPDATE_DELETE = "update_delete"
     DELETE_UPDATE = "delete_update"
     DELETE_DELETE = "delete_delete"
+    RESTORED = "restored"  #: no conflict of versions: a backfill put back what had gone without one
 
 
 def classify(incoming: RowVersion, present: RowVersion, total_order: Order, *, row_exists: bool) -> Outcome:

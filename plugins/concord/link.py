@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from concord.interval import Interval
 from concord.replication_set import ReplicatedTable
 from concord.site import SiteAccess
 
@@ -42,6 +43,7 @@ class LinkJob(BaseModel):
     tables: tuple[ReplicatedTable, ...]
     chosen: tuple[str, ...] | None = None  #: names of the tables to carry; None is all
     plan_only: bool = False
+    interval: Interval | None = None  #: a backfill of these versions; None is what arrived since the position
     priorities: Mapping[str, int] = Field(
         default_factory=dict
     )  #: of every configured site; the higher wins ties
@@ -49,6 +51,11 @@ class LinkJob(BaseModel):
     @property
     def link(self) -> str:
         return link_name(self.synchronization, self.direction)
+
+    @property
+    def moves_positions(self) -> bool:
+        """Does this transmission let the link go on from here? (rule 1)"""
+        return not self.plan_only and self.interval is None
 
     @property
     def related_link(self) -> str:
@@ -69,6 +76,7 @@ class TableReport(BaseModel):
     filtered: int = 0  #: outside the row filter, and not shared with the target before: nothing is done there
     conflicts: int = 0  #: how many of the applied and the lost were decided by a resolver
     not_owned: int = 0  #: how many were last changed at the source although another site owns the row
+    restored: int = 0  #: how many of the applied were put back by a backfill
     stopped: str | None = None  #: why the table was left out of the run: nothing of it was written
 
     @property

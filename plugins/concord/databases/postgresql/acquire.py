@@ -9,6 +9,7 @@ from concord.databases.dialect import Snapshot
 from concord.databases.postgresql.session import UNHURRIED, Connection, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
+from concord.interval import Interval
 
 #: The position of a link that has sent nothing: no transaction is visible in it.
 BEGINNING = "1:1:"
@@ -64,14 +65,18 @@ def _unless_from(site: str | None, alias: str = "p") -> str:
 
 
 def count_arrived(
-    connection: Connection, shapes: Sequence[Shape], since: Mapping[str, str], excluded: str | None
+    connection: Connection,
+    shapes: Sequence[Shape],
+    since: Mapping[str, str],
+    excluded: str | None,
+    interval: Interval | None = None,
 ) -> dict[str, int]:
     """Changed rows per table, in one round trip however many tables there are."""
     if not shapes:
         return {}
     counts = [
         f"SELECT {literal(shape.name)}, count(*) FROM {shape.shadow.sql} p"
-        f" WHERE {arrived(since[shape.name])}{_unless_from(excluded)}{_spoken_of(shape)}"
+        f"{_base(shape) if interval else ''} WHERE {_wanted(shape, since[shape.name], excluded, interval)}"
         for shape in shapes
     ]
     return dict(rows(connection, " UNION ALL ".join(counts)))
@@ -96,16 +101,55 @@ def count_not_owned(
     return dict(rows(connection, " UNION ALL ".join(counts))) if counts else {}
 
 
+def _wanted(shape: Shape, since: str, excluded: str | None, interval: Interval | None) -> str:
+    """Condition on a shadow row: a backfill looks at its version, every other run at when it arrived."""
+    if interval is None:
+        return f"{arrived(since)}{_unless_from(excluded)}{_spoken_of(shape)}"
+    return f"{versioned(interval)} AND {_intact(shape)}"
+
+
+def versioned(interval: Interval) -> str:
+    """Condition on a shadow row: its version falls in the interval. No index finds it: every update would pay for
+    one that only backfills use, so a backfill reads the shadow table from end to end."""
+    return f"p.changed_at >= {interval.start} AND p.changed_at < {interval.end} AND p.origin <> ''"
+
+
+def _intact(shape: Shape) -> str:
+    """A backfill sends no row that went, or came, without a version: it would spread the damage it is to mend.
+
+    Nor an agreed tombstone, which every site has had and some may have forgotten (rule 10); nor what is, or has
+    gone, outside of the filter.
+    """
+    gone = f"t.{shape.key[0].sql} IS NULL"
+    shared = f"p.out_of_scope IS NULL AND ({gone} OR {shape.in_scope('t')})"
+    return f"p.deleted = ({gone}) AND NOT p.agreed AND {shared}"
+
+
+def _base(shape: Shape) -> str:
+    return f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}"
+
+
 def partitions(count: int, readers: int) -> int:
     """How many readers share a table's changes; a second one must be worth its start."""
     return max(1, min(readers, count // ROWS_PER_READER + 1))
 
 
-def changes_query(shape: Shape, since: str, excluded: str | None, part: int, parts: int) -> str:
+def changes_query(
+    shape: Shape, since: str, excluded: str | None, part: int, parts: int, interval: Interval | None = None
+) -> str:
     """Changed rows with their versions, joined to their base rows in the same snapshot (D6).
 
     Deleted is what the base row says, not what the trigger recorded.
     """
+    return f"{_whole_rows(shape)} WHERE {_wanted(shape, since, excluded, interval)}{_part(part, parts)}"
+
+
+def standing_query(shape: Shape, interval: Interval) -> str:
+    """What the target of a backfill holds under the versions of the interval: whole rows, to compare."""
+    return f"{_whole_rows(shape)} WHERE {versioned(interval)}"
+
+
+def _whole_rows(shape: Shape) -> str:
     columns = [
         f"{column.type.outgoing(_side(shape, column.name))} AS {shape.alias(column)}"
         for column in shape.columns
@@ -113,11 +157,8 @@ def changes_query(shape: Shape, since: str, excluded: str | None, part: int, par
     gone = f"t.{shape.key[0].sql} IS NULL"
     deleted = f"({gone} AND p.out_of_scope IS NULL)"
     out_of_scope = f"CASE WHEN {gone} THEN p.out_of_scope IS NOT NULL ELSE NOT {shape.in_scope('t')} END"
-    return (
-        f"SELECT {', '.join(columns)}, {_version('p', deleted, out_of_scope)} FROM {shape.shadow.sql} p"
-        f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}"
-        f" WHERE {arrived(since)}{_unless_from(excluded)}{_spoken_of(shape)}{_part(part, parts)}"
-    )
+    version = _version("p", deleted, out_of_scope)
+    return f"SELECT {', '.join(columns)}, {version} FROM {shape.shadow.sql} p{_base(shape)}"
 
 
 def _side(shape: Shape, column: str) -> str:
@@ -164,10 +205,14 @@ READER_SETTINGS = (
 POSITION_QUERY = "SELECT pg_current_snapshot()::text"
 
 
-def import_snapshot(exported: str) -> list[str]:
+#: A backfill may have to look at much of a table; its plan is the database's own choice.
+BACKFILL_SETTINGS = (UNHURRIED,)
+
+
+def import_snapshot(exported: str, settings: Sequence[str] = READER_SETTINGS) -> list[str]:
     """What another session runs first to read in the same snapshot."""
     return [
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
         f"SET TRANSACTION SNAPSHOT {literal(exported)}",
-        *READER_SETTINGS,
+        *settings,
     ]

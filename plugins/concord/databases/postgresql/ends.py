@@ -26,6 +26,7 @@ from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.transaction import Writing
 from concord.errors import IdentityChanged, NotProvisioned, StructureChanged
+from concord.interval import Interval
 from concord.link import LinkJob, TableReport
 from concord.position import Session
 from concord.replication_set import ReplicatedTable
@@ -56,6 +57,11 @@ class End:
         self.access, self.job = access, job
         self._login, self._application = login, application
         self.connection = connect(login, application)
+
+    @property
+    def interval(self) -> Interval | None:
+        """The versions that a backfill is about."""
+        return self.job.interval if isinstance(self.job, LinkJob) else None
 
     def close(self) -> None:
         self.connection.close()
@@ -128,7 +134,7 @@ class End:
     def count_arrived(
         self, shapes: Sequence[Shape], since: Mapping[str, str], excluded: str | None
     ) -> dict[str, int]:
-        return acquire.count_arrived(self.connection, shapes, since, excluded)
+        return acquire.count_arrived(self.connection, shapes, since, excluded, self.interval)
 
 
 class Source(End):
@@ -185,9 +191,12 @@ class Source(End):
     def readers(
         self, shape: Shape, since: str, excluded: str | None, count: int, snapshot: Snapshot
     ) -> Reading:
-        parts = acquire.partitions(count, self.access.readers)
-        queries = [acquire.changes_query(shape, since, excluded, part, parts) for part in range(parts)]
-        preamble = tuple(acquire.import_snapshot(snapshot.exported))
+        parts, interval = acquire.partitions(count, self.access.readers), self.interval
+        queries = [
+            acquire.changes_query(shape, since, excluded, part, parts, interval) for part in range(parts)
+        ]
+        settings = acquire.BACKFILL_SETTINGS if interval else acquire.READER_SETTINGS
+        preamble = tuple(acquire.import_snapshot(snapshot.exported, settings))
         return Reading(
             conninfo(self._login, self._application),
             preamble,
@@ -235,8 +244,11 @@ class Target(WrittenEnd):
 
     def candidates(self, shape: Shape, since: str, excluded: str | None) -> Reading:
         """Key and version of the rows that could conflict, read through the target's reader."""
-        query = acquire.candidates_query(shape, since, excluded)
         login = conninfo(self.job.target.reader, f"concord read {self.job.synchronization}")
+        if self.interval is not None:
+            standing = acquire.standing_query(shape, self.interval)
+            return Reading(login, acquire.BACKFILL_SETTINGS, (standing,), shape.spark_schema)
+        query = acquire.candidates_query(shape, since, excluded)
         return Reading(login, acquire.READER_SETTINGS, (query,), shape.spark_key_schema)
 
     @worded

@@ -14,7 +14,7 @@ from concord.resolver import Resolver, total_order
 from concord.row_version import ABSENT, RowVersion, unite
 
 #: The verdicts that write the incoming row.
-WINNING = ("apply", "source_wins")
+WINNING = ("apply", "source_wins", "restore")
 
 _ABSENT = "p.origin IS NULL OR p.origin = ''"
 _FORWARD = "coalesce(s.concord_vector -> p.origin >= jsonb_build_array(p.changed_at, p.derived), false)"
@@ -59,13 +59,16 @@ def _lock_rows(staged: Staged, relation: str, chosen: str, strength: str) -> str
     )
 
 
-def judge(connection: Connection, staged: Staged, ordinal: int, stamp_floor: int) -> str:
+def judge(
+    connection: Connection, staged: Staged, ordinal: int, stamp_floor: int, damaged: str = "false"
+) -> str:
     """A temporary table of the rows that do not simply apply, with both versions; returns its name.
 
     The cheap test is the same in every dialect: the incoming vector includes the present version, and the
     present one does not include the incoming. An agreed tombstone counts as absent (rule 10). A conflict decided
     in Spark holds only while it is one: a third site may have told the target meanwhile that it is settled. Where the
     table is filtered, rows outside are the site's own (rule 9, `_by_scope`).
+    `damaged` is what a backfill asks of two equal versions (`restoration`).
     """
     shape, name = staged.shape, f"pg_temp.verdict_{ordinal}"
     # Only a row of other content was inserted twice. A scalar subquery, so that no plan hashes the whole table.
@@ -93,6 +96,7 @@ SELECT row_number() OVER () AS n, x.* FROM (
               WHEN {_ABSENT} THEN CASE WHEN s.concord_verdict = 'source_wins' AND {exists} THEN 'source_wins'
                                        WHEN s.concord_born AND {present} THEN 'retake' ELSE 'apply' END
               WHEN p.agreed AND s.concord_changed_at > {stamp_floor} THEN 'apply'
+              WHEN {_SAME} AND {damaged} THEN 'restore'
               WHEN {_SAME} THEN CASE WHEN {includes} THEN 'converged' ELSE 'unite' END
               WHEN {_FORWARD} AND NOT {_BACKWARD} THEN 'apply'
               WHEN {_BACKWARD} AND NOT {_FORWARD} THEN CASE WHEN {includes} THEN 'superseded' ELSE 'unite' END

@@ -10,7 +10,7 @@ from concord.databases.postgresql.stage import Staged
 from concord.databases.quoting import literal
 from concord.errors import WriteContended
 
-_WRITES = "('apply', 'source_wins')"
+_WRITES = "('apply', 'source_wins', 'restore')"
 
 
 @dataclass(frozen=True, slots=True)

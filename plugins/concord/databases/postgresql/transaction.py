@@ -12,7 +12,7 @@ from typing import Protocol
 import psycopg
 
 from concord.databases.dialect import LinkState, Progress
-from concord.databases.postgresql import constraints, guard, link_state, merge
+from concord.databases.postgresql import constraints, guard, link_state, merge, restoration
 from concord.databases.postgresql.catalogue import read_tables
 from concord.databases.postgresql.session import Connection, in_our_words, run
 from concord.databases.postgresql.stage import Staged
@@ -105,8 +105,9 @@ class Attempt(Protocol):
 def repeat(commit: Commit, attempt: Attempt) -> None:
     """Try the whole transaction again on a deadlock or a lost race (rule 3), for as long as PATIENCE lasts.
 
-    A commit whose outcome is unknown is looked up in the link's state (F56). Raises WriteContended,
-    ConstraintViolated, LeaseLost, SiteUnavailable.
+    A commit whose outcome is unknown is looked up in the link's state (F56); a backfill leaves nothing there and
+    is repeated, which finds its rows written. Raises WriteContended, ConstraintViolated, LeaseLost,
+    SiteUnavailable.
     """
     began, violations = time.monotonic(), 0
     for tries in count(1):
@@ -157,7 +158,7 @@ def _attempt(
         link_state.hold_fence(connection, writing.job.synchronization, writing.job.epoch, writing.site)
         if writing.staged:
             reports |= _write_tables(connection, writing, moving=moving)
-        if writing.session is not None:
+        if writing.session is not None and writing.job.moves_positions:
             writing.progress("link_state")
             link_state.remember(connection, writing.job.link, writing.state, writing.session)
         writing.progress("commit")
@@ -175,7 +176,8 @@ def _write_tables(connection: Connection, writing: Writing, *, moving: bool) -> 
     judged, reports = [], {}
     for ordinal, each in enumerate(ordered):
         writing.progress("judge")
-        table, report = judge_table(connection, writing.job, each, ordinal, floor)
+        damaged = _damaged(writing, each)
+        table, report = judge_table(connection, writing.job, each, ordinal, floor, damaged)
         judged.append(table)
         reports[each.shape.name] = report
     for table in judged:
@@ -206,11 +208,18 @@ def _parents_first(staged: Sequence[Staged]) -> list[Staged]:
     return [by_name[name] for name in constraints.parents_first([each.shape.table for each in staged])]
 
 
+def _damaged(writing: Writing, staged: Staged) -> str:
+    """What a backfill asks of two equal versions; nothing else doubts them."""
+    if writing.job.interval is None or writing.session is None:
+        return "false"
+    return restoration.damaged(staged.shape, writing.session.source_origin)
+
+
 def judge_table(
-    connection: Connection, job: LinkJob, staged: Staged, ordinal: int, floor: int
+    connection: Connection, job: LinkJob, staged: Staged, ordinal: int, floor: int, damaged: str = "false"
 ) -> tuple[merge.Judged, TableReport]:
     """The verdicts of one table's staged rows, taken under lock, and the rows per outcome."""
-    verdicts = guard.judge(connection, staged, ordinal, floor)
+    verdicts = guard.judge(connection, staged, ordinal, floor, damaged)
     guard.retake(connection, verdicts, chain(staged.shape.resolvers), job.priorities)
     tally = guard.tally(connection, verdicts)
     judged = merge.Judged(staged, verdicts, sum(tally.values()), job.source.name, job.target.name)
@@ -224,12 +233,13 @@ def _report(staged: Staged, tally: Mapping[str, int]) -> TableReport:
     return TableReport(
         table=staged.shape.name,
         acquired=staged.rows,
-        applied=simply + tally.get("apply", 0) + tally.get("source_wins", 0),
+        applied=simply + sum(tally.get(verdict, 0) for verdict in guard.WINNING),
         converged=tally.get("converged", 0) + tally.get("united_converged", 0),
         superseded=tally.get("superseded", 0) + tally.get("united_superseded", 0),
         lost=tally.get("target_wins", 0),
         filtered=tally.get("filtered", 0),
         conflicts=conflicts,
+        restored=tally.get("restore", 0),
     )
 
 
@@ -241,6 +251,8 @@ def write_table(
     writing.progress("conflicts")
     run(connection, *ANY_PLAN)  # staging has no index: conflict rows are found by hashing it once
     merge.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)
+    if job.interval is not None:
+        restoration.log(connection, judged, job)
     run(connection, *BY_KEY)
     writing.progress("base")
     merge.write_base(connection, judged, moving=moving)

@@ -1,0 +1,59 @@
+"""What a backfill puts back: rows that went, or changed, behind the back of capture.
+
+Both sites hold the same version, so causality has nothing to say. A row that is there goes before one that is
+missing; of two different rows, the one at the version's own origin is what that version means. Nothing is ever
+deleted here, and every row that is put back stands in the conflict log with what stood in its place.
+"""
+
+from __future__ import annotations
+
+from concord.conflict import ConflictType
+from concord.databases.postgresql.merge import Judged
+from concord.databases.postgresql.session import Connection, run
+from concord.databases.postgresql.shape import Shape
+from concord.databases.quoting import literal
+from concord.link import LinkJob
+
+RESOLVER = "backfill"
+
+
+def damaged(shape: Shape, source_origin: str) -> str:
+    """Condition on a staged row `s` and the shadow row `p` of the same version, the base row locked.
+
+    A version of another origin than the source's present one, or a derived one, is no word of the source's own.
+    """
+    row = f"FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')}"
+    missing = f"NOT EXISTS (SELECT 1 {row})"
+    own = f"s.concord_origin = {literal(source_origin)} AND s.concord_derived = 0"
+    live = "NOT s.concord_deleted AND NOT p.deleted AND p.out_of_scope IS NULL"
+    altered = f"coalesce((SELECT {shape.differs(shape.updated)} {row}), false)"
+    return f"{live} AND ({missing} OR ({own} AND {altered}))"
+
+
+def log(connection: Connection, judged: Judged, job: LinkJob) -> int:
+    """Both images, before the write. The id names the transmission: a row can be lost more than once."""
+    if not judged.exceptional:
+        return 0
+    shape = judged.staged.shape
+    key = ", ".join(shape.canonical_key("v"))
+    version = (
+        "jsonb_build_object('origin', v.p_origin, 'changed_at', v.p_changed_at, 'derived', v.p_derived,"
+        " 'vector', v.p_vector, 'deleted', v.p_deleted)"
+    )
+    found = f"t.{shape.key[0].sql} IS NOT NULL"
+    parts = f"to_jsonb(ARRAY[{literal(job.transmission)}, {literal(shape.name)}, {key}])"
+    return run(
+        connection,
+        f"""
+INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver, reason,
+       winner_site, loser_site, winner_version, loser_version, winner_row, loser_row)
+SELECT encode(sha256(convert_to({parts}::text, 'UTF8')), 'hex'), {literal(job.synchronization)}, {literal(job.link)},
+       {literal(job.transmission)}, {literal(shape.name)}, to_jsonb(ARRAY[{key}]), {literal(ConflictType.RESTORED)},
+       {literal(RESOLVER)}, CASE WHEN {found} THEN 'the row differed from that of its origin under the same version'
+       ELSE 'the row was missing under the same version' END,
+       {literal(judged.source)}, {literal(judged.target)}, {version}, {version},
+       {shape.image("s")}, CASE WHEN {found} THEN {shape.image("t")} END
+  FROM {judged.verdicts} v JOIN {judged.staged.typed} s ON {shape.same_key("s", "v")}
+  LEFT JOIN {shape.table.sql} t ON {shape.same_key("t", "v")}
+ WHERE v.verdict = 'restore' ON CONFLICT (id) DO NOTHING""",
+    )
