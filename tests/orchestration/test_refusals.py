@@ -1,5 +1,8 @@
 """Runs that are refused or fail: nothing is written, the lease is free again, the start time is as it was."""
 
+import re
+
+import pendulum
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
@@ -72,7 +75,8 @@ def test_a_table_whose_columns_changed_is_left_out_by_both_links_and_the_run_fai
     ("conf", "message"),
     [
         ({"plan_olny": True}, "unknown parameter 'plan_olny'; did you mean plan_only?"),
-        ({"since": "yesterday"}, "unknown parameter 'since'; there are direction, tables, plan_only"),
+        ({"full": True}, "unknown parameter 'full'; there are direction, tables, plan_only, since, until"),
+        ({"since": 7}, "parameter since"),
         ({"direction": "sideways"}, "parameter direction"),
         ({"tables": []}, "parameter tables"),
         ({"tables": "public.flights"}, "parameter tables"),
@@ -90,9 +94,30 @@ def test_a_table_that_the_synchronization_does_not_carry_is_refused() -> None:
         asked.check_tables(["public.flights"])
 
 
-def test_a_backfill_is_refused_for_good() -> None:
+@pytest.mark.parametrize(
+    ("conf", "message"),
+    [
+        ({"until": "2026-03-01T00:00:00Z"}, "parameter until: it ends an interval; say since when"),
+        ({"since": "yesterday"}, "parameter since: 'yesterday' is no moment; write 2026-03-01T00:00:00Z"),
+        ({"since": "2026-03-01T00:00:00"}, "parameter since: '2026-03-01T00:00:00' has no time zone"),
+        (
+            {"since": "2026-03-02T00:00:00Z", "until": "2026-03-02T02:00:00+02:00"},
+            "the interval from 2026-03-02T00:00:00+00:00 to 2026-03-02T02:00:00+02:00 is empty",
+        ),
+    ],
+)
+def test_an_interval_that_is_none_is_refused(conf: dict[str, object], message: str) -> None:
+    with pytest.raises(ParametersRefused, match=re.escape(message)):
+        parameters.read(SynchronizeParameters, conf).interval(pendulum.datetime(2026, 3, 3))
+
+
+def test_a_backfill_run_without_a_data_interval_or_with_another_one_is_refused_for_good() -> None:
     class Backfill:
         run_type, conf = "backfill", None
+        data_interval_start = data_interval_end = None
 
-    with pytest.raises(AirflowFailException, match="a backfill is refused"):
+    with pytest.raises(AirflowFailException, match="this backfill run has no data interval"):
+        run_steps.begin(NAME, {"dag_run": Backfill()})  # type: ignore[typeddict-item]
+    Backfill.conf = {"since": "2026-03-01T00:00:00Z"}  # type: ignore[assignment]
+    with pytest.raises(AirflowFailException, match="a backfill run has its own data interval"):
         run_steps.begin(NAME, {"dag_run": Backfill()})  # type: ignore[typeddict-item]

@@ -10,6 +10,7 @@ from concord.config import Configuration, SiteSettings
 from concord.databases.postgresql.tombstones import CarryingSite
 from concord.databases.provisioning import Installation
 from concord.errors import ParametersRefused
+from concord.interval import Interval
 from concord.link import Direction, LinkJob, link_name
 from concord.orchestration.connections import credentials
 from concord.replication_set import ReplicatedTable
@@ -25,6 +26,7 @@ def link_job(
     epoch: int,
     chosen: Sequence[str] | None = None,
     plan_only: bool = False,
+    interval: Interval | None = None,
 ) -> LinkJob:
     """One transmission of one link, under a new id. Raises ParametersRefused or ConnectionRefused."""
     tables = configuration.tables(synchronization_name(configuration, synchronization))
@@ -40,6 +42,7 @@ def link_job(
         tables=tables,
         chosen=None if chosen is None else tuple(chosen),
         plan_only=plan_only,
+        interval=interval,
         priorities={name: site.priority for name, site in configuration.sites.items()},
     )
 

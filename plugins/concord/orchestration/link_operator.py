@@ -28,7 +28,17 @@ from concord.repository.transmissions import record_transmission
 
 #: Before any conflict: what a repository that knows nothing of a link collects from.
 _EVER = pendulum.datetime(1970, 1, 1)
-_COUNTS = ("acquired", "applied", "converged", "superseded", "lost", "filtered", "conflicts", "not_owned")
+_COUNTS = (
+    "acquired",
+    "applied",
+    "converged",
+    "superseded",
+    "lost",
+    "filtered",
+    "conflicts",
+    "not_owned",
+    "restored",
+)
 
 
 class LinkOperator(SparkApplication):
@@ -71,6 +81,7 @@ class LinkOperator(SparkApplication):
             epoch=lease.epoch,
             chosen=plan.tables,
             plan_only=plan.plan_only,
+            interval=plan.interval,
         )
         try:
             with run_lease.kept(engine, lease, self.on_kill):

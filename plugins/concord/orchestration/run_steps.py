@@ -3,42 +3,52 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from typing import Any
 
 import pendulum
 from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowRescheduleException
+from airflow.sdk.types import DagRunProtocol
 from sqlalchemy import Engine
 
 from concord.config import config_path, load
-from concord.errors import ParametersRefused, TablesStopped
+from concord.errors import LeaseHeld, ParametersRefused, TablesStopped
+from concord.event_log import log_event
+from concord.interval import Interval
 from concord.orchestration import parameters, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.repository_connection import repository
-from concord.orchestration.run_plan import RunPlan, SynchronizeParameters
+from concord.orchestration.run_plan import RunPlan, SynchronizeParameters, data_interval
+from concord.repository.lease import Lease
 from concord.repository.runs import begin_run, complete_run, fail_run, release_run
 from concord.repository.status import transmissions
 
 logger = logging.getLogger("concord.configuration")
 
+#: How often a run that waits for the lease asks again, and for how long: dozens of runs may be before it.
+PAUSE = timedelta(seconds=15)
+PATIENCE = timedelta(hours=24)
+
 
 def begin(synchronization: str, context: Context) -> dict[str, Any]:
     """Check what the run was asked to do, take the lease, record the run; the plan, as XCom carries it.
 
-    Works without a logical date: what a link sends comes from its position, never from the data interval.
-    Fails for good on parameters it does not take, and is tried again while another run holds the lease.
+    Works without a logical date: what a link sends comes from its position; only a backfill looks at its data
+    interval. Fails for good on parameters it does not take, and waits while another run holds the lease.
     """
     dag_run = context["dag_run"]
     with in_airflow_terms():
-        _refuse_backfill(dag_run.run_type)
         asked = parameters.read(SynchronizeParameters, dag_run.conf)
+        scope = asked.scope(_interval(dag_run, asked))
         configuration = load(config_path())
         for notice in configuration.notices:
             logger.info("%s", notice)
         asked.check_tables([table.name for table in configuration.tables(synchronization)])
         engine = repository()
         owner = run_lease.owner_of(dag_run.dag_id, dag_run.run_id)
-        lease = run_lease.take(engine, synchronization, owner)
-        run_type, scope = dag_run.run_type.value, asked.scope
+        lease = _lease(engine, synchronization, owner, dag_run)
+        run_type = dag_run.run_type.value
         run_id = begin_run(engine, lease, dag_run_id=dag_run.run_id, run_type=run_type, scope=scope)
     plan = RunPlan(
         synchronization=synchronization,
@@ -48,6 +58,7 @@ def begin(synchronization: str, context: Context) -> dict[str, Any]:
         direction=scope.direction,
         tables=None if asked.tables is None else tuple(asked.tables),
         plan_only=asked.plan_only,
+        interval=scope.interval,
     )
     return plan.model_dump(mode="json")
 
@@ -87,9 +98,27 @@ def release(synchronization: str, context: Context) -> None:
             release_run(engine, RunPlan.model_validate(plan).run_id, pendulum.now("UTC"))
 
 
-def _refuse_backfill(run_type: str) -> None:
-    if run_type == "backfill":
+def _interval(dag_run: DagRunProtocol, asked: SynchronizeParameters) -> Interval | None:
+    """Which versions the run carries again; None for a run that goes on from the positions."""
+    if dag_run.run_type != "backfill":
+        return asked.interval(pendulum.now("UTC"))
+    if asked.since is not None or asked.until is not None:
         raise ParametersRefused(
-            "a backfill is refused: a run sends what changed since the last one, whatever its interval."
-            " Trigger the DAG instead; it misses nothing"
+            "parameter since: a backfill run has its own data interval; leave since and until out"
         )
+    return data_interval(dag_run.data_interval_start, dag_run.data_interval_end)
+
+
+def _lease(engine: Engine, synchronization: str, owner: str, dag_run: DagRunProtocol) -> Lease:
+    """The lease, now. While another run holds it, ours is put off, and its worker is free for the other's tasks:
+
+    `airflow backfill create` lets ten runs begin at once, whatever max_active_runs says (airflow.md 3).
+    """
+    try:
+        return run_lease.take(engine, synchronization, owner)
+    except LeaseHeld as held:
+        now = pendulum.now("UTC")
+        if dag_run.start_date is not None and dag_run.start_date < now - PATIENCE:
+            raise
+        log_event(logger, "waits for the lease", synchronization=synchronization, holder=held.owner)
+        raise AirflowRescheduleException(now + PAUSE) from None  # type: ignore[no-untyped-call]

@@ -33,9 +33,8 @@ RETRIES = {
 #: Not dagrun_timeout, which would skip the teardown and leave the lease behind.
 STEP_TIMEOUT = timedelta(minutes=10)
 LINK_TIMEOUT = timedelta(hours=12)
+_BACKFILL = "Empty for what has arrived since the last run."
 START = pendulum.datetime(2025, 1, 1)
-#: Every type of run but backfill.
-RUN_TYPES: Any = ["scheduled", "manual", "operator_triggered", "asset_triggered", "asset_materialization"]
 
 
 def synchronize_dag(configuration: Configuration, name: str) -> DAG:
@@ -49,7 +48,6 @@ def synchronize_dag(configuration: Configuration, name: str) -> DAG:
         start_date=START,
         catchup=False,
         max_active_runs=1,
-        allowed_run_types=RUN_TYPES,
         default_args={"execution_timeout": STEP_TIMEOUT, **RETRIES},
         params=_params([table.name for table in configuration.tables(name)]),
         tags=["concord", "synchronization"],
@@ -98,7 +96,7 @@ def _link(name: str, direction: Direction, plan: Any, **settings: Any) -> LinkOp
 def schedule(dag_id: str, uri: str, cron: str | None) -> Any:
     """By its cron and whenever the asset of the DAG's name is updated.
 
-    The data interval of a scheduled run is what a person reads; no link looks at it.
+    The data interval of a scheduled run is what a person reads; only a backfill looks at it.
     """
     asset = Asset(name=dag_id, uri=uri)
     if cron is None:
@@ -109,6 +107,7 @@ def schedule(dag_id: str, uri: str, cron: str | None) -> Any:
 
 def _params(tables: list[str]) -> dict[str, Param]:
     listed = {"type": "string", "enum": tables}
+    moment: dict[str, Any] = {"type": ["null", "string"], "format": "date-time"}
     return {
         "direction": Param(
             "both", enum=["both", "forward", "reverse"], description="Which link runs; both settles the pair."
@@ -121,5 +120,11 @@ def _params(tables: list[str]) -> dict[str, Param]:
             uniqueItems=True,
             description="Only these tables; empty for all.",
         ),
+        "since": Param(
+            None,
+            description="Only versions changed since then, again: 2026-03-01T00:00:00Z. " + _BACKFILL,
+            **moment,
+        ),
+        "until": Param(None, description="And before then. Empty for now.", **moment),
         "plan_only": Param(False, type="boolean", description="Count what would be done, and write nothing."),
     }

@@ -97,6 +97,8 @@ class SynchronizationRun(Record):
     direction: Mapped[str | None]  #: the only link that runs; None is both
     tables: Mapped[list[Any] | None]  #: the only tables carried; None is all
     plan_only: Mapped[bool]
+    interval_start: Mapped[datetime | None]  #: of a backfill: the first moment whose versions it carries
+    interval_end: Mapped[datetime | None]  #: and the first whose versions it does not
     started_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
     state: Mapped[str]

@@ -10,6 +10,7 @@ from uuid import uuid4
 from sqlalchemy import Connection, Engine, Update, select, update
 
 from concord.errors import LeaseLost
+from concord.interval import Interval
 from concord.link import Direction
 from concord.repository.insertion import insert_into
 from concord.repository.lease import Lease, hold_epoch
@@ -23,11 +24,12 @@ class Scope:
     direction: Direction | None = None  #: None is both
     tables: Sequence[str] | None = None  #: None is all
     plan_only: bool = False
+    interval: Interval | None = None  #: None is all that has arrived
 
     @property
     def covers_links(self) -> bool:
         """Does a transmission of this run carry all that its link has to send?"""
-        return self.tables is None and not self.plan_only
+        return self.tables is None and self.interval is None and not self.plan_only
 
     @property
     def is_whole(self) -> bool:
@@ -75,6 +77,8 @@ def begin_run(
             "direction": scope.direction,
             "tables": None if scope.tables is None else list(scope.tables),
             "plan_only": scope.plan_only,
+            "interval_start": scope.interval and scope.interval.starts_at,
+            "interval_end": scope.interval and scope.interval.ends_at,
             "started_at": lease.acquired_at,
             "state": RunState.RUNNING,
         }
@@ -128,7 +132,8 @@ def find_run(connection: Connection, run_id: str) -> Run:
             run_id=run_id,
         )
     direction = None if row.direction is None else Direction(row.direction)
-    scope = Scope(direction, row.tables, row.plan_only)
+    interval = row.interval_start and Interval.between(row.interval_start, row.interval_end)
+    scope = Scope(direction, row.tables, row.plan_only, interval)
     return Run(row.id, row.synchronization, row.epoch, row.started_at, RunState(row.state), scope)
 
 

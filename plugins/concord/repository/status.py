@@ -55,6 +55,8 @@ class RunStatus:
     direction: str | None
     tables: Sequence[str] | None
     plan_only: bool
+    interval_start: datetime | None
+    interval_end: datetime | None
     started_at: datetime
     ended_at: datetime | None
     state: str
