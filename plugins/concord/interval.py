@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calendar import timegm
 from datetime import UTC, datetime, timedelta
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -27,8 +28,7 @@ class Interval(BaseModel):
     @classmethod
     def between(cls, starts_at: datetime, ends_at: datetime) -> Interval:
         """The interval between two moments that know their time zone, exact to the microsecond."""
-        start, end = ((moment - _BEGINNING) // _MICROSECOND for moment in (starts_at, ends_at))
-        return cls(start=start, end=end)
+        return cls(start=_microseconds(starts_at), end=_microseconds(ends_at))
 
     @property
     def starts_at(self) -> datetime:
@@ -37,3 +37,8 @@ class Interval(BaseModel):
     @property
     def ends_at(self) -> datetime:
         return _BEGINNING + self.end * _MICROSECOND
+
+
+def _microseconds(moment: datetime) -> int:
+    """Without a subtraction, which pendulum's moments answer with a type of their own."""
+    return timegm(moment.utctimetuple()) * 1_000_000 + moment.microsecond
