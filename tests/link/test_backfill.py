@@ -3,6 +3,7 @@
 It also puts back what was lost or altered behind the back of capture, as far as the versions say what it was.
 """
 
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from concord.interval import Interval
+from tests.conftest import PROJECT
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, Site, carried
 
@@ -19,6 +21,7 @@ FLIGHTS = (
     "CREATE TABLE flight (id int PRIMARY KEY, delay int, note text)",
     "INSERT INTO flight SELECT n, 0, 'as loaded' FROM generate_series(1, 40) n",
 )
+DOCUMENT = PROJECT / "docs" / "backfill.md"
 EVER = Interval(start=0, end=2**62)
 SHADOW = 'concord."public.flight"'
 STATE = "SELECT link, history, initialized, floor FROM concord.link_state ORDER BY link"
@@ -198,6 +201,28 @@ def test_a_plan_of_a_backfill_counts_what_it_would_put_back_and_writes_nothing(e
     assert edited.capetown.rows(ROWS) == before
 
 
+def test_the_worked_example_of_the_documents_is_true(pair: MakePair) -> None:
+    blocks = dict(re.findall(r"```(\w+ \w+(?: \w+)?)\n(.*?)```", DOCUMENT.read_text(), re.DOTALL))
+    sites = pair(*statements(blocks["sql london"]))
+    sites.london.run(*statements(blocks["sql london edit"]))
+    sites.capetown.run(*statements(blocks["sql capetown edit"]))
+    sites.settle()
+    behind_capture(sites.capetown, *statements(blocks["sql capetown behind"]))
+    assert [report.total("acquired") for report in (sites.run(), sites.run("reverse"))] == [0, 0]
+
+    backfill(sites)
+
+    expected = [tuple(line.strip().split(" | ")) for line in blocks["text both after"].splitlines()]
+    for site in sites.sites:
+        assert site.rows("SELECT id::text, delay::text, note FROM flight ORDER BY id") == expected
+    logged = [[row["key"] for row in site.conflicts()] for site in sites.sites]
+    assert logged == [[["3"]], [["1"], ["2"]]]
+
+
+def statements(block: str) -> list[str]:
+    return [statement for statement in block.split(";\n") if statement.strip()]
+
+
 DAMAGE = st.lists(
     st.tuples(
         st.sampled_from(["london", "capetown"]),
@@ -208,7 +233,7 @@ DAMAGE = st.lists(
 )
 
 
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(damage=DAMAGE)
 def test_after_a_backfill_of_everything_the_sites_are_equal_wherever_versioned_rows_were_damaged(
     edited: Pair, damage: list[tuple[str, str, int]]
