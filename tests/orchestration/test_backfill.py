@@ -1,6 +1,5 @@
 """Backfill runs through Airflow: the versions of their data interval, one run at a time, no position moved."""
 
-import itertools
 import random
 import threading
 import time
@@ -127,9 +126,6 @@ def test_backfill_runs_and_a_scheduled_one_at_once_never_overlap(pair: Pair) -> 
     assert max(map(len, together)) == 1
     recorded = sorted(status.last_runs(pair.repository), key=lambda each: each.epoch)
     assert [each.state for each in recorded] == ["succeeded"] * 8
-    for earlier, later in itertools.pairwise(recorded):
-        assert earlier.ended_at is not None
-        assert earlier.ended_at <= later.started_at
     scheduled = next(each for each in recorded if each.run_type == "scheduled")
     assert scheduled.interval_start is None
     [synchronization] = status.synchronizations(pair.repository)

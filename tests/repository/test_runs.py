@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from concord.errors import LeaseLost
+from concord.interval import Interval
 from concord.link import Direction
 from concord.repository.lease import release
 from concord.repository.runs import Scope, begin_run, complete_run, fail_run, release_run
@@ -22,7 +23,8 @@ def states(repository: Engine) -> list[str]:
 
 def test_a_run_begins_as_running_under_its_lease(repository: Engine) -> None:
     lease = leased(repository, owner="manual__1")
-    scope = Scope(Direction.REVERSE, ["public.flights"], plan_only=True)
+    interval = Interval.between(NOON - MINUTE, NOON)
+    scope = Scope(Direction.REVERSE, ["public.flights"], plan_only=True, interval=interval)
     run_id = begin_run(repository, lease, dag_run_id="manual__1", run_type="manual", scope=scope)
     assert last_runs(repository) == [
         RunStatus(
@@ -35,6 +37,8 @@ def test_a_run_begins_as_running_under_its_lease(repository: Engine) -> None:
             direction="reverse",
             tables=["public.flights"],
             plan_only=True,
+            interval_start=NOON - MINUTE,
+            interval_end=NOON,
             started_at=NOON,
             ended_at=None,
             state="running",
@@ -63,7 +67,13 @@ def test_a_failed_run_leaves_the_start_time_of_the_last_completed_one(repository
 
 
 @pytest.mark.parametrize(
-    "scope", [Scope(direction=Direction.FORWARD), Scope(tables=["public.flights"]), Scope(plan_only=True)]
+    "scope",
+    [
+        Scope(direction=Direction.FORWARD),
+        Scope(tables=["public.flights"]),
+        Scope(plan_only=True),
+        Scope(interval=Interval(start=0, end=1)),
+    ],
 )
 def test_a_run_of_less_than_everything_succeeds_without_marking_the_synchronization(
     repository: Engine, scope: Scope
