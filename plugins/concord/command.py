@@ -44,13 +44,17 @@ def _provision(asked: argparse.Namespace, configuration: Configuration) -> int:
         return 0
     if asked.check:
         problems = provisioning.check(installations)
+        _notify(provisioning.notices(installations))
         sys.stderr.writelines(f"{problem}\n" for problem in problems)
         return 1 if problems else _say("All sites are as they should be.")
     names = ", ".join(each.site for each in installations)
     if asked.remove:
         provisioning.remove(installations)
-        return _say(f"Removed from {names}; the replicated tables and their rows are as they were.")
+        return _say(
+            f"Removed from {names}; the replicated tables, their rows and sequences are as they were."
+        )
     provisioning.provision(installations)
+    _notify(provisioning.notices(installations))
     return _say(f"Provisioned: {names}.")
 
 
@@ -148,7 +152,17 @@ def _sites(configuration: Configuration) -> int:
     if moving:
         columns = ("synchronization", "table", "how", "phase", "rows", "of about", "started", "last chunk")
         show("Initializations under way", columns, moving)
-    return failed
+    return _numbers(configuration) or failed
+
+
+def _numbers(configuration: Configuration) -> int:
+    """Sequences whose numbers clash or run out, through the installers' logins."""
+    try:
+        _notify(provisioning.notices(jobs.installations(configuration)))
+    except ConcordError as error:
+        sys.stderr.write(f"sequences: {error.message}\n")
+        return 1
+    return 0
 
 
 def _moving(each: records.InitializationAtSite) -> Sequence[object]:
@@ -200,6 +214,10 @@ def _forget(asked: argparse.Namespace, configuration: Configuration) -> int:
 
 def _ago(moment: datetime | None) -> str:
     return "never" if moment is None else pendulum.instance(moment).diff_for_humans()
+
+
+def _notify(notices: Sequence[str]) -> None:
+    sys.stderr.writelines(f"notice: {notice}\n" for notice in notices)
 
 
 def _say(sentence: str) -> int:

@@ -92,8 +92,10 @@ class Configuration(Settings):
     def tables(self, synchronization: str) -> tuple[ReplicatedTable, ...]:
         """The tables of a synchronization as its links carry them. Raises KeyError for an unknown name."""
         pair = self.synchronizations[synchronization]
-        tables = self.replication_sets[pair.replication_set].tables
-        return tuple(table.replicated(pair.resolvers) for table in tables)
+        wanted = self.replication_sets[pair.replication_set]
+        return tuple(
+            table.replicated(pair.resolvers).sharing(wanted.identity_of(table)) for table in wanted.tables
+        )
 
     def snapshot(self, name: str) -> SnapshotDefinition:
         """The snapshot as its refreshes carry it. Raises KeyError for an unknown name."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from itertools import combinations, product
 
 from concord.config_field import did_you_mean
-from concord.config_finding import Finding
+from concord.config_finding import Finding, Path
+from concord.config_identity import IdentitySettings
 from concord.config_mapping_rules import mapping_findings
 from concord.config_settings import (
     ReplicationSetSettings,
@@ -81,6 +82,7 @@ def broken_rules(sections: Sections) -> Iterator[Finding]:
     yield from _crossing_filters(sections)
     yield from _disconnected_sets(sections)
     yield from snapshot_rules(sections.snapshots, sections.site_names, sections.replicated())
+    yield from _identities(sections)
 
 
 def _unknown_names(sections: Sections) -> Iterator[Finding]:
@@ -209,6 +211,29 @@ def _on_one_ring(one: tuple[str, str], other: tuple[str, str], pairs: Collection
         if near != far and not any({near, far} <= group for group in groups):
             return False
     return True
+
+
+def _identities(sections: Sections) -> Iterator[Finding]:
+    """Every site of a set has its share of the numbers, and shares are given to sites that exist (S2-18)."""
+    for name, settings in sections.replication_sets.items():
+        joined = {
+            site for _, pair in sections.resolved() if pair.replication_set == name for site in pair.sites
+        }
+        places: list[tuple[Path, IdentitySettings | None]] = [(("replication_sets", name), settings.identity)]
+        places += [
+            (("replication_sets", name, "tables", index), table.identity)
+            for index, table in enumerate(settings.tables)
+        ]
+        for path, given in places:
+            if given is None:
+                continue
+            kind = "slot" if given.ranges is None else "ranges"
+            sites = given.identity().sites
+            for site in sorted(sites - set(sections.site_names)):
+                text = f"unknown site; {did_you_mean(site, sections.site_names)}"
+                yield Finding((*path, "identity", kind, site), text)
+            for site in sorted(joined - sites):
+                yield Finding((*path, "identity", kind), f"site '{site}' has none; give it its own")
 
 
 def _disconnected_sets(sections: Sections) -> Iterator[Finding]:

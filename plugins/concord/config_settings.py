@@ -18,7 +18,9 @@ from concord.config_field import (
     Settings,
     Table,
 )
+from concord.config_identity import IdentitySettings
 from concord.config_mapping import MappingSettings
+from concord.identity import Identity
 from concord.replication_set import ReplicatedTable, TableName
 from concord.row_filter_text import Where
 
@@ -96,6 +98,10 @@ class TableSettings(Settings):
         default=None, description="Who wins a conflict. Default: what the synchronization says."
     )
 
+    identity: IdentitySettings | None = Field(
+        default=None, description="Which numbers each site generates. Default: what the replication set says."
+    )
+
     def name_at(self, site: str) -> TableName:
         return self.at.get(site, self.table)
 
@@ -118,6 +124,14 @@ class ReplicationSetSettings(Settings):
     """The tables kept equal between the sites of a synchronization."""
 
     tables: tuple[TableSettings, ...] = Field(min_length=1)
+    identity: IdentitySettings | None = Field(
+        default=None, description="Which numbers each site generates. Default: as the sequences are."
+    )
+
+    def identity_of(self, table: TableSettings) -> Identity | None:
+        """The table's own setting, else the set's."""
+        settings = table.identity or self.identity
+        return None if settings is None else settings.identity()
 
 
 class SynchronizationSettings(Settings):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pydantic import BaseModel, ConfigDict, Field
 
 from concord.identifier import TableName
+from concord.identity import Identity
 from concord.manipulation import NOTHING, Manipulation
 from concord.row_filter_text import Where
 
@@ -30,6 +31,11 @@ class ReplicatedTable(BaseModel):
     owners: Mapping[str, Where] = Field(default_factory=dict)  #: the rows that each site should change
     resolvers: tuple[str, ...] = ("latest_timestamp",)
     captured_only: bool = False  #: the source of incremental snapshots alone: no link writes it
+    identity: Identity | None = None  #: None leaves sequences as they are
+
+    def sharing(self, identity: Identity | None) -> ReplicatedTable:
+        """The same table, its numbers shared out between the sites."""
+        return self.model_copy(update={"identity": identity})
 
     @property
     def name(self) -> str:

@@ -9,9 +9,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import psycopg
 
+from concord.databases import identity
+from concord.databases.identity import SiteSequences
 from concord.databases.postgresql import preflight, snapshot_provision
 from concord.databases.postgresql import provision as site_provision
 from concord.databases.postgresql.catalogue import Table, read_tables
@@ -44,6 +47,7 @@ class _Surveyed:
     connection: Connection
     state: SiteState
     relations: Mapping[TableName, Table]  #: of its snapshots
+    sequences: SiteSequences
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,10 @@ class _Survey:
 
     reached: list[_Surveyed] = field(default_factory=list)
     failed: dict[str, ConcordError] = field(default_factory=dict)
+
+    @property
+    def sequences(self) -> list[SiteSequences]:
+        return [each.sequences for each in self.reached]
 
     @property
     def failures(self) -> list[str]:
@@ -100,9 +108,10 @@ def _look_at(installation: Installation, stack: ExitStack) -> _Surveyed:
         state = site_provision.read_site(connection, installation.site, installation.tables, time.time())
         names = snapshot_provision.relations(installation.snapshots, installation.site)
         relations = read_tables(connection, names)
+        numbers = identity.read(connection, state.site, state.wanted, list(state.tables))
     except psycopg.Error as error:
         raise in_our_words(error, installation.site) from error
-    return _Surveyed(installation, connection, state, relations)
+    return _Surveyed(installation, connection, state, relations, numbers)
 
 
 def _problems(surveyed: Sequence[_Surveyed]) -> list[str]:
@@ -113,6 +122,7 @@ def _problems(surveyed: Sequence[_Surveyed]) -> list[str]:
     skew = {each.installation.site: each.installation.max_clock_skew for each in surveyed}
     found += preflight.pair_problems([each.state.facts for each in surveyed], skew)
     found += [problem for each in surveyed for problem in _snapshot_problems(each, surveyed)]
+    found += identity.refusals([each.sequences for each in surveyed])
     return list(dict.fromkeys([*found, *_differences(surveyed)]))
 
 
@@ -174,12 +184,14 @@ def provision(installations: Sequence[Installation]) -> None:
     """
     with _survey(installations) as survey:
         _refuse(survey)
-        survey.do(lambda each: _provision(each, survey.reached), "provisioned")
+        survey.do(partial(_provision, survey), "provisioned")
 
 
-def _provision(each: _Surveyed, surveyed: Sequence[_Surveyed]) -> None:
-    wanted, snapshots = each.installation, _snapshot_statements(each, surveyed)
-    site_provision.provision(each.connection, each.state, wanted.reader, wanted.applier, snapshots)
+def _provision(survey: _Survey, each: _Surveyed) -> None:
+    roles = (each.installation.reader, each.installation.applier)
+    snapshots = _snapshot_statements(each, survey.reached)
+    numbers = _shared_numbers(survey, each)
+    site_provision.provision(each.connection, each.state, *roles, snapshots, numbers)
 
 
 def sql(installations: Sequence[Installation]) -> Iterator[tuple[str, str]]:
@@ -193,8 +205,13 @@ def sql(installations: Sequence[Installation]) -> Iterator[tuple[str, str]]:
                 each.installation.applier,
                 _snapshot_statements(each, survey.reached),
             )
-            yield each.installation.site, _script(statements)
+            yield each.installation.site, _script([*statements, *_shared_numbers(survey, each)])
         survey.name_the_failed("printed the others")
+
+
+def _shared_numbers(survey: _Survey, site: _Surveyed) -> list[str]:
+    """The statements about sequences, for tables whose configuration says `identity`."""
+    return list(identity.statements(survey.sequences, site.sequences, site.installation.applier))
 
 
 def _script(statements: Sequence[str]) -> str:
@@ -216,7 +233,13 @@ def check(installations: Sequence[Installation]) -> list[str]:
                     " which no link does; revoke it"
                     for table in site_provision.writable_elsewhere(each.connection, each.installation.applier)
                 ]
-        return found
+        return found + list(identity.deviations(survey.sequences))
+
+
+def notices(installations: Sequence[Installation]) -> list[str]:
+    """What is no mistake and yet worth knowing, each one line: numbers that clash or run out. Reads only."""
+    with _survey(installations) as survey:
+        return list(identity.notices(survey.sequences))
 
 
 def remove(installations: Sequence[Installation]) -> None:

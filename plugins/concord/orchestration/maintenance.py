@@ -149,6 +149,8 @@ def provision_dag() -> DAG:
                 problems = provisioning.check(installations) if asked.check_only else []
                 if not asked.check_only:
                     provisioning.provision(installations)
+                for notice in provisioning.notices(installations):
+                    logger.warning("%s", notice)
             if problems:
                 raise AirflowFailException("\n".join(["the sites are not as they should be:", *problems]))
             return [installation.site for installation in installations]

@@ -190,14 +190,22 @@ def _already_granted(connection: Connection, applier: str) -> bool:
 
 
 def provision(
-    connection: Connection, state: SiteState, reader: str, applier: str, snapshots: Sequence[str] = ()
+    connection: Connection,
+    state: SiteState,
+    reader: str,
+    applier: str,
+    snapshots: Sequence[str] = (),
+    numbers: Sequence[str] = (),
 ) -> None:
-    """Run the statements in one transaction. Raises ProvisioningRefused; then nothing was written."""
+    """Run the statements, and those about sequences, in one transaction.
+
+    Raises ProvisioningRefused; then nothing was written.
+    """
     try:
         granted = _already_granted(connection, applier)
         with connection.transaction():
             run(connection, "SET LOCAL lock_timeout = '10s'")
-            for statement in statements(state, reader, applier, snapshots):
+            for statement in (*statements(state, reader, applier, snapshots), *numbers):
                 if not (granted and statement.startswith("GRANT SET ON PARAMETER")):
                     run(connection, statement)
     except psycopg.Error as error:

@@ -12,13 +12,14 @@ from typing import Protocol
 import psycopg
 
 from concord.databases.dialect import LinkState, Progress
-from concord.databases.postgresql import constraints, guard, link_state, merge, restoration
+from concord.databases.postgresql import constraints, guard, identity_ranges, link_state, merge, restoration
 from concord.databases.postgresql.catalogue import read_tables
 from concord.databases.postgresql.session import Connection, in_our_words, run
 from concord.databases.postgresql.stage import Staged
 from concord.errors import ConcordError, ConstraintViolated, NotInitialized, StructureChanged, WriteContended
 from concord.link import LinkJob, TableReport
 from concord.position import Session
+from concord.replication_set import ReplicatedTable
 from concord.resolver import chain
 
 #: How long the whole transaction is repeated when applications get in its way.
@@ -56,6 +57,9 @@ class Writing:
     @property
     def site(self) -> str:
         return self.job.target.name
+
+    def wanted(self, name: str) -> ReplicatedTable:
+        return next(table for table in self.job.tables if table.name == name)
 
 
 def write(connect: Callable[[], Connection], writing: Writing) -> dict[str, TableReport]:
@@ -256,6 +260,7 @@ def write_table(
     run(connection, *BY_KEY)
     writing.progress("base")
     merge.write_base(connection, judged, moving=moving)
+    identity_ranges.advance(connection, judged, writing.wanted(judged.staged.shape.name), writing.site)
     writing.progress("shadow")
     merge.write_shadow(connection, judged, expected=report.applied)
     merge.announce_losers(connection, judged)

@@ -1,0 +1,100 @@
+"""The sequences of several sites together: what provisioning does to them, and what it only says (S2-18)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from collections.abc import Sequence as Several
+from dataclasses import dataclass, field
+
+from concord.databases.postgresql import identity_ranges, sequences
+from concord.databases.postgresql.sequences import Sequence
+from concord.databases.postgresql.session import Connection
+from concord.identity import Identity, Share
+from concord.replication_set import ReplicatedTable, TableName
+
+
+@dataclass(frozen=True)
+class SiteSequences:
+    """The sequences that feed a site's replicated tables, each with the identities of those tables."""
+
+    site: str
+    connection: Connection
+    shared: Several[tuple[Sequence, Several[Identity]]]
+    #: Column as the replication set calls its table → the sequence that feeds it, where two of one number clash.
+    columns: Mapping[str, Sequence] = field(default_factory=dict)
+
+    def shares(self) -> Iterator[tuple[Sequence, Share]]:
+        for sequence, identities in self.shared:
+            if identities:
+                yield sequence, identities[0].share(self.site)
+
+
+def read(
+    connection: Connection, site: str, wanted: Several[ReplicatedTable], existing: Several[TableName]
+) -> SiteSequences:
+    """What one site has. Reads only."""
+    tables = {table.at_site(site): table for table in wanted if table.at_site(site) in existing}
+    shared, columns = [], {}
+    for sequence in sequences.read(connection, list(tables)):
+        identities: list[Identity] = []
+        for fed in sequence.fed:
+            table = tables[fed.table]
+            if table.identity is not None and table.identity not in identities:
+                identities.append(table.identity)
+            if fed.unique and table.identity is None:
+                columns[f"{table.name}.{fed.column}"] = sequence
+        shared.append((sequence, identities))
+    return SiteSequences(site, connection, shared, columns)
+
+
+def refusals(sites: Several[SiteSequences]) -> Iterator[str]:
+    """Every reason not to hold the sequences to their shares."""
+    for each in sites:
+        for sequence, identities in each.shared:
+            if len(identities) > 1:
+                yield f"{each.site}: sequence {sequence} feeds tables of different `identity`; give them the same"
+        for sequence, share in each.shares():
+            yield from identity_ranges.refusals(each.site, sequence, share)
+
+
+def statements(sites: Several[SiteSequences], site: SiteSequences, applier: str) -> Iterator[str]:
+    """What provisioning runs at one site: only for tables whose configuration says `identity`."""
+    for sequence, share in site.shares():
+        yield identity_ranges.statement(sequence, share, _floor(sites, sequence))
+        yield identity_ranges.grants(sequence, applier)
+
+
+def _floor(sites: Several[SiteSequences], like: Sequence) -> int:
+    """The greatest number that any site handed out for the same columns, by sequences that share nothing yet."""
+    named = {each.column for each in like.fed}
+    return max(
+        (
+            sequence.next - sequence.increment
+            for each in sites
+            for sequence, share in each.shares()
+            if sequence.increment != share.step and named & {fed.column for fed in sequence.fed}
+        ),
+        default=0,
+    )
+
+
+def deviations(sites: Several[SiteSequences]) -> Iterator[str]:
+    """Sequences that do not keep to their shares."""
+    for each in sites:
+        for sequence, share in each.shares():
+            yield from identity_ranges.deviations(each.connection, each.site, sequence, share)
+
+
+def notices(sites: Several[SiteSequences]) -> Iterator[str]:
+    """What no one has to act on now: numbers that will clash, numbers that run out."""
+    for each in sites:
+        shares = dict(each.shares())
+        for sequence, _ in each.shared:
+            yield from identity_ranges.notices(each.site, sequence, shares.get(sequence))
+    columns: defaultdict[str, list[tuple[str, Sequence]]] = defaultdict(list)
+    for each in sites:
+        for column, sequence in each.columns.items():
+            columns[column].append((each.site, sequence))
+    for column, fed_by in columns.items():
+        yield from identity_ranges.overlaps(column, fed_by)

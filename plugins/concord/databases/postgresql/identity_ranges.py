@@ -1,0 +1,161 @@
+"""Each site's sequences hand out numbers of its own share alone, and never one twice (S2-18, F48)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Sequence as Several
+
+from concord.databases.postgresql.merge import Judged
+from concord.databases.postgresql.sequences import Fed, Sequence, read
+from concord.databases.postgresql.session import Connection, one, run
+from concord.databases.quoting import literal, qualified, quote
+from concord.identity import Share
+from concord.replication_set import ReplicatedTable
+
+#: Below this part of its numbers left, a sequence is named.
+LITTLE = 0.10
+
+#: A gap up to this many numbers is closed by drawing them, which no concurrent caller can undo; a longer one by
+#: setting the sequence, which only that many callers between two statements could overtake.
+DRAWN = 1000
+
+
+def refusals(site: str, sequence: Sequence, share: Share) -> Iterator[str]:
+    """Why a sequence cannot be held to its share, each one line."""
+    where = f"{site}: sequence {sequence}"
+    if sequence.increment < 0:
+        yield f"{where} counts downwards; identity needs it upwards (ALTER SEQUENCE … INCREMENT BY 1)"
+    limit = sequence.largest if share.step > 1 else sequence.holds
+    if share.first > limit or (share.step == 1 and share.last > limit):
+        last = share.first if share.step > 1 else share.last
+        yield f"{where} holds {limit} at most, less than {last} of its share; choose smaller numbers or a wider type"
+
+
+def statement(sequence: Sequence, share: Share, floor: int) -> str:
+    """Hold the sequence to its share: idempotent, forwards only, past every number of the share that a row has.
+
+    `floor` is the greatest number that any site's sequence handed out before numbers were shared: the first one of
+    a residue class stands above it, so that no row of before has it. The first pass looks; what is not in order is
+    locked by an ALTER that changes nothing, looked at again, and altered.
+    """
+    limits = (
+        f" MINVALUE {share.first} MAXVALUE {share.last} START WITH {share.first}" if share.step == 1 else ""
+    )
+    held = f"seqmin = {share.first} AND seqmax = {share.last}" if share.step == 1 else "true"
+    base = (
+        f"CASE WHEN following BETWEEN {share.first} AND {share.last}::numeric + 1 THEN following ELSE {share.first} END"
+        if share.step == 1
+        else f"greatest(following, CASE WHEN settled THEN 0 ELSE {floor}::numeric + 1 END)"
+    )
+    name = literal(sequence.sql)
+    body = f"""
+DECLARE
+  following numeric; newest numeric; wanted numeric; settled boolean;
+BEGIN
+  FOR pass IN 1..2 LOOP
+    SELECT seqincrement = {share.step} AND NOT seqcycle AND {held} INTO STRICT settled
+      FROM pg_catalog.pg_sequence WHERE seqrelid = {name}::regclass;
+    SELECT CASE WHEN is_called THEN last_value::numeric + seqincrement ELSE last_value END INTO STRICT following
+      FROM {sequence.sql}, pg_catalog.pg_sequence WHERE seqrelid = {name}::regclass;
+    SELECT max(n) INTO newest FROM ({_newest(sequence.fed, share)}) x (n);
+    wanted := greatest({base}, coalesce(newest, 0) + 1);
+    wanted := wanted + mod(mod({share.first} - wanted, {share.step}) + {share.step}, {share.step});
+    wanted := greatest(wanted, {share.first});
+    EXIT WHEN settled AND wanted = following;
+    IF pass = 1 THEN
+      ALTER SEQUENCE {sequence.sql} CACHE {sequence.cache};
+    ELSE
+      EXECUTE {literal(f"ALTER SEQUENCE {sequence.sql} INCREMENT BY {share.step}{limits} NO CYCLE RESTART WITH ")}
+              || wanted;
+    END IF;
+  END LOOP;
+END"""
+    return f"DO LANGUAGE plpgsql {literal(body)}"
+
+
+def _newest(fed: Several[Fed], share: Share) -> str:
+    """The greatest number of the share that a row has, of each column; found from the top of its index."""
+    queries = [
+        f"(SELECT {quote(each.column)}::numeric FROM {qualified(each.table.schema_name, each.table.name)}"
+        f" WHERE {_owned(quote(each.column), share)} ORDER BY {quote(each.column)} DESC LIMIT 1)"
+        for each in fed
+        if each.is_integer
+    ]
+    return " UNION ALL ".join(queries) or "SELECT NULL::numeric"
+
+
+def _owned(column: str, share: Share) -> str:
+    between = f"{column} BETWEEN {share.first} AND {share.last}"
+    return between if share.step == 1 else f"{between} AND ({column} - {share.first}) % {share.step} = 0"
+
+
+def grants(sequence: Sequence, applier: str) -> str:
+    """What the write step needs to advance a sequence."""
+    return f"GRANT SELECT, UPDATE ON SEQUENCE {sequence.sql} TO {quote(applier)}"
+
+
+def deviations(connection: Connection, site: str, sequence: Sequence, share: Share) -> Iterator[str]:
+    """What makes a site hand out numbers that are not its own, or are used; `provision` mends it."""
+    where = f"{site}: sequence {sequence}"
+    if sequence.increment != share.step or sequence.next not in share.and_one_more:
+        stands = f"next {sequence.next} in steps of {sequence.increment}"
+        yield f"{where} does not keep to {share.described}: {stands}; run `provision`"
+        return
+    newest = one(connection, f"SELECT max(n) FROM ({_newest(sequence.fed, share)}) x (n)")[0]
+    if newest is not None and newest >= sequence.next:
+        yield f"{where} comes to {newest}, which a row has, next {sequence.next}; run `provision`"
+
+
+def notices(site: str, sequence: Sequence, share: Share | None) -> Iterator[str]:
+    """What is worth knowing of one sequence: little left, starting over, numbers drawn in advance."""
+    where = f"{site}: sequence {sequence}"
+    first, last = (sequence.minimum, sequence.largest)
+    if share is not None:
+        first, last = max(first, share.first), min(last, share.last)
+    left = max(0, last - sequence.next + 1) / max(1, last - first + 1)
+    if sequence.increment > 0 and left < LITTLE:
+        yield f"{where} has {left:.1%} of its numbers left: next {sequence.next}, last {last}"
+    if sequence.cycles:
+        yield f"{where} starts over at {last} and will hand out numbers that rows have; ALTER SEQUENCE … NO CYCLE"
+    if share is not None and sequence.cache > 1:
+        yield f"{where} caches {sequence.cache} numbers: sessions from before a change of its share use theirs up"
+
+
+def overlaps(column: str, sequences: Several[tuple[str, Sequence]]) -> Iterator[str]:
+    """Sites whose sequences will hand out one number: the next insert at both may be the same row's key."""
+    for index, (site, mine) in enumerate(sequences):
+        for other, theirs in sequences[index + 1 :]:
+            if mine.increment < 0 or theirs.increment < 0:
+                continue
+            if (number := mine.rest.first_common(theirs.rest)) is not None:
+                yield (
+                    f"{column}: the sequences of {site} and {other} will both hand out {number}, and one of the two"
+                    " rows will lose; set `identity` for the table"
+                )
+
+
+def advance(connection: Connection, judged: Judged, wanted: ReplicatedTable, site: str) -> None:
+    """A key of this site's own share that comes in from elsewhere must not be handed out again: after a restore or
+    a new load, its sequence has not counted it. Sequences stand outside of transactions, and go forwards only."""
+    if wanted.identity is None:
+        return
+    share = wanted.identity.share(site)
+    travelling = {column.name for column in judged.staged.shape.columns}
+    for sequence in read(connection, [judged.staged.shape.table.name]):
+        for each in sequence.fed:
+            if each.is_integer and each.column in travelling and sequence.increment == share.step:
+                _pass(connection, judged, sequence, each, share)
+
+
+def _pass(connection: Connection, judged: Judged, sequence: Sequence, fed: Fed, share: Share) -> None:
+    column = f"s.{quote(fed.column)}"
+    own = f"NOT s.concord_deleted AND {_owned(column, share)}"
+    newest = one(connection, f"SELECT max({column}) FROM {judged.staged.typed} s WHERE {own}")[0]
+    if newest is None or newest < sequence.next:
+        return
+    missing = (newest - sequence.next) // share.step + 1
+    name = literal(sequence.sql)
+    if missing <= DRAWN:
+        run(connection, f"SELECT pg_catalog.nextval({name}::regclass) FROM generate_series(1, {missing})")
+    else:
+        run(connection, f"SELECT pg_catalog.setval({name}::regclass, {newest}, true)")

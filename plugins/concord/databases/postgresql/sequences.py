@@ -1,0 +1,122 @@
+"""Which sequences feed the replicated tables, and how far each has counted (S2-18, F48)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Several
+from dataclasses import dataclass
+
+from concord.databases.postgresql.session import Connection, rows
+from concord.databases.quoting import literal, qualified
+from concord.identity import Share
+from concord.replication_set import TableName
+
+#: The greatest value of each integer type; a column of another type holds whatever its sequence gives.
+_LARGEST = {"smallint": 2**15 - 1, "integer": 2**31 - 1, "bigint": 2**63 - 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """A column that takes its default from a sequence."""
+
+    table: TableName
+    column: str
+    type: str  #: as the catalogue formats it
+    unique: bool  #: by itself: two rows with one number cannot both be
+
+    @property
+    def is_integer(self) -> bool:
+        return self.type in _LARGEST
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """One sequence at one site: of an identity column, a serial one, or any whose default calls `nextval`."""
+
+    schema_name: str
+    name: str
+    type: str
+    increment: int
+    minimum: int
+    maximum: int
+    cache: int
+    cycles: bool
+    next: int  #: what the next caller gets
+    fed: tuple[Fed, ...]
+
+    @property
+    def sql(self) -> str:
+        return qualified(self.schema_name, self.name)
+
+    def __str__(self) -> str:
+        return f"{self.schema_name}.{self.name}"
+
+    @property
+    def largest(self) -> int:
+        """Where it ends: its own limit, or what the smallest column that it feeds can hold."""
+        return min(self.maximum, self.holds)
+
+    @property
+    def holds(self) -> int:
+        """The greatest number that its type and the columns that it feeds can hold, whatever its limit is."""
+        return min(
+            _LARGEST[kind] for kind in (self.type, *(each.type for each in self.fed if each.is_integer))
+        )
+
+    @property
+    def rest(self) -> Share:
+        """What it is going to hand out, as it is now."""
+        return Share(self.next, self.largest, self.increment)
+
+
+_FED = """
+SELECT d.objid AS sequence, d.refobjid AS table_oid, d.refobjsubid AS attnum FROM pg_depend d
+ WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'i'
+UNION
+SELECT d.refobjid, a.adrelid, a.adnum FROM pg_depend d JOIN pg_attrdef a ON a.oid = d.objid
+ WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass"""
+
+
+def read(connection: Connection, tables: Several[TableName]) -> list[Sequence]:
+    """The sequences that feed columns of `tables`, by name. Reads only, but needs SELECT on each."""
+    if not tables:
+        return []
+    wanted = ", ".join(f"({literal(name.schema_name)}, {literal(name.name)})" for name in tables)
+    found = rows(
+        connection,
+        f"""
+SELECT sn.nspname, s.relname, q.seqtypid::regtype::text, q.seqincrement, q.seqmin, q.seqmax, q.seqcache, q.seqcycle,
+       json_agg(json_build_array(tn.nspname, t.relname, a.attname, format_type(a.atttypid, a.atttypmod),
+                EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = t.oid AND i.indisunique
+                           AND a.attnum = ANY (i.indkey))) ORDER BY t.oid, a.attnum)
+  FROM ({_FED}) f
+  JOIN pg_sequence q ON q.seqrelid = f.sequence
+  JOIN pg_class s ON s.oid = f.sequence JOIN pg_namespace sn ON sn.oid = s.relnamespace
+  JOIN pg_class t ON t.oid = f.table_oid JOIN pg_namespace tn ON tn.oid = t.relnamespace
+  JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = f.attnum
+ WHERE (tn.nspname, t.relname) IN ({wanted}) GROUP BY 1, 2, 3, 4, 5, 6, 7, 8 ORDER BY 1, 2""",
+    )
+    return [_sequence(connection, *row) for row in found]
+
+
+def _sequence(  # noqa: PLR0913, PLR0917 - one argument a column
+    connection: Connection,
+    schema: str,
+    name: str,
+    kind: str,
+    increment: int,
+    minimum: int,
+    maximum: int,
+    cache: int,
+    cycles: bool,
+    fed: list[tuple[str, str, str, str, bool]],
+) -> Sequence:
+    ((following,),) = rows(
+        connection,
+        f"SELECT CASE WHEN is_called THEN last_value::numeric + {increment} ELSE last_value END"
+        f" FROM {qualified(schema, name)}",
+    )
+    columns = tuple(
+        Fed(TableName(schema_name=of, name=table), column, of_type, unique)
+        for of, table, column, of_type, unique in fed
+    )
+    return Sequence(schema, name, kind, increment, minimum, maximum, cache, cycles, int(following), columns)

@@ -1,0 +1,76 @@
+"""Identity ranges: which generated numbers each site hands out, so that no two sites hand out one (S2-18, F48)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict
+
+#: The greatest number that a sequence can hold.
+GREATEST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The numbers of one site: first, first + step, … up to last."""
+
+    first: int
+    last: int
+    step: int
+
+    def __contains__(self, number: int) -> bool:
+        return self.first <= number <= self.last and (number - self.first) % self.step == 0
+
+    def at_or_after(self, number: int) -> int:
+        """The least number of the share that is not below `number`; beyond `last` when it is exhausted."""
+        return max(self.first, number + (self.first - number) % self.step)
+
+    @property
+    def and_one_more(self) -> Share:
+        """Where a sequence may stand: past its last number, when all are handed out."""
+        return Share(self.first, self.last + self.step, self.step)
+
+    @property
+    def described(self) -> str:
+        """As messages say it."""
+        if self.step == 1:
+            return f"{self.first} to {self.last}"
+        return f"every {self.step}th number from {self.first} on"
+
+    def first_common(self, other: Share) -> int | None:
+        """The least number that both hand out, or None."""
+        last = min(self.last, other.last)
+        # Two progressions meet within as many steps as the other's is wide, from where both have begun, or never.
+        number = self.at_or_after(other.first)
+        for _ in range(other.step):
+            if number > last:
+                return None
+            if number in other:
+                return number
+            number += self.step
+        return None
+
+
+class Identity(BaseModel):
+    """How a table's numbers are shared out: every `slots`-th from a site's slot on, or one range for each site."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    slots: int | None = None
+    slot: Mapping[str, int] | None = None
+    ranges: Mapping[str, tuple[int, int]] | None = None
+
+    def share(self, site: str) -> Share:
+        """What `site` may hand out. Raises KeyError for a site that has no share."""
+        if self.ranges is not None:
+            first, last = self.ranges[site]
+            return Share(first, last, 1)
+        assert self.slots is not None, "the configuration has one of the two"
+        assert self.slot is not None, "slots come with slot"
+        return Share(self.slot[site], GREATEST, self.slots)
+
+    @property
+    def sites(self) -> frozenset[str]:
+        """Every site that has a share."""
+        return frozenset(self.ranges if self.ranges is not None else self.slot or ())
