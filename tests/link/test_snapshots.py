@@ -478,10 +478,10 @@ def test_tombstones_wait_for_an_incremental_snapshot_and_then_go(late: Copies) -
     """S4-018, rule 10: a snapshot that has been refreshed counts as a link out of its source."""
     tracked = late.snapshots["late"].tracked
     assert tracked is not None
-    carrying = [CarryingSite(late.london.access, {tracked.name: ()}, (tracked,))]
+    carrying = [CarryingSite(late.london.access, {tracked.name: {}}, (tracked,))]
 
     def cleaned() -> SiteTombstones:
-        (found,) = clean(carrying, dry_run=False, now_us=time.time_ns() // 1000, min_age_us=0)
+        (found,) = clean(carrying, dry_run=False, now_us=time.time_ns() // 1000, min_age_us=0).tables
         return found
 
     late.london.run("DELETE FROM flight WHERE id = 6")
