@@ -127,7 +127,7 @@ def _decided(batch: pa.RecordBatch, carried: Sequence[str], way: Way, resolver: 
 
 _ARROW = {
     **dict.fromkeys(("origin", "vector", *_DECISION), pa.string()),
-    **dict.fromkeys(("deleted", "born"), pa.bool_()),
+    **dict.fromkeys(("deleted", "born", "out_of_scope"), pa.bool_()),
     "changed_at": pa.int64(),
     "derived": pa.int32(),
 }
@@ -156,6 +156,7 @@ def _append(made: dict[str, list[Any]], verdict: Verdict, against: RowVersion) -
         "vector": version and vector_to_json(version.vector),
         "deleted": False if version is None else version.deleted,
         "born": False if version is None else version.born,
+        "out_of_scope": False,
         "verdict": verdict.verdict,
         "resolver": verdict.resolver,
         "reason": verdict.reason,

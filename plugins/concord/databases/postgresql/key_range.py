@@ -163,7 +163,7 @@ def _joined(shape: Shape, order: KeyOrder, within: KeyRange) -> str:
     return (
         f"(SELECT * FROM {shape.table.sql} t WHERE {within.condition(order, shape, 't')}) t"
         f" FULL JOIN (SELECT * FROM {shape.shadow.sql} p WHERE {within.condition(order, shape, 'p')}"
-        f" AND p.origin <> '') p ON {shape.same_key('t', 'p')}"
+        f" AND p.origin <> '' AND p.out_of_scope IS NULL) p ON {shape.same_key('t', 'p')}"
     )
 
 
@@ -178,7 +178,7 @@ def rows_query(shape: Shape, order: KeyOrder, within: KeyRange, unsent: str) -> 
     ]
     version = (
         f"p.origin, p.changed_at, p.derived, p.vector::text AS vector, {gone} AS deleted,"
-        f" coalesce(p.born, false) AS born, coalesce({unsent}, false) AS unsent"
+        f" coalesce(p.born, false) AS born, false AS out_of_scope, coalesce({unsent}, false) AS unsent"
     )
     return f"SELECT {', '.join(columns)}, {version} FROM {_joined(shape, order, within)}"
 
