@@ -8,7 +8,9 @@ import pytest
 from concord.databases.postgresql import forgetting
 from concord.databases.postgresql.tombstones import CarryingSite, Cleanup, clean
 from concord.errors import BelowFloor, NotInitialized, SitesDiffer
+from concord.initialization import How, InitializationJob
 from concord.site import Credentials
+from spark_jobs.initialize import initialize
 from tests.link.conftest import MakeNetwork
 from tests.link.network import Network, chain, hub
 from tests.link.pair import At
@@ -199,20 +201,26 @@ def test_a_forced_purge_keeps_what_a_site_behind_the_absent_one_has_not_heard(ne
     assert titles(sites, 1, 2) == everywhere(sites, [])
 
 
-def test_initializing_ends_the_refusal(oslo_away: Network) -> None:
+def test_a_site_forced_out_comes_back_with_its_own_edits_and_nothing_is_resurrected(
+    oslo_away: Network,
+) -> None:
+    """F32, F33: refused, initialized by full comparison, and from then on a site like the others."""
     forgotten_by_force(oslo_away)
-    oslo_away["oslo"].run("DELETE FROM book")
-    oslo_away["oslo"].run(
-        *(
-            f"INSERT INTO book VALUES ({key}, '{title}')"
-            for key, title in oslo_away["london"].rows("TABLE book")
-        )
-    )
-    oslo_away.initialize("london", "oslo")
+    with pytest.raises(BelowFloor):
+        oslo_away.run("oslo", "london")
+
+    job = InitializationJob(link=oslo_away.job("london", "oslo"), how=How.AUTO)
+    (book,) = initialize(job, oslo_away.spark, lambda step: None).tables
     oslo_away["oslo"].run("UPDATE book SET title = 'back' WHERE id = 9")
     oslo_away.settle()
+
+    assert book.how is How.REINITIALIZE
     assert oslo_away.equal
-    assert titles(oslo_away, 1, 2, 9) == everywhere(oslo_away, [(9, "back")])
+    assert titles(oslo_away, 1, 2, 5, 6, 9) == everywhere(oslo_away, [(1, "oslo"), (5, "oslo"), (9, "back")])
+    assert not any(report.total("acquired") for report in oslo_away.round())
+    oslo_away.settle()
+    cleaned(oslo_away.carrying())
+    assert tombstones(oslo_away) == {"london": [], "capetown": [], "oslo": []}
 
 
 def books_of(sites: Network, name: str) -> tuple[str, ...]:

@@ -112,7 +112,6 @@ class End:
                 f"{self.access.name}: the database is not the one that was provisioned as {self.access.name}"
                 " (restored, cloned, failed over, or a wrong connection); provision and initialize it again"
             )
-
         if state.facts.format < control.FORMAT:
             raise NotProvisioned(
                 f"{self.access.name}: was provisioned by an earlier version of Concord; run `provision`"

@@ -17,12 +17,13 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 
+from concord.databases.postgresql.control import FORMAT
 from concord.databases.postgresql.outgoing_link import OutgoingLink, outgoing_links
-from concord.databases.postgresql.provision import check, read_site
+from concord.databases.postgresql.provision import altered, read_site
 from concord.databases.postgresql.session import Connection, connect, in_our_words, one
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.tombstone_agreement import Holder, agreements, delete, publish
-from concord.errors import ConcordError, StructureChanged
+from concord.errors import ConcordError, IdentityChanged, NotProvisioned
 from concord.replication_set import ReplicatedTable
 from concord.site import SiteAccess
 
@@ -79,6 +80,7 @@ class _Open:
     site: CarryingSite
     connection: Connection
     shapes: Mapping[str, Sequence[Shape]]  #: of each table: one for each of its row filters
+    altered: Mapping[str, str]  #: table → what is wrong with it
 
     @property
     def name(self) -> str:
@@ -106,7 +108,7 @@ def clean(
     with ExitStack() as stack:
         opened, silent = _open(sites, stack)
         for table in sorted({name for site in sites for name in site.links_out}):
-            carrying = [each for each in opened if table in each.shapes]
+            carrying = [each for each in opened if table in each.site.links_out]
             reports += _clean_table(table, carrying, silent, asked)
     return Cleanup(tuple(reports), silent)
 
@@ -117,7 +119,7 @@ def _open(sites: Sequence[CarryingSite], stack: ExitStack) -> tuple[list[_Open],
         name = site.access.name
         try:
             connection = stack.enter_context(connect(site.access.applier, "concord tombstone cleanup"))
-            opened.append(_Open(site, connection, _shapes(connection, site)))
+            opened.append(_look_at(connection, site))
         except ConcordError as error:
             silent[name] = error.message
         except psycopg.Error as error:
@@ -125,17 +127,23 @@ def _open(sites: Sequence[CarryingSite], stack: ExitStack) -> tuple[list[_Open],
     return opened, silent
 
 
-def _shapes(connection: Connection, site: CarryingSite) -> dict[str, list[Shape]]:
-    state = read_site(connection, site.access.name, site.tables, 0.0)
-    if wrong := list(check(state)):
-        raise StructureChanged("; ".join(wrong))
+def _look_at(connection: Connection, site: CarryingSite) -> _Open:
+    """Raises NotProvisioned or IdentityChanged; a table that was altered is left out, and says why."""
+    name = site.access.name
+    state = read_site(connection, name, site.tables, 0.0)
+    if state.facts.format < FORMAT:
+        raise NotProvisioned(f"{name} is not provisioned, or by an earlier version; run `provision` first")
+    if state.facts.identity != state.facts.provisioned_identity:
+        raise IdentityChanged(
+            f"{name} is not the database that was provisioned (restored, cloned or failed over)"
+        )
+    wrong = altered(state)
     shapes: defaultdict[str, list[Shape]] = defaultdict(list)
     for wanted in site.tables:
         table = state.table(wanted)
-        if table is None:
-            raise StructureChanged(f"{site.access.name}: {wanted.at_site(site.access.name)} is gone")
-        shapes[wanted.name].append(shape_of(wanted, site.access.name, table))
-    return shapes
+        if table and wanted.name not in wrong:
+            shapes[wanted.name].append(shape_of(wanted, name, table))
+    return _Open(site, connection, shapes, {table: "; ".join(lines) for table, lines in wrong.items()})
 
 
 def _clean_table(
@@ -144,6 +152,10 @@ def _clean_table(
     reached = {each.name for each in carrying}
     reports, holders = {}, []
     for each in carrying:
+        if table in each.altered:
+            problem = f"kept everywhere, since {each.altered[table]}"
+            reports[each.name] = SiteTombstones(each.name, table, problem=problem)
+            continue
         links = outgoing_links(each.connection, each.name, table, each.site.links_out[table])
         heeded = tuple(link for link in links if not link.may_be_forced(reached, asked.silent_before))
         unheeded = tuple(link for link in links if link not in heeded)
