@@ -75,7 +75,11 @@ class _Opened:
 
     @property
     def shapes(self) -> tuple[Mapping[str, Shape], Mapping[str, Shape]]:
-        return self.link.shapes, self.link.target_shapes
+        ours, theirs = self.link.shapes, self.link.target_shapes
+        return (
+            {name: shape.beside(theirs[name]) for name, shape in ours.items()},
+            {name: shape.beside(ours[name]) for name, shape in theirs.items() if name in ours},
+        )
 
 
 def _open(job: CompareJob, ends: Sequence[Any], stack: ExitStack, progress: Progress) -> _Opened:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from concord.databases.dialect import Snapshot
+from concord.databases.postgresql import marked_edits
 from concord.databases.postgresql.session import UNHURRIED, Connection, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
@@ -70,7 +71,7 @@ def count_arrived(
     if not shapes:
         return {}
     counts = [
-        f"SELECT {literal(shape.name)}, count(*) FROM {shape.shadow.sql} p"
+        f"SELECT {literal(shape.name)}, count(*) FROM {shape.shadow.sql} p{_if_registered(shape)}"
         f" WHERE {arrived(since[shape.name])}{_unless_from(excluded)}{_spoken_of(shape)}"
         for shape in shapes
     ]
@@ -111,13 +112,23 @@ def changes_query(shape: Shape, since: str, excluded: str | None, part: int, par
         for column in shape.columns
     ]
     gone = f"t.{shape.key[0].sql} IS NULL"
-    deleted = f"({gone} AND p.out_of_scope IS NULL)"
+    deleted = f"({gone} AND p.out_of_scope IS NULL)" if shape.marks is None else "p.deleted"
     out_of_scope = f"CASE WHEN {gone} THEN p.out_of_scope IS NOT NULL ELSE NOT {shape.in_scope('t')} END"
+    base = _if_registered(shape) or f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}"
     return (
-        f"SELECT {', '.join(columns)}, {_version('p', deleted, out_of_scope)} FROM {shape.shadow.sql} p"
-        f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}"
+        f"SELECT {', '.join(columns)}, {_version('p', deleted, out_of_scope)} FROM {shape.shadow.sql} p{base}"
         f" WHERE {arrived(since)}{_unless_from(excluded)}{_spoken_of(shape)}{_part(part, parts)}"
     )
+
+
+def _if_registered(shape: Shape) -> str:
+    """Where the application keeps the marks: leave out a row that was edited after it was registered.
+
+    The next run registers and sends it; this one would send the new content under the old version.
+    """
+    if shape.marks is None:
+        return ""
+    return f" JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')} AND NOT {marked_edits.changed(shape)}"
 
 
 def _side(shape: Shape, column: str) -> str:
