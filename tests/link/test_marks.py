@@ -384,15 +384,16 @@ def test_a_flagged_row_that_another_refers_to_stays(shops: MakeShops) -> None:
 
 
 def removed(both: Shops) -> list[int]:
+    ends = zip(both.pair.sites, both.pair.sites[::-1], ("forward", "reverse"), strict=True)
     sites = [
         CarryingSite(
             site.access,
-            {t.name: (f"{SYNCHRONIZATION}/{direction}",) for t in both.pair.tables},
+            {table.name: {f"{SYNCHRONIZATION}/{direction}": peer.name} for table in both.pair.tables},
             both.pair.tables,
         )
-        for site, direction in zip(both.pair.sites, ("forward", "reverse"), strict=True)
+        for site, peer, direction in ends
     ]
-    reports = clean(sites, dry_run=False, now_us=time.time_ns() // 1000, min_age_us=0)
+    reports = clean(sites, dry_run=False, now_us=time.time_ns() // 1000, min_age_us=0).tables
     assert [report.problem for report in reports] == [None, None]
     return [report.removed for report in reports]
 
