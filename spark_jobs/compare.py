@@ -75,7 +75,11 @@ class _Opened:
 
     @property
     def shapes(self) -> tuple[Mapping[str, Shape], Mapping[str, Shape]]:
-        return self.link.shapes, self.link.target_shapes
+        ours, theirs = self.link.shapes, self.link.target_shapes
+        return (
+            {name: shape.beside(theirs[name]) for name, shape in ours.items()},
+            {name: shape.beside(ours[name]) for name, shape in theirs.items() if name in ours},
+        )
 
 
 def _open(job: CompareJob, ends: Sequence[Any], stack: ExitStack, progress: Progress) -> _Opened:
@@ -106,6 +110,15 @@ def _refuse_filtered(tables: Sequence[ReplicatedTable]) -> None:
         )
 
 
+def _refuse_marked(tables: Sequence[ReplicatedTable]) -> None:
+    """Both sites' rows are read as exactly as the coarser one holds a mark: written back, that would cut it."""
+    if marked := [table.name for table in tables if table.tracking is not None]:
+        raise ParametersRefused(
+            f"{', '.join(marked)}: a table whose changes are found by marks of the application is compared, but not"
+            " repaired; edit the rows at the site that is wrong, and its mark carries them"
+        )
+
+
 @dataclass
 class _Comparison:
     job: CompareJob
@@ -118,7 +131,10 @@ class _Comparison:
     cuts: dict[str, tuple[Cut, Cut]] = field(default_factory=dict)
 
     def run(self) -> CompareReport:
-        _refuse_filtered(chosen(self.job.link.tables, self.job.link.chosen))
+        tables = chosen(self.job.link.tables, self.job.link.chosen)
+        _refuse_filtered(tables)
+        if self.job.repair is not Repair.NONE:
+            _refuse_marked(tables)
         try:
             for ordinal, table in enumerate(self.opened.link.shapes):
                 with worded(table):

@@ -75,6 +75,9 @@ def _transmit(
     with watch.step("inspect"):
         opened = open_link(job, source, target, watch.progress)
     try:
+        if not job.plan_only:
+            with watch.step("register"):
+                _register(source, target, opened)
         watch.progress("snapshot")
         with source.snapshot() as snapshot:
             heartbeat = 0
@@ -90,6 +93,18 @@ def _transmit(
     finally:
         with watch.step("clean_up"):
             target.drop_staging()
+
+
+def _register(source: SourceEnd, target: TargetEnd, opened: Opened) -> None:
+    """Before the snapshot, at both ends: the source's edits are what travels, the target's what may conflict."""
+    position = opened.going_on.session.position
+    since = {name: position.of(name) for name in opened.shapes}
+    for end, shapes, site, waiting in (
+        (source, opened.shapes, opened.source_site, since),
+        (target, opened.target_shapes, opened.target_site, {}),
+    ):
+        for table, found in end.register(list(shapes.values()), waiting).items():
+            log_event(logger, "edits registered", site=site.name, table=table, rows=found)
 
 
 def _session(job: LinkJob, opened: Opened, snapshot: Snapshot, moved: Moved) -> Session:

@@ -81,6 +81,7 @@ class Moved:
     """What the source had counted, what was settled on the way, and what reached staging."""
 
     counted: Mapping[str, int]
+    tolerances: Mapping[str, float] = field(default_factory=dict)  #: of tables with marks of the application
     settled: dict[str, Counter[str]] = field(default_factory=dict)
     staged: list[Staged] = field(default_factory=list)
     bytes: int = 0
@@ -135,6 +136,7 @@ class Moved:
             not_owned=self.not_owned.get(table, 0),
             conflicts=written.conflicts + won + lost,
             restored=written.restored,
+            tolerance=self.tolerances.get(table),
         )
 
 
@@ -166,7 +168,8 @@ class Move:
         for name, rows in not_owned.items():
             if rows:
                 log_event(logger, "rows changed by a site that does not own them", table=name, rows=rows)
-        moved = Moved(counted, not_owned=not_owned, stopped=dict(self.opened.stopped))
+        tolerances = {t.name: t.tracking.tolerance for t in self.job.tables if t.tracking}
+        moved = Moved(counted, tolerances, not_owned=not_owned, stopped=dict(self.opened.stopped))
         for ordinal, name in enumerate(changed):
             log_event(logger, "changes found", table=name, rows=counted[name], candidates=candidates[name])
             resolved = self._resolved(name, ordinal, counted[name], candidates[name])

@@ -12,6 +12,7 @@ from concord.errors import (
     HistoryLost,
     IdentityChanged,
     NotInitialized,
+    ParametersRefused,
     StructureChanged,
 )
 from concord.link import LinkJob
@@ -51,6 +52,7 @@ def open_link(job: LinkJob, source: SourceEnd, target: TargetEnd, progress: Prog
     Raises ClockSkew, StructureChanged, IdentityChanged, NotInitialized, HistoryLost, BelowFloor, LeaseLost.
     """
     tables = chosen(job.tables, job.chosen)
+    _refuse_marks_in_a_backfill(job, tables)
     at_source_now, at_target_now = source.survey(tables), target.survey(tables)
     _check_clocks(job, at_source_now.clock_ahead - at_target_now.clock_ahead)
     parents = _parents(at_source_now, at_target_now)
@@ -82,6 +84,16 @@ def open_link(job: LinkJob, source: SourceEnd, target: TargetEnd, progress: Prog
         stopped=stopped,
         parents=parents,
     )
+
+
+def _refuse_marks_in_a_backfill(job: LinkJob, tables: Sequence[ReplicatedTable]) -> None:
+    """A site that renders marks more coarsely holds other content under the same version: that is no damage."""
+    marked = [table.name for table in tables if table.tracking is not None]
+    if job.interval is not None and marked:
+        raise ParametersRefused(
+            f"{', '.join(marked)}: a backfill would take marks that sites render differently for damage; leave out"
+            " these tables (tables: [...])"
+        )
 
 
 def _going_on(

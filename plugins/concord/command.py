@@ -123,7 +123,27 @@ def _status(asked: argparse.Namespace, configuration: Configuration) -> int:
         for each in status.conflict_counts(engine)
     ]
     show("Conflicts", ("synchronization", "table", "type", "count"), counted)
+    show_marks(configuration)
     return _sites(configuration)
+
+
+def show_marks(configuration: Configuration) -> None:
+    """Which tables' changes are found by marks of the application, and how late these may be committed (S4-074)."""
+    rows = [
+        (
+            name,
+            table.name,
+            table.tracking.changed_at,
+            table.tracking.deleted,
+            f"{table.tracking.tolerance:g} s",
+        )
+        for name in configuration.synchronizations
+        for table in configuration.tables(name)
+        if table.tracking
+    ]
+    if rows:
+        title = "Tables with marks of the application: what commits later than the tolerance may be missed"
+        show(title, ("synchronization", "table", "changed at", "deleted", "tolerance"), rows)
 
 
 def _synchronized(known: status.SynchronizationStatus | None) -> Sequence[str]:

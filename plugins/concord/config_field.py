@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Annotated, TypeVar
+from zoneinfo import available_timezones
 
 from pydantic import (
     AfterValidator,
@@ -28,6 +29,7 @@ from concord.resolver import RESOLVERS
 T = TypeVar("T")
 
 _NAME = r"^[a-z][a-z0-9_]{0,62}$"
+_ZONE = r"[A-Z][A-Za-z_]+(?:/[A-Za-z0-9_+\-]+)+"
 _CONNECTION = r"^[A-Za-z0-9_][A-Za-z0-9_.\-]{0,199}$"
 
 
@@ -76,6 +78,17 @@ def _resolver(text: str) -> str:
     return text
 
 
+def _time_zone(text: str) -> str:
+    """By its whole name: abbreviations such as EST mean several zones, and `+02` is read backwards by databases."""
+    if text != "UTC" and (not re.fullmatch(_ZONE, text) or text not in available_timezones()):
+        near = near_miss(text, available_timezones())
+        raise ValueError(
+            "not the name of a time zone; "
+            + (f"did you mean '{near}'?" if near else "write one such as Africa/Johannesburg, or UTC")
+        )
+    return text
+
+
 def _without_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(values)) < len(values):
         raise ValueError("names one thing twice; keep the first")
@@ -97,8 +110,10 @@ Duration = Annotated[
 ]
 Schedule = Annotated[str, AfterValidator(parse_schedule)]
 Table = Annotated[TableName, BeforeValidator(_table_name, json_schema_input_type=str)]
+Identifier = Annotated[str, AfterValidator(parse_identifier)]
+TimeZone = Annotated[str, AfterValidator(_time_zone)]
 Key = Annotated[
-    tuple[Annotated[str, AfterValidator(parse_identifier)], ...],
+    tuple[Identifier, ...],
     Field(min_length=1),
     AfterValidator(_without_repeats),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import combinations, product
 
 from concord.config_field import did_you_mean
@@ -15,10 +16,15 @@ from concord.config_settings import (
     SiteSettings,
     SynchronizationSettings,
     TableSettings,
+    TrackingSettings,
 )
 from concord.config_snapshot import Place, SnapshotSettings, snapshot_rules
 from concord.cron import longest_gap
+from concord.manipulation import Rename
 from concord.replication_set import TableName
+
+#: A mark may be set so long before its commit in any case.
+SHORTEST_TOLERANCE = timedelta(minutes=1)
 
 Synchronization = tuple[str, SynchronizationSettings]
 
@@ -67,6 +73,7 @@ class Sections:
 def broken_rules(sections: Sections) -> Iterator[Finding]:
     """Every mistake between the parts, in no particular order."""
     yield from _unknown_names(sections)
+    yield from _tracking_rules(sections)
     yield from _shared_connections(sections.sites)
     for name, settings in sections.replication_sets.items():
         yield from _repeated_tables(name, settings)
@@ -100,6 +107,42 @@ def _unknown_names(sections: Sections) -> Iterator[Finding]:
                 for site in sites.keys() - set(sections.site_names):
                     text = f"unknown site '{site}'; {did_you_mean(site, sections.site_names)}"
                     yield Finding(("replication_sets", name, "tables", index, key, site), text)
+
+
+def _tracking_rules(sections: Sections) -> Iterator[Finding]:
+    """Marks: sites that exist, two different columns, a tolerance that a transaction fits into (S4-074)."""
+    for name, settings in sections.replication_sets.items():
+        for index, table in enumerate(settings.tables):
+            if (tracking := table.tracking) is None:
+                continue
+            path = ("replication_sets", name, "tables", index, "tracking")
+            for site in tracking.time_zone.keys() - set(sections.site_names):
+                text = f"unknown site '{site}'; {did_you_mean(site, sections.site_names)}"
+                yield Finding((*path, "time_zone", site), text)
+            if tracking.changed_at == tracking.deleted:
+                yield Finding((*path, "deleted"), "the same column as changed_at; a mark and a flag are two")
+            if tracking.tolerance < SHORTEST_TOLERANCE:
+                text = "shorter than a transaction may last; write 1 minute or more"
+                yield Finding((*path, "tolerance"), text)
+            if table.where is not None:
+                yield Finding(
+                    path, "a table with a row filter; find its changes by triggers, or take the filter away"
+                )
+            yield from _marks_travel(table, tracking, path)
+
+
+def _marks_travel(table: TableSettings, tracking: TrackingSettings, path: Path) -> Iterator[Finding]:
+    """The two columns are replicated, at every site as what they are; only their names may differ."""
+    marks = {"changed_at": tracking.changed_at, "deleted": tracking.deleted}
+    for key, name in marks.items():
+        if table.columns is not None and name not in table.columns:
+            yield Finding((*path, key), "not among the replicated columns; add it to columns")
+    for site, mapping in table.mappings.items():
+        for operation in mapping.manipulation().operations:
+            touched = set(operation.canonical) & set(marks.values())
+            if touched and not isinstance(operation, Rename):
+                text = f"{', '.join(sorted(touched))} is mapped at site '{site}'; a mark can only be renamed"
+                yield Finding(path, text)
 
 
 def _shared_connections(sites: Mapping[str, SiteSettings]) -> Iterator[Finding]:
@@ -148,14 +191,14 @@ def _unlike_twins(sections: Sections) -> Iterator[Finding]:
             )
         elif one_set != other_set and meet and _kept_as(one) != _kept_as(other):
             text = (
-                f"the same table as {where} at a site, under another name or key, or with other columns;"
+                f"the same table as {where} at a site, under another name or key, or with other columns or tracking;"
                 " give both entries the same"
             )
             yield Finding(path, text)
 
 
 def _kept_as(table: TableSettings) -> tuple[object, ...]:
-    return (table.table, table.key, table.columns, dict(table.mappings))
+    return (table.table, table.key, table.columns, dict(table.mappings), table.tracking)
 
 
 def _own_rules(name: str, pair: SynchronizationSettings) -> Iterator[Finding]:

@@ -14,8 +14,6 @@ from concord.config_field import did_you_mean, near_miss
 from concord.config_finding import Finding, Path
 from concord.config_secret import names_secret
 
-#: Keys of the design that belong to a later version.
-_LATER = ("tracking",)
 _OF_THE_CONNECTION = (
     "host", "hostname", "port", "user", "username", "login", "database", "dbname", "schema",
     "sslmode", "sslrootcert", "sslcert", "sslkey", "options", "extra",
@@ -82,8 +80,6 @@ def _sentence(detail: ErrorDetails, model: type[BaseModel]) -> str:
 
 def _unknown_key(path: Path, model: type[BaseModel]) -> str:
     key = str(path[-1])
-    if key in _LATER and "tables" in path:
-        return "not supported by this version of Concord yet; remove the key"
     if names_secret(key):
         return "addresses and secrets do not belong in this file; store them in an Airflow connection"
     if key in _OF_THE_CONNECTION:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from types import MappingProxyType
+from typing import Annotated
 
-from pydantic import Field, StrictBool, StrictInt
+from pydantic import AfterValidator, Field, PlainSerializer, StrictBool, StrictInt
 
 from concord.config_field import (
     ByName,
     ConnectionId,
     Duration,
+    Identifier,
     Key,
     Name,
     Resolvers,
     Schedule,
     Settings,
     Table,
+    TimeZone,
 )
 from concord.config_identity import IdentitySettings
 from concord.config_mapping import MappingSettings
 from concord.identity import Identity
-from concord.replication_set import ReplicatedTable, TableName
+from concord.replication_set import Marks, ReplicatedTable, TableName
 from concord.row_filter_text import Where
 
 
@@ -67,6 +71,41 @@ class SiteSettings(Settings):
         return frozenset(name for name in named if name)
 
 
+class TrackingSettings(Settings):
+    """Marks that the application keeps on the row itself, instead of the shadow table that triggers keep."""
+
+    changed_at: Identifier = Field(
+        description="Column with the moment of the row's last change: a timestamp, NOT NULL, indexed."
+    )
+    deleted: Identifier = Field(
+        description="Column that is true for a deleted row: boolean, NOT NULL. Rows are marked, not deleted."
+    )
+    tolerance: Duration = Field(
+        default=timedelta(minutes=15),
+        description="How long before its commit a mark may have been set: longer than the longest transaction.",
+    )
+    time_zone: Annotated[Mapping[Name, TimeZone], AfterValidator(MappingProxyType), PlainSerializer(dict)] = (
+        Field(
+            default_factory=lambda: MappingProxyType({}),
+            description="Time zone of the marks at sites whose column has none: Africa/Johannesburg, or UTC.",
+        )
+    )
+    view: Table | None = Field(
+        default=None,
+        description="A view of the rows that are not deleted, made at every site for applications.",
+    )
+
+    def marks(self) -> Marks:
+        """The marks as a link reads them."""
+        return Marks(
+            changed_at=self.changed_at,
+            deleted=self.deleted,
+            tolerance=self.tolerance.total_seconds(),
+            time_zone=dict(self.time_zone),
+            view=self.view,
+        )
+
+
 class TableSettings(Settings):
     """One table kept equal."""
 
@@ -101,6 +140,9 @@ class TableSettings(Settings):
     identity: IdentitySettings | None = Field(
         default=None, description="Which numbers each site generates. Default: what the replication set says."
     )
+    tracking: TrackingSettings | None = Field(
+        default=None, description="Marks kept by the application. Default: a shadow table kept by triggers."
+    )
 
     def name_at(self, site: str) -> TableName:
         return self.at.get(site, self.table)
@@ -117,6 +159,7 @@ class TableSettings(Settings):
             where=self.where,
             owners=dict(self.owners),
             resolvers=resolvers,
+            tracking=self.tracking.marks() if self.tracking else None,
         )
 
 

@@ -11,7 +11,21 @@ from concord.identity import Identity
 from concord.manipulation import NOTHING, Manipulation
 from concord.row_filter_text import Where
 
-__all__ = ["ReplicatedTable", "TableName", "chosen"]
+__all__ = ["Marks", "ReplicatedTable", "TableName", "chosen"]
+
+
+class Marks(BaseModel):
+    """What the application itself keeps on every row: when it was changed, whether it is deleted (S1-23, S1-24)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    changed_at: str
+    deleted: str
+    tolerance: float = Field(default=900.0, gt=0)  #: seconds a mark may be older than its commit (S4-074)
+    time_zone: Mapping[str, str] = Field(
+        default_factory=dict
+    )  #: of sites whose marks carry none: `Africa/Johannesburg`
+    view: TableName | None = None  #: the rows that are not deleted, for applications to read (S1-26)
 
 
 class ReplicatedTable(BaseModel):
@@ -30,6 +44,7 @@ class ReplicatedTable(BaseModel):
     where: Where | None = None  #: the rows that are shared; None is all
     owners: Mapping[str, Where] = Field(default_factory=dict)  #: the rows that each site should change
     resolvers: tuple[str, ...] = ("latest_timestamp",)
+    tracking: Marks | None = None  #: None is the shadow table that triggers keep
     captured_only: bool = False  #: the source of incremental snapshots alone: no link writes it
     identity: Identity | None = None  #: None leaves sequences as they are
 

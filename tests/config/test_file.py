@@ -118,9 +118,3 @@ def test_an_empty_or_wrong_section_is_refused(problems: Problems, section: str, 
     end = VALID.find("\n\n", start)
     text = VALID[:start] + f"{section}: {value}\n" + (VALID[end:] if end > 0 else "")
     assert section in {problem.key for problem in problems(text)}
-
-
-@pytest.mark.parametrize("key", ["tracking"])
-def test_keys_of_a_later_version_say_so(problems: Problems, key: str) -> None:
-    (problem,) = problems(spoiled("key: [carrier]", f"{key}: {{a: b}}"))
-    assert problem.message == "not supported by this version of Concord yet"

@@ -40,6 +40,8 @@ GRANTED = {
     (APPLIER, "table concord.conflict"): "DELETE INSERT SELECT",
     (APPLIER, "table concord.link_state"): "INSERT SELECT UPDATE",
     (APPLIER, "table concord.replicated_table"): "SELECT",
+    (APPLIER, "table concord.replicated_table(registered)"): "UPDATE",
+    (APPLIER, "table concord.replicated_table(writers)"): "UPDATE",
     (APPLIER, "table concord.site"): "SELECT",
     (APPLIER, "table concord.site(heartbeat)"): "UPDATE",
     (APPLIER, "table concord.site(stamp_floor)"): "UPDATE",

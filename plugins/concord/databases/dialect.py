@@ -167,6 +167,9 @@ class Shape(Protocol):
     def structure(self) -> Structure:
         """The canonical columns, comparable between sites."""
 
+    def beside(self, other: Any) -> Shape:
+        """The same, read so that rows that are equal as far as both sites can hold them read alike."""
+
 
 class Staged(Protocol):
     """Rows of one table that executors wrote for the driver's transaction."""
@@ -213,6 +216,11 @@ class End(Protocol):
 
     def state(self, link: str) -> LinkState:
         """What this end remembers of a link. Raises NotInitialized."""
+
+    def register(self, shapes: Sequence[Any], since: Mapping[str, str]) -> dict[str, int]:
+        """Take up what the application has marked as changed on the rows themselves, under the fence; rows per
+        table of that kind. `since`: where the link that sends from here goes on.
+        Raises LeaseLost, WriteContended or NotInitialized."""
 
     def count_arrived(
         self, shapes: Sequence[Any], since: Mapping[str, str], excluded: str | None

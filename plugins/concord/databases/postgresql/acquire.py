@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from concord.databases.dialect import Snapshot
+from concord.databases.postgresql import marked_edits
 from concord.databases.postgresql.session import UNHURRIED, Connection, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
@@ -76,7 +77,8 @@ def count_arrived(
         return {}
     counts = [
         f"SELECT {literal(shape.name)}, count(*) FROM {shape.shadow.sql} p"
-        f"{_base(shape) if interval else ''} WHERE {_wanted(shape, since[shape.name], excluded, interval)}"
+        f"{_base(shape) if interval else _if_registered(shape)}"
+        f" WHERE {_wanted(shape, since[shape.name], excluded, interval)}"
         for shape in shapes
     ]
     return dict(rows(connection, " UNION ALL ".join(counts)))
@@ -126,7 +128,7 @@ def _intact(shape: Shape) -> str:
 
 
 def _base(shape: Shape) -> str:
-    return f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}"
+    return _if_registered(shape) or f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}"
 
 
 def partitions(count: int, readers: int) -> int:
@@ -155,10 +157,20 @@ def _whole_rows(shape: Shape) -> str:
         for column in shape.columns
     ]
     gone = f"t.{shape.key[0].sql} IS NULL"
-    deleted = f"({gone} AND p.out_of_scope IS NULL)"
+    deleted = f"({gone} AND p.out_of_scope IS NULL)" if shape.marks is None else "p.deleted"
     out_of_scope = f"CASE WHEN {gone} THEN p.out_of_scope IS NOT NULL ELSE NOT {shape.in_scope('t')} END"
     version = _version("p", deleted, out_of_scope)
     return f"SELECT {', '.join(columns)}, {version} FROM {shape.shadow.sql} p{_base(shape)}"
+
+
+def _if_registered(shape: Shape) -> str:
+    """Where the application keeps the marks: leave out a row that was edited after it was registered.
+
+    The next run registers and sends it; this one would send the new content under the old version.
+    """
+    if shape.marks is None:
+        return ""
+    return f" JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')} AND NOT {marked_edits.changed(shape)}"
 
 
 def _side(shape: Shape, column: str) -> str:

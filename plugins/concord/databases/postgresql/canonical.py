@@ -24,13 +24,13 @@ def structure_of(
     columns = {
         column.name: CanonicalColumn(
             column.type.sql,
-            column.type.descriptor,
+            column.type.common,
             column.generated,
             added=column.name in added,
             default=column.filled or column.default,
             mappable=column.type.mappable,
         )
-        for column in (shadow.table.columns if shadow.listed is None else shadow.columns)
+        for column in (shadow.typed(shadow.table.columns) if shadow.listed is None else shadow.columns)
     }
     for operation in manipulation.operations:
         taken = [columns.pop(name) for name in operation.own if name in columns]

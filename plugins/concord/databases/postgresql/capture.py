@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from concord.databases.dialect import VERSION_TYPES
 from concord.databases.postgresql.catalogue import Column, Table, fingerprint
+from concord.databases.postgresql.marks import MEMORY, SiteMarks, marks_at
 from concord.databases.quoting import literal, qualified, quote, shortened
 from concord.replication_set import ReplicatedTable
 
@@ -16,6 +17,7 @@ VERSION_COLUMNS = tuple(VERSION_TYPES)
 OWN_NAMES = {
     *VERSION_COLUMNS,
     *(f"{side}_{column}" for side in "sp" for column in VERSION_COLUMNS),
+    *MEMORY,
     *(
         "agreed",
         "received_from",
@@ -39,16 +41,23 @@ class Shadow:
     name: str  #: the table's name in the replication set
     key: tuple[str, ...]
     listed: tuple[str, ...] | None = None  #: the columns that are replicated; None is all
+    marks: SiteMarks | None = None  #: kept by the application; None where triggers keep the shadow
 
     @classmethod
     def of(cls, wanted: ReplicatedTable, site: str, table: Table) -> Shadow:
         """The shadow of a replicated table as it stands at one site."""
-        return cls(table, wanted.name, table.key_of(wanted.key_at(site)), wanted.columns_at(site))
+        key, marks = table.key_of(wanted.key_at(site)), marks_at(wanted, site, table)
+        return cls(table, wanted.name, key, wanted.columns_at(site), marks)
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns that travel, in the table's own order."""
-        return tuple(c for c in self.table.sent if self.listed is None or c.name in self.listed)
+        sent = tuple(c for c in self.table.sent if self.listed is None or c.name in self.listed)
+        return self.typed(sent)
+
+    def typed(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+        """The columns, a mark among them as what it is."""
+        return columns if self.marks is None else self.marks.typed(columns)
 
     @property
     def unlisted(self) -> tuple[Column, ...]:
@@ -187,11 +196,16 @@ def trigger_statements(shadow: Shadow, applier: str) -> list[str]:
 
 def statements(shadow: Shadow, applier: str) -> list[str]:
     """Everything that captures one table's changes, idempotent, cheap on a billion rows: no row is touched."""
-    return [
+    carried = [
         table_statement(shadow),
         # Which filter the row has left while its base row is gone here; added alone, as to a site of an older Concord.
         f"ALTER TABLE {shadow.sql} ADD COLUMN IF NOT EXISTS out_of_scope text",
         f"CREATE INDEX IF NOT EXISTS {quote(shortened(shadow.relation + ' position'))} ON {shadow.sql} (position)",
+    ]
+    if shadow.marks is not None:
+        return carried + shadow.marks.provisioning(shadow.table, shadow.sql)
+    return [
+        *carried,
         function_statement(shadow),
         f"REVOKE ALL ON FUNCTION {shadow.function}() FROM PUBLIC",
         *trigger_statements(shadow, applier),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from concord.databases.dialect import LinkState
-from concord.databases.postgresql import acquire, link_state
+from concord.databases.postgresql import acquire, link_state, marked_edits
 from concord.databases.postgresql.content import Content, content
 from concord.databases.postgresql.ends import Source, Target
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.shape import Shape, comparable
 from concord.errors import NotInitialized, SitesDiffer
 from concord.link import LinkJob
 from concord.position import LinkPosition, Session, resume
@@ -36,7 +37,9 @@ def declare_equal(job: LinkJob) -> dict[str, Content]:
     source, target = Source(job), Target(job)
     try:
         wanted = _unproven(job, source, target)
-        proven = _prove(source, source.inspect(wanted)[0], target, target.inspect(wanted)[0])
+        ours, theirs = source.inspect(wanted)[0], target.inspect(wanted)[0]
+        with remembering(source, ours), remembering(target, theirs):
+            proven = _prove(source, ours, target, theirs)
         source.fence()
         target.fence()
         starts = {
@@ -87,12 +90,26 @@ def _kept(job: LinkJob, link: str, source: End, target: End) -> set[str]:
     return (set(at_source.initialized) & set(at_target.initialized)) - refiltered
 
 
+@contextmanager
+def remembering(end: End, shapes: Sequence[Shape]) -> Iterator[None]:
+    """Where the application keeps the marks, remember the rows before they are proven equal, or not at all."""
+    if not marked_edits.marked(shapes):
+        yield
+        return
+    with end.control() as connection, connection.transaction():
+        marked_edits.begin(connection, shapes)
+        yield
+
+
 def both_contents(
     one: tuple[End, Sequence[Shape]], other: tuple[End, Sequence[Shape]]
 ) -> tuple[dict[str, Content], dict[str, Content]]:
     """The content of tables at both sites, read at once."""
+    ours, theirs = comparable(one[1], other[1])
     with ThreadPoolExecutor(2) as pool:
-        here, there = pool.map(lambda end: content(end[0].connection, end[1]), [one, other])
+        here, there = pool.map(
+            lambda end: content(end[0].connection, end[1]), [(one[0], ours), (other[0], theirs)]
+        )
     return here, there
 
 

@@ -83,6 +83,8 @@ CREATE TABLE IF NOT EXISTS concord.conflict (
   loser_row jsonb,
   decided_at timestamptz NOT NULL DEFAULT now())""",
     *initialization_state.STATEMENTS,
+    "ALTER TABLE concord.replicated_table ADD COLUMN IF NOT EXISTS tracking jsonb NOT NULL DEFAULT '{}',"
+    " ADD COLUMN IF NOT EXISTS registered bigint, ADD COLUMN IF NOT EXISTS writers jsonb NOT NULL DEFAULT '{}'",
     "CREATE INDEX IF NOT EXISTS conflict_transmission ON concord.conflict (transmission)",
     "CREATE INDEX IF NOT EXISTS conflict_decided_at ON concord.conflict (decided_at)",
 ]

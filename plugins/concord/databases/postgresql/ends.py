@@ -16,6 +16,7 @@ from concord.databases.postgresql import (
     catalogue,
     control,
     link_state,
+    marked_edits,
     provision,
     stage,
     transaction,
@@ -128,6 +129,20 @@ class End:
     @worded
     def state(self, link: str) -> LinkState:
         return link_state.read(self.connection, link, self.access.name)
+
+    @worded
+    def register(self, shapes: Sequence[Shape], since: Mapping[str, str]) -> dict[str, int]:
+        """What the application has marked as changed becomes a local change; rows per table that keeps marks.
+
+        `since` is where the link that sends these tables goes on; empty at its target.
+        Raises LeaseLost, WriteContended or NotInitialized.
+        """
+        if not marked_edits.marked(shapes):
+            return {}
+        with self.control() as connection, connection.transaction():
+            link_state.hold_fence(connection, self.job.synchronization, self.job.epoch, self.access.name)
+            waiting = {table: acquire.arrived(position) for table, position in since.items()}
+            return marked_edits.register(connection, shapes, waiting)
 
     @worded
     def count_arrived(

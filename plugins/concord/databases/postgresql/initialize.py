@@ -192,6 +192,8 @@ class Initialization:
         how, both = self.job.how, self.shapes[table]
         if any(shape.where for shape in both):
             return self._filtered_plan(table, stands)
+        if both[0].marks is not None:
+            return self._marked_plan(table, stands)
         if how in (How.AUTO, How.REINITIALIZE) and stands.stale:
             return self._new(table, How.REINITIALIZE, stands.stale)
         if how is How.MERGE:
@@ -208,6 +210,16 @@ class Initialization:
             raise ParametersRefused(
                 f"{table} has a row filter, and starts only where the rows in scope are equal already: it is neither"
                 " loaded nor merged nor brought back. Make these rows equal by your own means, then initialize it"
+            )
+        return self._equal_plan(table)
+
+    def _marked_plan(self, table: str, stands: Standing) -> Progressed:
+        """What is remembered of every row is remembered of rows that are equal, and of nothing else."""
+        if stands.stale or self.job.how not in (How.AUTO, How.EQUAL):
+            raise ParametersRefused(
+                f"{table}: its changes are found by marks of the application, and it can only be initialized when it"
+                " is equal at both sites (how: equal); make it so by your own means, provision the site anew"
+                " (provision --remove) where it was restored, and initialize again"
             )
         return self._equal_plan(table)
 
@@ -229,17 +241,17 @@ class Initialization:
     def _equal_plan(self, table: str) -> Progressed:
         ours, theirs = self.shapes[table]
         self._refuse_beside_another(table)
-        here, there = common_history.both_contents((self.source, [ours]), (self.target, [theirs]))
-        if here[table] == there[table]:
-            self.proven[table] = here[table]
-            return replace(
-                self._new(table, How.EQUAL, None), total=here[table].rows, looked_at=here[table].rows
-            )
-        raise SitesDiffer(
-            f"{table}: {here[table].rows} rows at {self.source.access.name},"
-            f" {there[table].rows} at {self.target.access.name}"
-            + ("" if here[table].rows != there[table].rows else ", of different content")
-        )
+        remembering = common_history.remembering
+        with remembering(self.source, [ours]), remembering(self.target, [theirs]):
+            here, there = common_history.both_contents((self.source, [ours]), (self.target, [theirs]))
+            if here[table] != there[table]:
+                raise SitesDiffer(
+                    f"{table}: {here[table].rows} rows at {self.source.access.name},"
+                    f" {there[table].rows} at {self.target.access.name}"
+                    + ("" if here[table].rows != there[table].rows else ", of different content")
+                )
+        self.proven[table] = here[table]
+        return replace(self._new(table, How.EQUAL, None), total=here[table].rows, looked_at=here[table].rows)
 
     def _refuse_beside_another(self, table: str) -> None:
         """Rows that another initialization still brings would be missing at the other site for ever."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from concord.databases.postgresql import marked_edits
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
@@ -51,7 +52,7 @@ def log_conflicts(
     source_wins = "v.verdict = 'source_wins'"
     incoming, present = _version_object("s"), _version_object("p")
     incoming_row = (
-        f"CASE WHEN NOT v.s_deleted AND NOT ({_without_content(shape)}) THEN {shape.image('s')} END"
+        f"CASE WHEN {_has_row(shape)} AND NOT ({_without_content(shape)}) THEN {shape.image('s')} END"
     )
     present_row = f"CASE WHEN t.{shape.key[0].sql} IS NOT NULL THEN {shape.image('t')} END"
     present_site = f"coalesce(nullif(split_part(v.p_origin, '#', 1), ''), {literal(judged.target)})"
@@ -82,6 +83,11 @@ def _without_content(shape: Shape) -> str:
 _TYPE = """CASE WHEN v.s_deleted AND v.p_deleted THEN 'delete_delete' WHEN v.s_deleted THEN 'delete_update'
             WHEN v.p_deleted THEN 'update_delete'
             WHEN v.s_born AND (v.p_born OR v.p_origin = '') THEN 'insert_insert' ELSE 'update_update' END"""
+
+
+def _has_row(shape: Shape) -> str:
+    """A row that the application has marked as deleted is still a row."""
+    return "NOT v.s_deleted" if shape.marks is None else "true"
 
 
 def _either(condition: str, when_true: str, when_false: str) -> str:
@@ -137,7 +143,7 @@ def _take_out(connection: Connection, judged: Judged) -> None:
         _merge(connection, judged, "NOT w.concord_gone", remove)
         return
     kept = ", ".join(f"t.{column.sql}" for column in unlisted)
-    arriving = f"{judged.winners} s ON {shape.same_key('t', 's')} AND NOT s.concord_deleted AND {in_the_way}"
+    arriving = f"{judged.winners} s ON {shape.same_key('t', 's')} AND NOT s.concord_gone AND {in_the_way}"
     values = [column.type.incoming(f"s.{column.sql}") for column in shape.columns]
     names = ", ".join(column.sql for column in (*shape.columns, *unlisted))
     run(
@@ -155,11 +161,12 @@ def _take_out(connection: Connection, judged: Judged) -> None:
 
 def _merge(connection: Connection, judged: Judged, chosen: str, actions: str) -> None:
     shape = judged.staged.shape
+    also, there = marked_edits.there(shape, "w"), "" if shape.marks is None else " AND s.concord_there"
     run(
         connection,
         f"MERGE INTO {shape.table.sql} t"
-        f" USING (SELECT * FROM {judged.winners} w WHERE {chosen} ORDER BY {shape.keys_of('w')}) s"
-        f" ON {shape.same_key('t', 's')} {actions}",
+        f" USING (SELECT w.*{also} FROM {judged.winners} w WHERE {chosen} ORDER BY {shape.keys_of('w')}) s"
+        f" ON {shape.same_key('t', 's')}{there} {actions}",
     )
 
 
@@ -199,6 +206,7 @@ WHERE {guard}""",
         raise WriteContended(
             f"{judged.target}: {shape.name}: the guard let {written} of {expected} rows pass; an application was faster"
         )
+    marked_edits.remember_written(connection, shape, judged.winners)
 
 
 def announce_losers(connection: Connection, judged: Judged) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from concord.databases.postgresql import capture, control, preflight, registration
+from concord.databases.postgresql import capture, control, mark_problems, preflight, registration
 from concord.databases.postgresql.canonical import structure_of
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import ForeignKey, Table, read_tables
@@ -71,6 +71,7 @@ def problems(state: SiteState, reader: str, applier: str, connection: Connection
         table = state.table(wanted)
         if table is not None:
             yield from preflight.filter_problems(connection, state.site, wanted, table)
+            yield from mark_problems.problems(connection, state.site, wanted, table)
     yield from preflight.outside_parents(state.wanted, state.site, state.tables)
     yield from _role_problems(connection, state.site, reader, applier)
     yield from _stale_shadow_problems(connection, state)
@@ -89,6 +90,10 @@ def _stale_shadow_problems(connection: Connection, state: SiteState) -> Iterator
     known = {name: registered.key for name, registered in state.registered.items()}
     for wanted in state.wanted:
         table = state.table(wanted)
+        if wanted.name in known:
+            yield from mark_problems.tracked_otherwise(
+                state.site, wanted, table, state.registered[wanted.name].tracking
+            )
         if (
             table
             and wanted.name in known
@@ -148,6 +153,7 @@ def _grants(state: SiteState, reader: str, applier: str) -> Iterator[str]:
     yield f"GRANT INSERT, UPDATE, DELETE ON concord.initialization TO {write}"
     # Identity and incarnation: for a restored site that `initialize` was told to accept.
     yield f"GRANT UPDATE (heartbeat, stamp_floor, identity, incarnation) ON concord.site TO {write}"
+    yield f"GRANT UPDATE (registered, writers) ON concord.replicated_table TO {write}"
     yield f"GRANT INSERT, DELETE ON concord.conflict TO {write}"
     yield f"GRANT USAGE, CREATE ON SCHEMA concord_staging TO {write}"
     settings = ", ".join(APPLIER_SETTINGS)
@@ -253,7 +259,9 @@ def remove(connection: Connection, state: SiteState) -> list[str]:
         for table in state.tables.values()
         for trigger in table.triggers
     ]
-    return taken + control.removal()
+    tracked = [each.tracking for each in state.registered.values()]
+    views = [f"DROP VIEW IF EXISTS {each['view']}" for each in tracked if "view" in each]
+    return views + taken + control.removal()
 
 
 def remove_now(connection: Connection, state: SiteState) -> None:

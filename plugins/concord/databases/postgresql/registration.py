@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from concord.databases.postgresql import preflight
+from concord.databases.postgresql import mark_problems, preflight
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import TRIGGER_STATE, Table
 from concord.databases.postgresql.session import Connection, rows
@@ -24,13 +24,16 @@ class Registered:
     structure: str
     triggers: Mapping[str, str]
     columns: Mapping[str, Any] | None  #: name → {type, descriptor, listed}; None from an older Concord
+    tracking: Mapping[str, str]  #: the application's marks that stand for triggers; empty where triggers are
 
 
 def read(connection: Connection) -> dict[str, Registered]:
     """Every table of a provisioned site, by its name in the replication set."""
     found = rows(connection, "SELECT r.name, to_jsonb(r) FROM concord.replicated_table r")
     return {
-        name: Registered(kept["key"], kept["structure"], kept["triggers"], kept.get("columns"))
+        name: Registered(
+            kept["key"], kept["structure"], kept["triggers"], kept.get("columns"), kept.get("tracking", {})
+        )
         for name, kept in found
     }
 
@@ -40,14 +43,18 @@ def statements(shadow: Shadow, manipulation: Manipulation) -> list[str]:
     mapping = manipulation.model_dump_json()
     return [
         f"""
-INSERT INTO concord.replicated_table (name, relation, shadow, key, structure, triggers, columns, mapping)
+INSERT INTO concord.replicated_table AS r
+       (name, relation, shadow, key, structure, triggers, columns, mapping, tracking)
 SELECT {literal(shadow.name)}, {literal(shadow.table.sql)}, {literal(shadow.relation)},
        {literal(json.dumps(list(shadow.key)))}::jsonb, {literal(shadow.structure)},
-       {_actual_triggers(shadow)}, {literal(json.dumps(_columns(shadow)))}::jsonb, {literal(mapping)}::jsonb
+       {_actual_triggers(shadow)}, {literal(json.dumps(_columns(shadow)))}::jsonb, {literal(mapping)}::jsonb,
+       {literal(json.dumps(shadow.marks.remembered if shadow.marks else {}))}::jsonb
 ON CONFLICT (name) DO UPDATE SET relation = excluded.relation, shadow = excluded.shadow, key = excluded.key,
        structure = excluded.structure, triggers = excluded.triggers, columns = excluded.columns,
-       mapping = excluded.mapping
- WHERE (replicated_table.*) IS DISTINCT FROM (excluded.*)"""
+       mapping = excluded.mapping, tracking = excluded.tracking
+ WHERE (r.relation, r.shadow, r.key, r.structure, r.triggers, r.columns, r.mapping, r.tracking) IS DISTINCT FROM
+       (excluded.relation, excluded.shadow, excluded.key, excluded.structure, excluded.triggers, excluded.columns,
+        excluded.mapping, excluded.tracking)"""
     ]
 
 
@@ -66,8 +73,8 @@ def _columns(shadow: Shadow) -> dict[str, Any]:
 
 def _actual_triggers(shadow: Shadow) -> str:
     return (
-        f"(SELECT jsonb_object_agg(t.tgname, {TRIGGER_STATE}) FROM pg_trigger t"
-        f" WHERE t.tgrelid = {literal(shadow.table.sql)}::regclass AND t.tgname LIKE 'zz\\_concord\\_%')"
+        f"coalesce((SELECT jsonb_object_agg(t.tgname, {TRIGGER_STATE}) FROM pg_trigger t"
+        f" WHERE t.tgrelid = {literal(shadow.table.sql)}::regclass AND t.tgname LIKE 'zz\\_concord\\_%'), '{{}}')"
     )
 
 
@@ -107,6 +114,7 @@ def problems(
                 f"{where} has other columns than when it was provisioned ({said}); make it alike at every site, or"
                 " list the columns that are replicated, and run `provision`"
             )
+        yield from mark_problems.tracked_otherwise(site, wanted, table, known.tracking)
         yield from (f"{where} {problem}" for problem in preflight.unlisted_problems(shadow))
         if dict(known.triggers) != table.triggers:
             yield f"{where}: a capture trigger is missing, disabled or altered; changes may have been missed"

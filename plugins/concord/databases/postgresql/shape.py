@@ -8,13 +8,14 @@ without a word.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from concord.databases.dialect import VERSION_TYPES
 from concord.databases.postgresql import row_filter
 from concord.databases.postgresql.canonical import canonical_texts, structure_of
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column, Table
+from concord.databases.postgresql.marks import SiteMarks
 from concord.databases.quoting import literal, quote
 from concord.manipulation import NOTHING, Manipulation
 from concord.replication_set import ReplicatedTable
@@ -85,6 +86,19 @@ class Shape:
     @property
     def text_forms(self) -> tuple[TextForm | None, ...]:
         return tuple(form_of(column.type.sql) for column in self.columns)
+
+    @property
+    def marks(self) -> SiteMarks | None:
+        """What the application keeps on the row, where no trigger watches the table."""
+        return self.shadow.marks
+
+    def beside(self, other: Shape) -> Shape:
+        """The same, read so that equal rows read alike: a mark as exactly as both sites can hold it (F18)."""
+        if self.marks is None or other.marks is None:
+            return self
+        marks = self.marks.telling(other.marks.type.digits)
+        shadow = replace(self.shadow, marks=marks)
+        return replace(self, shadow=shadow, columns=marks.typed(self.columns))
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -158,7 +172,10 @@ class Shape:
     def image(self, row: str) -> str:
         """The whole row as a JSON object of exact texts; NULL stays null, every type casts back (F69, F75)."""
         names = ", ".join("'" + column.name.replace("'", "''") + "'" for column in self.columns)
-        texts = ", ".join(column.type.exact(f"{row}.{quote(column.name)}") for column in self.columns)
+        texts = ", ".join(
+            (column.type.staged if row == "s" else column.type.exact)(f"{row}.{quote(column.name)}")
+            for column in self.columns
+        )
         return f"jsonb_object(ARRAY[{names}]::text[], ARRAY[{texts}]::text[])"
 
     def in_scope(self, row: str) -> str:
@@ -179,6 +196,12 @@ class Shape:
 
     def canonical_column(self, name: str) -> Column | None:
         return row_filter.canonical_column(self.shadow, self.manipulation, name)
+
+
+def comparable(ours: Sequence[Shape], theirs: Sequence[Shape]) -> tuple[list[Shape], list[Shape]]:
+    """Both sites' shapes such that equal rows read the same: a mark as exactly as both sites can hold it (F18)."""
+    pairs = list(zip(ours, theirs, strict=True))
+    return [one.beside(other) for one, other in pairs], [other.beside(one) for one, other in pairs]
 
 
 def shape_of(wanted: ReplicatedTable, site: str, table: Table) -> Shape:

@@ -95,7 +95,7 @@ def source_problems(snapshot: SnapshotDefinition, relation: Table) -> Iterator[s
         yield "is no table and no view; name one"
     if relation.row_security:
         yield "has row-level security, which can hide rows from Concord; disable it"
-    if getattr(snapshot.tracked, "tracking", None) is not None:
+    if snapshot.tracked is not None and snapshot.tracked.tracking is not None:
         yield "keeps marks of its own, which only links register; make the snapshot non_incremental"
     names, captured = {column.name for column in relation.columns}, _captured(snapshot, relation)
     for name in {*(snapshot.columns or ()), *(snapshot.where.columns if snapshot.where else ())} - {

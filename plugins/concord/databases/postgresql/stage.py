@@ -60,7 +60,7 @@ class Staged:
         believed = ", ".join(map(str, self.attempts))
         every = (
             f"(SELECT {', '.join(columns)}, {', '.join(version)}, vector::jsonb AS concord_vector,"
-            " deleted OR out_of_scope AS concord_gone"
+            f" {'deleted OR out_of_scope' if self.shape.marks is None else 'false'} AS concord_gone"
             f" FROM {self.sql} WHERE attempt IN ({believed}))"
         )
         return f"(SELECT * FROM {every} s WHERE {self.condition})" if self.condition else every

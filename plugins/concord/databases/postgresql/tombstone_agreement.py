@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from concord.databases.postgresql import link_state
+from concord.databases.postgresql import flagged_rows, link_state
 from concord.databases.postgresql.outgoing_link import OutgoingLink
 from concord.databases.postgresql.session import Connection, in_our_words, rows, run
 from concord.databases.postgresql.shape import Shape
@@ -87,7 +87,7 @@ def _candidates(each: Holder, after: int, before: int) -> list[Candidate]:
         f" array_remove(ARRAY[{', '.join(waiting)}]::text[], NULL)"
         f" FROM {shape.shadow.sql} p WHERE deleted{passed}"
         f" AND changed_at > {after} AND changed_at <= {before} AND NOT EXISTS"
-        f" (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 'p')})"
+        f" (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 'p')}{flagged_rows.that_stay(shape)})"
         f" ORDER BY changed_at, origin FETCH FIRST {BATCH} ROWS WITH TIES"
     )
     return [
@@ -177,8 +177,14 @@ def publish(holders: Sequence[Holder], agreement: Agreement) -> None:
 
 def delete(each: Holder, agreement: Agreement) -> int:
     """Delete at one site what is agreed at all; how many."""
+    tombstones = "{shadow} p USING {listed} g WHERE {same} AND p.agreed"
     with _yielding(each):
-        return _apply(each, agreement, "DELETE FROM {shadow} p USING {listed} g WHERE {same} AND p.agreed")
+        if each.shape.marks is None:
+            return _apply(each, agreement, f"DELETE FROM {tombstones}")
+        flagged_rows.lock(each.connection, each.shape)
+        for statement in flagged_rows.statements(each.shape):
+            _apply(each, agreement, statement)
+        return _apply(each, agreement, f"DELETE FROM {tombstones} AND {flagged_rows.gone(each.shape)}")
 
 
 @contextmanager

@@ -12,7 +12,15 @@ from typing import Protocol
 import psycopg
 
 from concord.databases.dialect import LinkState, Progress
-from concord.databases.postgresql import constraints, guard, identity_ranges, link_state, merge, restoration
+from concord.databases.postgresql import (
+    constraints,
+    guard,
+    identity_ranges,
+    link_state,
+    marked_edits,
+    merge,
+    restoration,
+)
 from concord.databases.postgresql.catalogue import read_tables
 from concord.databases.postgresql.session import Connection, in_our_words, run
 from concord.databases.postgresql.stage import Staged
@@ -173,10 +181,14 @@ def _write_tables(connection: Connection, writing: Writing, *, moving: bool) -> 
     floor = link_state.site_row(connection).stamp_floor
     ordered = _parents_first(writing.staged)
     writing.progress("lock")
+    marked_edits.lock(connection, [each.shape for each in ordered])
     for each in ordered:
         run(connection, f"ANALYZE {each.sql}")
         guard.lock(connection, each)
     _refuse_altered(connection, ordered, writing.site)
+    for each in ordered:
+        if each.shape.marks is not None:
+            marked_edits.register_staged(connection, each)
     judged, reports = [], {}
     for ordinal, each in enumerate(ordered):
         writing.progress("judge")

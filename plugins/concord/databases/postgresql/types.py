@@ -121,6 +121,11 @@ class ColumnType:
     root: str  #: name of the type at the bottom of domains, arrays and ranges
 
     @property
+    def common(self) -> str:
+        """The same at two sites when, and only when, values of one fit into the other."""
+        return self.descriptor
+
+    @property
     def travels_natively(self) -> bool:
         return self.kind == "b" and self.root in NATIVE
 
@@ -157,6 +162,10 @@ class ColumnType:
     def incoming(self, expression: str) -> str:
         """SQL that turns what travelled back into the column's type."""
         return expression if self.staging == self.sql else f"{expression}::{self.sql}"
+
+    def staged(self, expression: str) -> str:
+        """What travelled, as text: what `exact` says of the column it came from."""
+        return self.exact(expression)
 
     def exact(self, expression: str) -> str:
         """The value as the database writes it; casting bpchar to text would cut its trailing blanks (F80)."""

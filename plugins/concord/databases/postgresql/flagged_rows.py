@@ -1,0 +1,47 @@
+"""The rows that an application has marked as deleted: when their tombstones go, so do they (S1-38)."""
+
+from __future__ import annotations
+
+from concord.databases.postgresql import marked_edits
+from concord.databases.postgresql.catalogue import ForeignKey
+from concord.databases.postgresql.session import Connection, run
+from concord.databases.postgresql.shape import Shape
+from concord.databases.quoting import qualified, quote
+
+
+def that_stay(shape: Shape) -> str:
+    """Further condition on the base row `t` of a tombstone `p`: it is more than a deleted row that is in the way
+    of nobody. Its flag was taken back (T20), it was edited since, or another row refers to it."""
+    if shape.marks is None:
+        return ""
+    referred = "".join(f" OR {_referred(key)}" for key in shape.table.referring)
+    return f" AND (NOT {shape.marks.flag('t')} OR {marked_edits.changed(shape)}{referred})"
+
+
+def _referred(foreign_key: ForeignKey) -> str:
+    pairs = zip(foreign_key.columns, foreign_key.referenced, strict=True)
+    same = " AND ".join(f"c.{quote(ours)} = t.{quote(theirs)}" for ours, theirs in pairs)
+    return f"EXISTS (SELECT 1 FROM {qualified(foreign_key.child.schema_name, foreign_key.child.name)} c WHERE {same})"
+
+
+def lock(connection: Connection, shape: Shape) -> None:
+    """As a link's write would: no link registers or writes the table meanwhile, and no trigger hears of it."""
+    run(connection, "SET LOCAL session_replication_role = replica", "SET LOCAL concord.applying = 'on'")
+    marked_edits.lock(connection, [shape])
+
+
+def statements(shape: Shape) -> list[str]:
+    """Lock the base rows of the listed tombstones, then delete them: what an application has edited, or refers to,
+    by the time they are locked stays."""
+    key = shape.same_key("t", "p")
+    return [
+        f"SELECT count(*) FROM (SELECT 1 FROM {shape.table.sql} t, {{shadow}} p, {{listed}} g"
+        f" WHERE {key} AND {{same}} AND p.agreed FOR UPDATE OF t) x",
+        f"DELETE FROM {shape.table.sql} t USING {{shadow}} p, {{listed}} g WHERE {key} AND {{same}} AND p.agreed"
+        f" AND NOT (true{that_stay(shape)})",
+    ]
+
+
+def gone(shape: Shape) -> str:
+    """Condition on a shadow row `p`: its base row is not there."""
+    return f"NOT EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 'p')})"
