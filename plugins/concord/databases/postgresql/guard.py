@@ -9,6 +9,7 @@ from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.quoting import literal
+from concord.initialization import RESOLVER
 from concord.repair import REPAIR
 from concord.resolver import Resolver, total_order
 from concord.row_version import ABSENT, RowVersion, unite
@@ -26,6 +27,8 @@ _REPAIR = (
     f"s.concord_resolver = {literal(REPAIR)} AND s.concord_against ="
     " coalesce(p.origin, '') || '/' || coalesce(p.changed_at, 0) || '/' || coalesce(p.derived, 0)"
 )
+#: What an initialization writes over a row although versions do not say so: its loser belongs in the log (F33).
+_FORCED = f"s.concord_verdict = 'source_wins' AND s.concord_resolver = {literal(RESOLVER)}"
 _DECIDED = "s.concord_against = p.origin || '/' || p.changed_at || '/' || p.derived"
 
 
@@ -95,6 +98,7 @@ SELECT row_number() OVER () AS n, x.* FROM (
          CASE WHEN {_REPAIR} THEN s.concord_verdict {_by_scope(shape)}
               WHEN {_ABSENT} THEN CASE WHEN s.concord_verdict = 'source_wins' AND {exists} THEN 'source_wins'
                                        WHEN s.concord_born AND {present} THEN 'retake' ELSE 'apply' END
+              WHEN {_FORCED} AND {_DECIDED} THEN 'source_wins'
               WHEN p.agreed AND s.concord_changed_at > {stamp_floor} THEN 'apply'
               WHEN {_SAME} AND {damaged} THEN 'restore'
               WHEN {_SAME} THEN CASE WHEN {includes} THEN 'converged' ELSE 'unite' END
