@@ -1,0 +1,154 @@
+"""What every table of an initialization needs: proven equal, loaded, merged or brought back (rule 8, F33)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from concord.databases.postgresql import common_history, initialization_state
+from concord.databases.postgresql.acquire import BEGINNING
+from concord.databases.postgresql.content import Content
+from concord.databases.postgresql.ends import Source, Target
+from concord.databases.postgresql.initialization_state import Progressed
+from concord.databases.postgresql.session import one, rows
+from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.standing import Standing, known
+from concord.errors import ParametersRefused, SitesDiffer, WriteContended
+from concord.initialization import How, InitializationJob
+from concord.replication_set import ReplicatedTable
+
+End = Source | Target
+
+_ADVICE = (
+    ". Nothing was written. Choose: how: load copies into an empty table; how: merge keeps the rows of both, where"
+    " they differ those of the site that `from` names, and logs the others"
+)
+
+
+@dataclass(frozen=True)
+class Planning:
+    """Looks at every table at both sites, and refuses what only a person can decide."""
+
+    job: InitializationJob
+    source: Source
+    target: Target
+    shapes: Mapping[str, tuple[Shape, Shape]]  #: at the source, at the target
+    proven: dict[str, Content]  #: of tables found equal; filled while planning
+
+    @property
+    def _ends(self) -> tuple[End, End]:
+        return (self.source, self.target)
+
+    def plan(self, tables: Sequence[ReplicatedTable], stands: Standing, *, resumed: bool) -> list[Progressed]:
+        kept = set() if stands.stale else common_history.kept_tables(self.job.link, self.source, self.target)
+        asked = self.job.link.chosen is not None or self.job.how is not How.AUTO
+        unproven = [table for table in tables if asked or table.name not in kept]
+        if not unproven and not resumed:
+            unproven = list(tables)
+        planned, refused = [], []
+        for table in unproven:
+            try:
+                planned.append(self._table_plan(table.name, stands))
+            except SitesDiffer as error:
+                refused.append(error.message)
+        if refused:
+            raise SitesDiffer("the sites are not equal: " + "; ".join(refused) + _ADVICE)
+        return planned
+
+    def _table_plan(self, table: str, stands: Standing) -> Progressed:
+        how, both = self.job.how, self.shapes[table]
+        if any(shape.where for shape in both):
+            return self._filtered_plan(table, stands)
+        if both[0].marks is not None:
+            return self._marked_plan(table, stands)
+        if how in (How.AUTO, How.REINITIALIZE) and stands.stale:
+            return self._new(table, How.REINITIALIZE, stands.stale)
+        if how is How.MERGE:
+            self._refuse_merging_a_stale_site(stands)
+            return self._new(table, how, None)
+        empty = {end.access.name: _is_empty(end, shape) for end, shape in zip(self._ends, both, strict=True)}
+        if how is How.LOAD or (how is How.AUTO and len([1 for each in empty.values() if each]) == 1):
+            return self._load_plan(table, empty)
+        return self._equal_plan(table)
+
+    def _filtered_plan(self, table: str, stands: Standing) -> Progressed:
+        """A load would have to tell rows of a site's own from those to bring: only what is equal can start."""
+        if self.job.how not in (How.AUTO, How.EQUAL) or stands.stale:
+            raise ParametersRefused(
+                f"{table} has a row filter, and starts only where the rows in scope are equal already: it is neither"
+                " loaded nor merged nor brought back. Make these rows equal by your own means, then initialize it"
+            )
+        return self._equal_plan(table)
+
+    def _marked_plan(self, table: str, stands: Standing) -> Progressed:
+        """What is remembered of every row is remembered of rows that are equal, and of nothing else."""
+        if stands.stale or self.job.how not in (How.AUTO, How.EQUAL):
+            raise ParametersRefused(
+                f"{table}: its changes are found by marks of the application, and it can only be initialized when it"
+                " is equal at both sites (how: equal); make it so by your own means, provision the site anew"
+                " (provision --remove) where it was restored, and initialize again"
+            )
+        return self._equal_plan(table)
+
+    def _refuse_merging_a_stale_site(self, stands: Standing) -> None:
+        if stands.stale:
+            raise ParametersRefused(
+                f"{stands.stale} was restored or was away for too long: a merge would bring back what was deleted"
+                " meanwhile; use how: reinitialize"
+            )
+
+    def _load_plan(self, table: str, empty: Mapping[str, bool]) -> Progressed:
+        full = [site for site, is_empty in empty.items() if not is_empty]
+        named = self.job.named or (full[0] if len(full) == 1 else self.source.access.name)
+        (other,) = empty.keys() - {named}
+        if not empty[other]:
+            raise SitesDiffer(f"{table}: {other} holds rows already, and load is for an empty table")
+        return replace(self._new(table, How.LOAD, None), named=named)
+
+    def _equal_plan(self, table: str) -> Progressed:
+        ours, theirs = self.shapes[table]
+        self._refuse_beside_another(table)
+        remembering = common_history.remembering
+        with remembering(self.source, [ours]), remembering(self.target, [theirs]):
+            here, there = common_history.both_contents((self.source, [ours]), (self.target, [theirs]))
+            if here[table] != there[table]:
+                raise SitesDiffer(
+                    f"{table}: {here[table].rows} rows at {self.source.access.name},"
+                    f" {there[table].rows} at {self.target.access.name}"
+                    + ("" if here[table].rows != there[table].rows else ", of different content")
+                )
+        self.proven[table] = here[table]
+        return replace(self._new(table, How.EQUAL, None), total=here[table].rows, looked_at=here[table].rows)
+
+    def _refuse_beside_another(self, table: str) -> None:
+        """Rows that another initialization still brings would be missing at the other site for ever."""
+        for end in self._ends:
+            if other := initialization_state.beside(end.connection, self.job.link.synchronization, table):
+                raise WriteContended(
+                    f"{end.access.name}: {table} is being initialized by {other}; try again when that has ended"
+                )
+
+    def _new(self, table: str, how: How, stale: str | None) -> Progressed:
+        good = next(end.access.name for end in self._ends if end.access.name != stale)
+        total = max(_estimate(end, shape) for end, shape in zip(self._ends, self.shapes[table], strict=True))
+        since = None if stale is None else self._unsent_since(stale, table)
+        return Progressed(table, how, self.job.named or good, stale, since, total=total)
+
+    def _unsent_since(self, stale: str, table: str) -> str:
+        """The stale site's own newest session of the link that leaves it: the other end has seen all of it."""
+        forward = self.source.access.name == stale
+        link = self.job.link.link if forward else self.job.link.related_link
+        history = known(self.source if forward else self.target, link).history
+        return history[0].position.of(table) if history else BEGINNING
+
+
+def _is_empty(end: End, shape: Shape) -> bool:
+    return not rows(end.connection, f"SELECT 1 FROM {shape.table.sql} LIMIT 1")
+
+
+def _estimate(end: End, shape: Shape) -> int:
+    """Rows, as the last ANALYZE saw them."""
+    (found,) = one(
+        end.connection, f"SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = {shape.table.oid}"
+    )
+    return int(found)
