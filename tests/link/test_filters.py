@@ -12,7 +12,7 @@ from embedded.postgres import Server
 from tests.conftest import Database
 from tests.link.comparing import compared
 from tests.link.conftest import MakePair, site_on
-from tests.link.initializing import initialized
+from tests.link.initializing import forget, initialized, unstamped
 from tests.link.pair import Pair, Site, carried, provision_site
 from tests.link.test_quiescence import CONTROL, no_spark, written
 from tests.link.test_tombstones import cleaned, held
@@ -294,15 +294,41 @@ def test_a_site_of_an_older_concord_is_brought_up_to_date(sites: Pair) -> None:
     assert book(sites.capetown, 5) is None
 
 
-def test_a_filtered_table_is_neither_loaded_nor_merged_nor_compared(sites: Pair) -> None:
+def test_a_filtered_table_is_neither_merged_nor_compared_nor_loaded_over_rows(sites: Pair) -> None:
     """Its site's own rows would be taken for rows to bring, or for differences."""
     before = [site.writes()["public.book"] for site in sites.sites]
-    for how in ("load", "merge"):
-        with pytest.raises(ParametersRefused, match=r"public\.book has a row filter, and starts only where"):
-            initialized(sites, how)
+    with pytest.raises(ParametersRefused, match=r"public\.book has a row filter, and starts only where"):
+        initialized(sites, "merge")
+    with pytest.raises(SitesDiffer, match=r"public\.book: capetown holds rows already"):
+        initialized(sites, "load")
     with pytest.raises(ParametersRefused, match=r"public\.book: a table with a row filter is not compared"):
         compared(sites)
     assert [site.writes()["public.book"] for site in sites.sites] == before
+
+
+def test_an_empty_spoke_is_loaded_with_the_rows_in_scope_alone(pair: MakePair) -> None:
+    """Rows that were edited, moved out or deleted before the load leave no trace at the spoke (rule 9)."""
+    sites = filtered(pair(*BOOK))
+    forget(sites)
+    unstamped(sites.capetown, "DELETE FROM book")
+    unstamped(sites.london, "INSERT INTO book VALUES (40, 2, 'elsewhere')")
+    sites.london.run(
+        "UPDATE book SET region = 2 WHERE id = 1",
+        "UPDATE book SET title = 'new title' WHERE id = 2",
+        "DELETE FROM book WHERE id = 3",
+        "INSERT INTO book VALUES (41, 2, 'elsewhere too')",
+    )
+    initialized(sites, chunk_rows=4)
+    assert [key for key, _ in shared(sites.capetown)] == [2, 4, 5, 6, 7, 8, 9]
+    assert sites.capetown.value("SELECT count(*) FROM book") == 7
+    assert set(held(sites.capetown)) <= {3}
+    sites.london.run(
+        "UPDATE book SET region = 1 WHERE id IN (1, 40)", "UPDATE book SET region = 2 WHERE id = 4"
+    )
+    sites.settle()
+    assert [key for key, _ in shared(sites.capetown)] == [1, 2, 5, 6, 7, 8, 9, 40]
+    assert sites.conflicts() == []
+    agree(sites)
 
 
 Third = Callable[[], Site]

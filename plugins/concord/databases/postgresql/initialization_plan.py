@@ -66,18 +66,30 @@ class Planning:
         if how is How.MERGE:
             self._refuse_merging_a_stale_site(stands)
             return self._new(table, how, None)
-        empty = {end.access.name: _is_empty(end, shape) for end, shape in zip(self._ends, both, strict=True)}
-        if how is How.LOAD or (how is How.AUTO and len([1 for each in empty.values() if each]) == 1):
+        empty = self._empty(table)
+        if self._is_to_be_loaded(empty):
             return self._load_plan(table, empty)
         return self._equal_plan(table)
 
+    def _empty(self, table: str) -> dict[str, bool]:
+        pairs = zip(self._ends, self.shapes[table], strict=True)
+        return {end.access.name: _is_empty(end, shape) for end, shape in pairs}
+
+    def _is_to_be_loaded(self, empty: Mapping[str, bool]) -> bool:
+        one_is_empty = sorted(empty.values()) == [False, True]
+        return self.job.how is How.LOAD or (self.job.how is How.AUTO and one_is_empty)
+
     def _filtered_plan(self, table: str, stands: Standing) -> Progressed:
-        """A load would have to tell rows of a site's own from those to bring: only what is equal can start."""
-        if self.job.how not in (How.AUTO, How.EQUAL) or stands.stale:
+        """A merge would have to tell rows of a site's own from those to bring; an empty table has none."""
+        if self.job.how in (How.MERGE, How.REINITIALIZE) or stands.stale:
             raise ParametersRefused(
-                f"{table} has a row filter, and starts only where the rows in scope are equal already: it is neither"
-                " loaded nor merged nor brought back. Make these rows equal by your own means, then initialize it"
+                f"{table} has a row filter, and starts only where the rows in scope are equal already, or one site has"
+                " no row at all: it is neither merged nor brought back. Make these rows equal by your own means, then"
+                " initialize it"
             )
+        empty = self._empty(table)
+        if self._is_to_be_loaded(empty):
+            return self._load_plan(table, empty)
         return self._equal_plan(table)
 
     def _marked_plan(self, table: str, stands: Standing) -> Progressed:

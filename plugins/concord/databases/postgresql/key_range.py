@@ -159,11 +159,18 @@ def is_empty(connection: Connection, shape: Shape, order: KeyOrder, within: KeyR
 
 
 def _joined(shape: Shape, order: KeyOrder, within: KeyRange) -> str:
-    """Base rows `t` beside their shadow rows `p`, each where there is one."""
+    """Base rows `t` in scope beside their shadow rows `p`, each where there is one."""
+    outside = (
+        f" AND NOT EXISTS (SELECT 1 FROM {shape.table.sql} o WHERE {shape.same_key('o', 'p')}"
+        f" AND NOT {shape.in_scope('o')})"
+        if shape.where
+        else ""
+    )
     return (
-        f"(SELECT * FROM {shape.table.sql} t WHERE {within.condition(order, shape, 't')}) t"
+        f"(SELECT * FROM {shape.table.sql} t WHERE {within.condition(order, shape, 't')}"
+        f" AND {shape.in_scope('t')}) t"
         f" FULL JOIN (SELECT * FROM {shape.shadow.sql} p WHERE {within.condition(order, shape, 'p')}"
-        f" AND p.origin <> '' AND p.out_of_scope IS NULL) p ON {shape.same_key('t', 'p')}"
+        f" AND p.origin <> '' AND p.out_of_scope IS NULL{outside}) p ON {shape.same_key('t', 'p')}"
     )
 
 
