@@ -103,10 +103,11 @@ def _open(job: CompareJob, ends: Sequence[Any], stack: ExitStack, progress: Prog
 
 
 def _refuse_filtered(tables: Sequence[ReplicatedTable]) -> None:
-    """Rows outside a filter differ rightly, and so do their versions."""
+    """A site's own row under the key of a missing one would have to give way, and no link has decided that."""
     if filtered := [table.name for table in tables if table.where]:
         raise ParametersRefused(
-            f"{', '.join(filtered)}: a table with a row filter is not compared yet; name the other tables (`tables`)"
+            f"{', '.join(filtered)}: a table with a row filter is compared, but not repaired; name the other tables"
+            " (`tables`), and edit the rows that differ at the site that is wrong"
         )
 
 
@@ -132,8 +133,8 @@ class _Comparison:
 
     def run(self) -> CompareReport:
         tables = chosen(self.job.link.tables, self.job.link.chosen)
-        _refuse_filtered(tables)
         if self.job.repair is not Repair.NONE:
+            _refuse_filtered(tables)
             _refuse_marked(tables)
         try:
             for ordinal, table in enumerate(self.opened.link.shapes):

@@ -111,7 +111,10 @@ class Comparing:
         joined = held["source"].join(held["target"], on="key", how="full")
         same_row = _equal("x1") & _equal("x2")
         same_version = _equal("origin") & _equal("changed_at") & _equal("derived")
-        return joined.filter(~(same_row & same_version)).select(
+        different = ~(same_row & same_version)
+        if self.source.shape.where:  # a row that is in scope nowhere is nobody's business (rule 9)
+            different = different & (F.col("source_x1").isNotNull() | F.col("target_x1").isNotNull())
+        return joined.filter(different).select(
             "key",
             _kind(same_row).alias("kind"),
             (

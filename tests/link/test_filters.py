@@ -10,7 +10,7 @@ from concord.replication_set import ReplicatedTable
 from concord.row_filter_text import parse_row_filter
 from embedded.postgres import Server
 from tests.conftest import Database
-from tests.link.comparing import compared
+from tests.link.comparing import behind_the_back, compared, kinds, only
 from tests.link.conftest import MakePair, site_on
 from tests.link.initializing import forget, initialized, unstamped
 from tests.link.pair import Pair, Site, carried, provision_site
@@ -294,16 +294,39 @@ def test_a_site_of_an_older_concord_is_brought_up_to_date(sites: Pair) -> None:
     assert book(sites.capetown, 5) is None
 
 
-def test_a_filtered_table_is_neither_merged_nor_compared_nor_loaded_over_rows(sites: Pair) -> None:
+def test_a_filtered_table_is_neither_merged_nor_repaired_nor_loaded_over_rows(sites: Pair) -> None:
     """Its site's own rows would be taken for rows to bring, or for differences."""
     before = [site.writes()["public.book"] for site in sites.sites]
     with pytest.raises(ParametersRefused, match=r"public\.book has a row filter, and starts only where"):
         initialized(sites, "merge")
     with pytest.raises(SitesDiffer, match=r"public\.book: capetown holds rows already"):
         initialized(sites, "load")
-    with pytest.raises(ParametersRefused, match=r"public\.book: a table with a row filter is not compared"):
-        compared(sites)
+    with pytest.raises(
+        ParametersRefused, match=r"public\.book: a table with a row filter is compared, but not"
+    ):
+        compared(sites, "plan")
     assert [site.writes()["public.book"] for site in sites.sites] == before
+
+
+def test_a_comparison_looks_at_rows_in_scope_and_takes_what_is_moving_for_no_difference(sites: Pair) -> None:
+    """Neither a site's own rows, nor versions and tombstones that the other was never told, are differences."""
+    sites.london.run(
+        "UPDATE book SET title = 'edited' WHERE id = 1",
+        "UPDATE book SET region = 2 WHERE id = 2",
+        "DELETE FROM book WHERE id = 30",
+    )
+    sites.settle()
+    report = only(compared(sites))
+    assert (report.source_rows, report.target_rows, report.equal, report.in_flight) == (8, 8, 8, 0)
+    behind_the_back(
+        sites.london, "UPDATE book SET title = 'damaged' WHERE id = 3", "DELETE FROM book WHERE id = 4"
+    )
+    behind_the_back(sites.capetown, "UPDATE book SET region = 2 WHERE id = 1")
+    sites.london.run("UPDATE book SET region = 2 WHERE id = 5", "INSERT INTO book VALUES (50, 1, 'arriving')")
+    sites.capetown.run("UPDATE book SET region = 2 WHERE id = 6")
+    found = compared(sites)
+    assert kinds(found) == {("1",): "only_source", ("3",): "content", ("4",): "only_target"}
+    assert only(found).in_flight == 3
 
 
 def test_an_empty_spoke_is_loaded_with_the_rows_in_scope_alone(pair: MakePair) -> None:

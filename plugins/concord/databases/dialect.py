@@ -12,6 +12,7 @@ from concord.link import LinkJob, TableReport
 from concord.manipulation import Manipulation
 from concord.position import Session
 from concord.replication_set import ReplicatedTable
+from concord.row_filter import RowFilter
 from concord.site import SiteAccess
 from concord.structure import Structure
 from concord.text_form import TextForm
@@ -145,6 +146,10 @@ class Shape(Protocol):
     @property
     def aliases(self) -> tuple[str, ...]:
         """What they are called on the way, in the same order."""
+
+    @property
+    def where(self) -> RowFilter | None:
+        """The rows that are shared, by canonical columns; None is all."""
 
     @property
     def spark_types(self) -> tuple[str, ...]: ...

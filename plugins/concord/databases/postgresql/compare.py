@@ -47,7 +47,10 @@ def arrived_keys_query(shape: Shape, since: str, most: int) -> str:
 
 def scan_queries(shape: Shape, scan: Scan, blocks: int, parts: int, cut: Cut) -> list[str]:
     """Rows of the base table by bucket, each part a range of blocks; and the versions of the shadow table."""
-    rows = [_hashed_rows(shape, scan.buckets, _blocks("t", part, parts, blocks)) for part in range(parts)]
+    rows = [
+        _hashed_rows(shape, scan.buckets, f"WHERE {_blocks('t', part, parts, blocks)}")
+        for part in range(parts)
+    ]
     versions = _hashed_versions(shape, scan.buckets, f"WHERE {_counted(cut)}")
     return [*(_sums(f"{scan.role}_rows", each) for each in rows), _sums(f"{scan.role}_versions", versions)]
 
@@ -56,7 +59,7 @@ def volatile_queries(shape: Shape, scan: Scan, cut: Cut) -> list[str]:
     """The same sums over the volatile keys alone: they cancel out, since XOR is its own inverse."""
     queries = []
     for chunk in _chunks(scan.volatile):
-        rows_of = f"JOIN {_listed(shape, chunk)} ON {shape.same_key('t', 'w')}"
+        rows_of = f"JOIN {_listed(shape, chunk)} ON {shape.same_key('t', 'w')} WHERE true"
         versions_of = f"JOIN {_listed(shape, chunk)} ON {shape.same_key('p', 'w')} WHERE {_counted(cut)}"
         queries.append(_sums(f"{scan.role}_volatile", _hashed_rows(shape, scan.buckets, rows_of)))
         queries.append(_sums(f"{scan.role}_versions", _hashed_versions(shape, scan.buckets, versions_of)))
@@ -76,7 +79,7 @@ def _sums(part: str, hashed: str) -> str:
 def _hashed_rows(shape: Shape, buckets: int, chosen: str) -> str:
     return (
         f"SELECT {_bucket(shape, 't', buckets)} AS bucket, 1 AS rows, {_row_text(shape)} AS image"
-        f" FROM {shape.table.sql} t {chosen}"
+        f" FROM {shape.table.sql} t {chosen} AND {shape.in_scope('t')}"
     )
 
 
@@ -84,16 +87,26 @@ def _hashed_versions(shape: Shape, buckets: int, chosen: str) -> str:
     image = f"ROW({', '.join(_key_texts(shape, 'p'))}, p.origin, p.changed_at, p.derived)::text"
     return (
         f"SELECT {_bucket(shape, 'p', buckets)} AS bucket, 0 AS rows, {image} AS image"
-        f" FROM {shape.shadow.sql} p {chosen}"
+        f" FROM {shape.shadow.sql} p {chosen}{_of_rows_in_scope(shape)}"
     )
 
 
+def _of_rows_in_scope(shape: Shape) -> str:
+    """Under a row filter only rows in scope have versions to agree on: what left it, or never was in it, is known
+    at one site alone, and so are its tombstones."""
+    return f" AND EXISTS ({_row_in_scope(shape, 'p')})" if shape.where else ""
+
+
+def _row_in_scope(shape: Shape, row: str) -> str:
+    return f"SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', row)} AND {shape.in_scope('t')}"
+
+
 def _blocks(alias: str, part: int, parts: int, blocks: int) -> str:
-    """A range of blocks; the last part has no end, since the table may have grown."""
+    """Condition: a range of blocks; the last part has no end, since the table may have grown."""
     if parts == 1:
-        return ""
+        return "true"
     share = blocks // parts + 1
-    start = f"WHERE {alias}.ctid >= '({part * share},0)'::tid"
+    start = f"{alias}.ctid >= '({part * share},0)'::tid"
     return start if part == parts - 1 else f"{start} AND {alias}.ctid < '({(part + 1) * share},0)'::tid"
 
 
@@ -108,14 +121,12 @@ def held_queries(
         return f"{_bucket(shape, row, buckets)} = ANY ('{{{','.join(map(str, wanted))}}}'::bigint[])"
 
     shadow = f"{shape.shadow.sql} p ON {shape.same_key('p', 't')} AND {_counted(cut)}"
-    queries = []
-    for part in range(parts):
-        blocks_of = _blocks("t", part, parts, blocks) or "WHERE true"
-        queries.append(
-            f"SELECT {_held(shape, 't', cut)} FROM {shape.table.sql} t LEFT JOIN {shadow}"
-            f" {blocks_of} AND {chosen('t')}"
-        )
-    alone = f"NOT EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 'p')})"
+    queries = [
+        f"SELECT {_held(shape, 't', cut)} FROM {shape.table.sql} t LEFT JOIN {shadow}"
+        f" WHERE {_blocks('t', part, parts, blocks)} AND {shape.in_scope('t')} AND {chosen('t')}"
+        for part in range(parts)
+    ]
+    alone = f"NOT EXISTS ({_row_in_scope(shape, 'p')})"
     queries.append(
         f"SELECT {_held(shape, 'p', cut, row_exists=False)} FROM {shape.shadow.sql} p"
         f" WHERE {_counted(cut)} AND {chosen('p')} AND {alone}"
@@ -127,7 +138,7 @@ def held_by_key_queries(shape: Shape, keys: Sequence[str], cut: Cut) -> list[str
     """What the site holds of the listed keys; one row for each, also where it holds nothing."""
     return [
         f"SELECT {_held(shape, 'w', cut)} FROM {_listed(shape, chunk)}"
-        f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'w')}"
+        f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'w')} AND {shape.in_scope('t')}"
         f" LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'w')} AND {_counted(cut)}"
         for chunk in _chunks(keys)
     ]
@@ -137,7 +148,7 @@ def images_query(shape: Shape, keys: Sequence[str]) -> str:
     """Key and whole row, as the conflict log shows it, of the listed keys that have one."""
     return (
         f"SELECT {_key_text(shape, 'w')}, {shape.image('t')} FROM {_listed(shape, keys)}"
-        f" JOIN {shape.table.sql} t ON {shape.same_key('t', 'w')}"
+        f" JOIN {shape.table.sql} t ON {shape.same_key('t', 'w')} AND {shape.in_scope('t')}"
     )
 
 
