@@ -37,7 +37,7 @@ def _leaf(draw: st.DrawFn) -> str:
     operator = draw(st.sampled_from(["=", "<>", "!=", "<", "<=", ">", ">="]))
     choices = [
         f"{column} {operator} {one}",
-        f"{column}{operator}{one}",
+        f"{column}{operator}{one}" if operator != "!=" else f"{column}!= {one}",  # != and - are one operator
         f"{column} {negated}IN ({one}, {other})",
         f"{column} {negated}between {one} AND {other}",
         f"{column} IS {negated}NULL",

@@ -32,6 +32,7 @@ STEPS = [
     "open",
     "inspect",
     "fence",
+    "register",
     "snapshot",
     "heartbeat",
     "count",
@@ -182,7 +183,7 @@ def test_a_run_that_was_overtaken_commits_nothing_and_holds_nobody_up(
             sites.settle()
             took = time.monotonic() - began
             is_as_if_never_killed(sites)
-            before = [site.writes() for site in sites.sites]
+            before = [site.writes(ended=False) for site in sites.sites]
             os.kill(zombie.pid, signal.SIGCONT)
             _, said = zombie.communicate(timeout=60)
         finally:

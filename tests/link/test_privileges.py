@@ -27,7 +27,7 @@ GRANTED = {
     (READER, "schema ops"): "USAGE",
     **{
         (READER, f"table concord.{name}"): "SELECT"
-        for name in ("conflict", "link_state", "replicated_table", "site")
+        for name in ("conflict", "initialization", "link_state", "replicated_table", "site", "snapshot")
     },
     (READER, "table concord.synchronization"): "SELECT",
     (READER, 'table concord."ops.parent"'): "SELECT",
@@ -38,13 +38,17 @@ GRANTED = {
     (APPLIER, "schema concord_staging"): "CREATE USAGE",
     (APPLIER, "schema ops"): "USAGE",
     (APPLIER, "table concord.conflict"): "DELETE INSERT SELECT",
+    (APPLIER, "table concord.initialization"): "DELETE INSERT SELECT UPDATE",
     (APPLIER, "table concord.link_state"): "INSERT SELECT UPDATE",
     (APPLIER, "table concord.replicated_table"): "SELECT",
     (APPLIER, "table concord.replicated_table(registered)"): "UPDATE",
     (APPLIER, "table concord.replicated_table(writers)"): "UPDATE",
     (APPLIER, "table concord.site"): "SELECT",
     (APPLIER, "table concord.site(heartbeat)"): "UPDATE",
+    (APPLIER, "table concord.site(identity)"): "UPDATE",
+    (APPLIER, "table concord.site(incarnation)"): "UPDATE",
     (APPLIER, "table concord.site(stamp_floor)"): "UPDATE",
+    (APPLIER, "table concord.snapshot"): "SELECT",
     (APPLIER, "table concord.synchronization"): "INSERT SELECT UPDATE",
     (APPLIER, 'table concord."ops.parent"'): "DELETE INSERT SELECT UPDATE",
     (APPLIER, 'table concord."ops.child"'): "DELETE INSERT SELECT UPDATE",
@@ -110,11 +114,20 @@ def test_they_are_enough_where_the_public_has_none(pair: MakePair) -> None:
     assert sites.conflicts()
 
 
-#: Rights that other tasks need, not links: initializing, looking, removing tombstones, purging the conflict log.
+#: Rights that these links do not need, other tasks do: initializing, looking, removing tombstones, purging, snapshots.
 NOT_FOR_LINKS = {
     (APPLIER, "table concord.link_state", "INSERT"),
     (READER, "table concord.synchronization", "SELECT"),
     (READER, "table concord.conflict", "SELECT"),
+    (READER, "table concord.initialization", "SELECT"),
+    *((login, "table concord.snapshot", "SELECT") for login in (READER, APPLIER)),
+    *((APPLIER, "table concord.initialization", right) for right in ("DELETE", "INSERT", "SELECT", "UPDATE")),
+    *((APPLIER, f"table concord.site({column})", "UPDATE") for column in ("identity", "incarnation")),
+    # Links use these where the application keeps the marks.
+    *(
+        (APPLIER, f"table concord.replicated_table({column})", "UPDATE")
+        for column in ("registered", "writers")
+    ),
     (APPLIER, "table concord.conflict", "DELETE"),
     (APPLIER, "table concord.site(stamp_floor)", "UPDATE"),
     (APPLIER, 'table concord."ops.parent"', "DELETE"),

@@ -111,6 +111,7 @@ def lost(sites: Pair) -> list[tuple[str, str]]:
 
 def is_repaired(sites: Pair) -> None:
     report = compared(sites)
+    assert [(each.key, each.source_version, each.target_version) for each in report.differences] == []
     assert (report.found, sum(table.in_flight for table in report.tables)) == (0, 0)
     assert sites.equal
     assert lost(sites) == LOST

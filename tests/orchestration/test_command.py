@@ -43,7 +43,7 @@ def test_notices_are_printed_and_harm_nothing(unprovisioned: Pair) -> None:
     for command in (["check-config"], ["provision", "--check", "--site", "london"]):
         lines = [line for line in concord(*command).stderr.splitlines() if line.startswith("notice: ")]
         assert [line.split(":")[2:4] for line in lines] == [
-            ["7", " replication_sets.flights.tables[0].owners.capetown"],
+            ["8", " replication_sets.flights.tables[0].owners.capetown"],
             ["12", " synchronizations.london_london"],
         ]
     assert concord("check-config").returncode == 0

@@ -10,6 +10,7 @@ from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.quoting import literal
 from concord.errors import WriteContended
+from concord.repair import REPAIR
 
 _WRITES = "('apply', 'source_wins', 'restore')"
 
@@ -185,6 +186,8 @@ def write_shadow(connection: Connection, judged: Judged, expected: int) -> None:
     united = (
         f"CASE WHEN {contained} THEN excluded.vector ELSE concord.vector_unite(p.vector, excluded.vector) END"
     )
+    # A repair's own version is news to the source as well: it is killed, perhaps, before it writes there.
+    made_here = f"coalesce(s.concord_resolver = {literal(REPAIR)}, false)"
     written = run(
         connection,
         f"""
@@ -192,7 +195,8 @@ INSERT INTO {shape.shadow.sql} AS p ({shape.key_list}, origin, changed_at, deriv
        received_from, position, out_of_scope)
 SELECT {shape.keys_of("s")}, s.concord_origin, s.concord_changed_at, s.concord_derived,
        coalesce(s.concord_united, s.concord_vector), s.concord_deleted, s.concord_born,
-       CASE WHEN s.concord_united IS NULL THEN {literal(judged.source)} END, pg_current_xact_id(),
+       CASE WHEN s.concord_united IS NULL AND NOT {made_here} THEN {literal(judged.source)} END,
+       pg_current_xact_id(),
        CASE WHEN s.concord_out_of_scope THEN {literal(shape.where.fingerprint if shape.where else None)} END
   FROM {judged.winners} s ORDER BY {shape.keys_of("s")}
 ON CONFLICT ({shape.key_list}) DO UPDATE SET
