@@ -85,16 +85,8 @@ def initialize_dag(configuration: Configuration, name: str) -> DAG:
 def compare_dag(configuration: Configuration, name: str) -> DAG:
     """`compare__<name>`: says what differs between both sites, and repairs it when asked."""
     pair = configuration.synchronizations[name]
-    listed: Any = {"type": "string", "enum": [table.name for table in configuration.tables(name)]}
     params = {
-        "tables": Param(
-            None,
-            type=["null", "array"],
-            items=listed,
-            minItems=1,
-            uniqueItems=True,
-            description="Only these tables; empty for all.",
-        ),
+        "tables": parameters.tables_param([table.name for table in configuration.tables(name)]),
         "repair": Param(
             "none",
             enum=["none", "plan", "apply"],

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
+from airflow.sdk import Param
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from concord.errors import ParametersRefused
@@ -18,6 +19,18 @@ class Parameters(BaseModel):
 
 
 Kind = TypeVar("Kind", bound=Parameters)
+
+
+def tables_param(tables: Sequence[str]) -> Param:
+    """Some of these tables, each once; none named is all."""
+    return Param(
+        None,
+        type=["null", "array"],
+        items={"type": "string", "enum": list(tables)},
+        minItems=1,
+        uniqueItems=True,
+        description="Only these tables; empty for all.",
+    )
 
 
 def read(kind: type[Kind], conf: Mapping[str, Any] | None) -> Kind:

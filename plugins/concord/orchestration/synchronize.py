@@ -20,7 +20,7 @@ from airflow.sdk import (
 from concord.config import Configuration
 from concord.cron import PRESETS
 from concord.link import Direction
-from concord.orchestration import run_steps
+from concord.orchestration import parameters, run_steps
 from concord.orchestration.link_operator import LinkOperator
 
 #: Transient errors are tried again; permanent ones never are (`airflow_errors`).
@@ -106,20 +106,12 @@ def schedule(dag_id: str, uri: str, cron: str | None) -> Any:
 
 
 def _params(tables: list[str]) -> dict[str, Param]:
-    listed = {"type": "string", "enum": tables}
     moment: dict[str, Any] = {"type": ["null", "string"], "format": "date-time"}
     return {
         "direction": Param(
             "both", enum=["both", "forward", "reverse"], description="Which link runs; both settles the pair."
         ),
-        "tables": Param(
-            None,
-            type=["null", "array"],
-            items=listed,
-            minItems=1,
-            uniqueItems=True,
-            description="Only these tables; empty for all.",
-        ),
+        "tables": parameters.tables_param(tables),
         "since": Param(
             None,
             description="Only versions changed since then, again: 2026-03-01T00:00:00Z. " + _BACKFILL,
