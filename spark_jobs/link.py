@@ -46,13 +46,8 @@ def transmit(
             target.close()
     finally:
         source.close()
-    return TransmissionReport(
-        transmission=job.transmission,
-        synchronization=job.synchronization,
-        direction=job.direction,
-        source=job.source.name,
-        target=job.target.name,
-        plan_only=job.plan_only,
+    return TransmissionReport.of(
+        job,
         tables=tuple(tables),
         seconds=watch.seconds,
         bytes=size,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -86,6 +87,28 @@ class TableReport(BaseModel):
         return self.acquired == settled + self.filtered
 
 
+class Transmission(Protocol):
+    """What the job of every transmission says of it, a link's and a snapshot's."""
+
+    @property
+    def transmission(self) -> str: ...
+
+    @property
+    def synchronization(self) -> str: ...
+
+    @property
+    def direction(self) -> Direction: ...
+
+    @property
+    def source(self) -> SiteAccess: ...
+
+    @property
+    def target(self) -> SiteAccess: ...
+
+    @property
+    def plan_only(self) -> bool: ...
+
+
 class TransmissionReport(BaseModel):
     """What one run of one link did, as it is recorded in the repository."""
 
@@ -102,6 +125,19 @@ class TransmissionReport(BaseModel):
     bytes: int = 0
     error_code: str | None = None
     error_message: str | None = None
+
+    @classmethod
+    def of(cls, job: Transmission, **facts: Any) -> TransmissionReport:
+        """The report of a job: who transmitted what from where to where, and what came of it."""
+        return cls(
+            transmission=job.transmission,
+            synchronization=job.synchronization,
+            direction=job.direction,
+            source=job.source.name,
+            target=job.target.name,
+            plan_only=job.plan_only,
+            **facts,
+        )
 
     @property
     def stopped(self) -> dict[str, str]:

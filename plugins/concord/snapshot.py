@@ -70,8 +70,13 @@ class SnapshotJob(BaseModel):
         return snapshot_name(self.snapshot.name)
 
     @property
+    def direction(self) -> Direction:
+        """One way only (S4-008)."""
+        return Direction.FORWARD
+
+    @property
     def link(self) -> str:
-        return link_name(self.synchronization, Direction.FORWARD)
+        return link_name(self.synchronization, self.direction)
 
 
 class SnapshotReport(BaseModel):

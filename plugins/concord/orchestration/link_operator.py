@@ -88,7 +88,8 @@ class LinkOperator(SparkApplication):
                 report = self.transmit(job)
                 collected = 0 if job.plan_only else self._collect(engine, job)
         except ConcordError as error:
-            self._record(engine, plan, _failed(job, error), started_at)
+            failed = TransmissionReport.of(job, error_code=error.code, error_message=error.message)
+            self._record(engine, plan, failed, started_at)
             raise
         self._record(engine, plan, report, started_at)
         return _summary(report, collected)
@@ -113,19 +114,6 @@ def will_not_be_tried_again(error: ConcordError, context: Context) -> bool:
     """Will Airflow not try again? A run that lost its lease is no longer ours to fail."""
     last = context["ti"].try_number > context["ti"].max_tries
     return not isinstance(error, LeaseLost) and (last or not error.transient)
-
-
-def _failed(job: LinkJob, error: ConcordError) -> TransmissionReport:
-    return TransmissionReport(
-        transmission=job.transmission,
-        synchronization=job.synchronization,
-        direction=job.direction,
-        source=job.source.name,
-        target=job.target.name,
-        plan_only=job.plan_only,
-        error_code=error.code,
-        error_message=error.message,
-    )
 
 
 def _summary(report: TransmissionReport, collected: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from concord.config import Configuration
 from concord.errors import ConcordError, LeaseLost
-from concord.link import Direction, TransmissionReport
+from concord.link import TransmissionReport
 from concord.orchestration import run_lease
 from concord.orchestration.jobs import known_name, site_access
 from concord.orchestration.parameters import Parameters
@@ -71,7 +71,8 @@ def refresh(
         with run_lease.kept(engine, lease, on_lost):
             report = submit(job)
     except ConcordError as error:
-        _record(engine, plan, _failed(job, error), started_at)
+        failed = TransmissionReport.of(job, error_code=error.code, error_message=error.message)
+        _record(engine, plan, failed, started_at)
         raise
     _record(engine, plan, _succeeded(job, report), started_at)
     return report.model_dump(mode="json")
@@ -97,25 +98,9 @@ def snapshot_job(configuration: Configuration, plan: SnapshotPlan, epoch: int) -
     )
 
 
-def _report(job: SnapshotJob, **facts: Any) -> TransmissionReport:
-    return TransmissionReport(
-        synchronization=job.synchronization,
-        direction=Direction.FORWARD,
-        transmission=job.transmission,
-        source=job.source.name,
-        target=job.target.name,
-        plan_only=job.plan_only,
-        **facts,
-    )
-
-
 def _succeeded(job: SnapshotJob, report: SnapshotReport) -> TransmissionReport:
     tables = (report.of_table(str(job.snapshot.table)),)
-    return _report(job, tables=tables, seconds=report.seconds, bytes=report.bytes)
-
-
-def _failed(job: SnapshotJob, error: ConcordError) -> TransmissionReport:
-    return _report(job, error_code=error.code, error_message=error.message)
+    return TransmissionReport.of(job, tables=tables, seconds=report.seconds, bytes=report.bytes)
 
 
 def _record(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from concord.databases.postgresql import marked_edits
+from concord.databases.postgresql.guard import WINNING
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
@@ -12,7 +13,7 @@ from concord.databases.quoting import literal
 from concord.errors import WriteContended
 from concord.repair import REPAIR
 
-_WRITES = "('apply', 'source_wins', 'restore')"
+_WRITES = f"({', '.join(map(literal, WINNING))})"
 
 
 @dataclass(frozen=True, slots=True)
