@@ -174,6 +174,41 @@ def test_an_insert_meets_an_agreed_tombstone_as_absent(sites: Pair) -> None:
     assert sites.conflicts() == []
 
 
+def test_an_insert_meets_an_agreed_tombstone_as_absent_whatever_floor_a_later_cleanup_set(
+    sites: Pair,
+) -> None:
+    """Found by tests/core/test_histories.py: a cleanup died between two sites, the next one raised the floor."""
+    sites.london.run("DELETE FROM book WHERE id = 5")
+    sites.settle()
+    for site in sites.sites:
+        site.run('UPDATE concord."public.book" SET agreed = true WHERE id = 5')
+    sites.capetown.run(
+        'DELETE FROM concord."public.book" WHERE id = 5', "INSERT INTO book VALUES (5, 'again')"
+    )
+    sites.london.run(
+        "UPDATE concord.site SET stamp_floor = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    )
+    sites.settle()
+    assert sites.equal
+    assert sites.london.rows("SELECT title FROM book WHERE id = 5") == [("again",)]
+    assert sites.conflicts() == []
+
+
+def test_the_floor_lies_above_every_stamp_that_a_forgotten_tombstone_had_seen(sites: Pair) -> None:
+    """Found by tests/core/test_histories.py: a delete may have won over an edit of a later stamp, whose stamp was then
+    given out a second time."""
+    sites.london.run("DELETE FROM book WHERE id = 5")
+    sites.settle()
+    later = time.time_ns() // 1000 + 60_000_000
+    for site in sites.sites:
+        site.run(
+            'UPDATE concord."public.book" SET vector = vector ||'
+            f""" jsonb_build_object('capetown#1', jsonb_build_array({later}, 0)) WHERE id = 5"""
+        )
+    assert [each.removed for each in cleaned(sites)] == [1, 1]
+    assert [site.value("SELECT stamp_floor FROM concord.site") for site in sites.sites] == [later] * 2
+
+
 def test_a_link_that_would_resume_below_the_floor_is_refused(sites: Pair) -> None:
     """F32: Cape Town comes back with an older memory of the link than the cleanup relied on."""
     sites.run("forward")

@@ -151,9 +151,8 @@ class ChunkWriter:
     def _write_guarded(self, connection: Connection, chunk: Staged, *, moving: bool) -> tuple[int, int]:
         """The write step of a link; constraints across rows are verified when all tables are in."""
         run(connection, f"ANALYZE {chunk.sql}", *transaction.BY_KEY)
-        floor = link_state.site_row(connection).stamp_floor
         guard.lock(connection, chunk)
-        judged, report = transaction.judge_table(connection, self.job, chunk, 0, floor)
+        judged, report = transaction.judge_table(connection, self.job, chunk, 0)
         nothing = Session("", "", "", 0, LinkPosition(BEGINNING))
         writing = Writing(self.job, [chunk], LinkState({}, ()), nothing, self.progress)
         transaction.write_table(connection, writing, judged, report, moving=moving)

@@ -62,15 +62,14 @@ def _lock_rows(staged: Staged, relation: str, chosen: str, strength: str) -> str
     )
 
 
-def judge(
-    connection: Connection, staged: Staged, ordinal: int, stamp_floor: int, damaged: str = "false"
-) -> str:
+def judge(connection: Connection, staged: Staged, ordinal: int, damaged: str = "false") -> str:
     """A temporary table of the rows that do not simply apply, with both versions; returns its name.
 
     The cheap test is the same in every dialect: the incoming vector includes the present version, and the
-    present one does not include the incoming. An agreed tombstone counts as absent (rule 10). A conflict decided
-    in Spark holds only while it is one: a third site may have told the target meanwhile that it is settled. Where the
-    table is filtered, rows outside are the site's own (rule 9, `_by_scope`).
+    present one does not include the incoming. An agreed tombstone counts as absent to what came after it (rule 10):
+    every site had it, so only one that has removed it makes a later version without having seen it. A conflict
+    decided in Spark holds only while it is one: a third site may have told the target meanwhile that it is settled.
+    Where the table is filtered, rows outside are the site's own (rule 9, `_by_scope`).
     `damaged` is what a backfill asks of two equal versions (`restoration`).
     """
     shape, name = staged.shape, f"pg_temp.verdict_{ordinal}"
@@ -99,7 +98,7 @@ SELECT row_number() OVER () AS n, x.* FROM (
               WHEN {_ABSENT} THEN CASE WHEN s.concord_verdict = 'source_wins' AND {exists} THEN 'source_wins'
                                        WHEN s.concord_born AND {present} THEN 'retake' ELSE 'apply' END
               WHEN {_FORCED} AND {_DECIDED} THEN 'source_wins'
-              WHEN p.agreed AND s.concord_changed_at > {stamp_floor} THEN 'apply'
+              WHEN p.agreed AND s.concord_changed_at > p.changed_at AND NOT {_BACKWARD} THEN 'apply'
               WHEN {_SAME} AND {damaged} THEN 'restore'
               WHEN {_SAME} THEN CASE WHEN {includes} THEN 'converged' ELSE 'unite' END
               WHEN {_FORWARD} AND NOT {_BACKWARD} THEN 'apply'

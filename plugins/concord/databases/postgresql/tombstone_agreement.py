@@ -46,6 +46,7 @@ class Candidate:
     """A tombstone that may go as far as one site is concerned."""
 
     tombstone: Tombstone
+    newest: int  #: the newest stamp that it has seen: a loser's may be newer than its own
     agreed: bool  #: already published by an earlier cleanup
     waiting: tuple[str, ...]  #: unheeded links that have not sent it
 
@@ -55,6 +56,7 @@ class Agreement:
     """Tombstones that may go at every site, and which unheeded links still wait for how many of them."""
 
     tombstones: Sequence[Tombstone]
+    floor: int  #: µs; greater than any stamp that is forgotten with them, so that none is given out again
     waiting: Mapping[Holder, Counter[str]]
     forced: Mapping[Holder, int]  #: tombstones that some unheeded link of the site waits for
 
@@ -83,7 +85,8 @@ def _candidates(each: Holder, after: int, before: int) -> list[Candidate]:
         if link.session
     ]
     query = (
-        f"SELECT ARRAY[{key}], origin, changed_at, derived, agreed,"
+        f"SELECT ARRAY[{key}], origin, changed_at, derived,"
+        " greatest(changed_at, (SELECT max((e.value ->> 0)::bigint) FROM jsonb_each(vector) e)), agreed,"
         f" array_remove(ARRAY[{', '.join(waiting)}]::text[], NULL)"
         f" FROM {shape.shadow.sql} p WHERE deleted{passed}"
         f" AND changed_at > {after} AND changed_at <= {before} AND NOT EXISTS"
@@ -91,8 +94,8 @@ def _candidates(each: Holder, after: int, before: int) -> list[Candidate]:
         f" ORDER BY changed_at, origin FETCH FIRST {BATCH} ROWS WITH TIES"
     )
     return [
-        Candidate((tuple(k), origin, at, derived), agreed, tuple(links))
-        for k, origin, at, derived, agreed, links in rows(each.connection, query)
+        Candidate((tuple(k), origin, at, derived), newest, agreed, tuple(links))
+        for k, origin, at, derived, newest, agreed, links in rows(each.connection, query)
     ]
 
 
@@ -155,7 +158,10 @@ def _agreement(found: Mapping[Holder, Sequence[Candidate]], agreed: Sequence[Tom
         for each, batch in found.items()
     }
     waiting = {each: Counter(link for links in listed for link in links) for each, listed in waited.items()}
-    return Agreement(agreed, waiting, {each: len(listed) for each, listed in waited.items()})
+    newest = [
+        candidate.newest for batch in found.values() for candidate in batch if candidate.tombstone in chosen
+    ]
+    return Agreement(agreed, max(newest), waiting, {each: len(listed) for each, listed in waited.items()})
 
 
 def publish(holders: Sequence[Holder], agreement: Agreement) -> None:
@@ -163,7 +169,6 @@ def publish(holders: Sequence[Holder], agreement: Agreement) -> None:
 
     A link that is not waited for falls below its floor here: it resumes nothing until it is initialized.
     """
-    floor = max(tombstone[2] for tombstone in agreement.tombstones)
     for each in holders:
         with _yielding(each):
             for link in each.heeded:
@@ -172,7 +177,11 @@ def publish(holders: Sequence[Holder], agreement: Agreement) -> None:
             for name in agreement.waiting[each]:
                 link_state.force_below_floor(each.connection, name)
             _apply(each, agreement, "UPDATE {shadow} p SET agreed = true FROM {listed} g WHERE {same}")
-            run(each.connection, f"UPDATE concord.site SET stamp_floor = {floor} WHERE stamp_floor < {floor}")
+            run(
+                each.connection,
+                f"UPDATE concord.site SET stamp_floor = {agreement.floor}"
+                f" WHERE stamp_floor < {agreement.floor}",
+            )
 
 
 def delete(each: Holder, agreement: Agreement) -> int:

@@ -178,7 +178,6 @@ def _attempt(
 
 def _write_tables(connection: Connection, writing: Writing, *, moving: bool) -> dict[str, TableReport]:
     run(connection, *BY_KEY)
-    floor = link_state.site_row(connection).stamp_floor
     ordered = _parents_first(writing.staged)
     writing.progress("lock")
     marked_edits.lock(connection, [each.shape for each in ordered])
@@ -193,7 +192,7 @@ def _write_tables(connection: Connection, writing: Writing, *, moving: bool) -> 
     for ordinal, each in enumerate(ordered):
         writing.progress("judge")
         damaged = _damaged(writing, each)
-        table, report = judge_table(connection, writing.job, each, ordinal, floor, damaged)
+        table, report = judge_table(connection, writing.job, each, ordinal, damaged)
         judged.append(table)
         reports[each.shape.name] = report
     for table in judged:
@@ -232,10 +231,10 @@ def _damaged(writing: Writing, staged: Staged) -> str:
 
 
 def judge_table(
-    connection: Connection, job: LinkJob, staged: Staged, ordinal: int, floor: int, damaged: str = "false"
+    connection: Connection, job: LinkJob, staged: Staged, ordinal: int, damaged: str = "false"
 ) -> tuple[merge.Judged, TableReport]:
     """The verdicts of one table's staged rows, taken under lock, and the rows per outcome."""
-    verdicts = guard.judge(connection, staged, ordinal, floor, damaged)
+    verdicts = guard.judge(connection, staged, ordinal, damaged)
     guard.retake(connection, verdicts, chain(staged.shape.resolvers), job.priorities)
     tally = guard.tally(connection, verdicts)
     judged = merge.Judged(staged, verdicts, sum(tally.values()), job.source.name, job.target.name)
