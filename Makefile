@@ -35,7 +35,7 @@ airflow: install ## Start a local Airflow with the demo's sites and DAGs; Ctrl-C
 
 .PHONY: test
 test: install-dev ## Run the whole test suite
-	$(PYTHON) -m pytest -n 2 --dist loadfile $(TESTS)
+	$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 .PHONY: check
 check: install-dev ## Check format, lint, types and import rules
@@ -88,6 +88,7 @@ $(UV):
 
 $(VENV)/installed: requirements.txt | $(UV)
 	$(UV) pip install --python $(PYTHON) --require-hashes -r requirements.txt
+	@JAVA_HOME="$$($(PYTHON) -m embedded java-home)" $(PYTHON) -m spark_jobs.archive
 	@touch $@
 
 $(VENV)/installed-dev: requirements-dev.txt $(VENV)/installed | $(UV)

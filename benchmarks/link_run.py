@@ -65,12 +65,20 @@ def run_application(application: str, job: BaseModel, kind: type[Kind]) -> tuple
 def submission(files: JobFiles[Any], application: str) -> tuple[list[str], dict[str, str]]:
     """Command and environment: what the operator's hook builds from the same settings."""
     os.environ.setdefault("JAVA_HOME", str(java_home()))
-    configuration = spark_settings.configuration(MASTER, files, {})
+    configuration = spark_settings.configuration(MASTER, {})
     settings = [word for name, value in configuration.items() for word in ("--conf", f"{name}={value}")]
     memory = ["--driver-memory", spark_settings.MEMORY, "--executor-memory", spark_settings.MEMORY]
-    library = ["--py-files", str(files.library), "--name", "concord benchmark"]
     program = str(PROJECT / "spark_jobs" / f"{application}.py")
-    command = [spark_settings.spark_submit(), "--master", MASTER, *settings, *memory, *library, program]
+    command = [
+        spark_settings.spark_submit(),
+        "--master",
+        MASTER,
+        *settings,
+        *memory,
+        "--name",
+        "concord benchmark",
+        program,
+    ]
     environment = {**os.environ, **spark_settings.environment(files), "SPARK_LOCAL_IP": "127.0.0.1"}
     return command, environment
 

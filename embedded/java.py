@@ -11,6 +11,8 @@ import tempfile
 from hashlib import sha256
 from pathlib import Path
 
+from concord.cache import cache
+
 OLDEST_VERSION = 17
 
 _log = logging.getLogger(__name__)
@@ -77,7 +79,7 @@ def _home_of_the_wheel() -> Path:
     runtime = _runtime_of_the_wheel()
     java = shlex.quote(str(runtime / "bin" / "java"))
     wrapper = _WRAPPER.format(java=java, missing=_MISSING_MODULE, quiet=_QUIET)
-    home = _cache() / f"java-{sha256(wrapper.encode()).hexdigest()[:16]}"
+    home = cache() / f"java-{sha256(wrapper.encode()).hexdigest()[:16]}"
     if not home.exists():
         _make_home(home, runtime, wrapper)
     return home
@@ -110,29 +112,3 @@ def _make_home(home: Path, runtime: Path, wrapper: str) -> None:
         shutil.rmtree(unfinished)
         if not home.exists():
             raise
-
-
-def _cache() -> Path:
-    """This user's cache directory, or a private temporary one where there is no usable home directory."""
-    wanted = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "concord")
-    temporary = Path(tempfile.gettempdir(), f"concord-{os.geteuid()}")
-    for cache in (wanted, temporary):
-        if usable := _own_directory(cache):
-            return usable
-    raise PermissionError(
-        f"neither {wanted} nor {temporary} is yours. Set XDG_CACHE_HOME to a directory that is."
-    )
-
-
-def _own_directory(path: Path) -> Path | None:
-    """The directory, made when it is missing; None when it cannot be used.
-
-    It will hold a program that we run, so nobody else may have put it there.
-    """
-    try:
-        directory = path.expanduser().absolute()
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        owner = directory.lstat().st_uid
-    except (OSError, RuntimeError):  # RuntimeError: there is no home directory
-        return None
-    return directory if owner == os.geteuid() and os.access(directory, os.W_OK) else None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from spark_jobs.gateway import open_gateway
+
 
 def start(name: str) -> SparkSession:
     """The session of this application; master, memory and jars come from spark-submit."""
+    open_gateway()
     spark = (
         SparkSession.builder.appName(name)
         .config("spark.sql.session.timeZone", "UTC")

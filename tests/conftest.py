@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -59,6 +60,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     return f"repeat these examples with: --hypothesis-seed={config.option.hypothesis_seed}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take long come first, so that no worker is left alone with one at the end."""
+    seconds: Counter[Path] = Counter()
+    for item in items:
+        markers = {mark.name for mark in item.iter_markers()}
+        seconds[item.path] += 30 if "airflow" in markers else 6 if "spark" in markers else 1
+    items.sort(key=lambda item: (-seconds[item.path], str(item.path)))
 
 
 def pytest_unconfigure() -> None:

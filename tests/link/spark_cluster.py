@@ -99,11 +99,11 @@ class Submission:
         files = self._files.__enter__()
         self._read_report = files.read_report
         command = [
-            str(SPARK_HOME / "bin" / "spark-submit"),
+            str(PROJECT / "spark_jobs" / "spark-submit"),
             "--master",
             master,
             "--py-files",
-            str(files.library),
+            str(files.library()),
         ]
         settings = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": SHORT_LIVED}
         for name, value in settings.items():

@@ -26,27 +26,21 @@ _LIBRARY = {"concord": PROJECT / "plugins", "spark_jobs": PROJECT}
 #: These stay with Airflow.
 _AIRFLOW_ONLY = ("orchestration", "repository", "command.py", "__main__.py", "__pycache__")
 
-_LOGGING = """\
-rootLogger.level = warn
-rootLogger.appenderRef.console.ref = console
-appender.console.type = Console
-appender.console.name = console
-appender.console.target = SYSTEM_ERR
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
-"""
-
 
 class JobFiles(Generic[Report]):
-    """A private directory with the job, the library and the logging settings; the report appears in it."""
+    """A private directory with the job and, for other machines, the library; the report appears in it."""
 
     def __init__(self, directory: Path, job: BaseModel, report: type[Report]) -> None:
         self.job, self.report, self._kind = directory / "job.json", directory / "report.json", report
-        self.library, self.logging = directory / "concord.zip", directory / "log4j2.properties"
+        self._directory = directory
         with os.fdopen(os.open(self.job, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(job.model_dump_json())
-        self.logging.write_text(_LOGGING)
-        _archive(self.library)
+
+    def library(self) -> Path:
+        """Our code as one file, so that executors on other machines run the very same version (design 3)."""
+        path = self._directory / "concord.zip"
+        _archive(path)
+        return path
 
     def read_report(self) -> Report:
         """What the application reported. Raises the error it reported, or LinkFailed when it said nothing."""
@@ -72,7 +66,6 @@ def job_files(job: BaseModel, report: type[Report]) -> Iterator[JobFiles[Report]
 
 
 def _archive(path: Path) -> None:
-    """The library as one file, so that executors on other machines run the very same version (design 3)."""
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         for package, root in _LIBRARY.items():
             for module in sorted((root / package).rglob("*.py")):

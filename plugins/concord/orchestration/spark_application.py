@@ -48,8 +48,9 @@ class SparkApplication(SparkSubmitOperator):
         self._executor_memory = self._executor_memory or extra.get("executor-memory", spark_settings.MEMORY)
         submission = self._get_hook()._connection
         spark_settings.require_client_mode(self._conn_id, submission["master"], submission["deploy_mode"])
-        self.conf = spark_settings.configuration(submission["master"], files, self.conf or {})
-        self.env_vars, self.py_files = spark_settings.environment(files), str(files.library)
+        self.conf = spark_settings.configuration(submission["master"], self.conf or {})
+        self.env_vars = spark_settings.environment(files)
+        self.py_files = spark_settings.library(submission["master"], files)
         return self._get_hook()
 
 

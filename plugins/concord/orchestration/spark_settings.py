@@ -6,13 +6,13 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from concord.errors import ConnectionRefused
-from concord.orchestration.job_files import JobFiles
+from concord.orchestration.job_files import PROJECT, JobFiles
 
 MEMORY = "2g"
+_JOBS = PROJECT / "spark_jobs"
 #: A link's driver lives for seconds: the serial collector and the quick compiler start twice as fast.
 _SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 #: What Airflow's own settings and connections are called in the environment; they hold passwords.
@@ -29,12 +29,28 @@ def require_client_mode(connection_id: str, master: str, deploy_mode: str | None
         )
 
 
-def configuration(master: str, files: JobFiles[Any], given: Mapping[str, str]) -> dict[str, str]:
+def is_local(master: str) -> bool:
+    """Whether the executors run inside the driver."""
+    return master.startswith("local")
+
+
+def library(master: str, files: JobFiles[Any]) -> str | None:
+    """What other machines' Python must be sent; on this one PYTHONPATH leads to our code, compiled already."""
+    return None if is_local(master) else str(files.library())
+
+
+def configuration(master: str, given: Mapping[str, str]) -> dict[str, str]:
     """Spark properties; what the operator was given goes before ours."""
-    options = f"-Dlog4j2.configurationFile={files.logging.as_uri()}"
-    if master.startswith("local"):
+    options = f"-Dlog4j2.configurationFile={(_JOBS / 'log4j2.properties').as_uri()}"
+    if is_local(master):
         options += f" {_SHORT_LIVED}"
-    ours = {"spark.ui.enabled": "false", "spark.driver.defaultJavaOptions": options}
+    ours = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.defaultJavaOptions": options,
+    }
+    if is_local(master):
+        ours |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return {**ours, **given}
 
 
@@ -46,21 +62,18 @@ def environment(files: JobFiles[Any]) -> dict[str, str]:
         **hidden,
         "CONCORD_JOB": str(files.job),
         "CONCORD_REPORT": str(files.report),
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, [str(PROJECT), str(PROJECT / "plugins"), os.environ.get("PYTHONPATH")])
+        ),
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": os.environ.get("PYSPARK_DRIVER_PYTHON", python),
     }
 
 
 def spark_submit() -> str:
-    """The program beside our Python, else the one on PATH. Raises ConnectionRefused when it cannot run."""
+    """Our own program of this name, which starts Python first. Raises ConnectionRefused when there is no Java."""
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         raise ConnectionRefused(
             "Spark finds no Java: set JAVA_HOME to Java 17 or later where Airflow's tasks run"
         )
-    beside = Path(sys.executable).with_name("spark-submit")
-    program = str(beside) if beside.exists() else shutil.which("spark-submit")
-    if program is None:
-        raise ConnectionRefused(
-            "there is no spark-submit; install requirements.txt where Airflow's tasks run"
-        )
-    return program
+    return str(_JOBS / "spark-submit")

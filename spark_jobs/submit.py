@@ -1,0 +1,42 @@
+"""spark-submit with Python first: the application runs here, and Java starts only when it asks for a session.
+
+A link with nothing to send then never starts Java (performance.md, fixed cost).
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+#: The options of spark-submit that stand alone; every other one is followed by its value.
+_FLAGS = ("--verbose", "--supervise")
+
+
+def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Spark's options, and the application with its own arguments."""
+    at = 0
+    while at < len(arguments) and arguments[at].startswith("-"):
+        at += 1 if arguments[at] in _FLAGS or "=" in arguments[at] else 2
+    return list(arguments[:at]), list(arguments[at:])
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the application in this process, as `spark-submit OPTIONS APPLICATION ARGUMENTS` would beside Java.
+
+    PYTHONPATH must lead to `spark_jobs` and `concord`.
+    """
+    options, application = split(arguments)
+    if not application:
+        sys.exit("usage: spark-submit [options] application.py [arguments]")
+    # pyspark's own variable: its launcher and ours both start the gateway with what stands in it.
+    os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join([*options, "pyspark-shell"])
+    sys.path[0], sys.argv = str(Path(application[0]).parent), application
+    runpy.run_path(application[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
