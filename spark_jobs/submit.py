@@ -10,6 +10,7 @@ import runpy
 import shlex
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 #: The options of spark-submit that stand alone; every other one is followed by its value.
@@ -24,17 +25,21 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return list(arguments[:at]), list(arguments[at:])
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Run the application in this process, as `spark-submit OPTIONS APPLICATION ARGUMENTS` would beside Java.
+def _libraries(options: Sequence[str]) -> list[str]:
+    """What the driver must find as the executors do."""
+    given = [value for name, value in pairwise(options) if name == "--py-files"]
+    return [path for value in given for path in value.split(",")]
 
-    PYTHONPATH must lead to `spark_jobs` and `concord`.
-    """
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the application in this process, as `spark-submit OPTIONS APPLICATION ARGUMENTS` would beside Java."""
     options, application = split(arguments)
     if not application:
         sys.exit("usage: spark-submit [options] application.py [arguments]")
     # pyspark's own variable: its launcher and ours both start the gateway with what stands in it.
     os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join([*options, "pyspark-shell"])
-    sys.path[0], sys.argv = str(Path(application[0]).parent), application
+    sys.path[:1] = [str(Path(application[0]).parent), *_libraries(options)]
+    sys.argv = application
     runpy.run_path(application[0], run_name="__main__")
 
 
