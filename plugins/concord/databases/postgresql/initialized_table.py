@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from concord.databases.dialect import Progress, Reading
 from concord.databases.postgresql import initialization_state
-from concord.databases.postgresql.chunk import ChunkWriter, Written
+from concord.databases.postgresql.chunk import ChunkWriter, Written, index_guarded
 from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.initialization_state import Progressed
 from concord.databases.postgresql.key_range import (
@@ -102,6 +102,8 @@ class Passage:
         self, staged: Staged, ranges: Sequence[KeyRange], *, announced: bool, errors: int, progress: Progress
     ) -> Written:
         """Each range in one transaction. Raises ListenersCame, ConstraintViolated, LeaseLost, WriteContended."""
+        if staged.rows:
+            index_guarded(self.target.connection, staged)
         written = Written()
         allowed = max(0, self.max_errors - errors)
         table = self.target_shape.name
