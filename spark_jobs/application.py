@@ -42,7 +42,8 @@ def run(kind: type[Job], work: Callable[[Job, Progress], BaseModel]) -> int:
         report = work(job, lambda step: log_event(logger, "step", name=step))
     except ConcordError as error:
         log_event(logger, "failed", code=error.code, message=error.message)
-        report_path.write_text(json.dumps({"error_code": error.code, "error_message": error.message}))
+        reported = {"error_code": error.code, "error_message": error.message, "error_facts": error.facts}
+        report_path.write_text(json.dumps(reported, default=str))
         return 1 if error.transient else 2
     report_path.write_text(report.model_dump_json())
     return 0

@@ -16,6 +16,7 @@ from concord.event_log import log_event
 from concord.link import LinkJob, TableReport, TransmissionReport
 from concord.position import Session
 from spark_jobs.application import run
+from spark_jobs.braking import brake
 from spark_jobs.moving import Move, Moved, Watch
 from spark_jobs.opening import Opened, open_link
 from spark_jobs.session import start
@@ -84,6 +85,7 @@ def _transmit(
         moved.check_complete()
         if job.plan_only:
             return moved.reports({}), 0
+        brake(job, target, opened, moved, watch)
         return _write(job, source, target, opened, session, moved, watch), moved.bytes
     finally:
         with watch.step("clean_up"):

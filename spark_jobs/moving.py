@@ -84,6 +84,7 @@ class Moved:
     tolerances: Mapping[str, float] = field(default_factory=dict)  #: of tables with marks of the application
     settled: dict[str, Counter[str]] = field(default_factory=dict)
     staged: list[Staged] = field(default_factory=list)
+    removals: dict[str, int] = field(default_factory=dict)  #: staged rows that may take a row away
     bytes: int = 0
     not_owned: Mapping[str, int] = field(default_factory=dict)  #: sent all the same (S2-23)
     stopped: dict[str, str] = field(default_factory=dict)  #: tables left out, each with the reason
@@ -230,6 +231,7 @@ class Move:
             done = stage(resolved, place.shape.aliases, self.target.staging_login(), place.relation)
         moved.settled[name] = done.settled
         moved.bytes += done.bytes
+        moved.removals[name] = done.removals
         if done.rows:
             moved.staged.append(place.believing(done.attempts, done.rows))
         self._stop_unfaithful(name, done.unfaithful, moved)

@@ -20,13 +20,17 @@ SETTLED = ("converged", "superseded", UNFAITHFUL)
 #: Rows named in the error where a mapping is not reversible.
 SHOWN = 3
 
-_SUMMARY = "attempt bigint, verdict string, staged boolean, rows bigint, bytes bigint, reasons array<string>"
+_SUMMARY = (
+    "attempt bigint, verdict string, staged boolean, rows bigint, removals bigint, bytes bigint,"
+    " reasons array<string>"
+)
 _SUMMARY_ARROW = pa.schema(
     [
         ("attempt", pa.int64()),
         ("verdict", pa.string()),
         ("staged", pa.bool_()),
         ("rows", pa.int64()),
+        ("removals", pa.int64()),
         ("bytes", pa.int64()),
         ("reasons", pa.list_(pa.string())),
     ]
@@ -40,6 +44,7 @@ class StagedTable:
     attempts: tuple[int, ...] = ()
     settled: Counter[str] = field(default_factory=Counter)
     rows: int = 0
+    removals: int = 0  #: how many of them may take a row away
     bytes: int = 0
     unfaithful: tuple[str, ...] = ()  #: why some rows cannot be mapped, a few of them
 
@@ -65,6 +70,7 @@ def stage(resolved: DataFrame, columns: Sequence[str], login: str, relation: str
         attempts=tuple(sorted({row["attempt"] for row in staged})),
         settled=settled,
         rows=sum(row["rows"] for row in staged),
+        removals=sum(row["removals"] for row in staged),
         bytes=sum(row["bytes"] for row in staged),
         unfaithful=tuple(sorted({reason for row in summary for reason in row["reasons"]})[:SHOWN]),
     )
@@ -77,14 +83,15 @@ def _ingest(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> Ite
     attempt = context.taskAttemptId()
     counted: Counter[tuple[str, bool]] = Counter()
     reasons: list[str] = []
-    size = 0
+    size = removals = 0
 
     def to_stage() -> Iterator[pa.RecordBatch]:
-        nonlocal size
+        nonlocal size, removals
         for batch in batches:
             chosen = _count_and_choose(batch, counted)
             reasons.extend(_unfaithful(batch)[: SHOWN - len(reasons)])
             size += chosen.nbytes
+            removals += _removals(chosen)
             if chosen.num_rows:
                 yield chosen.append_column("attempt", pa.array([attempt] * chosen.num_rows, pa.int64()))
 
@@ -97,13 +104,14 @@ def _ingest(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> Ite
                     "verdict": verdict,
                     "staged": staged,
                     "rows": count,
+                    "removals": removals if staged else 0,
                     "bytes": size if staged else 0,
                     "reasons": reasons if verdict == UNFAITHFUL else [],
                 }
             ],
             schema=_SUMMARY_ARROW,
         )
-        size = 0 if staged else size
+        size, removals = (0, 0) if staged else (size, removals)
 
 
 def _count_and_choose(batch: pa.RecordBatch, counted: Counter[tuple[str, bool]]) -> pa.RecordBatch:
@@ -114,6 +122,12 @@ def _count_and_choose(batch: pa.RecordBatch, counted: Counter[tuple[str, bool]])
         counted[(entry["values"], entry["values"] not in SETTLED)] += entry["counts"]
     settled = pc.is_in(verdicts, value_set=pa.array(SETTLED))
     return batch.filter(pc.invert(settled))
+
+
+def _removals(batch: pa.RecordBatch) -> int:
+    """How many rows of a batch are deleted, or have left the filter."""
+    gone = pc.or_kleene(batch.column("deleted"), batch.column("out_of_scope"))
+    return int(pc.sum(gone).as_py() or 0)
 
 
 def _unfaithful(batch: pa.RecordBatch) -> list[str]:

@@ -107,6 +107,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     snapshot.add_argument("--with-table", action="store_true", help="drop: the copy too")
     commands.add_parser("status", help="runs, links and conflicts, here and at the sites")
+    approve = commands.add_parser("approve", help="let pass, once, what the brakes hold")
+    approve.add_argument("synchronization")
     forget = commands.add_parser("forget", help="let the sites forget links that have left the configuration")
     forget.add_argument("name", metavar="SITE_OR_SYNCHRONIZATION")
     tombstones = commands.add_parser("tombstones", help="which site holds which tombstones, and why")

@@ -17,7 +17,7 @@ from concord.databases.postgresql import records
 from concord.databases.postgresql.tombstones import SiteTombstones
 from concord.errors import ConcordError
 from concord.link import Direction, TransmissionReport
-from concord.orchestration import jobs, snapshot_command, tombstone_cleanup
+from concord.orchestration import approve_command, jobs, snapshot_command, tombstone_cleanup
 from concord.orchestration.compare_command import compare
 from concord.orchestration.forgetting import forget
 from concord.orchestration.initialization import InitializeOperator, InitializeParameters
@@ -123,6 +123,7 @@ def _status(asked: argparse.Namespace, configuration: Configuration) -> int:
         for each in status.conflict_counts(engine)
     ]
     show("Conflicts", ("synchronization", "table", "type", "count"), counted)
+    approve_command.show_holds(engine, configuration, _ago)
     show_marks(configuration)
     return _sites(configuration)
 
@@ -250,6 +251,10 @@ def _person() -> str:
     return f"{getpass.getuser()}/{uuid.uuid4().hex}"
 
 
+def _approve(asked: argparse.Namespace, configuration: Configuration) -> int:
+    return approve_command.approve(asked, configuration, getpass.getuser())
+
+
 def _compare(asked: argparse.Namespace, _: Configuration) -> int:
     return compare(asked, _person())
 
@@ -259,6 +264,7 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Configuration], int]] = {
     "initialize": _initialize,
     "plan": _plan,
     "compare": _compare,
+    "approve": _approve,
     "snapshot": snapshot_command.run,
     "status": _status,
     "forget": _forget,

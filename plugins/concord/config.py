@@ -94,7 +94,8 @@ class Configuration(Settings):
         pair = self.synchronizations[synchronization]
         wanted = self.replication_sets[pair.replication_set]
         return tuple(
-            table.replicated(pair.resolvers).sharing(wanted.identity_of(table)) for table in wanted.tables
+            table.replicated(pair.resolvers).sharing(wanted.identity_of(table)).braked(pair.brakes_of(table))
+            for table in wanted.tables
         )
 
     def snapshot(self, name: str) -> SnapshotDefinition:

@@ -9,6 +9,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, PlainSerializer, StrictBool, StrictInt
 
+from concord.brake import Brakes
+from concord.config_brakes import BrakeSettings
 from concord.config_field import (
     ByName,
     ConnectionId,
@@ -143,6 +145,9 @@ class TableSettings(Settings):
     tracking: TrackingSettings | None = Field(
         default=None, description="Marks kept by the application. Default: a shadow table kept by triggers."
     )
+    brakes: BrakeSettings | None = Field(
+        default=None, description="When a run is held for approval. Default: what the synchronization says."
+    )
 
     def name_at(self, site: str) -> TableName:
         return self.at.get(site, self.table)
@@ -194,6 +199,14 @@ class SynchronizationSettings(Settings):
         default=timedelta(days=14),
         description="Least age of a tombstone that every link has passed before it is deleted.",
     )
+    brakes: BrakeSettings = Field(
+        default=BrakeSettings(), description="When a run is held for approval, for tables that do not say."
+    )
+
+    def brakes_of(self, table: TableSettings) -> Brakes:
+        """The table's own settings, else the synchronization's, else the defaults."""
+        shared = self.brakes.over(Brakes())
+        return shared if table.brakes is None else table.brakes.over(shared)
 
     @property
     def sites(self) -> tuple[str, str]:

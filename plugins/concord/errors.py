@@ -6,6 +6,8 @@ One tree. Each class states a stable `code`, which crosses the Spark process bou
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
 
@@ -138,6 +140,12 @@ class ConstraintViolated(ConcordError):
     code = "constraint_violated"
 
 
+class BrakeHeld(ConcordError):
+    """A link would delete or change more rows than its brakes allow without a person's approval."""
+
+    code = "brake_held"
+
+
 class WriteContended(ConcordError):
     """Applications and the link kept getting in each other's way."""
 
@@ -193,7 +201,9 @@ def _subclasses(kind: type[ConcordError]) -> list[type[ConcordError]]:
     return [kind, *(deeper for child in kind.__subclasses__() for deeper in _subclasses(child))]
 
 
-def from_code(code: str, message: str) -> ConcordError:
-    """The error that crossed a process boundary as (`code`, `message`), as the class it was."""
+def from_code(code: str, message: str, facts: Mapping[str, object] = MappingProxyType({})) -> ConcordError:
+    """The error that crossed a process boundary as (`code`, `message`, facts), as the class it was."""
     kinds = {kind.code: kind for kind in _subclasses(ConcordError)}
-    return kinds.get(code, ConcordError)(message)
+    error = kinds.get(code, ConcordError)(message)
+    error.facts = dict(facts)
+    return error

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from concord.brake import Approval
 from concord.interval import Interval
 from concord.replication_set import ReplicatedTable
 from concord.site import SiteAccess
@@ -45,6 +46,7 @@ class LinkJob(BaseModel):
     chosen: tuple[str, ...] | None = None  #: names of the tables to carry; None is all
     plan_only: bool = False
     interval: Interval | None = None  #: a backfill of these versions; None is what arrived since the position
+    approvals: tuple[Approval, ...] = ()  #: what a person lets pass the brakes
     priorities: Mapping[str, int] = Field(
         default_factory=dict
     )  #: of every configured site; the higher wins ties

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from concord.brake import Brakes
 from concord.identifier import TableName
 from concord.identity import Identity
 from concord.manipulation import NOTHING, Manipulation
@@ -47,6 +48,12 @@ class ReplicatedTable(BaseModel):
     tracking: Marks | None = None  #: None is the shadow table that triggers keep
     captured_only: bool = False  #: the source of incremental snapshots alone: no link writes it
     identity: Identity | None = None  #: None leaves sequences as they are
+
+    brakes: Brakes = Brakes()  #: what a person has to approve
+
+    def braked(self, brakes: Brakes) -> ReplicatedTable:
+        """The same table under these brakes."""
+        return self.model_copy(update={"brakes": brakes})
 
     def sharing(self, identity: Identity | None) -> ReplicatedTable:
         """The same table, its numbers shared out between the sites."""

@@ -75,12 +75,16 @@ def test_a_table_whose_columns_changed_is_left_out_by_both_links_and_the_run_fai
     ("conf", "message"),
     [
         ({"plan_olny": True}, "unknown parameter 'plan_olny'; did you mean plan_only?"),
-        ({"full": True}, "unknown parameter 'full'; there are direction, tables, plan_only, since, until"),
+        (
+            {"full": True},
+            "unknown parameter 'full'; there are direction, tables, plan_only, since, until, approve",
+        ),
         ({"since": 7}, "parameter since"),
         ({"direction": "sideways"}, "parameter direction"),
         ({"tables": []}, "parameter tables"),
         ({"tables": "public.flights"}, "parameter tables"),
         ({"plan_only": "yes"}, "parameter plan_only"),
+        ({"approve": 1}, "parameter approve"),
     ],
 )
 def test_what_a_parameter_does_not_mean_is_refused_by_name(conf: dict[str, object], message: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from concord.brake import Brakes, Effect
 from concord.link import LinkJob, TableReport
 from concord.manipulation import Manipulation
 from concord.position import Session
@@ -266,6 +267,9 @@ class TargetEnd(End, Protocol):
     def create_staging(self, shape: Any, ordinal: int) -> Staged: ...
 
     def staging_login(self) -> str: ...
+
+    def effect(self, staged: Any, brakes: Brakes) -> Effect:
+        """What the staged rows would do to those that stand there now; nothing is written."""
 
     def write(
         self, staged: Sequence[Any], state: LinkState, session: Session | None, progress: Progress

@@ -50,8 +50,8 @@ class JobFiles(Generic[Report]):
                 " written unless it had committed, which the next try finds out"
             )
         reported = json.loads(self.report.read_text())
-        if set(reported) == {"error_code", "error_message"}:
-            raise from_code(reported["error_code"], reported["error_message"])
+        if set(reported) == {"error_code", "error_message", "error_facts"}:
+            raise from_code(*reported.values())
         return self._kind.model_validate(reported)
 
 

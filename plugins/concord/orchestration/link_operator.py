@@ -11,9 +11,10 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 from sqlalchemy import Engine
 
+from concord.brake import Hold
 from concord.config import config_path, load
 from concord.databases.postgresql import records
-from concord.errors import ConcordError, LeaseLost
+from concord.errors import BrakeHeld, ConcordError, LeaseLost
 from concord.link import Direction, LinkJob, TransmissionReport
 from concord.orchestration import run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
@@ -21,6 +22,7 @@ from concord.orchestration.jobs import link_job
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.run_plan import RunPlan
 from concord.orchestration.spark_application import SparkApplication
+from concord.repository import holds
 from concord.repository.conflicts import ConflictRow, collect_conflicts
 from concord.repository.runs import fail_run
 from concord.repository.status import links
@@ -83,16 +85,34 @@ class LinkOperator(SparkApplication):
             plan_only=plan.plan_only,
             interval=plan.interval,
         )
+        approvals = holds.approvals(engine, self.synchronization, self.direction)
+        job = job.model_copy(update={"approvals": approvals})
         try:
             with run_lease.kept(engine, lease, self.on_kill):
                 report = self.transmit(job)
                 collected = 0 if job.plan_only else self._collect(engine, job)
         except ConcordError as error:
+            if isinstance(error, BrakeHeld):
+                self._hold(engine, plan, error)
             failed = TransmissionReport.of(job, error_code=error.code, error_message=error.message)
             self._record(engine, plan, failed, started_at)
             raise
         self._record(engine, plan, report, started_at)
+        if not job.plan_only:
+            self._end_holds(engine, report)
         return _summary(report, collected)
+
+    def _hold(self, engine: Engine, plan: RunPlan, error: BrakeHeld) -> None:
+        """Take down what a person has to approve."""
+        found = [Hold.model_validate(hold) for hold in cast("list[object]", error.holds)]
+        since, now = str(error.since), pendulum.now("UTC")
+        holds.record(
+            engine, self.synchronization, self.direction, found, since=since, run_id=plan.run_id, now=now
+        )
+
+    def _end_holds(self, engine: Engine, report: TransmissionReport) -> None:
+        carried = [table.table for table in report.tables if table.stopped is None]
+        holds.end(engine, self.synchronization, self.direction, carried, pendulum.now("UTC"))
 
     def _collect(self, engine: Engine, job: LinkJob) -> int:
         """Take the target's new conflict rows over; also those that a run which died had left there."""

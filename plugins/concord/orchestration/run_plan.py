@@ -23,6 +23,7 @@ class SynchronizeParameters(Parameters):
     plan_only: bool = False
     since: str | None = None
     until: str | None = None
+    approve: bool = False
 
     def check_tables(self, known: Sequence[str]) -> None:
         """Raise ParametersRefused for a table that the synchronization does not carry."""
@@ -34,7 +35,11 @@ class SynchronizeParameters(Parameters):
                 )
 
     def scope(self, interval: Interval | None) -> Scope:
-        """How much of the synchronization this covers."""
+        """How much of the synchronization this covers. Raises ParametersRefused for what contradicts itself."""
+        if self.approve and self.plan_only:
+            raise ParametersRefused(
+                "parameter approve: a plan writes nothing and is never held; leave it out"
+            )
         direction = None if self.direction == "both" else Direction(self.direction)
         return Scope(direction, self.tables, self.plan_only, interval)
 

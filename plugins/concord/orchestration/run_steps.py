@@ -20,6 +20,7 @@ from concord.orchestration import parameters, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.run_plan import RunPlan, SynchronizeParameters, data_interval
+from concord.repository import holds
 from concord.repository.lease import Lease
 from concord.repository.runs import begin_run, complete_run, fail_run, release_run
 from concord.repository.status import transmissions
@@ -49,6 +50,8 @@ def begin(synchronization: str, context: Context) -> dict[str, Any]:
         owner = run_lease.owner_of(dag_run.dag_id, dag_run.run_id)
         lease = _lease(engine, synchronization, owner, dag_run)
         run_type = dag_run.run_type.value
+        if asked.approve:
+            _approve(engine, synchronization, dag_run)
         run_id = begin_run(engine, lease, dag_run_id=dag_run.run_id, run_type=run_type, scope=scope)
     plan = RunPlan(
         synchronization=synchronization,
@@ -61,6 +64,20 @@ def begin(synchronization: str, context: Context) -> dict[str, Any]:
         interval=scope.interval,
     )
     return plan.model_dump(mode="json")
+
+
+def _approve(engine: Engine, synchronization: str, dag_run: DagRunProtocol) -> None:
+    """Let what is held now pass in this run. Raises ParametersRefused where nothing is: that would approve unseen."""
+    who = dag_run.triggering_user_name or dag_run.run_id
+    approved = holds.approve(engine, synchronization, who, pendulum.now("UTC"))
+    if not approved:
+        raise ParametersRefused(
+            f"parameter approve: nothing of {synchronization} is held; run it without, and see what the brakes say"
+        )
+    for each in approved:
+        log_event(
+            logger, "brake released", direction=each.direction, hold=str(each.hold), by=each.approved_by
+        )
 
 
 def complete(plan: dict[str, Any]) -> None:

@@ -118,5 +118,10 @@ def _params(tables: list[str]) -> dict[str, Param]:
             **moment,
         ),
         "until": Param(None, description="And before then. Empty for now.", **moment),
+        "approve": Param(
+            False,
+            type="boolean",
+            description="Let pass, once, what the brakes hold now; `python -m concord status` shows what that is.",
+        ),
         "plan_only": Param(False, type="boolean", description="Count what would be done, and write nothing."),
     }

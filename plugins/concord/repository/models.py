@@ -205,6 +205,28 @@ class Difference(Record):
     remedy: Mapped[str | None]  #: what a repair does about it
 
 
+class Hold(Record):
+    """Why a link waits for a person, and what the person said; kept after its end (`repository.holds`)."""
+
+    __tablename__ = "hold"
+    __table_args__ = (Index(None, "synchronization", "ended_at"),)
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    synchronization: Mapped[str]
+    direction: Mapped[str]
+    table_name: Mapped[str]
+    kind: Mapped[str]  #: `concord.brake.Kind`
+    seen: Mapped[int]  #: rows that would go, or change
+    table_rows: Mapped[int]  #: of the table
+    since: Mapped[str]  #: the session that the held transmission went on from
+    run_id: Mapped[str]  #: the newest run that was held by it
+    held_at: Mapped[datetime]  #: when that began
+    approved_at: Mapped[datetime | None]
+    approved_by: Mapped[str | None]
+    approved_up_to: Mapped[int | None]  #: rows
+    ended_at: Mapped[datetime | None]  #: used, overtaken by another one, or no longer needed
+
+
 class Maintenance(Record):
     """When a housekeeping job last completed, so that an overdue one runs once (S4-162)."""
 

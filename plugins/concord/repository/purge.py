@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, Engine, and_, delete, exists, false, func, not_, select
 from sqlalchemy.orm import InstrumentedAttribute, aliased
 
-from concord.repository.models import Comparison, Conflict, RunState, SynchronizationRun, Transmission
+from concord.repository.models import Comparison, Conflict, Hold, RunState, SynchronizationRun, Transmission
 from concord.repository.opening import reading
 
 #: Rows deleted in one transaction, so that no writer waits long.
@@ -34,6 +34,7 @@ class PurgeReport:
     runs: int
     dry_run: bool
     comparisons: int = 0
+    holds: int = 0
 
 
 def purge(
@@ -59,6 +60,7 @@ def purge(
         dry_run=dry_run,
         # Their differences go with them.
         comparisons=remove(Comparison.id, _older(Comparison.ended_at, retention.comparisons, now)),
+        holds=remove(Hold.id, _older(Hold.ended_at, retention.runs, now)),
     )
 
 

@@ -10,11 +10,13 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import psycopg
 
+from concord.brake import Brakes, Effect
 from concord.databases.dialect import Job, LinkState, Progress, Reading, SiteRow, Snapshot, Survey
 from concord.databases.postgresql import (
     acquire,
     catalogue,
     control,
+    effect,
     link_state,
     marked_edits,
     provision,
@@ -270,6 +272,10 @@ class Target(WrittenEnd):
         staged = Staged(shape, stage.staging_name(self.job.transmission, ordinal))
         stage.create(self.connection, staged)
         return staged
+
+    @worded
+    def effect(self, staged: Staged, brakes: Brakes) -> Effect:
+        return effect.effect(self.connection, staged, brakes)
 
     def write(
         self, staged: Sequence[Staged], state: LinkState, session: Session | None, progress: Progress

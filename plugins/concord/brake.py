@@ -1,0 +1,138 @@
+"""Brakes: how much one transmission may delete or change before a person has to agree (F95).
+
+A limit is a number of rows, a share of the target's rows, or both: whichever is exceeded first holds. Rows are those
+that stand at the target now and would go, or be overwritten; an insert harms nothing that is there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Kind(StrEnum):
+    """What a brake is about."""
+
+    DELETES = "deletes"
+    CHANGES = "changes"
+
+
+class Limit(BaseModel):
+    """How many rows may go, or be overwritten; nothing set is no limit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rows: int | None = Field(default=None, ge=0)
+    share: float | None = Field(
+        default=None, ge=0.01, le=1
+    )  #: of the target's rows, where it has `smallest_table`
+
+    def exceeded(self, count: int, rows: int, smallest_table: int) -> bool:
+        """Do `count` of a table's `rows` need a person's approval?"""
+        by_share = self.share is not None and rows >= smallest_table and count > self.share * rows
+        return by_share or (self.rows is not None and count > self.rows)
+
+    def may_exceed(self, most: int, smallest_table: int) -> bool:
+        """Could as many as `most` rows be too many in a table of any size? Else nobody need count more closely."""
+        by_share = self.share is not None and most > self.share * smallest_table
+        return by_share or (self.rows is not None and most > self.rows)
+
+    def rows_that_matter(self, count: int, smallest_table: int) -> int:
+        """More rows than these change nothing about `count`: a table need not be counted any further."""
+        if self.share is None:
+            return 1
+        return max(smallest_table, math.ceil(count / self.share) + 1)
+
+
+class Brakes(BaseModel):
+    """The limits of one table in one synchronization.
+
+    By default more deletes than half of a table hold: a DELETE without WHERE, a wrong clone or hidden rows take nearly
+    all of them, an ordinary purge less. Changes have no limit: filling a new column rewrites every row, and a brake
+    that holds every week is released unread.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    deletes: Limit = Limit(share=0.5)
+    changes: Limit = Limit()
+    smallest_table: int = Field(default=1000, ge=0)
+
+    def limit(self, kind: Kind) -> Limit:
+        return self.deletes if kind is Kind.DELETES else self.changes
+
+
+class Effect(BaseModel):
+    """What a transmission would do to the rows that stand at its target."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    deletes: int = 0
+    changes: int = 0
+    rows: int = 0  #: of the table; not counted beyond what can matter
+
+    def of(self, kind: Kind) -> int:
+        return self.deletes if kind is Kind.DELETES else self.changes
+
+
+class Hold(BaseModel):
+    """One reason why a transmission waits for a person."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    table: str
+    kind: Kind
+    count: int
+    rows: int  #: of the table
+
+    def __str__(self) -> str:
+        """`public.flights: 8000 deletes of 10000 rows`."""
+        return f"{self.table}: {self.count} {self.kind} of {self.rows} rows"
+
+
+class Approval(BaseModel):
+    """What a person has agreed to: one kind for one table, up to a count, and where the link stood when it was held.
+
+    Once the link has gone on from there, the approval is worth nothing.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    table: str
+    kind: Kind
+    up_to: int
+    since: str  #: id of the session that the held transmission went on from
+
+    def covers(self, hold: Hold, since: str) -> bool:
+        same = (self.table, self.kind, self.since) == (hold.table, hold.kind, since)
+        return same and hold.count <= self.up_to
+
+
+def headroom(count: int) -> int:
+    """The count up to which an approval of `count` holds: users go on while a person thinks."""
+    return count + max(100, count // 5)
+
+
+def holds(
+    effects: Mapping[str, Effect],
+    brakes: Mapping[str, Brakes],
+    approvals: Sequence[Approval],
+    since: str,
+) -> list[Hold]:
+    """What a person still has to agree to before anything is written, in the order of the tables."""
+    return [
+        hold
+        for hold in _exceeding(effects, brakes)
+        if not any(approval.covers(hold, since) for approval in approvals)
+    ]
+
+
+def _exceeding(effects: Mapping[str, Effect], brakes: Mapping[str, Brakes]) -> Iterable[Hold]:
+    for table, effect in effects.items():
+        of_table = brakes[table]
+        for kind in Kind:
+            if of_table.limit(kind).exceeded(effect.of(kind), effect.rows, of_table.smallest_table):
+                yield Hold(table=table, kind=kind, count=effect.of(kind), rows=effect.rows)

@@ -1,0 +1,66 @@
+"""`python -m concord approve`: a person lets pass, once, what the brakes hold; and what status shows of it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+import pendulum
+from sqlalchemy import Engine
+
+from concord.config import Configuration
+from concord.link import Direction
+from concord.orchestration import jobs
+from concord.orchestration.repository_connection import repository
+from concord.orchestration.shown import show
+from concord.repository import holds
+
+_COLUMNS = ("synchronization", "link", "table", "held", "rows", "of", "since", "approved")
+
+
+def approve(asked: argparse.Namespace, configuration: Configuration, who: str) -> int:
+    """Show what is approved, and up to how many rows; 1 where nothing is held."""
+    name = jobs.synchronization_name(configuration, asked.synchronization)
+    approved = holds.approve(repository(), name, who, pendulum.now("UTC"))
+    if not approved:
+        sys.stderr.write(f"{name}: nothing is held\n")
+        return 1
+    rows = [
+        (_ends(configuration, each), *_seen(each), each.approved_up_to, each.approved_by) for each in approved
+    ]
+    columns = ("link", "table", "held", "rows", "of", "approved up to", "by")
+    show(f"{name}: the next run lets pass, once", columns, rows)
+    return 0
+
+
+def show_holds(engine: Engine, configuration: Configuration, ago: Callable[[datetime | None], str]) -> None:
+    """What waits for a person; nothing where nothing does."""
+    found = [each for each in holds.waiting(engine) if each.synchronization in configuration.synchronizations]
+    if found:
+        show("Held by the brakes: python -m concord approve", _COLUMNS, _lines(configuration, found, ago))
+
+
+def _lines(
+    configuration: Configuration, found: Iterable[holds.Waiting], ago: Callable[[datetime | None], str]
+) -> list[tuple[object, ...]]:
+    return [
+        (
+            each.synchronization,
+            _ends(configuration, each),
+            *_seen(each),
+            ago(each.held_at),
+            f"up to {each.approved_up_to} by {each.approved_by}" if each.approved_at else "",
+        )
+        for each in found
+    ]
+
+
+def _seen(each: holds.Waiting) -> tuple[object, ...]:
+    return each.hold.table, each.hold.kind, each.hold.count, each.hold.rows
+
+
+def _ends(configuration: Configuration, each: holds.Waiting) -> str:
+    source, target = jobs.ends(configuration, each.synchronization, Direction(each.direction))
+    return f"{source} → {target}"

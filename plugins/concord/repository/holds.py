@@ -1,0 +1,131 @@
+"""Why links wait for a person, who let them go on, and until when that counts (F95)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import uuid4
+
+from sqlalchemy import ColumnElement, Engine, and_, select, update
+
+from concord import brake
+from concord.link import Direction
+from concord.repository.insertion import insert_into
+from concord.repository.models import Hold
+from concord.repository.opening import reading
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One open hold, as people see it."""
+
+    synchronization: str
+    direction: str
+    hold: brake.Hold
+    since: str
+    held_at: datetime
+    approved_at: datetime | None
+    approved_by: str | None
+    approved_up_to: int | None
+
+
+def record(
+    engine: Engine,
+    synchronization: str,
+    direction: Direction,
+    found: Sequence[brake.Hold],
+    *,
+    since: str,
+    run_id: str,
+    now: datetime,
+) -> None:
+    """Take down why a run was held; what an earlier run waited for with another count is one hold with it.
+
+    Every other hold of the link is over, an approval that was not enough among them.
+    """
+    mine = _open(synchronization, direction)
+    with engine.begin() as connection:
+        kept = [
+            connection.scalars(
+                update(Hold)
+                .where(mine, Hold.approved_at.is_(None), Hold.since == since)
+                .where(Hold.table_name == hold.table, Hold.kind == hold.kind)
+                .values(seen=hold.count, table_rows=hold.rows, run_id=run_id)
+                .returning(Hold.id)
+            ).all()
+            for hold in found
+        ]
+        known = [hold_id for ids in kept for hold_id in ids]
+        connection.execute(update(Hold).where(mine, Hold.id.not_in(known)).values(ended_at=now))
+        for hold, ids in zip(found, kept, strict=True):
+            if not ids:
+                row = {
+                    "table_name": hold.table,
+                    "kind": hold.kind,
+                    "seen": hold.count,
+                    "table_rows": hold.rows,
+                }
+                named = {"synchronization": synchronization, "direction": direction, "since": since}
+                row |= {"id": uuid4().hex, "run_id": run_id, "held_at": now, **named}
+                connection.execute(insert_into(connection, Hold).values(row))
+
+
+def approve(engine: Engine, synchronization: str, who: str, now: datetime) -> list[Waiting]:
+    """Let what is held now pass once, with some headroom; returns all that is approved, since it may be said twice."""
+    with engine.begin() as connection:
+        for hold_id, count in connection.execute(
+            select(Hold.id, Hold.seen).where(_open(synchronization), Hold.approved_at.is_(None))
+        ).all():
+            agreed = {"approved_at": now, "approved_by": who, "approved_up_to": brake.headroom(count)}
+            connection.execute(update(Hold).where(Hold.id == hold_id).values(agreed))
+    return waiting(engine, synchronization)
+
+
+def approvals(engine: Engine, synchronization: str, direction: Direction) -> tuple[brake.Approval, ...]:
+    """What the next run of a link may let pass."""
+    return tuple(
+        brake.Approval(
+            table=each.hold.table, kind=each.hold.kind, up_to=each.approved_up_to, since=each.since
+        )
+        for each in waiting(engine, synchronization)
+        if each.direction == direction and each.approved_up_to is not None
+    )
+
+
+def end(
+    engine: Engine, synchronization: str, direction: Direction, tables: Iterable[str], now: datetime
+) -> None:
+    """A link has carried these tables: nothing waits there any more, and an approval is used."""
+    carried = and_(_open(synchronization, direction), Hold.table_name.in_(list(tables)))
+    with engine.begin() as connection:
+        connection.execute(update(Hold).where(carried).values(ended_at=now))
+
+
+def waiting(engine: Engine, synchronization: str | None = None) -> list[Waiting]:
+    """Every open hold, oldest first."""
+    in_order = Hold.held_at, Hold.direction, Hold.table_name, Hold.kind
+    query = select(Hold.__table__).where(_open(synchronization)).order_by(*in_order)
+    with reading(engine).begin() as connection:
+        return [
+            Waiting(
+                synchronization=row.synchronization,
+                direction=row.direction,
+                hold=brake.Hold(table=row.table_name, kind=row.kind, count=row.seen, rows=row.table_rows),
+                since=row.since,
+                held_at=row.held_at,
+                approved_at=row.approved_at,
+                approved_by=row.approved_by,
+                approved_up_to=row.approved_up_to,
+            )
+            for row in connection.execute(query)
+        ]
+
+
+def _open(synchronization: str | None, direction: Direction | None = None) -> ColumnElement[bool]:
+    conditions: list[ColumnElement[bool]] = [Hold.ended_at.is_(None)]
+    if synchronization is not None:
+        conditions.append(Hold.synchronization == synchronization)
+    if direction is not None:
+        conditions.append(Hold.direction == direction)
+    return and_(*conditions)
