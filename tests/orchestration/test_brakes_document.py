@@ -1,19 +1,29 @@
-"""The transcript of docs/brakes.md, typed as it stands there; then the same by the parameter of the DAG."""
+"""The transcript of docs/brakes.md, typed as it stands there; and the parameter of the DAG that approves."""
 
 import re
 import shlex
+from typing import Any
 
+import pendulum
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
+from airflow.utils.types import DagRunType
 
+from concord.brake import Hold, Kind
+from concord.databases import provisioning
+from concord.link import Direction
+from concord.orchestration import run_steps
+from concord.orchestration.initialization import initialize
+from concord.orchestration.jobs import installations
 from concord.repository import holds, status
 from tests.conftest import PROJECT
-from tests.orchestration.conftest import NAME, Pair, states
+from tests.orchestration.conftest import NAME, Pair
 from tests.orchestration.terminal import Terminal
 
 BLOCK = re.compile(r"```(console|sql)\n(.*?)```", re.DOTALL)
 FULL = "INSERT INTO flights SELECT n, 0, 'as loaded' FROM generate_series(1, 1000) n ON CONFLICT DO NOTHING"
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+pytestmark = pytest.mark.airflow
 
 
 def query(pair: Pair, block: str) -> None:
@@ -40,14 +50,17 @@ def said(pair: Pair, terminal: Terminal, command: str) -> list[str]:
     ]
 
 
+@pytest.mark.spark
 @pytest.mark.timeout(400)
 def test_the_transcript_shows_what_happens(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    unprovisioned: Pair, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LOGNAME", "ada")
-    terminal = Terminal(monkeypatch, capsys)
-    pair.london.run(FULL)
-    assert pair.run().state == "success"
+    pair, terminal = unprovisioned, Terminal(monkeypatch, capsys)
+    for site in (pair.london, pair.capetown):
+        site.run(FULL)
+    provisioning.provision(installations(pair.configuration))
+    initialize(pair.configuration, NAME, "test")
     for kind, block in BLOCK.findall((PROJECT / "docs" / "brakes.md").read_text()):
         if kind == "sql":
             query(pair, block)
@@ -58,15 +71,18 @@ def test_the_transcript_shows_what_happens(
             assert [line for line in expected if line.split() not in lines] == [], lines
     assert holds.waiting(pair.repository) == []
 
-    # In Airflow: what was not seen is not approved; what is held passes in the run that says so.
-    assert pair.run(conf={"approve": True}).state == "failed"
-    pair.capetown.run(FULL)
-    assert pair.run().state == "success"
-    pair.capetown.run("DELETE FROM flights")
-    held = pair.run()
-    assert (states(held)["forward_link"], states(held)["reverse_link"]) == ("success", "failed")
-    assert pair.london.run("SELECT count(*) FROM flights") == [(1000,)]
-    assert [each.direction for each in holds.waiting(pair.repository, NAME)] == ["reverse"]
-    assert pair.run(conf={"approve": True}).state == "success"
-    assert pair.london.run("SELECT count(*) FROM flights") == [(0,)]
-    assert holds.waiting(pair.repository) == []
+
+def test_a_run_approves_what_was_held_before_it_and_is_refused_where_nothing_was(pair: Pair) -> None:
+    class Asked:
+        dag_id, run_id, conf, triggering_user_name, start_date = "d", "r", {"approve": True}, "ada", None
+        run_type = DagRunType.MANUAL
+
+    context: Any = {"dag_run": Asked()}
+    with pytest.raises(AirflowFailException, match="parameter approve: nothing of london_capetown is held"):
+        run_steps.begin(NAME, context)
+    seen = Hold(table="public.flights", kind=Kind.DELETES, count=800, rows=1000)
+    now = pendulum.now("UTC")
+    holds.record(pair.repository, NAME, Direction.FORWARD, [seen], since="one", run_id="r0", now=now)
+    run_steps.begin(NAME, context)
+    [approved] = holds.waiting(pair.repository)
+    assert (approved.hold, approved.approved_by, approved.approved_up_to) == (seen, "ada", 960)
