@@ -13,8 +13,6 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
 
 from spark_jobs.gateway import Java, submitted
 from spark_jobs.java_command import java_command
@@ -48,22 +46,9 @@ def make() -> str:
     return f"Java's classes are archived: {command.archive}"
 
 
-class _Changes(DataSource):
+def _read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows out of Python, as `acquire` reads them."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "changes"
-
-    def schema(self) -> str:
-        return "id bigint, vector string"
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        return _Reader()
-
-
-class _Reader(DataSourceReader):
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    for _ in numbers:
         yield pa.RecordBatch.from_pydict({"id": [1, 2], "vector": ['{"a": [1, 0]}'] * 2})
 
 
@@ -74,8 +59,7 @@ def _pass(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _transmit() -> None:
     """What a link asks of Spark, with two rows: read, join both ways, compare, hand to Python, collect."""
     spark = SparkSession.builder.getOrCreate()
-    spark.dataSource.register(_Changes)
-    changes = spark.read.format("changes").load()
+    changes = spark.range(0, 2, 1, 2).mapInArrow(_read, "id bigint, vector string")
     for present in (F.broadcast(changes), changes.hint("merge")):
         _staged(
             changes.join(present.withColumnRenamed("vector", "p_vector"), on=["id"], how="left")
