@@ -115,7 +115,7 @@ class Moved:
             self._report(table, written.get(table, TableReport(table=table))) for table in self.carried
         ]
         for report in reports:
-            if not report.adds_up or report.acquired != self.counted[report.table]:
+            if not report.adds_up or report.acquired - report.retried != self.counted[report.table]:
                 raise CountMismatch(
                     f"{report.table}: {self.counted[report.table]} rows were counted at the source:"
                     f" {report.model_dump()}"
@@ -134,6 +134,9 @@ class Moved:
             superseded=written.superseded + settled["superseded"],
             lost=written.lost + lost,
             filtered=written.filtered,
+            held=written.held + settled["held"],
+            quarantined=written.quarantined + settled["quarantined"],
+            retried=written.retried,
             not_owned=self.not_owned.get(table, 0),
             conflicts=written.conflicts + won + lost,
             restored=written.restored,
@@ -178,11 +181,19 @@ class Move:
                 self._plan(name, resolved, moved)
             else:
                 self._stage(name, ordinal, resolved, moved)
+        if not self.job.plan_only:
+            moved.staged += self._waiting(moved, len(changed))
         if changed:
             read = [self.opened.shapes[name] for name in changed]
             moved.stop(self.source.altered_since(read), self.opened.parents)
         _refuse_if_nothing_is_left(moved)
         return moved
+
+    def _waiting(self, moved: Moved, first: int) -> Sequence[Staged]:
+        """Tables of which rows wait at the target, and of which nothing was staged."""
+        staged = {each.shape.name for each in moved.staged}
+        others = [shape for name, shape in self.opened.target_shapes.items() if name not in staged]
+        return self.target.waiting(others, first)
 
     def _since(self) -> dict[str, str]:
         position = self.opened.going_on.session.position

@@ -12,10 +12,14 @@ import os
 import sys
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from concord.config import config_path, json_schema, load
 from concord.duration import parse_duration
 from concord.errors import ConcordError, ParametersRefused
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[Any]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -121,9 +125,28 @@ def _parser() -> argparse.ArgumentParser:
     tombstones.add_argument(
         "--dry-run", action="store_true", help="with force: say what would go, remove nothing"
     )
+    _add_waiting(commands)
     commands.add_parser("config-schema", help="print the JSON schema of the configuration")
     commands.add_parser("check-config", help="read the configuration and name every mistake in it")
     return parser
+
+
+def _add_waiting(commands: Commands) -> None:
+    waiting = commands.add_parser("waiting", help="rows that were held or refused, and what becomes of them")
+    actions = waiting.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listed = actions.add_parser("list", help="what waits, with both rows")
+    listed.add_argument("--synchronization", metavar="NAME")
+    listed.add_argument("--limit", type=int, default=50, help="so many a link at most; default 50")
+    decide = actions.add_parser("decide", help="say which row holds; every site follows")
+    retry = actions.add_parser("retry", help="try refused rows among the first of the next run")
+    drop = actions.add_parser("drop", help="let go of a row whose link has left the configuration")
+    for each in (decide, retry, drop):
+        each.add_argument("waiting", metavar="ID", help="as `list` shows it")
+    chosen = decide.add_mutually_exclusive_group(required=True)
+    chosen.add_argument("choice", nargs="?", choices=["source", "target"], help="whose row holds")
+    chosen.add_argument(
+        "--row", metavar="JSON", help="the columns that differ from the source's row, as a JSON object"
+    )
 
 
 if __name__ == "__main__":

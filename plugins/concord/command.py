@@ -17,7 +17,13 @@ from concord.databases.postgresql import records
 from concord.databases.postgresql.tombstones import SiteTombstones
 from concord.errors import ConcordError
 from concord.link import Direction, TransmissionReport
-from concord.orchestration import approve_command, jobs, snapshot_command, tombstone_cleanup
+from concord.orchestration import (
+    approve_command,
+    jobs,
+    snapshot_command,
+    tombstone_cleanup,
+    waiting_command,
+)
 from concord.orchestration.compare_command import compare
 from concord.orchestration.forgetting import forget
 from concord.orchestration.initialization import InitializeOperator, InitializeParameters
@@ -26,7 +32,18 @@ from concord.orchestration.repository_connection import repository
 from concord.orchestration.shown import show
 from concord.repository import status
 
-_COUNTS = ("acquired", "applied", "converged", "superseded", "lost", "filtered", "conflicts", "not_owned")
+_COUNTS = (
+    "acquired",
+    "applied",
+    "converged",
+    "superseded",
+    "lost",
+    "filtered",
+    "held",
+    "quarantined",
+    "conflicts",
+    "not_owned",
+)
 
 
 def run(asked: argparse.Namespace, configuration: Configuration) -> int:
@@ -156,11 +173,13 @@ def _synchronized(known: status.SynchronizationStatus | None) -> Sequence[str]:
 def _sites(configuration: Configuration) -> int:
     """What the sites themselves remember; a site that does not answer is a line on stderr and exit status 1."""
     rows, moving, failed = [], [], 0
+    waiting: list[Sequence[object]] = []
     for name in configuration.sites:
         try:
             access = jobs.site_access(configuration, name)
             links = records.links_at(access)
             moving += [_moving(each) for each in records.initializations(access)]
+            waiting += [(name, *_waits(each)) for each in records.waiting_at(access)]
         except ConcordError as error:
             failed = 1
             sys.stderr.write(f"{name}: {error.message}\n")
@@ -170,6 +189,9 @@ def _sites(configuration: Configuration) -> int:
             for each in links
         ]
     show("Links at the sites", ("site", "link", "role", "peer", "tables", "last session", ""), rows)
+    if waiting:
+        kept = ("site", "link", "table", "kind", "rows", "since", "reason of the first")
+        show("Rows that wait, to be decided or mended: `waiting list`", kept, waiting)
     if moving:
         columns = ("synchronization", "table", "how", "phase", "rows", "of about", "started", "last chunk")
         show("Initializations under way", columns, moving)
@@ -190,6 +212,10 @@ def _moving(each: records.InitializationAtSite) -> Sequence[object]:
     counts = (each.looked_at, each.total)
     times = (_ago(each.started_at), _ago(each.updated_at))
     return (each.synchronization, each.table_name, each.how, each.phase, *counts, *times)
+
+
+def _waits(each: records.WaitingAtSite) -> Sequence[object]:
+    return (each.link, each.table_name, each.kind, each.count, _ago(each.since), each.reason)
 
 
 def _refused(link: records.LinkAtSite) -> str:
@@ -269,4 +295,5 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Configuration], int]] = {
     "status": _status,
     "forget": _forget,
     "tombstones": _tombstones,
+    "waiting": waiting_command.run,
 }

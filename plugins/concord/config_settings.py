@@ -199,6 +199,11 @@ class SynchronizationSettings(Settings):
         default=timedelta(days=14),
         description="Least age of a tombstone that every link has passed before it is deleted.",
     )
+    max_quarantined: StrictInt = Field(
+        default=1000,
+        ge=0,
+        description="Rows that a site may refuse in one run of a link; they wait there. More stop the link; 0: none.",
+    )
     brakes: BrakeSettings = Field(
         default=BrakeSettings(), description="When a run is held for approval, for tables that do not say."
     )

@@ -165,6 +165,12 @@ class ParametersRefused(ConcordError):
     code = "parameters_refused"
 
 
+class DecisionRefused(ConcordError):
+    """A waiting row cannot be decided like that; nothing was written."""
+
+    code = "decision_refused"
+
+
 class LinkFailed(ConcordError):
     """A link's job ended without a report."""
 

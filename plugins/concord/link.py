@@ -45,6 +45,7 @@ class LinkJob(BaseModel):
     tables: tuple[ReplicatedTable, ...]
     chosen: tuple[str, ...] | None = None  #: names of the tables to carry; None is all
     plan_only: bool = False
+    max_quarantined: int = 1000  #: rows that the target may refuse before the link stops; 0: none
     interval: Interval | None = None  #: a backfill of these versions; None is what arrived since the position
     approvals: tuple[Approval, ...] = ()  #: what a person lets pass the brakes
     priorities: Mapping[str, int] = Field(
@@ -66,7 +67,7 @@ class LinkJob(BaseModel):
 
 
 class TableReport(BaseModel):
-    """Rows of one table by outcome: acquired = applied + converged + superseded + lost + filtered (rule 11)."""
+    """Rows of one table by outcome: acquired = the sum of those from applied to quarantined (rule 11)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -77,6 +78,9 @@ class TableReport(BaseModel):
     superseded: int = 0
     lost: int = 0
     filtered: int = 0  #: outside the row filter, and not shared with the target before: nothing is done there
+    held: int = 0  #: wait for a person's decision, both rows untouched
+    quarantined: int = 0  #: wait since the target would not take them
+    retried: int = 0  #: how many of the acquired had waited at the target
     conflicts: int = 0  #: how many of the applied and the lost were decided by a resolver
     not_owned: int = 0  #: how many were last changed at the source although another site owns the row
     restored: int = 0  #: how many of the applied were put back by a backfill
@@ -85,8 +89,8 @@ class TableReport(BaseModel):
 
     @property
     def adds_up(self) -> bool:
-        settled = self.applied + self.converged + self.superseded + self.lost
-        return self.acquired == settled + self.filtered
+        settled = self.applied + self.converged + self.superseded + self.lost + self.filtered
+        return self.acquired == settled + self.held + self.quarantined
 
 
 class Transmission(Protocol):

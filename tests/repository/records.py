@@ -39,8 +39,8 @@ def completed(repository: Engine, now: datetime, scope: Scope = WHOLE, synchroni
 def report(**changed: object) -> TransmissionReport:
     flights = TableReport(
         table="public.flights",
-        **{"acquired": 14, "applied": 4, "converged": 3, "superseded": 2, "lost": 1, "filtered": 4},
-        **{"conflicts": 1, "not_owned": 2},
+        **{"acquired": 19, "applied": 4, "converged": 3, "superseded": 2, "lost": 1, "filtered": 4},
+        **{"held": 3, "quarantined": 2, "conflicts": 1, "not_owned": 2},
     )
     airlines = TableReport(table="public.airlines", acquired=1, applied=1)
     facts = {

@@ -271,6 +271,9 @@ class TargetEnd(End, Protocol):
     def effect(self, staged: Any, brakes: Brakes) -> Effect:
         """What the staged rows would do to those that stand there now; nothing is written."""
 
+    def waiting(self, shapes: Sequence[Any], first: int) -> Sequence[Staged]:
+        """A place for the rows of each table that wait here for the link, numbered from `first`; the write fills it."""
+
     def write(
         self, staged: Sequence[Any], state: LinkState, session: Session | None, progress: Progress
     ) -> dict[str, TableReport]:

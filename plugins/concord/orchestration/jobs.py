@@ -43,6 +43,7 @@ def link_job(
         chosen=None if chosen is None else tuple(chosen),
         plan_only=plan_only,
         interval=interval,
+        max_quarantined=configuration.synchronizations[synchronization].max_quarantined,
         priorities={name: site.priority for name, site in configuration.sites.items()},
     )
 

@@ -12,7 +12,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from concord.repository.utc_time import UtcDateTime
 
 #: What an acquired row may become. They add up to `acquired` (rule 11).
-OUTCOMES = ("applied", "converged", "superseded", "lost", "filtered")
+OUTCOMES = ("applied", "converged", "superseded", "lost", "filtered", "held", "quarantined")
 
 NAMING_CONVENTION = {
     "pk": "pk_%(table_name)s",
@@ -135,6 +135,8 @@ class Transmission(Record):
     superseded: Mapped[int]
     lost: Mapped[int]
     filtered: Mapped[int] = mapped_column(server_default="0")
+    held: Mapped[int] = mapped_column(server_default="0")
+    quarantined: Mapped[int] = mapped_column(server_default="0")
     conflicts: Mapped[int]
     not_owned: Mapped[int] = mapped_column(server_default="0")
 

@@ -87,6 +87,8 @@ class TransmissionStatus:
     superseded: int
     lost: int
     filtered: int
+    held: int
+    quarantined: int
     conflicts: int
     not_owned: int
 

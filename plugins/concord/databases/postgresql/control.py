@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from concord.databases.postgresql import initialization_state
+from concord.databases.postgresql import initialization_state, waiting_table
 from concord.databases.quoting import literal
 
 SCHEMA = "concord"
 STAGING = "concord_staging"
 
 #: Raised when these objects change; `provision` brings an older site up to it.
-FORMAT = 3
+FORMAT = 4
 
 _VECTOR_FUNCTIONS = [
     """
@@ -83,6 +83,7 @@ CREATE TABLE IF NOT EXISTS concord.conflict (
   loser_row jsonb,
   decided_at timestamptz NOT NULL DEFAULT now())""",
     *initialization_state.STATEMENTS,
+    *waiting_table.STATEMENTS,
     "ALTER TABLE concord.replicated_table ADD COLUMN IF NOT EXISTS tracking jsonb NOT NULL DEFAULT '{}',"
     " ADD COLUMN IF NOT EXISTS registered bigint, ADD COLUMN IF NOT EXISTS writers jsonb NOT NULL DEFAULT '{}'",
     "CREATE INDEX IF NOT EXISTS conflict_transmission ON concord.conflict (transmission)",

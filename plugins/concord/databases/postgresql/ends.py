@@ -22,6 +22,7 @@ from concord.databases.postgresql import (
     provision,
     stage,
     transaction,
+    waiting_table,
 )
 from concord.databases.postgresql.link_state import application_name
 from concord.databases.postgresql.session import Connection, connect, conninfo, in_our_words, rows, run
@@ -276,6 +277,15 @@ class Target(WrittenEnd):
     @worded
     def effect(self, staged: Staged, brakes: Brakes) -> Effect:
         return effect.effect(self.connection, staged, brakes)
+
+    @worded
+    def waiting(self, shapes: Sequence[Shape], first: int) -> list[Staged]:
+        found = waiting_table.counted(self.connection, self.job.link)
+        named = [shape for shape in shapes if shape.name in found]
+        return [
+            Staged(shape, stage.staging_name(self.job.transmission, ordinal))
+            for ordinal, shape in enumerate(named, first)
+        ]
 
     def write(
         self, staged: Sequence[Staged], state: LinkState, session: Session | None, progress: Progress

@@ -103,7 +103,7 @@ SELECT row_number() OVER () AS n, x.* FROM (
               WHEN {_SAME} THEN CASE WHEN {includes} THEN 'converged' ELSE 'unite' END
               WHEN {_FORWARD} AND NOT {_BACKWARD} THEN 'apply'
               WHEN {_BACKWARD} AND NOT {_FORWARD} THEN CASE WHEN {includes} THEN 'superseded' ELSE 'unite' END
-              WHEN {_DECIDED} AND NOT {_BACKWARD} AND s.concord_verdict IN ('source_wins', 'target_wins')
+              WHEN {_DECIDED} AND NOT {_BACKWARD} AND s.concord_verdict IN ('source_wins', 'target_wins', 'held')
               THEN s.concord_verdict
               ELSE 'retake' END AS verdict
     FROM {_placed(staged)} s LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "s")}

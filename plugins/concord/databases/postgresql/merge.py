@@ -12,6 +12,7 @@ from concord.databases.postgresql.stage import Staged
 from concord.databases.quoting import literal
 from concord.errors import WriteContended
 from concord.repair import REPAIR
+from concord.waiting import PERSON
 
 _WRITES = f"({', '.join(map(literal, WINNING))})"
 
@@ -52,7 +53,7 @@ def log_conflicts(
     shape = judged.staged.shape
     key = ", ".join(shape.canonical_key("v"))
     source_wins = "v.verdict = 'source_wins'"
-    incoming, present = _version_object("s"), _version_object("p")
+    incoming, present = version_object("s"), version_object("p")
     incoming_row = (
         f"CASE WHEN {_has_row(shape)} AND NOT ({_without_content(shape)}) THEN {shape.image('s')} END"
     )
@@ -65,7 +66,7 @@ def log_conflicts(
 INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver, reason,
        winner_site, loser_site, winner_version, loser_version, winner_row, loser_row)
 SELECT {_conflict_id(shape.name, key)}, {literal(synchronization)}, {literal(link)}, {literal(transmission)},
-       {literal(shape.name)}, to_jsonb(ARRAY[{key}]), {_TYPE}, v.resolver, v.reason,
+       {literal(shape.name)}, to_jsonb(ARRAY[{key}]), {CONFLICT_TYPE}, v.resolver, v.reason,
        {_either(source_wins, incoming_site, present_site)}, {_either(source_wins, present_site, incoming_site)},
        {_either(source_wins, incoming, present)}, {_either(source_wins, present, incoming)},
        {_either(source_wins, incoming_row, present_row)}, {_either(source_wins, present_row, incoming_row)}
@@ -81,8 +82,8 @@ def _without_content(shape: Shape) -> str:
     return f"s.concord_out_of_scope AND ROW({rest}) IS NULL" if rest else "s.concord_out_of_scope"
 
 
-#: Mirrors `concord.conflict.conflict_type`; a test holds the two equal.
-_TYPE = """CASE WHEN v.s_deleted AND v.p_deleted THEN 'delete_delete' WHEN v.s_deleted THEN 'delete_update'
+#: Mirrors `concord.conflict.conflict_type`, of a verdict `v`; a test holds the two equal.
+CONFLICT_TYPE = """CASE WHEN v.s_deleted AND v.p_deleted THEN 'delete_delete' WHEN v.s_deleted THEN 'delete_update'
             WHEN v.p_deleted THEN 'update_delete'
             WHEN v.s_born AND (v.p_born OR v.p_origin = '') THEN 'insert_insert' ELSE 'update_update' END"""
 
@@ -96,7 +97,8 @@ def _either(condition: str, when_true: str, when_false: str) -> str:
     return f"CASE WHEN {condition} THEN {when_true} ELSE {when_false} END"
 
 
-def _version_object(side: str) -> str:
+def version_object(side: str) -> str:
+    """One version of a verdict `v` as JSON: the staged one (`s`) or the present one (`p`)."""
     fields = ("origin", "changed_at", "derived", "vector", "deleted")
     return f"jsonb_build_object({', '.join(f'{literal(field)}, v.{side}_{field}' for field in fields)})"
 
@@ -187,8 +189,8 @@ def write_shadow(connection: Connection, judged: Judged, expected: int) -> None:
     united = (
         f"CASE WHEN {contained} THEN excluded.vector ELSE concord.vector_unite(p.vector, excluded.vector) END"
     )
-    # A repair's own version is news to the source as well: it is killed, perhaps, before it writes there.
-    made_here = f"coalesce(s.concord_resolver = {literal(REPAIR)}, false)"
+    # A version made here is news to the source as well: a repair is killed, perhaps, before it writes there.
+    made_here = f"coalesce(s.concord_resolver IN ({literal(REPAIR)}, {literal(PERSON)}), false)"
     written = run(
         connection,
         f"""

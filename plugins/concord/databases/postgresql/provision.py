@@ -150,7 +150,7 @@ def _grants(state: SiteState, reader: str, applier: str) -> Iterator[str]:
     yield f"GRANT USAGE ON SCHEMA concord TO {both}"
     yield f"GRANT SELECT ON ALL TABLES IN SCHEMA concord TO {both}"
     yield f"GRANT INSERT, UPDATE ON concord.synchronization, concord.link_state TO {write}"
-    yield f"GRANT INSERT, UPDATE, DELETE ON concord.initialization TO {write}"
+    yield f"GRANT INSERT, UPDATE, DELETE ON concord.initialization, concord.waiting TO {write}"
     # Identity and incarnation: for a restored site that `initialize` was told to accept.
     yield f"GRANT UPDATE (heartbeat, stamp_floor, identity, incarnation) ON concord.site TO {write}"
     yield f"GRANT UPDATE (registered, writers) ON concord.replicated_table TO {write}"

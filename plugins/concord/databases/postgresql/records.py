@@ -92,6 +92,36 @@ def conflicts(
             yield batch
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingAtSite:
+    """How many rows of a table wait at a site for one link, since when, and what was said of the first."""
+
+    synchronization: str
+    link: str
+    table_name: str
+    kind: str
+    count: int
+    since: datetime
+    reason: str
+
+
+_WAITING = """
+SELECT synchronization, link, table_name, kind, count(*) AS count, min(since) AS since,
+       (array_agg(reason ORDER BY since, key))[1] AS reason
+  FROM concord.waiting GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"""
+
+
+def waiting_at(site: SiteAccess) -> list[WaitingAtSite]:
+    """What waits at the site, held or quarantined. Raises a ConcordError."""
+    with connect(site.reader, "concord status") as connection:
+        try:
+            return connection.cursor(row_factory=class_row(WaitingAtSite)).execute(_WAITING).fetchall()
+        except psycopg.errors.UndefinedTable:
+            return []  # provisioned by an earlier version
+        except psycopg.Error as error:
+            raise in_our_words(error, site.name) from error
+
+
 def purge_conflicts(site: SiteAccess, before: datetime, *, dry_run: bool) -> int:
     """Delete conflict rows decided before a moment, or count them; how many."""
     moment = {"before": before}

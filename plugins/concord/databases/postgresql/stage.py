@@ -26,6 +26,9 @@ DECISION_TYPES = {
     "attempt": "int8",
 }
 
+#: In place of a task attempt: rows that had waited at the target, and are tried again.
+RETRIED = -1
+
 
 @dataclass(frozen=True, slots=True)
 class Staged:
@@ -35,6 +38,7 @@ class Staged:
     relation: str
     attempts: Sequence[int] = ()
     rows: int = 0
+    retried: int = 0  #: how many of them had waited
     condition: str = ""  #: only the rows `s` for which this holds
 
     @property
@@ -60,7 +64,8 @@ class Staged:
         believed = ", ".join(map(str, self.attempts))
         every = (
             f"(SELECT {', '.join(columns)}, {', '.join(version)}, vector::jsonb AS concord_vector,"
-            f" {'deleted OR out_of_scope' if self.shape.marks is None else 'false'} AS concord_gone"
+            f" {'deleted OR out_of_scope' if self.shape.marks is None else 'false'} AS concord_gone,"
+            f" attempt = {RETRIED} AS concord_retried"
             f" FROM {self.sql} WHERE attempt IN ({believed}))"
         )
         return f"(SELECT * FROM {every} s WHERE {self.condition})" if self.condition else every

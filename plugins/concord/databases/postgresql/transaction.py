@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
 
@@ -19,7 +19,10 @@ from concord.databases.postgresql import (
     link_state,
     marked_edits,
     merge,
+    rehearsal,
     restoration,
+    waiting,
+    waiting_table,
 )
 from concord.databases.postgresql.catalogue import read_tables
 from concord.databases.postgresql.session import Connection, in_our_words, run
@@ -78,13 +81,33 @@ def write(connect: Callable[[], Connection], writing: Writing) -> dict[str, Tabl
     reports: dict[str, TableReport] = {}
 
     def attempt(connection: Connection, *, violations: int) -> None:
-        reports.clear()
-        _attempt(connection, writing, reports, moving=violations > 0)
+        moving, careful = violations > 0, False
+        while True:
+            reports.clear()
+            try:
+                _attempt(connection, writing, reports, moving=moving, careful=careful)
+            except (psycopg.Error, ConstraintViolated) as error:
+                if careful or not _is_about_rows(error, violations, writing):
+                    raise
+                careful = True
+            else:
+                return
 
     session = None if writing.session is None else writing.session.id
     commit = Commit(connect, writing.job.link, session, writing.site)
     repeat(commit, attempt)
     return reports
+
+
+def _is_about_rows(error: Exception, violations: int, writing: Writing) -> bool:
+    """Can the write go on without the rows that were refused? A repair names them instead (`compare.md`)."""
+    if writing.session is None or not writing.job.max_quarantined:
+        return False
+    if isinstance(error, psycopg.errors.UniqueViolation):
+        return violations + 1 >= RACES
+    return isinstance(error, ConstraintViolated) or (
+        isinstance(error, psycopg.Error) and rehearsal.is_refusal(error)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +184,7 @@ def _refuse_what_will_not_pass(error: psycopg.Error | WriteContended, violations
 
 
 def _attempt(
-    connection: Connection, writing: Writing, reports: dict[str, TableReport], *, moving: bool
+    connection: Connection, writing: Writing, reports: dict[str, TableReport], *, moving: bool, careful: bool
 ) -> None:
     """One try; `reports` is filled before the commit, so that it is known even when the answer is lost."""
     with connection.transaction():
@@ -169,16 +192,30 @@ def _attempt(
         run(connection, *SETTINGS)
         link_state.hold_fence(connection, writing.job.synchronization, writing.job.epoch, writing.site)
         if writing.staged:
-            reports |= _write_tables(connection, writing, moving=moving)
+            reports |= _write_tables(connection, writing, moving=moving, careful=careful)
         if writing.session is not None and writing.job.moves_positions:
             writing.progress("link_state")
             link_state.remember(connection, writing.job.link, writing.state, writing.session)
         writing.progress("commit")
 
 
-def _write_tables(connection: Connection, writing: Writing, *, moving: bool) -> dict[str, TableReport]:
+def _write_tables(
+    connection: Connection, writing: Writing, *, moving: bool, careful: bool
+) -> dict[str, TableReport]:
+    """Write what is staged, and what waits; `careful`: without the rows that the target refuses."""
+    waits = waiting_table.counted(connection, writing.job.link)
+    again = waits if writing.session is not None and writing.job.moves_positions else {}
+    staged = [
+        waiting.bring(connection, writing.job.link, each) if again.get(each.shape.name) else each
+        for each in writing.staged
+    ]
     run(connection, *BY_KEY)
+<<<<<<< HEAD
     ordered = _parents_first(writing.staged)
+=======
+    floor = link_state.site_row(connection).stamp_floor
+    ordered = _parents_first([each for each in staged if each.rows])
+>>>>>>> 73b4896 (Let a refused row wait at the target with its reason, while everything else of the run arrives)
     writing.progress("lock")
     marked_edits.lock(connection, [each.shape for each in ordered])
     for each in ordered:
@@ -195,12 +232,37 @@ def _write_tables(connection: Connection, writing: Writing, *, moving: bool) -> 
         table, report = judge_table(connection, writing.job, each, ordinal, damaged)
         judged.append(table)
         reports[each.shape.name] = report
+    if careful or any(each.retried for each in ordered):
+        writing.progress("rehearse")
+        judged, reports = _without_refused(connection, writing, judged, moving=moving, careful=careful)
     for table in judged:
         write_table(connection, writing, table, reports[table.staged.shape.name], moving=moving)
     writing.progress("constraints")
     run(connection, *ANY_PLAN)
     constraints.verify(connection, judged, writing.site)
+    for table in judged:
+        if table.exceptional:
+            waiting.remember(connection, table, writing.job)
+    waiting.forget(connection, writing.job.link, [each.shape for each in staged if each.shape.name in waits])
     return reports
+
+
+def _without_refused(
+    connection: Connection, writing: Writing, judged: Sequence[merge.Judged], *, moving: bool, careful: bool
+) -> tuple[list[merge.Judged], dict[str, TableReport]]:
+    """The same tables, with the rows that the target will not take judged as quarantined."""
+    suspects = [
+        rehearsal.suspects(connection, table, ordinal, every=careful) for ordinal, table in enumerate(judged)
+    ]
+    most = writing.job.max_quarantined
+    rehearsal.Rehearsal(connection, suspects, most, writing.site, moving).run()
+    left, reports = [], {}
+    for each in suspects:
+        rehearsal.quarantine(connection, each)
+        tally = guard.tally(connection, each.judged.verdicts)
+        left.append(replace(each.judged, exceptional=sum(tally.values())))
+        reports[each.shape.name] = _report(each.judged.staged, tally)
+    return left, reports
 
 
 def _refuse_altered(connection: Connection, staged: Sequence[Staged], site: str) -> None:
@@ -255,6 +317,9 @@ def _report(staged: Staged, tally: Mapping[str, int]) -> TableReport:
         filtered=tally.get("filtered", 0),
         conflicts=conflicts,
         restored=tally.get("restore", 0),
+        held=tally.get("held", 0),
+        quarantined=tally.get("quarantined", 0),
+        retried=staged.retried,
     )
 
 

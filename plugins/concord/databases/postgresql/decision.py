@@ -1,0 +1,172 @@
+"""What a person decides about a waiting row becomes a new local version that has seen both; every site follows.
+
+One small transaction of the applier's. It holds only while both rows are as the person saw them. The row that gives
+way stands in the conflict log where neither version had seen the other; else the new version is an edit like any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from psycopg.rows import class_row
+
+from concord.databases.postgresql import (
+    constraints,
+    guard,
+    link_state,
+    merge,
+    stage,
+    transaction,
+    waiting,
+    waiting_table,
+)
+from concord.databases.postgresql.ends import Target, worded
+from concord.databases.postgresql.merge import Judged
+from concord.databases.postgresql.session import Connection, rows, run
+from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.stage import Staged
+from concord.databases.quoting import literal
+from concord.errors import DecisionRefused
+from concord.waiting import PERSON, Choice, Image, WaitingRow
+
+#: Verdicts by which the present version has seen the waiting one already.
+_SETTLED = ("superseded", "converged", "unite")
+
+
+class Desk(Target):
+    """The target of a link, for as long as its waiting rows are looked at or decided."""
+
+    @worded
+    def entries(self, limit: int) -> list[WaitingRow]:
+        """What waits for the link, oldest first, with both rows as they are now."""
+        found: list[WaitingRow] = []
+        for shape in self._shapes():
+            found += _read(self.connection, self.job.link, shape, f"ORDER BY w.since, w.key LIMIT {limit}")
+        return sorted(found, key=lambda each: (each.since, each.table_name, list(each.key)))[:limit]
+
+    def _shapes(self) -> Sequence[Shape]:
+        """Of the tables of which rows wait."""
+        named = waiting_table.counted(self.connection, self.job.link)
+        tables = [table for table in self.job.tables if table.name in named]
+        return list(self.survey(tables).shapes.values()) if tables else []
+
+    def _waiting_shape(self, row: WaitingRow) -> Shape:
+        for shape in self._shapes():
+            if shape.name == row.table_name:
+                return shape
+        raise DecisionRefused(f"{row.id}: it no longer waits; list again")
+
+    @worded
+    def decide(self, row: WaitingRow, choice: Choice, person: str) -> None:
+        """Raises DecisionRefused when either row is another by now, and whatever a write may raise."""
+        image, shape = row.chosen(choice), self._waiting_shape(row)
+        _refuse_unfit(shape, row, image)
+        said = choice if isinstance(choice, str) else "a row of their own"
+        reason = f"{person} decided: {said}"
+        verdict = "source_wins" if choice == "source" else "target_wins"
+
+        def attempt(connection: Connection, *, violations: int) -> None:
+            with connection.transaction():
+                run(connection, *transaction.SETTINGS)
+                judged = self._judged(connection, shape, row)
+                self._log(connection, judged, verdict, reason)
+                self._write(connection, judged, image)
+
+        commit = transaction.Commit(self._connect, self.job.link, None, self.access.name)
+        transaction.repeat(commit, attempt)
+
+    def _judged(self, connection: Connection, shape: Shape, row: WaitingRow) -> Judged:
+        """The waiting row, staged again by its own version, and judged under lock. Raises DecisionRefused."""
+        place = Staged(shape, stage.staging_name(self.job.transmission, 0))
+        staged = waiting.bring_one(connection, self.job.link, place, row.key)
+        guard.lock(connection, staged)
+        now = _read(connection, self.job.link, shape, f"AND w.key = {waiting.json_of(row.key)}")
+        if [each.id for each in now] != [row.id]:
+            raise DecisionRefused(
+                f"{row.id}: one of the rows was changed meanwhile; list again and decide about what is there now"
+            )
+        verdicts = guard.judge(connection, staged, 0, link_state.site_row(connection).stamp_floor)
+        return Judged(staged, verdicts, 1, self.job.source.name, self.access.name)
+
+    def _log(self, connection: Connection, judged: Judged, verdict: str, reason: str) -> None:
+        """Whoever gives way without having been seen stands in the log."""
+        found = rows(connection, f"SELECT verdict FROM {judged.verdicts}")
+        if found and found[0][0] in _SETTLED:
+            raise DecisionRefused("it was settled meanwhile, by another link; the next run lets the entry go")
+        run(
+            connection,
+            f"UPDATE {judged.verdicts} SET verdict = {literal(verdict)}, resolver = {literal(PERSON)},"
+            f" reason = {literal(reason)}",
+        )
+        job = self.job
+        merge.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)
+
+    def _write(self, connection: Connection, judged: Judged, image: Image | None) -> None:
+        staged, decided = judged.staged, replace(judged, exceptional=0)
+        run(connection, _restaged(staged, image))
+        merge.write_base(connection, decided, moving=False)
+        merge.write_shadow(connection, decided, expected=1)
+        constraints.verify(connection, [decided], self.access.name)
+        waiting.forget(connection, self.job.link, [staged.shape])
+        run(connection, f"DROP TABLE {staged.sql}")
+
+    @worded
+    def retry(self, row: WaitingRow) -> None:
+        """Let the next run try it among the first, although its table was altered since, if it still fits."""
+        with self.control() as connection:
+            waiting.hurry(connection, self.job.link, self._waiting_shape(row), row.key)
+
+
+def _read(connection: Connection, link: str, shape: Shape, rest: str) -> list[WaitingRow]:
+    """Waiting rows of one table, each beside what is present."""
+    there = "NOT (w.version ->> 'deleted')::boolean AND NOT (w.version ->> 'out_of_scope')::boolean"
+    fields = ("origin", "changed_at", "derived", "vector", "deleted")
+    present = ", ".join(f"'{name}', p.{name}" for name in fields)
+    query = f"""
+SELECT {literal(shape.site)} AS site, w.synchronization, w.link, w.table_name, w.key, w.kind, w.reason, w.conflict_type,
+       w.since, w.tries, w.version AS incoming_version, CASE WHEN {there} THEN w.row_image END AS incoming_row,
+       CASE WHEN p.origin <> '' THEN jsonb_build_object({present}) END AS present_version,
+       CASE WHEN t.{shape.key[0].sql} IS NOT NULL THEN {shape.image("t")} END AS present_row
+  FROM concord.waiting w LEFT JOIN {shape.shadow.sql} p ON {waiting.same_key(shape, "p")}
+  LEFT JOIN {shape.table.sql} t ON {waiting.same_key(shape, "t")}
+ WHERE {waiting.of(link, shape)} {rest}"""
+    return connection.cursor(row_factory=class_row(WaitingRow)).execute(query.encode()).fetchall()
+
+
+def _refuse_unfit(shape: Shape, row: WaitingRow, image: Image | None) -> None:
+    if shape.marks is not None:
+        raise DecisionRefused(
+            f"{row.id}: the changes of {row.table_name} are found by marks of the application; edit the row there"
+        )
+    if shape.where:
+        raise DecisionRefused(f"{row.id}: {row.table_name} has a row filter; edit the row at either site")
+    if image is not None and set(image) != set(shape.names):
+        unlike = ", ".join(sorted(set(image) ^ set(shape.names)))
+        raise DecisionRefused(
+            f"{row.id}: {row.table_name} at {row.site} had other columns then ({unlike}); edit the row at its source"
+        )
+
+
+def _restaged(staged: Staged, image: Image | None) -> str:
+    """The decided row under a version of this site that includes both, stamped as capture would stamp it."""
+    shape = staged.shape
+    given = (
+        {shape.alias(c): f"{literal(image[c.name])}::{c.type.staging}" for c in shape.rest} if image else {}
+    )
+    given |= {
+        "origin": "d.origin",
+        "changed_at": "d.at",
+        "derived": "0",
+        "vector": "(d.vector || jsonb_build_object(d.origin, jsonb_build_array(d.at, 0)))::text",
+        "deleted": literal(image is None),
+        "resolver": literal(PERSON),
+    }
+    newest = "(SELECT max((e.value ->> 0)::bigint) FROM jsonb_each(u.vector) e)"
+    return f"""
+UPDATE {staged.sql} s SET {", ".join(f"{name} = {value}" for name, value in given.items())}
+  FROM (SELECT c.origin, u.vector, greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, {newest} + 1,
+               c.stamp_floor + 1) AS at
+          FROM concord.site c CROSS JOIN (
+               SELECT concord.vector_unite(x.concord_vector, coalesce(p.vector, '{{}}')) AS vector
+                 FROM {staged.typed} x LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "x")}) u) d"""

@@ -1,0 +1,86 @@
+"""Which written rows would break a key across rows that replica role does not check? By the row, not by the value.
+
+`constraints` verifies every write and names values; a rehearsal asks which of its rows to leave out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from concord.databases.postgresql.catalogue import ForeignKey
+from concord.databases.postgresql.session import Connection, rows
+from concord.databases.postgresql.shape import Shape
+from concord.databases.quoting import qualified, quote
+from concord.replication_set import TableName
+
+
+def found(connection: Connection, shape: Shape, suspects: str) -> Iterator[tuple[int, str]]:
+    """Number and reason of every suspect, as written, that has lost its parent, has left children behind, or has
+    what another row has in a deferrable unique key."""
+    for foreign_key in shape.table.foreign_keys:
+        yield from _numbers(
+            connection, _without_parent(shape, suspects, foreign_key), _no_parent(foreign_key)
+        )
+    for foreign_key in shape.table.referring:
+        if set(foreign_key.referenced) <= set(shape.shadow.key):
+            yield from _numbers(connection, _with_children(suspects, foreign_key), _children(foreign_key))
+    for unique in shape.table.deferrable_unique:
+        reason = f"another row has its {', '.join(unique)} already"
+        yield from _numbers(connection, _twice(shape, suspects, unique), reason)
+
+
+def _numbers(connection: Connection, query: str, reason: str) -> Iterator[tuple[int, str]]:
+    for (number,) in rows(connection, query):
+        yield number, reason
+
+
+def _no_parent(key: ForeignKey) -> str:
+    return f"{key.child} refers by {key.name} to a row of {key.parent} that is not there"
+
+
+def _children(key: ForeignKey) -> str:
+    return f"{key.child} still refers to the row by {key.name}"
+
+
+def _standing(shape: Shape, suspects: str) -> str:
+    return (
+        f"SELECT q.concord_n FROM {suspects} q JOIN {shape.table.sql} c ON {shape.same_key('c', 'q')}"
+        " WHERE q.concord_refused IS NULL"
+    )
+
+
+def _without_parent(shape: Shape, suspects: str, key: ForeignKey) -> str:
+    given = " AND ".join(f"c.{quote(name)} IS NOT NULL" for name in key.columns)
+    parent = _matches("p", key.referenced, "c", key.columns)
+    return (
+        f"{_standing(shape, suspects)} AND {given}"
+        f" AND NOT EXISTS (SELECT 1 FROM {_relation(key.parent)} p WHERE {parent})"
+    )
+
+
+def _with_children(suspects: str, key: ForeignKey) -> str:
+    """Suspects that are gone, while rows still refer to their key and nobody else has it."""
+    child = _matches("c", key.columns, "q", key.referenced)
+    parent = _matches("p", key.referenced, "q", key.referenced)
+    return (
+        f"SELECT q.concord_n FROM {suspects} q WHERE q.concord_refused IS NULL AND q.concord_gone"
+        f" AND EXISTS (SELECT 1 FROM {_relation(key.child)} c WHERE {child})"
+        f" AND NOT EXISTS (SELECT 1 FROM {_relation(key.parent)} p WHERE {parent})"
+    )
+
+
+def _twice(shape: Shape, suspects: str, unique: tuple[str, ...]) -> str:
+    same = _matches("b", unique, "c", unique)
+    return (
+        f"{_standing(shape, suspects)} AND EXISTS"
+        f" (SELECT 1 FROM {shape.table.sql} b WHERE {same} AND NOT ({shape.same_key('b', 'c')}))"
+    )
+
+
+def _relation(name: TableName) -> str:
+    return qualified(name.schema_name, name.name)
+
+
+def _matches(left: str, left_columns: Sequence[str], right: str, right_columns: Sequence[str]) -> str:
+    pairs = zip(left_columns, right_columns, strict=True)
+    return " AND ".join(f"{left}.{quote(ours)} = {right}.{quote(theirs)}" for ours, theirs in pairs)

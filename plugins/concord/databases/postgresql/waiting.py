@@ -1,0 +1,158 @@
+"""Rows that are not written: they wait at the target, with their image and version, and the link goes on (rule 11).
+
+`quarantined`: the site would not take the row; every run tries it again. `held`: a person decides. An entry leaves when
+the version that is present includes it: because it was written, or because something newer was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from concord.databases.postgresql import stage
+from concord.databases.postgresql.merge import CONFLICT_TYPE, Judged, version_object
+from concord.databases.postgresql.session import Connection, run
+from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.stage import Staged
+from concord.databases.quoting import literal
+from concord.link import LinkJob
+
+#: Verdicts that leave the row as it is, and the incoming one waiting.
+KINDS = ("held", "quarantined")
+
+#: How many waiting rows one run tries again, those that were tried longest ago first.
+TRIED_AGAIN = 200
+
+_VERSION = ("origin", "changed_at", "derived", "vector", "deleted", "born", "out_of_scope")
+
+
+def bring(connection: Connection, link: str, staged: Staged) -> Staged:
+    """Put the quarantined rows of the table beside the staged ones; a newer version that was staged supersedes them.
+
+    They go by their own versions, and are judged like what has just come in. A row whose table was altered since
+    stays where it is: its image has other columns.
+    """
+    shape = staged.shape
+    key = ", ".join(_key(shape))
+    if not staged.rows:
+        stage.create(connection, staged)
+    newest = f"""
+(SELECT DISTINCT ON ({key}) w.* FROM concord.waiting w
+  WHERE {of(link, shape)} AND w.kind = 'quarantined' AND w.structure = {literal(shape.table.structure)}
+  ORDER BY {key}, (w.version ->> 'changed_at')::bigint DESC OFFSET 0) w
+ WHERE {_not_staged(staged)} ORDER BY w.tried_at, w.key LIMIT {TRIED_AGAIN}"""
+    brought = run(connection, _insert(staged, newest))
+    return _with(staged, brought) if brought else staged
+
+
+def bring_one(connection: Connection, link: str, staged: Staged, key: Sequence[str]) -> Staged:
+    """Stage one waiting row alone, by its own version."""
+    stage.create(connection, staged)
+    this = f"concord.waiting w WHERE {of(link, staged.shape)} AND w.key = {json_of(key)}"
+    return _with(staged, run(connection, _insert(staged, this)))
+
+
+def _with(staged: Staged, brought: int) -> Staged:
+    attempts = (*staged.attempts, stage.RETRIED)
+    return replace(staged, attempts=attempts, rows=staged.rows + brought, retried=brought)
+
+
+def _insert(staged: Staged, waiting: str) -> str:
+    shape = staged.shape
+    values = [f"({_image(column.name)})::{column.type.staging}" for column in shape.columns]
+    version = [f"(w.version ->> '{name}')::{stage.DECISION_TYPES[name]}" for name in _VERSION]
+    names = [*(shape.alias(column) for column in shape.columns), *_VERSION, "verdict", "attempt"]
+    return (
+        f"INSERT INTO {staged.sql} ({', '.join(names)})"
+        f" SELECT {', '.join([*values, *version])}, 'apply', {stage.RETRIED} FROM {waiting}"
+    )
+
+
+def hurry(connection: Connection, link: str, shape: Shape, key: Sequence[str]) -> None:
+    """Try this row before the others, and again if its image has the columns that the table has now."""
+    names = ", ".join(literal(name) for name in sorted(shape.names))
+    fits = f'ARRAY(SELECT jsonb_object_keys(w.row_image) COLLATE "C" ORDER BY 1) = ARRAY[{names}]'
+    run(
+        connection,
+        f"UPDATE concord.waiting w SET tried_at = '-infinity',"
+        f" structure = CASE WHEN {fits} THEN {literal(shape.table.structure)} ELSE w.structure END"
+        f" WHERE {of(link, shape)} AND w.key = {json_of(key)}",
+    )
+
+
+def _not_staged(staged: Staged) -> str:
+    if not staged.rows:
+        return "true"
+    matches = same_key(staged.shape, "s")
+    return f"NOT EXISTS (SELECT 1 FROM {staged.typed} s WHERE {matches})"
+
+
+def of(link: str, shape: Shape) -> str:
+    """Condition on a waiting row `w`."""
+    return f"w.link = {literal(link)} AND w.table_name = {literal(shape.name)}"
+
+
+def json_of(value: object) -> str:
+    """SQL of a JSON value."""
+    return f"{literal(json.dumps(value))}::jsonb"
+
+
+def _image(column: str) -> str:
+    return f"w.row_image ->> {literal(column)}"
+
+
+def _key(shape: Shape) -> list[str]:
+    return [f"({_image(column.name)})::{column.type.sql}" for column in shape.key]
+
+
+def same_key(shape: Shape, row: str) -> str:
+    """Condition: the waiting row `w` has the key of the other one."""
+    pairs = zip(shape.key, _key(shape), strict=True)
+    return " AND ".join(f"{shape.key_in(row, column)} = {value}" for column, value in pairs)
+
+
+def remember(connection: Connection, judged: Judged, job: LinkJob) -> None:
+    """Keep what was not written, in the transaction that moves the position past it."""
+    shape = judged.staged.shape
+    key = ", ".join(shape.canonical_key("v"))
+    version = ", ".join(f"'{name}', s.concord_{name}" for name in _VERSION)
+    against = f"CASE WHEN v.p_origin <> '' THEN {version_object('p')} END"
+    updated = [
+        "kind",
+        "version",
+        "row_image",
+        "structure",
+        "against",
+        "conflict_type",
+        "resolver",
+        "reason",
+        "transmission",
+    ]
+    newer = "w.version - 'vector' <> excluded.version - 'vector' OR w.kind <> excluded.kind"
+    run(
+        connection,
+        f"""
+INSERT INTO concord.waiting AS w (link, table_name, key, synchronization, {", ".join(updated)})
+SELECT {literal(job.link)}, {literal(shape.name)}, to_jsonb(ARRAY[{key}]), {literal(job.synchronization)},
+       v.verdict, jsonb_build_object({version}), {shape.image("s")}, {literal(shape.table.structure)}, {against},
+       CASE WHEN v.verdict = 'held' THEN {CONFLICT_TYPE} END, v.resolver,
+       coalesce(v.reason, v.verdict), {literal(job.transmission)}
+  FROM {judged.verdicts} v JOIN {judged.staged.typed} s ON {shape.same_key("s", "v")}
+ WHERE v.verdict IN ({", ".join(map(literal, KINDS))})
+ON CONFLICT (link, table_name, key) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in updated)},
+  tried_at = now(), since = CASE WHEN {newer} THEN now() ELSE w.since END,
+  tries = CASE WHEN {newer} THEN 1 ELSE w.tries + 1 END""",
+    )
+
+
+def forget(connection: Connection, link: str, shapes: Sequence[Shape]) -> None:
+    """Let go of what the present versions include."""
+    for shape in shapes:
+        dot = "jsonb_build_array(w.version -> 'changed_at', w.version -> 'derived')"
+        run(
+            connection,
+            f"DELETE FROM concord.waiting w USING {shape.shadow.sql} p WHERE {of(link, shape)}"
+            f" AND w.structure = {literal(shape.table.structure)} AND {same_key(shape, 'p')}"
+            f" AND p.vector -> (w.version ->> 'origin') >= {dot}",
+        )

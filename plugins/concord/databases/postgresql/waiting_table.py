@@ -1,0 +1,108 @@
+"""The table of the rows that wait at a site, and what is counted there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg.rows import class_row
+
+from concord.databases.postgresql.session import Connection, connect, in_our_words, rows, run
+from concord.databases.quoting import literal
+from concord.site import SiteAccess
+from concord.waiting import PERSON, SHOWN, Image
+
+STATEMENTS = (
+    """
+CREATE TABLE IF NOT EXISTS concord.waiting (
+  link text,
+  table_name text,
+  key jsonb,
+  synchronization text NOT NULL,
+  kind text NOT NULL CHECK (kind IN ('held', 'quarantined')),
+  version jsonb NOT NULL,
+  row_image jsonb NOT NULL,
+  structure text NOT NULL,
+  against jsonb,
+  conflict_type text,
+  resolver text,
+  reason text NOT NULL,
+  transmission text NOT NULL,
+  since timestamptz NOT NULL DEFAULT now(),
+  tried_at timestamptz NOT NULL DEFAULT now(),
+  tries integer NOT NULL DEFAULT 1,
+  PRIMARY KEY (link, table_name, key))""",
+)
+
+
+def counted(connection: Connection, link: str) -> dict[str, int]:
+    """The tables of which rows wait at this site for the link; how many of each are to be tried again."""
+    query = (
+        "SELECT table_name, count(*) FILTER (WHERE kind = 'quarantined') FROM concord.waiting"
+        f" WHERE link = {literal(link)} GROUP BY 1"
+    )
+    return dict(rows(connection, query))
+
+
+@dataclass(frozen=True, slots=True)
+class Unconfigured:
+    """A row that waits for a link that has left the configuration."""
+
+    site: str
+    link: str
+    table_name: str
+    key: Sequence[str]
+    kind: str
+    reason: str
+    version: Mapping[str, Any]
+    row_image: Image
+
+    @property
+    def id(self) -> str:
+        said = json.dumps([self.link, self.table_name, list(self.key), *map(str, self.version.values())])
+        return hashlib.sha256(said.encode()).hexdigest()[:SHOWN]
+
+
+def others(site: SiteAccess, links: Sequence[str]) -> list[Unconfigured]:
+    """What waits at the site for links other than these. Raises a ConcordError."""
+    known = ", ".join(map(literal, links))
+    query = (
+        f"SELECT {literal(site.name)} AS site, link, table_name, key, kind, reason, version, row_image"
+        f" FROM concord.waiting WHERE NOT link = ANY (ARRAY[{known}]::text[]) ORDER BY link, table_name, key"
+    )
+    with connect(site.reader, "concord waiting") as connection:
+        try:
+            return connection.cursor(row_factory=class_row(Unconfigured)).execute(query.encode()).fetchall()
+        except psycopg.errors.UndefinedTable:
+            return []  # not provisioned yet, or by an earlier version
+        except psycopg.Error as error:
+            raise in_our_words(error, site.name) from error
+
+
+def drop(site: SiteAccess, row: Unconfigured, person: str) -> None:
+    """Move the row to the conflict log, as the loser to what is present. Raises a ConcordError."""
+    reason = literal(f"{person} let go of it: ") + " || w.reason"
+    this = (
+        f"w.link = {literal(row.link)} AND w.table_name = {literal(row.table_name)}"
+        f" AND w.key = {literal(json.dumps(list(row.key)))}::jsonb"
+    )
+    with connect(site.applier, "concord waiting") as connection:
+        try:
+            with connection.transaction():
+                run(
+                    connection,
+                    f"""
+INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver, reason,
+       winner_site, loser_site, winner_version, loser_version, winner_row, loser_row)
+SELECT encode(sha256(convert_to(concat_ws('/', link, table_name, key, version), 'UTF8')), 'hex'), synchronization,
+       link, transmission, table_name, key, 'dropped', {literal(PERSON)}, {reason}, {literal(site.name)},
+       split_part(version ->> 'origin', '#', 1), coalesce(against, '{{}}'), version, NULL, row_image
+  FROM concord.waiting w WHERE {this} ON CONFLICT (id) DO NOTHING""",
+                    f"DELETE FROM concord.waiting w WHERE {this}",
+                )
+        except psycopg.Error as error:
+            raise in_our_words(error, site.name) from error

@@ -1,0 +1,86 @@
+"""A row that waits at a site, as people meet it, and what a person may decide about it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from concord.errors import DecisionRefused
+
+Image = Mapping[str, str | None]
+
+#: `source`, `target`, or the columns of the row that is to stand, as far as they differ from the source's.
+Choice = str | Mapping[str, object]
+
+#: Who decided, in the log: a person, not a rule.
+PERSON = "person"
+
+#: Digits of an id that people type and read.
+SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRow:
+    """An incoming version that was not written, and what stands in its place now; both in the columns of `site`."""
+
+    site: str
+    synchronization: str
+    link: str
+    table_name: str
+    key: Sequence[str]  #: canonical
+    kind: str  #: held, or quarantined
+    reason: str
+    conflict_type: str | None
+    since: datetime
+    tries: int
+    incoming_version: Mapping[str, Any]
+    incoming_row: Image | None  #: None: the source deleted it
+    present_version: Mapping[str, Any] | None  #: None: nobody has ever changed it here
+    present_row: Image | None
+
+    @property
+    def id(self) -> str:
+        """Another one as soon as either row is edited, so that nobody decides about what he has not seen."""
+        dots = [_dot(self.incoming_version), _dot(self.present_version)]
+        said = json.dumps([self.link, self.table_name, list(self.key), *dots])
+        return hashlib.sha256(said.encode()).hexdigest()[:SHOWN]
+
+    @property
+    def held(self) -> bool:
+        return self.kind == "held"
+
+    def chosen(self, choice: Choice) -> Image | None:
+        """The row that a decision means: the source's, the target's, or one that names what differs from them.
+
+        Raises DecisionRefused for a choice that cannot be.
+        """
+        if choice == "source":
+            if not self.held:
+                raise DecisionRefused(
+                    f"{self.id}: {self.site} refuses the row as it is ({self.reason}); mend what refuses it and the"
+                    " next run tries again, or decide target, or give the columns that must differ (--row)"
+                )
+            return self.incoming_row
+        if choice == "target":
+            return self.present_row
+        assert not isinstance(choice, str), choice
+        return self._mended(choice)
+
+    def _mended(self, given: Mapping[str, object]) -> Image:
+        whole = self.incoming_row or self.present_row
+        if whole is None:
+            raise DecisionRefused(f"{self.id}: both sites deleted the row; there is nothing to mend")
+        if unknown := sorted(set(given) - set(whole)):
+            raise DecisionRefused(
+                f"{self.id}: {self.table_name} at {self.site} has no column {', '.join(unknown)};"
+                f" it has {', '.join(sorted(whole))}"
+            )
+        return {**whole, **{name: None if value is None else str(value) for name, value in given.items()}}
+
+
+def _dot(version: Mapping[str, Any] | None) -> list[Any] | None:
+    return None if version is None else [version[part] for part in ("origin", "changed_at", "derived")]
