@@ -14,7 +14,6 @@ from psycopg.rows import class_row
 from concord.databases.postgresql import (
     constraints,
     guard,
-    link_state,
     merge,
     stage,
     transaction,
@@ -86,7 +85,7 @@ class Desk(Target):
             raise DecisionRefused(
                 f"{row.id}: one of the rows was changed meanwhile; list again and decide about what is there now"
             )
-        verdicts = guard.judge(connection, staged, 0, link_state.site_row(connection).stamp_floor)
+        verdicts = guard.judge(connection, staged, 0)
         return Judged(staged, verdicts, 1, self.job.source.name, self.access.name)
 
     def _log(self, connection: Connection, judged: Judged, verdict: str, reason: str) -> None:

@@ -210,12 +210,7 @@ def _write_tables(
         for each in writing.staged
     ]
     run(connection, *BY_KEY)
-<<<<<<< HEAD
-    ordered = _parents_first(writing.staged)
-=======
-    floor = link_state.site_row(connection).stamp_floor
     ordered = _parents_first([each for each in staged if each.rows])
->>>>>>> 73b4896 (Let a refused row wait at the target with its reason, while everything else of the run arrives)
     writing.progress("lock")
     marked_edits.lock(connection, [each.shape for each in ordered])
     for each in ordered:
