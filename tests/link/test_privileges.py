@@ -27,7 +27,15 @@ GRANTED = {
     (READER, "schema ops"): "USAGE",
     **{
         (READER, f"table concord.{name}"): "SELECT"
-        for name in ("conflict", "initialization", "link_state", "replicated_table", "site", "snapshot")
+        for name in (
+            "conflict",
+            "initialization",
+            "link_state",
+            "replicated_table",
+            "site",
+            "snapshot",
+            "waiting",
+        )
     },
     (READER, "table concord.synchronization"): "SELECT",
     (READER, 'table concord."ops.parent"'): "SELECT",
@@ -39,6 +47,7 @@ GRANTED = {
     (APPLIER, "schema ops"): "USAGE",
     (APPLIER, "table concord.conflict"): "DELETE INSERT SELECT",
     (APPLIER, "table concord.initialization"): "DELETE INSERT SELECT UPDATE",
+    (APPLIER, "table concord.waiting"): "DELETE INSERT SELECT UPDATE",
     (APPLIER, "table concord.link_state"): "INSERT SELECT UPDATE",
     (APPLIER, "table concord.replicated_table"): "SELECT",
     (APPLIER, "table concord.replicated_table(registered)"): "UPDATE",
