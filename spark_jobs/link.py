@@ -136,7 +136,8 @@ def _write(
 ) -> list[TableReport]:
     """The target's one transaction, then the source's memory of it; of a backfill neither end keeps any."""
     with watch.step("write"):
-        written = target.write(moved.staged, opened.target_state, session, watch.progress)
+        staged = [*moved.staged, *moved.waiting]
+        written = target.write(staged, opened.target_state, session, watch.progress)
     if job.moves_positions:
         with watch.step("remember"):
             source.remember(opened.source_state, session)

@@ -84,6 +84,7 @@ class Moved:
     tolerances: Mapping[str, float] = field(default_factory=dict)  #: of tables with marks of the application
     settled: dict[str, Counter[str]] = field(default_factory=dict)
     staged: list[Staged] = field(default_factory=list)
+    waiting: list[Staged] = field(default_factory=list)  #: places for rows of other tables that wait at the target
     removals: dict[str, int] = field(default_factory=dict)  #: staged rows that may take a row away
     bytes: int = 0
     not_owned: Mapping[str, int] = field(default_factory=dict)  #: sent all the same (S2-23)
@@ -93,6 +94,7 @@ class Moved:
         """Leave tables out, with those that refer to them: nothing of them is written, and no position moves."""
         self.stopped = with_children(self.stopped | dict(reasons), parents)
         self.staged = [each for each in self.staged if each.shape.name not in self.stopped]
+        self.waiting = [each for each in self.waiting if each.shape.name not in self.stopped]
 
     @property
     def carried(self) -> list[str]:
@@ -182,7 +184,7 @@ class Move:
             else:
                 self._stage(name, ordinal, resolved, moved)
         if not self.job.plan_only:
-            moved.staged += self._waiting(moved, len(changed))
+            moved.waiting += self._waiting(moved, len(changed))
         if changed:
             read = [self.opened.shapes[name] for name in changed]
             moved.stop(self.source.altered_since(read), self.opened.parents)
