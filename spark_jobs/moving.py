@@ -84,7 +84,9 @@ class Moved:
     tolerances: Mapping[str, float] = field(default_factory=dict)  #: of tables with marks of the application
     settled: dict[str, Counter[str]] = field(default_factory=dict)
     staged: list[Staged] = field(default_factory=list)
-    waiting: list[Staged] = field(default_factory=list)  #: places for rows of other tables that wait at the target
+    waiting: list[Staged] = field(
+        default_factory=list
+    )  #: places for rows of other tables that wait at the target
     removals: dict[str, int] = field(default_factory=dict)  #: staged rows that may take a row away
     bytes: int = 0
     not_owned: Mapping[str, int] = field(default_factory=dict)  #: sent all the same (S2-23)

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from concord.config import config_path, json_schema, load
@@ -54,6 +54,15 @@ def _duration(text: str) -> timedelta:
         return parse_duration(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _moment(text: str) -> datetime:
+    """ISO 8601; UTC where no offset is given."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _airflow_settings(*, verbose: bool) -> dict[str, str]:
@@ -102,6 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument(
         "--prefer", choices=["source", "target"], help="whose row stays where no version decides"
     )
+    _add_conflicts(commands)
     snapshot = commands.add_parser("snapshot", help="refresh or drop a snapshot")
     snapshot.add_argument("action", choices=["refresh", "drop"])
     snapshot.add_argument("name")
@@ -147,6 +157,32 @@ def _add_waiting(commands: Commands) -> None:
     chosen.add_argument(
         "--row", metavar="JSON", help="the columns that differ from the source's row, as a JSON object"
     )
+
+
+def _add_conflicts(commands: Commands) -> None:
+    conflicts = commands.add_parser("conflicts", help="what lost a conflict, and how it comes back")
+    actions = conflicts.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listed = actions.add_parser("list", help="the collected conflicts, newest first")
+    listed.add_argument("--limit", type=int, default=50, help="so many at most; default 50")
+    _add_chosen(listed)
+    shown = actions.add_parser("show", help="one conflict with both rows and both versions")
+    overturn = actions.add_parser("overturn", help="bring the loser back; every site follows")
+    for each in (shown, overturn):
+        each.add_argument("conflict", metavar="ID", help="the beginning of its id, as `list` shows it")
+    overturn.add_argument(
+        "--even-if-changed", action="store_true", help="although the row is no longer what won"
+    )
+
+
+def _add_chosen(conflicts: argparse.ArgumentParser) -> None:
+    """Which entries of the ledger are meant."""
+    conflicts.add_argument("--synchronization", metavar="NAME")
+    conflicts.add_argument("--table", metavar="SCHEMA.NAME")
+    conflicts.add_argument("--type", metavar="TYPE", help="such as update_delete")
+    conflicts.add_argument(
+        "--since", type=_moment, metavar="TIME", help="decided at or after, UTC: 2026-03-01T12:00"
+    )
+    conflicts.add_argument("--until", type=_moment, metavar="TIME", help="decided before")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from concord.errors import ConcordError
 from concord.link import Direction, TransmissionReport
 from concord.orchestration import (
     approve_command,
+    conflicts_command,
     jobs,
     snapshot_command,
     tombstone_cleanup,
@@ -291,6 +292,7 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Configuration], int]] = {
     "plan": _plan,
     "compare": _compare,
     "approve": _approve,
+    "conflicts": conflicts_command.run,
     "snapshot": snapshot_command.run,
     "status": _status,
     "forget": _forget,

@@ -17,6 +17,9 @@ def mapping_findings(path: Path, table: TableSettings, sites: Collection[str]) -
         for name in sorted(set(table.key or ()) - set(table.columns)):
             text = f"names '{name}', which columns does not list; {did_you_mean(name, table.columns)}"
             yield Finding((*path, "key"), text)
+        for name in sorted(table.private.keys() - set(table.columns)):
+            text = f"columns does not list '{name}'; {did_you_mean(name, table.columns)}"
+            yield Finding((*path, "private", name), text)
     for site, mapping in table.mappings.items():
         here = (*path, "mappings", site)
         if site not in sites:

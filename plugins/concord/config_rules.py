@@ -191,14 +191,14 @@ def _unlike_twins(sections: Sections) -> Iterator[Finding]:
             )
         elif one_set != other_set and meet and _kept_as(one) != _kept_as(other):
             text = (
-                f"the same table as {where} at a site, under another name or key, or with other columns or tracking;"
-                " give both entries the same"
+                f"the same table as {where} at a site, under another name or key, or with other columns or tracking, or"
+                " other private columns; give both entries the same"
             )
             yield Finding(path, text)
 
 
 def _kept_as(table: TableSettings) -> tuple[object, ...]:
-    return (table.table, table.key, table.columns, dict(table.mappings), table.tracking)
+    return (table.table, table.key, table.columns, dict(table.mappings), table.tracking, dict(table.private))
 
 
 def _own_rules(name: str, pair: SynchronizationSettings) -> Iterator[Finding]:

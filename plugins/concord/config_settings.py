@@ -26,9 +26,16 @@ from concord.config_field import (
 )
 from concord.config_identity import IdentitySettings
 from concord.config_mapping import MappingSettings
+from concord.config_notify import NotifySettings
 from concord.identity import Identity
+from concord.privacy import Treatment
 from concord.replication_set import Marks, ReplicatedTable, TableName
 from concord.row_filter_text import Where
+
+#: Column → what the ledger keeps of it.
+PrivateColumns = Annotated[
+    Mapping[Identifier, Treatment], AfterValidator(MappingProxyType), PlainSerializer(dict)
+]
 
 
 class SiteSettings(Settings):
@@ -138,7 +145,10 @@ class TableSettings(Settings):
     resolvers: Resolvers | None = Field(
         default=None, description="Who wins a conflict. Default: what the synchronization says."
     )
-
+    private: PrivateColumns = Field(
+        default_factory=lambda: MappingProxyType({}),
+        description="Columns that the conflict ledger keeps hashed or not at all. Default: all are stored.",
+    )
     identity: IdentitySettings | None = Field(
         default=None, description="Which numbers each site generates. Default: what the replication set says."
     )
@@ -165,6 +175,7 @@ class TableSettings(Settings):
             owners=dict(self.owners),
             resolvers=resolvers,
             tracking=self.tracking.marks() if self.tracking else None,
+            private=dict(self.private),
         )
 
 
@@ -203,6 +214,9 @@ class SynchronizationSettings(Settings):
         default=1000,
         ge=0,
         description="Rows that a site may refuse in one run of a link; they wait there. More stop the link; 0: none.",
+    )
+    notify: NotifySettings | None = Field(
+        default=None, description="Whom to tell of a run with many conflicts. Default: nobody."
     )
     brakes: BrakeSettings = Field(
         default=BrakeSettings(), description="When a run is held for approval, for tables that do not say."

@@ -171,6 +171,12 @@ class DecisionRefused(ConcordError):
     code = "decision_refused"
 
 
+class OverturnRefused(ConcordError):
+    """An entry of the conflict ledger cannot be overturned; nothing was written."""
+
+    code = "overturn_refused"
+
+
 class LinkFailed(ConcordError):
     """A link's job ended without a report."""
 

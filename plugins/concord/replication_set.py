@@ -10,6 +10,7 @@ from concord.brake import Brakes
 from concord.identifier import TableName
 from concord.identity import Identity
 from concord.manipulation import NOTHING, Manipulation
+from concord.privacy import Treatment
 from concord.row_filter_text import Where
 
 __all__ = ["Marks", "ReplicatedTable", "TableName", "chosen"]
@@ -47,6 +48,7 @@ class ReplicatedTable(BaseModel):
     resolvers: tuple[str, ...] = ("latest_timestamp",)
     tracking: Marks | None = None  #: None is the shadow table that triggers keep
     captured_only: bool = False  #: the source of incremental snapshots alone: no link writes it
+    private: Mapping[str, Treatment] = Field(default_factory=dict)  #: columns that the ledger does not show
     identity: Identity | None = None  #: None leaves sequences as they are
 
     brakes: Brakes = Brakes()  #: what a person has to approve

@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -41,8 +42,8 @@ def test_every_make_target_of_the_documents_exists(command: str) -> None:
 
 @pytest.mark.parametrize("command", [line for line in commands() if " -m concord " in line])
 def test_every_concord_command_of_the_documents_is_understood(command: str) -> None:
-    subcommand = shlex.split(command)[3]
-    told = run(sys.executable, "-m", "concord", subcommand, "--help")
+    before_options = takewhile(lambda word: not word.startswith("-"), shlex.split(command)[3:])
+    told = run(sys.executable, "-m", "concord", *before_options, "--help")
     assert told.returncode == 0, told.stderr
     for option in (word for word in shlex.split(command) if word.startswith("--")):
         assert option in told.stdout

@@ -37,6 +37,8 @@ GRANTED = {
             "waiting",
         )
     },
+    (READER, "table concord.overturn"): "SELECT",
+    (READER, "table concord.secret"): "SELECT",  # of a table that shows its rows to its owner alone
     (READER, "table concord.synchronization"): "SELECT",
     (READER, 'table concord."ops.parent"'): "SELECT",
     (READER, 'table concord."ops.child"'): "SELECT",
@@ -49,9 +51,11 @@ GRANTED = {
     (APPLIER, "table concord.initialization"): "DELETE INSERT SELECT UPDATE",
     (APPLIER, "table concord.waiting"): "DELETE INSERT SELECT UPDATE",
     (APPLIER, "table concord.link_state"): "INSERT SELECT UPDATE",
+    (APPLIER, "table concord.overturn"): "DELETE INSERT SELECT",
     (APPLIER, "table concord.replicated_table"): "SELECT",
     (APPLIER, "table concord.replicated_table(registered)"): "UPDATE",
     (APPLIER, "table concord.replicated_table(writers)"): "UPDATE",
+    (APPLIER, "table concord.secret"): "SELECT",
     (APPLIER, "table concord.site"): "SELECT",
     (APPLIER, "table concord.site(heartbeat)"): "UPDATE",
     (APPLIER, "table concord.site(identity)"): "UPDATE",
@@ -130,6 +134,12 @@ NOT_FOR_LINKS = {
     (READER, "table concord.conflict", "SELECT"),
     (READER, "table concord.initialization", "SELECT"),
     *((login, "table concord.snapshot", "SELECT") for login in (READER, APPLIER)),
+    *(
+        (login, f"table concord.{name}", "SELECT")
+        for login in (READER, APPLIER)
+        for name in ("overturn", "secret")
+    ),
+    *((APPLIER, "table concord.overturn", right) for right in ("DELETE", "INSERT")),
     *((APPLIER, "table concord.initialization", right) for right in ("DELETE", "INSERT", "SELECT", "UPDATE")),
     *((APPLIER, f"table concord.site({column})", "UPDATE") for column in ("identity", "incarnation")),
     # Links use these where the application keeps the marks.
@@ -231,6 +241,8 @@ def test_the_applier_cannot_write_outside_its_tables(pair: MakePair) -> None:
         "DROP TABLE concord.conflict",
         "UPDATE concord.site SET name = 'other'",
         "UPDATE concord.conflict SET reason = 'rewritten'",
+        "UPDATE concord.overturn SET person = 'another'",
+        "SELECT concord.keyed_hash('a guess')",
         "DELETE FROM concord.link_state",
         "DELETE FROM concord.replicated_table",
         "UPDATE concord.replicated_table SET triggers = '{}'",

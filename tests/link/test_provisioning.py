@@ -240,7 +240,11 @@ def test_nothing_is_written_anywhere_while_a_site_that_answers_is_unfit(
 def test_a_site_of_an_earlier_version_is_brought_up_to_date(pair: MakePair) -> None:
     sites = pair(*TABLES)
     sites.capetown.run(
-        "ALTER TABLE concord.link_state DROP COLUMN forced_at", "UPDATE concord.site SET format = 1"
+        "ALTER TABLE concord.link_state DROP COLUMN forced_at",
+        "ALTER TABLE concord.replicated_table DROP COLUMN private",
+        "ALTER TABLE concord.conflict DROP COLUMN withheld",
+        "DROP TABLE concord.overturn, concord.secret CASCADE",
+        "UPDATE concord.site SET format = 1",
     )
     with pytest.raises(
         NotProvisioned, match=r"capetown: was provisioned by an earlier version of Concord; run"

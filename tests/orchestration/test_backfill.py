@@ -115,7 +115,7 @@ def test_backfill_runs_and_a_scheduled_one_at_once_never_overlap(pair: Pair) -> 
         time.sleep(random.uniform(0, 0.03))
         together.append(list(inside))
         inside.remove(f"run_{number}")
-        run_steps.complete(plan)
+        run_steps.complete(plan, {})
         run_steps.release(NAME, {**context, "ti": SimpleNamespace(xcom_pull=lambda task_ids: plan)})
         return times
 

@@ -73,6 +73,7 @@ def conflict(conflict_id: str, **changed: object) -> ConflictRow:
         "loser_version": {"origin": "capetown#1", "changed_at": 1_772_366_300_000_000},
         "winner_row": {"flight": 1545, "carrier": "UA", "note": "Zürich ✈ \u0000"},
         "loser_row": None,
+        "withheld": {},
         "decided_at": NOON,
         "site": "capetown",
     }

@@ -23,7 +23,7 @@ from concord.orchestration.repository_connection import repository
 from concord.orchestration.run_plan import RunPlan
 from concord.orchestration.spark_application import SparkApplication
 from concord.repository import holds
-from concord.repository.conflicts import ConflictRow, collect_conflicts
+from concord.repository.conflicts import ConflictRow, collect_conflicts, record_overturns
 from concord.repository.runs import fail_run
 from concord.repository.status import links
 from concord.repository.transmissions import record_transmission
@@ -123,6 +123,7 @@ class LinkOperator(SparkApplication):
         known = [link.last_started_at for link in mine if link.direction == job.direction]
         since = (known[0] if known else None) or _EVER
         apart = timedelta(seconds=job.target.max_clock_skew)
+        record_overturns(engine, records.overturns(job.target, since - apart))
         batches = records.conflicts(job.target, job.link, job.transmission, since - apart)
         return sum(collect_conflicts(engine, cast("list[ConflictRow]", batch)) for batch in batches)
 

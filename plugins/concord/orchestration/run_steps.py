@@ -18,6 +18,7 @@ from concord.event_log import log_event
 from concord.interval import Interval
 from concord.orchestration import parameters, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
+from concord.orchestration.notification import notify_of_conflicts
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.run_plan import RunPlan, SynchronizeParameters, data_interval
 from concord.repository import holds
@@ -80,18 +81,25 @@ def _approve(engine: Engine, synchronization: str, dag_run: DagRunProtocol) -> N
         )
 
 
-def complete(plan: dict[str, Any]) -> None:
+def complete(plan: dict[str, Any], context: Context) -> None:
     """Mark the run as done. Its start time becomes the synchronization's only when it covered everything:
 
-    both directions, every table, and no mere plan (S1-20). Fails for good when a link left tables out: both
-    links have carried the others by then. Raises TablesStopped in Airflow's terms.
+    both directions, every table, and no mere plan (S1-20). Tells of many conflicts. Fails for good when a link left
+    tables out: both links have carried the others by then. Raises TablesStopped in Airflow's terms.
     """
     with in_airflow_terms():
-        engine, run_id = repository(), RunPlan.model_validate(plan).run_id
-        if stopped := _stopped(engine, run_id):
-            fail_run(engine, run_id, stopped, pendulum.now("UTC"))
+        engine, done = repository(), RunPlan.model_validate(plan)
+        stopped = _stopped(engine, done.run_id)
+        if stopped:
+            fail_run(engine, done.run_id, stopped, pendulum.now("UTC"))
+        else:
+            complete_run(engine, done.run_id, pendulum.now("UTC"))
+        # Only now: a repeated try of this task would tell twice.
+        pair = load(config_path()).synchronizations.get(done.synchronization)
+        if pair is not None and pair.notify is not None:
+            notify_of_conflicts(engine, pair.notify, done.synchronization, done.run_id, context)
+        if stopped:
             raise TablesStopped(stopped)
-        complete_run(engine, run_id, pendulum.now("UTC"))
 
 
 def _stopped(engine: Engine, run_id: str) -> str:

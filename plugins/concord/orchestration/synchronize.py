@@ -70,7 +70,7 @@ def _tasks(name: str) -> None:
     # none_failed: a direction that the run leaves out is skipped, and the rest goes on.
     @task(trigger_rule="none_failed")
     def complete(plan: Any) -> None:
-        run_steps.complete(plan)
+        run_steps.complete(plan, get_current_context())
 
     @teardown
     def release() -> None:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, TypedDict
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, update
 
+from concord.ledger import Overturn
 from concord.repository.insertion import insert_into
 from concord.repository.models import Conflict
 
@@ -30,6 +31,7 @@ class ConflictRow(TypedDict):
     loser_version: dict[str, Any]
     winner_row: dict[str, Any] | None
     loser_row: dict[str, Any] | None
+    withheld: dict[str, Any]
     decided_at: datetime
     site: str
 
@@ -41,3 +43,19 @@ def collect_conflicts(engine: Engine, rows: Sequence[ConflictRow]) -> int:
     with engine.begin() as connection:
         insert = insert_into(connection, Conflict).on_conflict_do_nothing().returning(Conflict.id)
         return len(connection.execute(insert, [dict(row) for row in rows]).all())
+
+
+def record_overturns(engine: Engine, overturns: Sequence[Overturn]) -> None:
+    """Mark the entries whose losers were brought back; to record one again changes nothing."""
+    if not overturns:
+        return
+    with engine.begin() as connection:
+        for each in overturns:
+            entry = update(Conflict).where(Conflict.id == each.conflict, Conflict.overturned_at.is_(None))
+            connection.execute(
+                entry.values(
+                    overturned_at=each.overturned_at,
+                    overturned_by=each.person,
+                    overturned_version=dict(each.version),
+                )
+            )

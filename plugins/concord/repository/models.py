@@ -165,8 +165,12 @@ class Conflict(Record):
     loser_version: Mapped[dict[str, Any]] = mapped_column(JSON)
     winner_row: Mapped[dict[str, Any] | None]  #: None when the winner is a delete
     loser_row: Mapped[dict[str, Any] | None]
+    withheld: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     decided_at: Mapped[datetime]
     site: Mapped[str]  #: where it was decided
+    overturned_at: Mapped[datetime | None]
+    overturned_by: Mapped[str | None]
+    overturned_version: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
 
 class Comparison(Record):

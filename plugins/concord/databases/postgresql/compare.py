@@ -59,8 +59,8 @@ def volatile_queries(shape: Shape, scan: Scan, cut: Cut) -> list[str]:
     """The same sums over the volatile keys alone: they cancel out, since XOR is its own inverse."""
     queries = []
     for chunk in _chunks(scan.volatile):
-        rows_of = f"JOIN {_listed(shape, chunk)} ON {shape.same_key('t', 'w')} WHERE true"
-        versions_of = f"JOIN {_listed(shape, chunk)} ON {shape.same_key('p', 'w')} WHERE {_counted(cut)}"
+        rows_of = f"JOIN {listed(shape, chunk)} ON {shape.same_key('t', 'w')} WHERE true"
+        versions_of = f"JOIN {listed(shape, chunk)} ON {shape.same_key('p', 'w')} WHERE {_counted(cut)}"
         queries.append(_sums(f"{scan.role}_volatile", _hashed_rows(shape, scan.buckets, rows_of)))
         queries.append(_sums(f"{scan.role}_versions", _hashed_versions(shape, scan.buckets, versions_of)))
     return queries
@@ -137,7 +137,7 @@ def held_queries(
 def held_by_key_queries(shape: Shape, keys: Sequence[str], cut: Cut) -> list[str]:
     """What the site holds of the listed keys; one row for each, also where it holds nothing."""
     return [
-        f"SELECT {_held(shape, 'w', cut)} FROM {_listed(shape, chunk)}"
+        f"SELECT {_held(shape, 'w', cut)} FROM {listed(shape, chunk)}"
         f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'w')} AND {shape.in_scope('t')}"
         f" LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'w')} AND {_counted(cut)}"
         for chunk in _chunks(keys)
@@ -147,7 +147,7 @@ def held_by_key_queries(shape: Shape, keys: Sequence[str], cut: Cut) -> list[str
 def images_query(shape: Shape, keys: Sequence[str]) -> str:
     """Key and whole row, as the conflict log shows it, of the listed keys that have one."""
     return (
-        f"SELECT {_key_text(shape, 'w')}, {shape.image('t')} FROM {_listed(shape, keys)}"
+        f"SELECT {_key_text(shape, 'w')}, {shape.image('t')} FROM {listed(shape, keys)}"
         f" JOIN {shape.table.sql} t ON {shape.same_key('t', 'w')} AND {shape.in_scope('t')}"
     )
 
@@ -158,7 +158,7 @@ def rows_queries(shape: Shape, keys: Sequence[str]) -> list[str]:
         f"{column.type.outgoing(_side(shape, column))} AS {shape.alias(column)}" for column in shape.columns
     ]
     return [
-        f"SELECT {_key_text(shape, 'w')} AS key, {', '.join(texts)} FROM {_listed(shape, chunk)}"
+        f"SELECT {_key_text(shape, 'w')} AS key, {', '.join(texts)} FROM {listed(shape, chunk)}"
         f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'w')}"
         for chunk in _chunks(keys)
     ]
@@ -221,8 +221,8 @@ def _row_text(shape: Shape) -> str:
     return f"ROW({', '.join(shape.canonical_row('t'))})::text"
 
 
-def _listed(shape: Shape, keys: Sequence[str]) -> str:
-    """The listed keys as a relation `w`, in the key's own types under the table's own names."""
+def listed(shape: Shape, keys: Sequence[str]) -> str:
+    """Canonical keys, as the conflict log shows them, as a relation `w` in the key's own types and names."""
     parts = ", ".join(
         f"(u.k ->> {place})::{column.type.sql} AS {column.sql}" for place, column in enumerate(shape.key)
     )

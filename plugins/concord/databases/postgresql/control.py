@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from concord.databases.postgresql import initialization_state, waiting_table
+from concord.databases.postgresql import initialization_state, private_columns, waiting_table
 from concord.databases.quoting import literal
 
 SCHEMA = "concord"
 STAGING = "concord_staging"
 
 #: Raised when these objects change; `provision` brings an older site up to it.
-FORMAT = 4
+FORMAT = 5
 
 _VECTOR_FUNCTIONS = [
     """
@@ -86,6 +86,16 @@ CREATE TABLE IF NOT EXISTS concord.conflict (
     *waiting_table.STATEMENTS,
     "ALTER TABLE concord.replicated_table ADD COLUMN IF NOT EXISTS tracking jsonb NOT NULL DEFAULT '{}',"
     " ADD COLUMN IF NOT EXISTS registered bigint, ADD COLUMN IF NOT EXISTS writers jsonb NOT NULL DEFAULT '{}'",
+    "ALTER TABLE concord.replicated_table ADD COLUMN IF NOT EXISTS private jsonb NOT NULL DEFAULT '{}'",
+    "ALTER TABLE concord.conflict ADD COLUMN IF NOT EXISTS withheld jsonb NOT NULL DEFAULT '{}'",
+    """
+CREATE TABLE IF NOT EXISTS concord.overturn (
+  conflict text PRIMARY KEY,
+  person text NOT NULL,
+  version jsonb NOT NULL,
+  although_changed boolean NOT NULL,
+  overturned_at timestamptz NOT NULL DEFAULT now())""",
+    *private_columns.STATEMENTS,
     "CREATE INDEX IF NOT EXISTS conflict_transmission ON concord.conflict (transmission)",
     "CREATE INDEX IF NOT EXISTS conflict_decided_at ON concord.conflict (decided_at)",
 ]

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import psycopg
 
-from concord.databases.postgresql import capture, control, mark_problems, preflight, registration
+from concord.databases.postgresql import (
+    capture,
+    control,
+    mark_problems,
+    preflight,
+    private_columns,
+    registration,
+)
 from concord.databases.postgresql.canonical import structure_of
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import ForeignKey, Table, read_tables
@@ -47,6 +55,12 @@ class SiteState:
     def manipulation(self, name: str) -> Manipulation:
         return next(each.manipulation_at(self.site) for each in self.wanted if each.name == name)
 
+    @property
+    def private(self) -> dict[str, dict[str, Any]]:
+        """What the ledger must not show of each table here."""
+        wanted = zip(self.wanted, self.shadows(), strict=True)
+        return {each.name: private_columns.private_at(each, self.site, shadow) for each, shadow in wanted}
+
     def shadows(self) -> Iterator[Shadow]:
         for wanted in self.wanted:
             table = self.tables[wanted.at_site(self.site)]
@@ -72,6 +86,8 @@ def problems(state: SiteState, reader: str, applier: str, connection: Connection
         if table is not None:
             yield from preflight.filter_problems(connection, state.site, wanted, table)
             yield from mark_problems.problems(connection, state.site, wanted, table)
+            shadow = Shadow.of(wanted, state.site, table)
+            yield from private_columns.problems(wanted, state.site, table, shadow)
     yield from preflight.outside_parents(state.wanted, state.site, state.tables)
     yield from _role_problems(connection, state.site, reader, applier)
     yield from _stale_shadow_problems(connection, state)
@@ -140,6 +156,7 @@ def statements(state: SiteState, reader: str, applier: str, snapshots: Sequence[
         made.append(registration.distrust(shadow, manipulation))
         made += capture.statements(shadow, applier)
         made += registration.statements(shadow, manipulation)
+    made += private_columns.statements(state.private)
     return made + list(_grants(state, reader, applier))
 
 
@@ -154,7 +171,7 @@ def _grants(state: SiteState, reader: str, applier: str) -> Iterator[str]:
     # Identity and incarnation: for a restored site that `initialize` was told to accept.
     yield f"GRANT UPDATE (heartbeat, stamp_floor, identity, incarnation) ON concord.site TO {write}"
     yield f"GRANT UPDATE (registered, writers) ON concord.replicated_table TO {write}"
-    yield f"GRANT INSERT, DELETE ON concord.conflict TO {write}"
+    yield f"GRANT INSERT, DELETE ON concord.conflict, concord.overturn TO {write}"
     yield f"GRANT USAGE, CREATE ON SCHEMA concord_staging TO {write}"
     settings = ", ".join(APPLIER_SETTINGS)
     yield f"GRANT SET ON PARAMETER {settings} TO {write}"

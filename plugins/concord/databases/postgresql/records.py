@@ -12,6 +12,7 @@ from psycopg.rows import class_row, dict_row
 
 from concord.databases.postgresql.session import connect, in_our_words
 from concord.databases.postgresql.stage import drop_orphans, orphans
+from concord.ledger import Overturn
 from concord.site import SiteAccess
 
 #: Rows handled at once: conflict rows carry two whole images.
@@ -19,10 +20,13 @@ BATCH = 500
 
 _CONFLICTS = """
 SELECT id, synchronization, link, transmission, table_name, key, type AS conflict_type, resolver, reason, winner_site,
-       loser_site, winner_version, loser_version, winner_row, loser_row, decided_at, %(site)s AS site
+       loser_site, winner_version, loser_version, winner_row, loser_row, withheld, decided_at,
+       %(site)s AS site
   FROM concord.conflict
  WHERE link = %(link)s AND (transmission = %(transmission)s OR decided_at >= %(since)s)
  ORDER BY decided_at, id"""
+
+_OVERTURNED = "SELECT conflict, person, version, although_changed, overturned_at FROM concord.overturn"
 
 _OLD = "FROM concord.conflict WHERE decided_at < %(before)s"
 _PURGE = f"DELETE FROM concord.conflict WHERE id IN (SELECT id {_OLD} LIMIT {BATCH})"
@@ -122,6 +126,13 @@ def waiting_at(site: SiteAccess) -> list[WaitingAtSite]:
             raise in_our_words(error, site.name) from error
 
 
+def overturns(site: SiteAccess, since: datetime) -> list[Overturn]:
+    """Which losers were brought back at `site` since a moment: people ask for few."""
+    with connect(site.reader, "concord conflicts") as connection:
+        cursor = connection.cursor(row_factory=class_row(Overturn))
+        return cursor.execute(f"{_OVERTURNED} WHERE overturned_at >= %s".encode(), [since]).fetchall()
+
+
 def purge_conflicts(site: SiteAccess, before: datetime, *, dry_run: bool) -> int:
     """Delete conflict rows decided before a moment, or count them; how many."""
     moment = {"before": before}
@@ -129,6 +140,7 @@ def purge_conflicts(site: SiteAccess, before: datetime, *, dry_run: bool) -> int
         if dry_run:
             counted = connection.execute(f"SELECT count(*) {_OLD}", moment).fetchone()
             return int(counted[0]) if counted else 0
+        connection.execute("DELETE FROM concord.overturn WHERE overturned_at < %(before)s", moment)
         purged, deleted = 0, BATCH
         while deleted == BATCH:
             deleted = connection.execute(_PURGE, moment).rowcount

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from concord.databases.postgresql import mark_problems, preflight
+from concord.databases.postgresql import mark_problems, preflight, private_columns
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import TRIGGER_STATE, Table
 from concord.databases.postgresql.session import Connection, rows
@@ -25,16 +25,25 @@ class Registered:
     triggers: Mapping[str, str]
     columns: Mapping[str, Any] | None  #: name → {type, descriptor, listed}; None from an older Concord
     tracking: Mapping[str, str]  #: the application's marks that stand for triggers; empty where triggers are
+    private: Mapping[str, Any]  #: what the ledger does not show of it
 
 
 def read(connection: Connection) -> dict[str, Registered]:
     """Every table of a provisioned site, by its name in the replication set."""
-    found = rows(connection, "SELECT r.name, to_jsonb(r) FROM concord.replicated_table r")
+    found = rows(
+        connection,
+        f"SELECT r.name, to_jsonb(r), {private_columns.EFFECTIVE} FROM concord.replicated_table r",
+    )
     return {
         name: Registered(
-            kept["key"], kept["structure"], kept["triggers"], kept.get("columns"), kept.get("tracking", {})
+            kept["key"],
+            kept["structure"],
+            kept["triggers"],
+            kept.get("columns"),
+            kept.get("tracking", {}),
+            private,
         )
-        for name, kept in found
+        for name, kept, private in found
     }
 
 
@@ -116,6 +125,8 @@ def problems(
             )
         yield from mark_problems.tracked_otherwise(site, wanted, table, known.tracking)
         yield from (f"{where} {problem}" for problem in preflight.unlisted_problems(shadow))
+        if known.private != private_columns.private_at(wanted, site, shadow):
+            yield f"{where}: other columns are private than when it was provisioned; run `provision`"
         if dict(known.triggers) != table.triggers:
             yield f"{where}: a capture trigger is missing, disabled or altered; changes may have been missed"
 

@@ -1,0 +1,124 @@
+"""`python -m concord conflicts`: what lost, to what and why; and how it comes back."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import sys
+from collections.abc import Callable, Iterator, Mapping
+
+from concord.config import Configuration
+from concord.ledger import Entry, Image
+from concord.orchestration.overturning import overturn
+from concord.orchestration.repository_connection import repository
+from concord.orchestration.shown import show
+from concord.repository import ledger
+
+_WHEN = "%Y-%m-%d %H:%M:%S"
+
+
+def run(asked: argparse.Namespace, configuration: Configuration) -> int:
+    """Do what the command line asks; the exit status. Raises a ConcordError."""
+    return _ACTIONS[asked.action](asked, configuration)
+
+
+def chosen(asked: argparse.Namespace) -> ledger.Chosen:
+    """Which entries the command line is about."""
+    return ledger.Chosen(asked.synchronization, asked.table, asked.type, asked.since, asked.until)
+
+
+def _list(asked: argparse.Namespace, _: Configuration) -> int:
+    engine, wanted = repository(), chosen(asked)
+    columns = (
+        "conflict",
+        "decided (UTC)",
+        "table",
+        "key",
+        "type",
+        "won",
+        "lost",
+        "resolver",
+        "overturned by",
+    )
+    listed = [_line(entry) for entry in ledger.entries(engine, wanted, asked.limit)]
+    show("Conflicts, newest first", columns, listed)
+    if (more := ledger.count(engine, wanted) - len(listed)) > 0:
+        sys.stdout.write(f"and {more} more; choose by --table, --type, --since, or raise --limit\n")
+    return 0
+
+
+def _line(entry: Entry) -> tuple[object, ...]:
+    when = f"{entry.decided_at:{_WHEN}}"
+    sides = (entry.winner_site, entry.loser_site)
+    return (
+        entry.short_id, when, entry.table_name, _key(entry), entry.conflict_type, *sides, entry.resolver,
+        entry.overturned_by,
+    )  # fmt: skip
+
+
+def _show(asked: argparse.Namespace, _: Configuration) -> int:
+    engine = repository()
+    entry = ledger.find(engine, asked.conflict)
+    show(f"Conflict {entry.id}", ("what", ""), _facts(entry, ledger.run_of(engine, entry)))
+    columns = ("column", f"won: {entry.winner_site}", f"lost: {entry.loser_site}", "")
+    show("Rows", columns, _columns(entry))
+    return 0
+
+
+def _facts(entry: Entry, run: str | None) -> Iterator[tuple[str, str]]:
+    yield "synchronization", entry.synchronization
+    yield "table and key", f"{entry.table_name} {_key(entry)}"
+    yield "type", entry.conflict_type
+    yield "decided", f"{entry.decided_at:{_WHEN}} UTC at {entry.site}, by {entry.link}"
+    yield "transmission", entry.transmission + (f" of the run {run}" if run else "")
+    yield "resolver", f"{entry.resolver}: {entry.reason}"
+    for side, version in (("won", entry.winner_version), ("lost", entry.loser_version)):
+        vector = ", ".join(f"{origin} {at} {derived}" for origin, (at, derived) in version["vector"].items())
+        yield side, "{origin} {changed_at} {derived}".format(**version) + f", has seen {vector or 'nothing'}"
+    if entry.overturned_at is not None:
+        version = entry.overturned_version or {}
+        came_back = "{origin} {changed_at} {derived}".format(**version)
+        yield "overturned", f"{entry.overturned_at:{_WHEN}} UTC by {entry.overturned_by}, as {came_back}"
+
+
+def _columns(entry: Entry) -> Iterator[tuple[object, ...]]:
+    """Every column of both rows; a star where they differ."""
+    won, lost = entry.winner_row, entry.loser_row
+    withheld = (entry.withheld or {}).get("columns", {})
+    for name in sorted({*(won or {}), *(lost or {}), *withheld}):
+        ours, theirs = _value(won, name), _value(lost, name)
+        yield name, ours, theirs, withheld.get(name) or ("*" if ours != theirs else "")
+
+
+def _value(row: Image | None, name: str) -> str:
+    if row is None:
+        return "(deleted)"
+    value = row.get(name, "(dropped)")
+    return "NULL" if value is None else value
+
+
+def _key(entry: Entry) -> str:
+    return ", ".join("(dropped)" if part is None else part for part in entry.key)
+
+
+def _overturn(asked: argparse.Namespace, configuration: Configuration) -> int:
+    entry, _ = overturn(
+        repository(),
+        configuration,
+        asked.conflict,
+        getpass.getuser(),
+        although_changed=asked.even_if_changed,
+    )
+    what = "deleted again" if entry.loser_row is None else "back"
+    sys.stdout.write(
+        f"{entry.short_id}: {entry.table_name} {_key(entry)} is {what} at {entry.site} as {entry.loser_site} had it;"
+        f" every site follows with its next run.\n"
+    )
+    return 0
+
+
+_ACTIONS: Mapping[str, Callable[[argparse.Namespace, Configuration], int]] = {
+    "list": _list,
+    "show": _show,
+    "overturn": _overturn,
+}

@@ -1,0 +1,40 @@
+"""A person overturns a conflict: where its entry stands, and how it gets there."""
+
+from __future__ import annotations
+
+from sqlalchemy import Engine
+
+from concord.config import Configuration
+from concord.databases.postgresql import overturning
+from concord.errors import OverturnRefused
+from concord.ledger import Entry, Overturn
+from concord.link import Direction, LinkJob
+from concord.orchestration import jobs
+from concord.repository.conflicts import record_overturns
+from concord.repository.ledger import find
+
+
+def overturn(
+    engine: Engine, configuration: Configuration, conflict: str, person: str, *, although_changed: bool
+) -> tuple[Entry, Overturn]:
+    """Bring back the loser of the conflict whose id begins so, at the site that decided it.
+
+    No lease: it is an edit like any user's. Raises OverturnRefused, ParametersRefused, or what a site may raise.
+    """
+    entry = find(engine, conflict)
+    if entry.refusal is not None:
+        raise OverturnRefused(f"{entry.short_id}: {entry.refusal}; nothing was written")
+    done = overturning.overturn(_job(configuration, entry), entry, person, although_changed=although_changed)
+    record_overturns(engine, [done])
+    return entry, done
+
+
+def _job(configuration: Configuration, entry: Entry) -> LinkJob:
+    """The link whose target decided. Raises ParametersRefused for what is no longer configured."""
+    direction = Direction(entry.link.rpartition("/")[2])
+    job = jobs.link_job(configuration, entry.synchronization, direction, epoch=0, chosen=[entry.table_name])
+    if job.target.name != entry.site:
+        raise OverturnRefused(
+            f"{entry.short_id}: {entry.link} no longer leads to {entry.site}, where it was decided"
+        )
+    return job
