@@ -30,6 +30,10 @@ class ConflictType(StrEnum):
     UPDATE_DELETE = "update_delete"
     DELETE_UPDATE = "delete_update"
     DELETE_DELETE = "delete_delete"
+    UNIQUENESS = "uniqueness"  #: the winner is another row, which has the value that the loser had as well
+    FOREIGN_KEY = (
+        "foreign_key"  #: the winner is a row of another table, by a key that the loser stands in the way of
+    )
     RESTORED = "restored"  #: no conflict of versions: a backfill put back what had gone without one
 
 

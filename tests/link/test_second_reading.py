@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from concord.databases.postgresql.common_history import declare_equal
-from concord.errors import ConstraintViolated, NotInitialized, SitesDiffer
+from concord.errors import NotInitialized, SitesDiffer
 from tests.link.conftest import MakePair
-from tests.link.pair import APPLIER, Pair, Site, provision_site
+from tests.link.pair import APPLIER, Pair, Site, carried, provision_site
 from tests.link.test_tombstones import cleaned, held
 
 pytestmark = pytest.mark.spark
@@ -118,17 +118,21 @@ def test_unique_values_swapped_and_passed_on_between_rows_arrive(sites: Pair) ->
     assert sites.conflicts() == []
 
 
-def test_one_unique_value_used_at_both_sites_is_one_clear_error_and_nothing_is_written(sites: Pair) -> None:
+def test_one_unique_value_used_at_both_sites_stays_with_the_later_row_and_the_report_counts_it(
+    sites: Pair,
+) -> None:
+    """F39, through Spark; all cases stand in test_uniqueness."""
     sites.london.run("INSERT INTO book VALUES (100, 'ours', 'isbn x')")
     sites.capetown.run("INSERT INTO book VALUES (101, 'theirs', 'isbn x')")
-    before = sites.capetown.writes()["public.book"]
-    with pytest.raises(ConstraintViolated, match=r"book_isbn_key.*isbn x"):
-        sites.run(max_quarantined=0)
-    assert sites.capetown.rows("SELECT id FROM book WHERE isbn = 'isbn x'") == [(101,)]
-    assert sites.capetown.writes()["public.book"] >= before
-    sites.capetown.run("DELETE FROM book WHERE id = 101")
+    report = carried(sites.run())
+    assert (report.applied, report.conflicts, report.adds_up) == (1, 1, True)
     sites.settle()
     assert sites.equal
+    assert sites.london.rows("SELECT id, isbn FROM book WHERE id > 99 ORDER BY 1") == [
+        (100, None),
+        (101, "isbn x"),
+    ]
+    assert [conflict["type"] for conflict in sites.conflicts()] == ["uniqueness"]
 
 
 def test_equal_rows_inserted_at_both_sites_before_the_start_are_no_conflict(pair: MakePair) -> None:

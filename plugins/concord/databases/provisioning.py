@@ -237,9 +237,13 @@ def check(installations: Sequence[Installation]) -> list[str]:
 
 
 def notices(installations: Sequence[Installation]) -> list[str]:
-    """What is no mistake and yet worth knowing, each one line: numbers that clash or run out. Reads only."""
+    """What is no mistake and yet worth knowing, each one line: numbers that clash or run out, triggers that fire for
+    links too, children outside of the set. Reads only."""
     with _survey(installations) as survey:
-        return list(identity.notices(survey.sequences))
+        found = list(identity.notices(survey.sequences))
+        for each in survey.reached:
+            found += site_provision.notices(each.state, each.connection)
+        return found
 
 
 def remove(installations: Sequence[Installation]) -> None:

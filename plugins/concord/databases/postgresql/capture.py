@@ -118,15 +118,23 @@ CREATE TABLE IF NOT EXISTS {shadow.sql} (
 WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05)"""
 
 
-def _mark(shadow: Shadow, row: str, deleted: bool, born: str) -> str:
+def restamp(shadow: Shadow, stamped: str) -> str:
+    """Stamp many keys at once as an edit of this very site: what the trigger does, in a transaction that it is
+    blind to. `stamped` is a subquery of the keys, under their own names, and `concord_deleted`."""
+    now = "greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, stamp_floor + 1)"
+    here = f"(SELECT origin, {now} AS now_us FROM concord.site) here"
+    return _mark(shadow, "x", "x.concord_deleted", "false", f"\n      FROM {stamped} x CROSS JOIN {here}")
+
+
+def _mark(shadow: Shadow, row: str, deleted: str, born: str, stamped: str = "") -> str:
     """Stamp one key: later than anything this row's history knows, and than the stamp floor (D2)."""
     newest = "(SELECT max((e.value ->> 0)::bigint) FROM jsonb_each(s.vector) e)"
     return f"""
     INSERT INTO {shadow.sql} AS s
            ({shadow.key_list}, origin, changed_at, derived, vector, deleted, born, received_from, position)
     SELECT {shadow.columns_of(row)}, here.origin, now_us, 0,
-           jsonb_build_object(here.origin, jsonb_build_array(now_us, 0)), {literal(deleted)}, {born}, NULL,
-           pg_current_xact_id()
+           jsonb_build_object(here.origin, jsonb_build_array(now_us, 0)), {deleted}, {born}, NULL,
+           pg_current_xact_id(){stamped}
     ON CONFLICT ({shadow.key_list}) DO UPDATE SET
       (changed_at, vector) = (
         SELECT stamp.at, s.vector || jsonb_build_object(excluded.origin, jsonb_build_array(stamp.at, 0))
@@ -146,10 +154,10 @@ BEGIN{_unless_listed(shadow)}
   SELECT * INTO STRICT here FROM concord.site;
   now_us := greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, here.stamp_floor + 1);
   -- A key change is a tombstone for the old key and a change for the new one (S1-29, F37).
-  IF TG_OP = 'DELETE' OR (TG_OP = 'UPDATE' AND NOT ({same_key})) THEN{_mark(shadow, "OLD", True, "false")}
+  IF TG_OP = 'DELETE' OR (TG_OP = 'UPDATE' AND NOT ({same_key})) THEN{_mark(shadow, "OLD", "true", "false")}
   END IF;
-  IF TG_OP = 'INSERT' OR (TG_OP = 'UPDATE' AND NOT ({same_key})) THEN{_mark(shadow, "NEW", False, "true")}
-  ELSIF TG_OP = 'UPDATE' THEN{_mark(shadow, "NEW", False, "false")}
+  IF TG_OP = 'INSERT' OR (TG_OP = 'UPDATE' AND NOT ({same_key})) THEN{_mark(shadow, "NEW", "false", "true")}
+  ELSIF TG_OP = 'UPDATE' THEN{_mark(shadow, "NEW", "false", "false")}
   END IF;
   RETURN NULL;
 END"""

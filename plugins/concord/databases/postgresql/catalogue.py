@@ -49,6 +49,9 @@ class ForeignKey:
     columns: tuple[str, ...]
     parent: TableName
     referenced: tuple[str, ...]
+    on_delete: str = "a"  #: pg_constraint.confdeltype
+    set_columns: tuple[str, ...] = ()  #: those that ON DELETE SET NULL names; empty is all of them
+    match_full: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +166,10 @@ SELECT k.conname AS name, k.conrelid::bigint AS child_oid, k.confrelid::bigint A
        array(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY u (n, place)
                JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY u.place) AS columns,
        array(SELECT a.attname::text FROM unnest(k.confkey) WITH ORDINALITY u (n, place)
-               JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.n ORDER BY u.place) AS referenced
+               JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.n ORDER BY u.place) AS referenced,
+       k.confdeltype::text AS on_delete, k.confmatchtype = 'f' AS match_full,
+       array(SELECT a.attname::text FROM unnest(k.confdelsetcols) WITH ORDINALITY u (n, place)
+               JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY u.place) AS set_columns
   FROM pg_constraint k
   JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace cn ON cn.oid = c.relnamespace
   JOIN pg_class p ON p.oid = k.confrelid JOIN pg_namespace pn ON pn.oid = p.relnamespace
@@ -274,4 +280,7 @@ def _foreign_key(row: Row) -> ForeignKey:
         columns=tuple(row["columns"]),
         parent=TableName(schema_name=row["parent_schema"], name=row["parent_name"]),
         referenced=tuple(row["referenced"]),
+        on_delete=row["on_delete"],
+        set_columns=tuple(row["set_columns"]),
+        match_full=row["match_full"],
     )

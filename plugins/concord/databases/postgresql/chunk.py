@@ -14,6 +14,7 @@ from concord.databases.dialect import LinkState, Progress
 from concord.databases.postgresql import guard, initialization_state, link_state, transaction
 from concord.databases.postgresql.acquire import BEGINNING
 from concord.databases.postgresql.key_range import Key, KeyOrder, KeyRange
+from concord.databases.postgresql.plans import BY_KEY
 from concord.databases.postgresql.session import Connection, in_our_words, one, rows, run
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.transaction import Writing
@@ -150,11 +151,12 @@ class ChunkWriter:
 
     def _write_guarded(self, connection: Connection, chunk: Staged, *, moving: bool) -> tuple[int, int]:
         """The write step of a link; constraints across rows are verified when all tables are in."""
-        run(connection, *transaction.BY_KEY)
+        run(connection, *BY_KEY)
         guard.lock(connection, chunk)
         judged, report = transaction.judge_table(connection, self.job, chunk, 0)
         nothing = Session("", "", "", 0, LinkPosition(BEGINNING))
         writing = Writing(self.job, [chunk], LinkState({}, ()), nothing, self.progress)
+        transaction.log_table(connection, writing, judged)
         transaction.write_table(connection, writing, judged, report, moving=moving)
         return report.applied, report.conflicts
 

@@ -227,6 +227,21 @@ def outside_parents(
                 )
 
 
+def outside_children(
+    wanted: Sequence[ReplicatedTable], site: str, tables: Mapping[TableName, Table]
+) -> Iterator[str]:
+    """A child that no link carries stays where it is, and keeps its parent with it."""
+    inside = {table.at_site(site) for table in wanted}
+    for table in (each for name, each in tables.items() if name in inside):
+        for foreign_key in table.referring:
+            if foreign_key.child not in inside:
+                yield (
+                    f"{site}: {foreign_key.child} refers to {table.name} ({foreign_key.name}) and is not in the"
+                    " replication set: its rows are this site's own, and a delete that comes from elsewhere is undone"
+                    " where one of them refers to the row"
+                )
+
+
 def read_facts(connection: Connection, site: str, controller_clock: float) -> SiteFacts:
     """Facts of the site behind `connection`; `controller_clock` is seconds since 1970, read just before."""
     database, identity, version, recovery, clock = one(

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 
 from concord.databases.postgresql import (
+    application_triggers,
     capture,
     control,
     mark_problems,
@@ -89,8 +90,21 @@ def problems(state: SiteState, reader: str, applier: str, connection: Connection
             shadow = Shadow.of(wanted, state.site, table)
             yield from private_columns.problems(wanted, state.site, table, shadow)
     yield from preflight.outside_parents(state.wanted, state.site, state.tables)
+    yield from application_triggers.refusals(connection, state.site, _written(state))
     yield from _role_problems(connection, state.site, reader, applier)
     yield from _stale_shadow_problems(connection, state)
+
+
+def notices(state: SiteState, connection: Connection) -> Iterator[str]:
+    """What is no mistake and yet worth knowing of one site's tables, each one line."""
+    yield from preflight.outside_children(state.wanted, state.site, state.tables)
+    yield from application_triggers.notices(connection, state.site, _written(state))
+
+
+def _written(state: SiteState) -> dict[TableName, Table]:
+    """The tables that links write."""
+    written = (each.at_site(state.site) for each in state.wanted if not each.captured_only)
+    return {name: state.tables[name] for name in written if name in state.tables}
 
 
 def _role_problems(connection: Connection, site: str, reader: str, applier: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ same transaction: all of a run is still visible at once (I6).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import psycopg
@@ -58,6 +58,15 @@ class Suspects:
         )
         return replace(self.judged, staged=self.judged.staged.only(mine, 0))
 
+    @property
+    def accepted(self) -> Judged:
+        """All of the table that is written but the suspects that have been refused."""
+        theirs = (
+            f"NOT EXISTS (SELECT 1 FROM {self.relation} q WHERE {self.shape.same_key('q', 's')}"
+            " AND q.concord_refused IS NOT NULL)"
+        )
+        return replace(self.judged, staged=self.judged.staged.only(theirs, 0))
+
     def mark(self, connection: Connection, refused: Mapping[int, str]) -> None:
         """The next rehearsal does without these."""
         with connection.cursor() as cursor:
@@ -95,7 +104,8 @@ class Rehearsal:
     tables: Sequence[Suspects]
     most: int  #: fresh rows that may be refused
     site: str
-    moving: bool
+    mend: Callable[[], None]  #: lets rows give way for unique values, as the write itself will
+    references: bool  #: whether rows that refer to nothing are refused; else the write mends them
     refused: Counter[str] = field(default_factory=Counter)  #: fresh rows, by reason
     found: dict[Suspects, dict[int, str]] = field(default_factory=dict)  #: in this try: number → reason
 
@@ -112,19 +122,20 @@ class Rehearsal:
                 each.mark(self.connection, refused)
 
     def _try_everything(self) -> None:
+        self.mend()
         for each in self.tables:
             for first, last in each.ranges:
                 unique: list[int] = []
                 self._halve(each, first, last, unique)
                 self._try_together(each, unique)
-        if not any(self.found.values()):
+        if self.references and not any(self.found.values()):
             for each in self.tables:
                 for number, reason in orphans.found(self.connection, each.shape, each.relation):
                     self._refuse(each, number, reason)
 
     def _halve(self, each: Suspects, first: int, last: int, unique: list[int]) -> None:
         """Halve the range until the refused rows stand alone; the others stay written for the time being."""
-        error = self._tried(each, f"q.concord_n BETWEEN {first} AND {last}", moving=self.moving)
+        error = self._tried(each, f"q.concord_n BETWEEN {first} AND {last}", moving=True)
         if error is None:
             return
         if first == last:

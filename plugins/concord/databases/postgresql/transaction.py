@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from itertools import count
 from typing import Protocol
 
@@ -14,6 +15,8 @@ import psycopg
 from concord.databases.dialect import LinkState, Progress
 from concord.databases.postgresql import (
     constraints,
+    foreign_keys,
+    former,
     guard,
     identity_ranges,
     link_state,
@@ -21,11 +24,14 @@ from concord.databases.postgresql import (
     merge,
     rehearsal,
     restoration,
+    uniqueness,
     waiting,
     waiting_table,
 )
 from concord.databases.postgresql.catalogue import read_tables
+from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY
 from concord.databases.postgresql.session import Connection, in_our_words, run
+from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.errors import ConcordError, ConstraintViolated, NotInitialized, StructureChanged, WriteContended
 from concord.link import LinkJob, TableReport
@@ -36,8 +42,10 @@ from concord.resolver import chain
 #: How long the whole transaction is repeated when applications get in its way.
 PATIENCE = 120.0
 
-#: Unique violations after which one is taken for what it says: the first may be a lost race or values that
-#: move between rows, the second a lost race again (rule 3).
+#: Two rows with one value: a lost race, values that move between rows, or a collision that `uniqueness` mends.
+COLLISIONS = (psycopg.errors.UniqueViolation, psycopg.errors.ExclusionViolation)
+
+#: How many of them before one is taken for what it says: the second may be a lost race again (rule 3).
 RACES = 3
 
 #: Applications are never the ones to give way: the applier looks for a deadlock at once, and gives up any
@@ -50,9 +58,13 @@ SETTINGS = (
     "SET LOCAL synchronous_commit = on",
 )
 
-#: The plan must follow the staged rows by primary key (performance.md: a hash join reads the whole table).
-BY_KEY = ("SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off")
-ANY_PLAN = ("SET LOCAL enable_hashjoin = on", "SET LOCAL enable_mergejoin = on")
+
+class Care(IntEnum):
+    """How much a try leaves out, learnt from what the one before was refused."""
+
+    NONE = 0
+    ROWS = 1  #: what the target refuses row by row
+    REFERENCES = 2  #: also what refers to nothing and cannot be mended
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +93,16 @@ def write(connect: Callable[[], Connection], writing: Writing) -> dict[str, Tabl
     reports: dict[str, TableReport] = {}
 
     def attempt(connection: Connection, *, violations: int) -> None:
-        moving, careful = violations > 0, False
+        moving, care = violations > 0, Care.NONE
         while True:
             reports.clear()
             try:
-                _attempt(connection, writing, reports, moving=moving, careful=careful)
+                _attempt(connection, writing, reports, moving=moving, care=care)
             except (psycopg.Error, ConstraintViolated) as error:
-                if careful or not _is_about_rows(error, violations, writing):
+                needed = Care.REFERENCES if isinstance(error, ConstraintViolated) else Care.ROWS
+                if care >= needed or not _is_about_rows(error, violations, writing):
                     raise
-                careful = True
+                care = needed
             else:
                 return
 
@@ -103,7 +116,7 @@ def _is_about_rows(error: Exception, violations: int, writing: Writing) -> bool:
     """Can the write go on without the rows that were refused? A repair names them instead (`compare.md`)."""
     if writing.session is None or not writing.job.max_quarantined:
         return False
-    if isinstance(error, psycopg.errors.UniqueViolation):
+    if isinstance(error, COLLISIONS):
         return violations + 1 >= RACES
     return isinstance(error, ConstraintViolated) or (
         isinstance(error, psycopg.Error) and rehearsal.is_refusal(error)
@@ -152,7 +165,7 @@ def repeat(commit: Commit, attempt: Attempt) -> None:
         except (psycopg.Error, WriteContended) as error:
             if connection.broken and commit.happened():
                 return
-            violations += isinstance(error, psycopg.errors.UniqueViolation)
+            violations += isinstance(error, COLLISIONS)
             _refuse_what_will_not_pass(error, violations, commit.site)
             if time.monotonic() - began > PATIENCE:
                 raise _worded(error, commit.site) from error
@@ -169,7 +182,7 @@ def _worded(error: psycopg.Error | WriteContended, site: str) -> ConcordError:
 
 def _refuse_what_will_not_pass(error: psycopg.Error | WriteContended, violations: int, site: str) -> None:
     """Raise what no repetition mends: a constraint of the target, a missing right, a dead database."""
-    if isinstance(error, psycopg.errors.UniqueViolation):
+    if isinstance(error, COLLISIONS):
         if violations < RACES:
             return
         raise ConstraintViolated(
@@ -184,7 +197,7 @@ def _refuse_what_will_not_pass(error: psycopg.Error | WriteContended, violations
 
 
 def _attempt(
-    connection: Connection, writing: Writing, reports: dict[str, TableReport], *, moving: bool, careful: bool
+    connection: Connection, writing: Writing, reports: dict[str, TableReport], *, moving: bool, care: Care
 ) -> None:
     """One try; `reports` is filled before the commit, so that it is known even when the answer is lost."""
     with connection.transaction():
@@ -192,7 +205,7 @@ def _attempt(
         run(connection, *SETTINGS)
         link_state.hold_fence(connection, writing.job.synchronization, writing.job.epoch, writing.site)
         if writing.staged:
-            reports |= _write_tables(connection, writing, moving=moving, careful=careful)
+            reports |= _write_tables(connection, writing, moving=moving, care=care)
         if writing.session is not None and writing.job.moves_positions:
             writing.progress("link_state")
             link_state.remember(connection, writing.job.link, writing.state, writing.session)
@@ -200,9 +213,9 @@ def _attempt(
 
 
 def _write_tables(
-    connection: Connection, writing: Writing, *, moving: bool, careful: bool
+    connection: Connection, writing: Writing, *, moving: bool, care: Care
 ) -> dict[str, TableReport]:
-    """Write what is staged, and what waits; `careful`: without the rows that the target refuses."""
+    """Write what is staged, and what waits; with `care`, without the rows that the target refuses."""
     waits = waiting_table.counted(connection, writing.job.link)
     again = waits if writing.session is not None and writing.job.moves_positions else {}
     staged = [
@@ -227,13 +240,23 @@ def _write_tables(
         table, report = judge_table(connection, writing.job, each, ordinal, damaged)
         judged.append(table)
         reports[each.shape.name] = report
-    if careful or any(each.retried for each in ordered):
+    if care or any(each.retried for each in ordered):
         writing.progress("rehearse")
-        judged, reports = _without_refused(connection, writing, judged, moving=moving, careful=careful)
+        moving = True
+        judged, reports = _without_refused(connection, writing, judged, care)
+    for table in judged:
+        log_table(connection, writing, table)
+    gave_way = _mend_uniqueness(connection, writing, judged, violated=moving)
+    left = {table.staged.shape.table.name for table in judged if former.remember(connection, table)}
     for table in judged:
         write_table(connection, writing, table, reports[table.staged.shape.name], moving=moving)
+    for shape, lost in gave_way:
+        uniqueness.stamp(connection, shape)
+        reports[shape.name] = _with_conflicts(reports[shape.name], lost)
     writing.progress("constraints")
     run(connection, *ANY_PLAN)
+    for name, lost in foreign_keys.Mending(connection, writing.job, judged, left).run().items():
+        reports[name] = _with_conflicts(reports.get(name, TableReport(table=name)), lost)
     constraints.verify(connection, judged, writing.site)
     for table in judged:
         if table.exceptional:
@@ -243,14 +266,19 @@ def _write_tables(
 
 
 def _without_refused(
-    connection: Connection, writing: Writing, judged: Sequence[merge.Judged], *, moving: bool, careful: bool
+    connection: Connection, writing: Writing, judged: Sequence[merge.Judged], care: Care
 ) -> tuple[list[merge.Judged], dict[str, TableReport]]:
     """The same tables, with the rows that the target will not take judged as quarantined."""
     suspects = [
-        rehearsal.suspects(connection, table, ordinal, every=careful) for ordinal, table in enumerate(judged)
+        rehearsal.suspects(connection, table, ordinal, every=bool(care)) for ordinal, table in enumerate(judged)
     ]
-    most = writing.job.max_quarantined
-    rehearsal.Rehearsal(connection, suspects, most, writing.site, moving).run()
+
+    def mend() -> None:
+        accepted = [each.accepted for each in suspects]
+        _mend_uniqueness(connection, writing, accepted, violated=True)
+
+    most, references = writing.job.max_quarantined, care is Care.REFERENCES
+    rehearsal.Rehearsal(connection, suspects, most, writing.site, mend, references).run()
     left, reports = [], {}
     for each in suspects:
         rehearsal.quarantine(connection, each)
@@ -258,6 +286,23 @@ def _without_refused(
         left.append(replace(each.judged, exceptional=sum(tally.values())))
         reports[each.shape.name] = _report(each.judged.staged, tally)
     return left, reports
+
+
+def _mend_uniqueness(
+    connection: Connection, writing: Writing, judged: Sequence[merge.Judged], *, violated: bool
+) -> list[tuple[Shape, int]]:
+    """The tables in which rows gave way to others, and how many did."""
+    found = []
+    for table in judged:
+        shape = table.staged.shape
+        former.open_for(connection, shape)
+        if lost := uniqueness.mend(connection, table, writing.job, violated=violated):
+            found.append((shape, lost))
+    return found
+
+
+def _with_conflicts(report: TableReport, more: int) -> TableReport:
+    return report.model_copy(update={"conflicts": report.conflicts + more})
 
 
 def _refuse_altered(connection: Connection, staged: Sequence[Staged], site: str) -> None:
@@ -318,10 +363,8 @@ def _report(staged: Staged, tally: Mapping[str, int]) -> TableReport:
     )
 
 
-def write_table(
-    connection: Connection, writing: Writing, judged: merge.Judged, report: TableReport, *, moving: bool
-) -> None:
-    """Conflict rows, base rows, shadow rows, in that order."""
+def log_table(connection: Connection, writing: Writing, judged: merge.Judged) -> None:
+    """The conflicts of one table's staged rows, before anything of it is written."""
     job = writing.job
     writing.progress("conflicts")
     run(connection, *ANY_PLAN)  # staging has no index: conflict rows are found by hashing it once
@@ -329,6 +372,12 @@ def write_table(
     if job.interval is not None:
         restoration.log(connection, judged, job)
     run(connection, *BY_KEY)
+
+
+def write_table(
+    connection: Connection, writing: Writing, judged: merge.Judged, report: TableReport, *, moving: bool
+) -> None:
+    """Base rows, then shadow rows."""
     writing.progress("base")
     merge.write_base(connection, judged, moving=moving)
     identity_ranges.advance(connection, judged, writing.wanted(judged.staged.shape.name), writing.site)

@@ -1,0 +1,66 @@
+"""Two rows that may not stand together: which of them keeps its value? Alike at every site, in whatever order rows
+arrive (F38 to F40)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+Row = str  #: the key of a row, as one text
+Rank = Callable[[Row], tuple[object, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A unique or exclusion constraint, and what the loser of a collision gives up."""
+
+    name: str
+    gives_up: str | None  #: the column that becomes NULL; None: there is none that may, so the whole row goes
+    columns: frozenset[str] = frozenset()  #: a NULL in any of these, and the rule no longer looks at the row
+
+
+@dataclass(frozen=True, slots=True)
+class Collision:
+    """Two rows that would break a rule together; which of them arrives does not matter."""
+
+    rule: str
+    one: Row
+    other: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What one row gives up so that another may stand."""
+
+    row: Row
+    winner: Row
+    rule: str
+    gives_up: str | None
+
+
+def losses(collisions: Iterable[Collision], rules: Mapping[str, Rule], rank: Rank) -> list[Loss]:
+    """Who gives up what. The greatest row of all keeps everything; a row that has given up is in nobody's way.
+
+    Winners are taken from the greatest down, so that a winner's own fate is settled before its claims are. The
+    result is a function of the set of collisions alone, and each loss is of a lesser row: it always ends (F40).
+    """
+    lost: list[Loss] = []
+    gone: set[Row] = set()
+    given_up: dict[Row, set[str]] = {}
+    for collision in sorted(collisions, key=lambda each: _claim(each, rank), reverse=True):
+        rule = rules[collision.rule]
+        winner, loser = sorted((collision.one, collision.other), key=rank, reverse=True)
+        ended = any(given_up.get(row, set()) & rule.columns for row in (winner, loser))
+        if ended or {winner, loser} & gone:
+            continue
+        lost.append(Loss(loser, winner, rule.name, rule.gives_up))
+        if rule.gives_up is None:
+            gone.add(loser)
+        else:
+            given_up.setdefault(loser, set()).add(rule.gives_up)
+    return [each for each in lost if each.gives_up is None or each.row not in gone]
+
+
+def _claim(collision: Collision, rank: Rank) -> tuple[object, ...]:
+    ranks = sorted((rank(collision.one), rank(collision.other)), reverse=True)
+    return (*ranks, collision.rule)

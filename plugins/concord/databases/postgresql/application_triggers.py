@@ -1,0 +1,68 @@
+"""Triggers of the application's own that fire although Concord writes (S0-17 to S0-19, F49).
+
+An ordinary trigger is silent then, replica role sees to it: what it does at one site comes to the others as rows. One
+that is enabled ALWAYS or REPLICA would do it a second time, unless it asks for the setting that every write of ours
+carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from concord.databases.postgresql.catalogue import Table
+from concord.databases.postgresql.session import Connection, rows
+from concord.databases.quoting import literal
+from concord.replication_set import TableName
+
+#: What a trigger asks for, in its WHEN or in its function: 'on' while Concord writes.
+GUARD = "concord.applying"
+
+_ADVICE = f"make it an ordinary trigger (ENABLE TRIGGER), or let it do nothing while {GUARD} is 'on'"
+
+
+@dataclass(frozen=True, slots=True)
+class Unguarded:
+    """One trigger that fires for Concord's writes and does not ask whose they are."""
+
+    name: str
+    table: TableName
+    enabled: str  #: ALWAYS or REPLICA
+    before: bool  #: it can change the row that is being written
+
+
+def refusals(connection: Connection, site: str, tables: Mapping[TableName, Table]) -> Iterator[str]:
+    """Those that can change what arrives: then the sites would never agree."""
+    for each in _unguarded(connection, tables):
+        if each.before:
+            yield (
+                f"{site}: {each.table} has the trigger {each.name} (BEFORE, ENABLE {each.enabled}), which may change"
+                f" rows that a link writes; {_ADVICE}"
+            )
+
+
+def notices(connection: Connection, site: str, tables: Mapping[TableName, Table]) -> Iterator[str]:
+    """Those that act a second time on what another site did."""
+    for each in _unguarded(connection, tables):
+        if not each.before:
+            yield (
+                f"{site}: {each.table} has the trigger {each.name} (AFTER, ENABLE {each.enabled}), which fires for what"
+                f" a link writes too; if that repeats what it did at the other site, {_ADVICE}"
+            )
+
+
+def _unguarded(connection: Connection, tables: Mapping[TableName, Table]) -> list[Unguarded]:
+    names = {table.oid: table.name for table in tables.values()}
+    if not names:
+        return []
+    found = rows(
+        connection,
+        f"""
+SELECT t.tgrelid::bigint, t.tgname, CASE t.tgenabled WHEN 'A' THEN 'ALWAYS' ELSE 'REPLICA' END, t.tgtype & 2 <> 0
+  FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+ WHERE NOT t.tgisinternal AND t.tgenabled IN ('A', 'R') AND t.tgrelid IN ({", ".join(map(str, names))})
+   AND t.tgname NOT LIKE 'zz\\_concord\\_%' AND t.tgname <> 'concord_snapshot'
+   AND strpos(pg_get_triggerdef(t.oid) || p.prosrc, {literal(GUARD)}) = 0
+ ORDER BY 1, 2""",
+    )
+    return [Unguarded(name, names[oid], enabled, before) for oid, name, enabled, before in found]

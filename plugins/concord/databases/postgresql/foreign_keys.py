@@ -1,0 +1,260 @@
+"""A child here, its parent deleted there: mended by set before the commit, alike in both orders of the links (F46).
+
+`concord.reference` says what gives way. Each change is an edit of the site where it is made: it gets a version of that
+site's own, which has seen what it replaces, and every other site follows it. One change may orphan others, so it is
+looked again until nothing is left: rows only ever go from kept to deleted, to brought back, to lost for good.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+
+from concord.conflict import ConflictType
+from concord.databases.postgresql import former, loser_log, parents, references
+from concord.databases.postgresql.capture import restamp
+from concord.databases.postgresql.catalogue import ForeignKey, read_tables
+from concord.databases.postgresql.merge import Judged
+from concord.databases.postgresql.references import Orphan
+from concord.databases.postgresql.session import Connection, run
+from concord.databases.postgresql.shape import Shape, shape_of
+from concord.databases.quoting import literal
+from concord.errors import ConstraintViolated
+from concord.link import LinkJob
+from concord.reference import Child, OnDelete, Remedy, remedy
+from concord.replication_set import TableName
+
+#: Far more than any chain of tables is long.
+MOST_ROUNDS = 200
+
+#: Offending rows named in the error.
+SHOWN = 3
+
+
+class Mending:
+    """The references that one write touches."""
+
+    def __init__(
+        self, connection: Connection, job: LinkJob, judged: Sequence[Judged], left: Collection[TableName]
+    ) -> None:
+        """`left` are the tables that have former rows."""
+        self.connection, self.job = connection, job
+        self.judged: Mapping[TableName, Judged] = {each.staged.shape.table.name: each for each in judged}
+        self.left = set(left)
+        self.opened = {name for name, each in self.judged.items() if each.staged.shape.table.referring}
+        self.restored: dict[TableName, set[str]] = defaultdict(set)
+        self.lost: Counter[str] = Counter()
+
+    @cached_property
+    def shapes(self) -> Mapping[TableName, Shape]:
+        """Every table of the replication set that links write here, whether or not this run brought rows of it."""
+        site = self.job.target.name
+        written = {table.at_site(site): table for table in self.job.tables if not table.captured_only}
+        found = read_tables(self.connection, list(written))
+        return {name: shape_of(written[name], site, table) for name, table in found.items()}
+
+    def run(self) -> Mapping[str, int]:
+        """Make every reference true; how many rows of each table gave way.
+
+        Raises ConstraintViolated where a link cannot; then nothing was written.
+        """
+        for each in self.judged.values():
+            for foreign_key in each.staged.shape.table.foreign_keys:
+                references.lock_parents(self.connection, foreign_key, _staged(each))
+        for _ in range(MOST_ROUNDS):
+            found = self._orphans()
+            if not found:
+                return self.lost
+            self._settle(found)
+        raise refusal(found, self.job.target.name)
+
+    def _orphans(self) -> list[Orphan]:
+        found: dict[tuple[object, ...], Orphan] = {}
+        for foreign_key, children in self._suspects():
+            child = (
+                self.shapes.get(foreign_key.child)
+                if self.left or self.restored
+                else self._judged(foreign_key)
+            )
+            parent = self.shapes[foreign_key.parent] if foreign_key.parent in self.left else None
+            for each in references.find(self.connection, foreign_key, children, child=child, parent=parent):
+                found[(foreign_key.child, foreign_key.name, each.row, each.values)] = each
+        return list(found.values())
+
+    def _judged(self, foreign_key: ForeignKey) -> Shape:
+        return self.judged[foreign_key.child].staged.shape
+
+    def _suspects(self) -> list[tuple[ForeignKey, str]]:
+        """What was written, what was brought back, and what referred to what went."""
+        written = [
+            (key, _staged(each))
+            for each in self.judged.values()
+            for key in each.staged.shape.table.foreign_keys
+        ]
+        brought_back = [
+            (key, _listed(self.shapes[name], sorted(rows)))
+            for name, rows in self.restored.items()
+            for key in self.shapes[name].table.foreign_keys
+        ]
+        referred = [
+            (key, references.that_referred(key, self.shapes[name]))
+            for name in sorted(self.left, key=str)
+            for key in self.shapes[name].table.referring
+        ]
+        return written + brought_back + referred
+
+    def _settle(self, found: Sequence[Orphan]) -> None:
+        """One foreign key, one remedy: what is declared first, since it may leave nothing to be brought back."""
+        groups: dict[tuple[ForeignKey, Remedy, bool], list[Orphan]] = defaultdict(list)
+        for each in found:
+            groups[(each.foreign_key, self._remedy(each), each.lost)].append(each)
+        order = (Remedy.REFUSE, Remedy.DELETE_CHILD, Remedy.CLEAR_CHILD, Remedy.RESTORE_PARENT)
+        chosen = min(groups, key=lambda group: (order.index(group[1]), str(group[0].child), group[0].name))
+        foreign_key, what, lost = chosen
+        if what is Remedy.REFUSE:
+            raise refusal(groups[chosen], self.job.target.name)
+        if what is Remedy.RESTORE_PARENT:
+            self._restore(foreign_key, groups[chosen])
+        else:
+            columns = None if what is Remedy.DELETE_CHILD else self._cleared(foreign_key, lost=lost)
+            self._give_way(foreign_key, groups[chosen], columns, lost=lost)
+
+    def _remedy(self, orphan: Orphan) -> Remedy:
+        foreign_key = orphan.foreign_key
+        parent, child = self.shapes.get(foreign_key.parent), self.shapes.get(foreign_key.child)
+        if parent is None or not _ours(parent):
+            return Remedy.REFUSE
+        return remedy(
+            Child(
+                OnDelete(foreign_key.on_delete),
+                self._cleared(foreign_key, lost=False),
+                self._cleared(foreign_key, lost=True),
+                child is not None and _ours(child),
+                orphan.row in self.restored.get(foreign_key.child, ()),
+            ),
+            parent_lost=orphan.lost,
+        )
+
+    def _cleared(self, foreign_key: ForeignKey, *, lost: bool) -> tuple[str, ...]:
+        """The columns that become NULL: what is declared, or else the fewest that end the reference."""
+        child = self.shapes.get(foreign_key.child)
+        if child is None:
+            return ()
+        named = foreign_key.columns if lost else foreign_key.set_columns or foreign_key.columns
+        free = tuple(n for n in named if n not in child.shadow.key and not child.table.column(n).not_null)
+        if lost and not foreign_key.match_full:
+            return free[-1:]
+        return free if free == named else ()
+
+    def _give_way(
+        self, foreign_key: ForeignKey, found: Sequence[Orphan], columns: tuple[str, ...] | None, *, lost: bool
+    ) -> None:
+        """The children are deleted, or their `columns` become NULL."""
+        shape = self.shapes[foreign_key.child]
+        chosen = parents.list_orphans(self.connection, found)
+        still = f"to_jsonb(ARRAY[{_values(shape, foreign_key)}]::text[])::text = o.vals"
+        listed = f"(SELECT {references.key_of(shape, 'o.key')}, o.vals FROM {chosen} o) o"
+        rows = f"{listed} JOIN {shape.table.sql} t ON {shape.same_key('t', 'o')} AND {still}"
+        run(self.connection, f"SELECT count(*) FROM (SELECT 1 FROM {rows} FOR UPDATE OF t) x")
+        entries = self._entries(shape, foreign_key, rows, columns)
+        self.lost[shape.name] += loser_log.log(self.connection, self.job, ConflictType.FOREIGN_KEY, entries)
+        self._keep_former(shape, rows, columns, lost=lost)
+        where = f"{shape.same_key('t', 'o')} AND {still}"
+        change = (
+            f"DELETE FROM {shape.table.sql} t USING {listed}"
+            if columns is None
+            else f"UPDATE {shape.table.sql} t SET "
+            + ", ".join(f"{shape.table.column(name).sql} = NULL" for name in columns)
+            + f" FROM {listed}"
+        )
+        gone = literal(columns is None)
+        run(
+            self.connection,
+            f"{change} WHERE {where}",
+            restamp(
+                shape.shadow,
+                f"(SELECT {references.key_of(shape, 'o.key')}, {gone} AS concord_deleted FROM {chosen} o)",
+            ),
+        )
+
+    def _keep_former(self, shape: Shape, rows: str, columns: tuple[str, ...] | None, *, lost: bool) -> None:
+        """What the children were: other rows may refer to them in turn."""
+        if not shape.table.referring or (columns is not None and not former.referred(shape) & set(columns)):
+            return
+        if shape.table.name not in self.opened:
+            former.open_for(self.connection, shape)
+            self.opened.add(shape.table.name)
+        former.keep(self.connection, shape, shape.table.sent, rows, lost=lost or columns is not None)
+        self.left.add(shape.table.name)
+
+    def _entries(
+        self, shape: Shape, foreign_key: ForeignKey, rows: str, columns: tuple[str, ...] | None
+    ) -> str:
+        """The children that lose, against the version by which the parent went."""
+        done = "the row is deleted" if columns is None else f"{', '.join(columns)} becomes NULL"
+        reason = f"{foreign_key.name}: what it refers to in {foreign_key.parent} is gone; {done}"
+        parent, known = self.shapes[foreign_key.parent], ""
+        version = loser_log.nobody("w", deleted=True)
+        if set(foreign_key.referenced) == set(parent.shadow.key):
+            same = " AND ".join(
+                f"w.{parent.shadow.key_column(name)}"
+                f" = (o.vals::jsonb ->> {place})::{parent.table.column(name).type.sql}"
+                for place, name in enumerate(foreign_key.referenced)
+            )
+            known = f" LEFT JOIN {parent.shadow.sql} w ON {same}"
+            version = loser_log.present("w", "w", deleted=True)
+        key = ", ".join(shape.canonical_key("t"))
+        return (
+            f"(SELECT {literal(shape.name)} AS table_name, to_jsonb(ARRAY[{key}]::text[]) AS key,"
+            f" 'foreign_key' AS resolver, {literal(reason)} AS reason, {version}, NULL::jsonb AS w_image,"
+            f" {loser_log.present('l', 'p')}, {shape.image('t')} AS l_image"
+            f" FROM {rows} LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 't')}{known})"
+        )
+
+    def _restore(self, foreign_key: ForeignKey, found: Sequence[Orphan]) -> None:
+        shape = self.shapes[foreign_key.parent]
+        if shape.table.name not in self.opened:
+            former.open_for(self.connection, shape)
+            self.opened.add(shape.table.name)
+        back = parents.bring_back(
+            self.connection, self.job, foreign_key, shape, self.shapes.get(foreign_key.child), found
+        )
+        self.lost[shape.name] += back.logged
+        self.restored[shape.table.name] |= back.keys
+        if back.impossible:
+            self.left.add(shape.table.name)
+
+
+def _ours(shape: Shape) -> bool:
+    """May a link change rows that no version of theirs told it to? Not what marks or filters make the site's own."""
+    return shape.marks is None and shape.where is None
+
+
+def _values(shape: Shape, foreign_key: ForeignKey) -> str:
+    return ", ".join(
+        shape.table.column(name).type.exact(f"t.{shape.table.column(name).sql}")
+        for name in foreign_key.columns
+    )
+
+
+def _staged(judged: Judged) -> str:
+    shape = judged.staged.shape
+    return f"{judged.staged.typed} s JOIN {shape.table.sql} c ON {shape.same_key('c', 's')}"
+
+
+def _listed(shape: Shape, keys: Sequence[str]) -> str:
+    texts = ", ".join(literal(key) for key in keys)
+    listed = f"(SELECT {references.key_of(shape, 'u.k')} FROM unnest(ARRAY[{texts}]::text[]) u (k)) k"
+    return f"{listed} JOIN {shape.table.sql} c ON {shape.same_key('c', 'k')}"
+
+
+def refusal(found: Sequence[Orphan], site: str) -> ConstraintViolated:
+    """What no link may mend, in words."""
+    foreign_key = found[0].foreign_key
+    shown = "; ".join(sorted({each.values.strip("[]").replace('"', "") for each in found})[:SHOWN])
+    return ConstraintViolated(
+        f"{site}: {foreign_key.child} refers by {foreign_key.name} to rows of {foreign_key.parent} that are not"
+        f" there after this link ({shown}): one site deleted the parent while another added the child."
+        " Delete the child or bring the parent back, at either site; nothing was written"
+    )

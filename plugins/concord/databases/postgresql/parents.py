@@ -1,0 +1,265 @@
+"""Parents whose delete loses are brought back: from what stood here before this write, or else from the source,
+which still has them where the child came from there (F46)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+import psycopg
+
+from concord.conflict import ConflictType
+from concord.databases.postgresql import former, loser_log, references
+from concord.databases.postgresql.capture import restamp
+from concord.databases.postgresql.catalogue import ForeignKey, read_tables
+from concord.databases.postgresql.references import Orphan
+from concord.databases.postgresql.session import Connection, connect, rows, run
+from concord.databases.postgresql.shape import Shape, shape_of
+from concord.databases.quoting import literal, quote
+from concord.errors import ConstraintViolated
+from concord.link import LinkJob
+
+_numbers = count()
+
+#: Parents asked for at once.
+BATCH = 500
+
+
+@dataclass
+class BroughtBack:
+    """The keys of the parents that are back, and of those that would now break a unique rule."""
+
+    keys: set[str] = field(default_factory=set)
+    impossible: set[str] = field(default_factory=set)
+    logged: int = 0
+
+
+def list_orphans(connection: Connection, found: Sequence[Orphan]) -> str:
+    """A temporary table of orphans: `key` and `vals`; returns its name."""
+    name = f"orphan_{next(_numbers)}"
+    run(connection, f"CREATE TEMPORARY TABLE {name} (key text, vals text) ON COMMIT DROP")
+    with connection.cursor().copy(f"COPY pg_temp.{name} FROM STDIN".encode()) as copy:
+        for each in found:
+            copy.write_row((each.row, each.values))
+    run(connection, f"ANALYZE pg_temp.{name}")
+    return f"pg_temp.{name}"
+
+
+def bring_back(
+    connection: Connection,
+    job: LinkJob,
+    foreign_key: ForeignKey,
+    shape: Shape,
+    child: Shape | None,
+    found: Sequence[Orphan],
+) -> BroughtBack:
+    """Each missing parent stands again as an edit of this site, that has seen what deleted it; the delete is logged.
+
+    Where it would now break a unique rule of its table it is kept as lost (`former`): then its children give way.
+    Raises ConstraintViolated for a parent that is at neither site.
+    """
+    listed = list_orphans(connection, found)
+    name = f"pg_temp.parent_{next(_numbers)}"
+    run(
+        connection,
+        f"CREATE TEMPORARY TABLE {name.partition('.')[2]} ON COMMIT DROP AS"
+        f" SELECT {_columns(shape, 't')}, '{{}}'::jsonb AS concord_vector, true AS concord_whole, '' AS concord_key"
+        f" FROM {shape.table.sql} t WITH NO DATA",
+    )
+    _from_former(connection, shape, foreign_key, name, listed, [each for each in found if each.known])
+    _from_source(connection, job, shape, foreign_key, name, [each for each in found if not each.known])
+    run(connection, f"UPDATE {name} r SET concord_key = {references.key_text(shape, 'r')}")
+    back = BroughtBack({key for (key,) in rows(connection, f"SELECT concord_key FROM {name}")})
+    entries = _entries(shape, child, foreign_key, name, listed)
+    try:
+        back.logged = _write(connection, job, shape, name, entries)
+    except (psycopg.errors.UniqueViolation, psycopg.errors.ExclusionViolation):
+        for key in sorted(back.keys):
+            _alone(connection, job, shape, name, entries, key, back)
+    return back
+
+
+def _alone(
+    connection: Connection, job: LinkJob, shape: Shape, name: str, entries: str, key: str, back: BroughtBack
+) -> None:
+    """One parent; where it cannot stand beside the rows there are, it is lost."""
+    one = f"r.concord_key = {literal(key)}"
+    try:
+        back.logged += _write(connection, job, shape, name, entries, one)
+    except (psycopg.errors.UniqueViolation, psycopg.errors.ExclusionViolation):
+        back.keys.discard(key)
+        there = rows(
+            connection,
+            f"SELECT 1 FROM {shape.table.sql} t JOIN {name} r ON {shape.same_key('t', 'r')} WHERE {one}",
+        )
+        if not there:  # else an application was faster, and has brought it back itself
+            former.keep(
+                connection,
+                shape,
+                shape.table.sent,
+                f"{name} t WHERE t.concord_key = {literal(key)}",
+                lost=True,
+            )
+            back.impossible.add(key)
+
+
+def _write(
+    connection: Connection, job: LinkJob, shape: Shape, name: str, entries: str, chosen: str = "true"
+) -> int:
+    """The entries of the ledger, the rows, their versions, all or none; how many entries."""
+    rest = ", ".join(f"{column.sql} = r.{column.sql}" for column in shape.rest)
+    keys = ", ".join(column.sql for column in shape.key)
+    with connection.transaction():
+        logged = loser_log.log(connection, job, ConflictType.FOREIGN_KEY, f"({entries} WHERE {chosen})")
+        if rest:
+            run(
+                connection,
+                f"UPDATE {shape.table.sql} t SET {rest} FROM {name} r WHERE {shape.same_key('t', 'r')} AND {chosen}",
+            )
+        for columns, whole in ((shape.table.sent, "r.concord_whole"), (shape.columns, "NOT r.concord_whole")):
+            names, values = (", ".join(f"{row}{column.sql}" for column in columns) for row in ("", "r."))
+            run(
+                connection,
+                f"INSERT INTO {shape.table.sql} ({names}) OVERRIDING SYSTEM VALUE SELECT {values} FROM {name} r"
+                f" WHERE {whole} AND {chosen} AND NOT EXISTS"
+                f" (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 'r')})",
+            )
+        run(
+            connection,
+            f"INSERT INTO {shape.shadow.sql} AS p"
+            f" ({shape.key_list}, origin, changed_at, derived, vector, deleted, born, position)"
+            f" SELECT {shape.keys_of('r')}, '', 0, 0, r.concord_vector, true, false, pg_current_xact_id()"
+            f" FROM {name} r WHERE {chosen} ON CONFLICT ({shape.key_list}) DO UPDATE SET"
+            " vector = concord.vector_unite(p.vector, excluded.vector)",
+            restamp(shape.shadow, f"(SELECT {keys}, false AS concord_deleted FROM {name} r WHERE {chosen})"),
+        )
+        for unique in shape.table.deferrable_unique:
+            _refuse_twice(connection, shape, unique, name, chosen)
+    return logged
+
+
+def _refuse_twice(
+    connection: Connection, shape: Shape, unique: Sequence[str], name: str, chosen: str
+) -> None:
+    """A deferrable key, which replica role does not check."""
+    same = " AND ".join(f"t.{quote(column)} = r.{quote(column)}" for column in unique)
+    if rows(
+        connection,
+        f"SELECT 1 FROM {name} r JOIN {shape.table.sql} t ON {same} AND NOT ({shape.same_key('t', 'r')})"
+        f" WHERE {chosen} LIMIT 1",
+    ):
+        raise psycopg.errors.UniqueViolation(f"{shape.name}: {', '.join(unique)}")
+
+
+def _columns(shape: Shape, row: str) -> str:
+    return ", ".join(f"{row}.{column.sql}" for column in shape.table.sent)
+
+
+def _refers_to(shape: Shape, foreign_key: ForeignKey, row: str, texts: str) -> str:
+    """Condition: `row` is the parent that an orphan's values name."""
+    return " AND ".join(
+        f"{row}.{shape.table.column(name).sql} = ({texts}::jsonb ->> {place})::{shape.table.column(name).type.sql}"
+        for place, name in enumerate(foreign_key.referenced)
+    )
+
+
+def _from_former(
+    connection: Connection,
+    shape: Shape,
+    foreign_key: ForeignKey,
+    name: str,
+    listed: str,
+    found: Sequence[Orphan],
+) -> None:
+    if found:
+        same = _refers_to(shape, foreign_key, "f", "o.vals")
+        run(
+            connection,
+            f"INSERT INTO {name}"
+            f" SELECT DISTINCT ON ({shape.keys_of('f')}) {_columns(shape, 'f')}, '{{}}'::jsonb, true, ''"
+            f" FROM {former.relation(shape)} f JOIN (SELECT DISTINCT vals FROM {listed}) o ON {same}"
+            " WHERE NOT f.concord_lost",
+        )
+
+
+def _from_source(
+    connection: Connection,
+    job: LinkJob,
+    shape: Shape,
+    foreign_key: ForeignKey,
+    name: str,
+    found: Sequence[Orphan],
+) -> None:
+    """What the child's own site holds; it must hold it, since the child is there."""
+    wanted = sorted({each.values for each in found})
+    if not wanted:
+        return
+    held = _held_by_source(job, shape, foreign_key, wanted)
+    if len(held) < len(wanted):
+        raise ConstraintViolated(
+            f"{job.target.name}: {foreign_key.child} refers by {foreign_key.name} to rows of {foreign_key.parent} that"
+            f" are at neither site ({wanted[0]}); nothing was written. If they were just deleted, the next run knows"
+        )
+    stored = f"fetched_{next(_numbers)}"
+    run(connection, f"CREATE TEMPORARY TABLE {stored} (image jsonb, vector jsonb) ON COMMIT DROP")
+    with connection.cursor().copy(f"COPY pg_temp.{stored} FROM STDIN".encode()) as copy:
+        for row in held:
+            copy.write_row(row)
+    names = ", ".join(column.sql for column in shape.columns)
+    values = ", ".join(f"(x.image ->> {literal(c.name)})::{c.type.sql}" for c in shape.columns)
+    run(
+        connection,
+        f"INSERT INTO {name} ({names}, concord_vector, concord_whole) SELECT {values}, x.vector, false"
+        f" FROM pg_temp.{stored} x",
+    )
+
+
+def _held_by_source(
+    job: LinkJob, shape: Shape, foreign_key: ForeignKey, wanted: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Image and vector of each parent, as the source has them now."""
+    table = next(each for each in job.tables if each.name == shape.name)
+    with connect(job.source.reader, f"concord read {job.synchronization}") as connection:
+        found = read_tables(connection, [table.at_site(job.source.name)])
+        theirs = shape_of(table, job.source.name, found[table.at_site(job.source.name)])
+        if theirs.names != shape.names or theirs.manipulation or shape.manipulation:
+            raise ConstraintViolated(
+                f"{job.target.name}: {foreign_key.child} refers by {foreign_key.name} to rows of {foreign_key.parent}"
+                f" that were deleted here ({wanted[0]}), and that {job.source.name} keeps in another form: delete the"
+                " child or bring the parent back, at either site; nothing was written"
+            )
+        held = []
+        for start in range(0, len(wanted), BATCH):
+            texts = ", ".join(literal(each) for each in wanted[start : start + BATCH])
+            held += rows(
+                connection,
+                f"SELECT {theirs.image('t')}::text, coalesce(p.vector, '{{}}')::text"
+                f" FROM unnest(ARRAY[{texts}]::text[]) o (vals) JOIN {theirs.table.sql} t"
+                f" ON {_refers_to(theirs, foreign_key, 't', 'o.vals')}"
+                f" LEFT JOIN {theirs.shadow.sql} p ON {theirs.same_key('p', 't')}",
+            )
+    return [(image, vector) for image, vector in held]
+
+
+def _entries(shape: Shape, child: Shape | None, foreign_key: ForeignKey, name: str, listed: str) -> str:
+    """A query of the deletes that lose, each against one of the children that need the row; lacks its WHERE."""
+    reason = f"{foreign_key.name}: {foreign_key.child} refers to the row, which is brought back"
+    one = f"(SELECT vals, min(key) AS key FROM {listed} GROUP BY vals) o"
+    need, version = "", f"{loser_log.nobody('w', deleted=False)}, NULL::jsonb AS w_image"
+    if child is not None:
+        texts = [f"(o.key::jsonb ->> {place})::{c.type.sql}" for place, c in enumerate(child.key)]
+        key = " AND ".join(f"c.{c.sql} = {text}" for c, text in zip(child.key, texts, strict=True))
+        beside = " AND ".join(f"w.{child.shadow.key_column(c.name)} = c.{c.sql}" for c in child.key)
+        need = f" JOIN {child.table.sql} c ON {key} LEFT JOIN {child.shadow.sql} w ON {beside}"
+        version = f"{loser_log.present('w', 'w')}, {child.image('c')} AS w_image"
+    there = f"t.{shape.key[0].sql} IS NOT NULL"
+    return (
+        f"SELECT {literal(shape.name)} AS table_name,"
+        f" to_jsonb(ARRAY[{', '.join(shape.canonical_key('r'))}]::text[]) AS key, 'foreign_key' AS resolver,"
+        f" {literal(reason)} AS reason, {version}, {loser_log.present('l', 'p', deleted=True)},"
+        f" CASE WHEN {there} THEN {shape.image('t')} END AS l_image"
+        f" FROM {name} r JOIN {one} ON {_refers_to(shape, foreign_key, 'r', 'o.vals')}"
+        f" LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'r')}"
+        f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'r')}{need}"
+    )

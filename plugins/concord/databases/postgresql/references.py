@@ -1,0 +1,102 @@
+"""Children whose parent is not there after a write: only among what was written, and what referred to what went
+(rule 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from concord.databases.postgresql import former
+from concord.databases.postgresql.catalogue import ForeignKey
+from concord.databases.postgresql.session import Connection, rows, run
+from concord.databases.postgresql.shape import Shape
+from concord.databases.quoting import qualified, quote
+from concord.replication_set import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """One row that refers to nothing."""
+
+    foreign_key: ForeignKey
+    row: str  #: its key, a JSON array of exact texts; empty where its table is not replicated
+    values: str  #: what it refers by, likewise
+    lost: bool  #: the parent gave way to another row for a unique value, and cannot come back
+    known: bool  #: the parent was here before this write
+
+
+def sql_name(name: TableName) -> str:
+    """A table of the catalogue's in a statement."""
+    return qualified(name.schema_name, name.name)
+
+
+def matches(left: str, left_columns: Sequence[str], right: str, right_columns: Sequence[str]) -> str:
+    """The columns of two rows are equal, one by one."""
+    pairs = zip(left_columns, right_columns, strict=True)
+    return " AND ".join(f"{left}.{quote(ours)} = {right}.{quote(theirs)}" for ours, theirs in pairs)
+
+
+def key_text(shape: Shape, row: str) -> str:
+    """A row's own key as an orphan tells it."""
+    texts = ", ".join(column.type.exact(f"{row}.{column.sql}") for column in shape.key)
+    return f"to_jsonb(ARRAY[{texts}]::text[])::text"
+
+
+def key_of(shape: Shape, texts: str) -> str:
+    """The inverse, as a select list under the key's own names."""
+    parts = enumerate(shape.key)
+    return ", ".join(f"({texts}::jsonb ->> {place})::{c.type.sql} AS {c.sql}" for place, c in parts)
+
+
+def lock_parents(connection: Connection, foreign_key: ForeignKey, children: str) -> None:
+    """As the database would: what is there stays there until we commit."""
+    referred = ", ".join(f"c.{quote(name)}" for name in foreign_key.columns)
+    run(
+        connection,
+        f"SELECT count(*) FROM (SELECT 1 FROM (SELECT DISTINCT {referred} FROM {children}) w"
+        f" JOIN {sql_name(foreign_key.parent)} p"
+        f" ON {matches('p', foreign_key.referenced, 'w', foreign_key.columns)} FOR KEY SHARE OF p) x",
+    )
+
+
+def find(
+    connection: Connection,
+    foreign_key: ForeignKey,
+    children: str,
+    *,
+    child: Shape | None,
+    parent: Shape | None,
+) -> list[Orphan]:
+    """Those of `children` (what follows FROM, where they are called `c`) that refer to nothing.
+
+    `child` is the shape of their table where it is replicated; `parent` that of a table with former rows.
+    """
+    given = " AND ".join(f"c.{quote(name)} IS NOT NULL" for name in foreign_key.columns)
+    values = ", ".join(f"{_exact(child, name)}" for name in foreign_key.columns)
+    there = matches("p", foreign_key.referenced, "c", foreign_key.columns)
+    key = key_text(child, "c") if child else "''::text"
+    lost, known = "false", "false"
+    if parent is not None:
+        same = matches("f", foreign_key.referenced, "c", foreign_key.columns)
+        before = f"EXISTS (SELECT 1 FROM {former.relation(parent)} f WHERE {same} AND"
+        lost, known = f"{before} f.concord_lost)", f"{before} NOT f.concord_lost)"
+    found = rows(
+        connection,
+        f"SELECT DISTINCT {key}, to_jsonb(ARRAY[{values}]::text[])::text,"
+        f" {lost}, {known} FROM {children} WHERE {given}"
+        f" AND NOT EXISTS (SELECT 1 FROM {sql_name(foreign_key.parent)} p WHERE {there}) ORDER BY 1, 2",
+    )
+    return [Orphan(foreign_key, *each) for each in found]
+
+
+def _exact(child: Shape | None, name: str) -> str:
+    return child.table.column(name).type.exact(f"c.{quote(name)}") if child else f"c.{quote(name)}::text"
+
+
+def that_referred(foreign_key: ForeignKey, parent: Shape) -> str:
+    """The children of former rows, to follow FROM."""
+    referred = ", ".join(f"f.{quote(name)}" for name in foreign_key.referenced)
+    return (
+        f"(SELECT DISTINCT {referred} FROM {former.relation(parent)} f) f JOIN {sql_name(foreign_key.child)} c"
+        f" ON {matches('f', foreign_key.referenced, 'c', foreign_key.columns)}"
+    )

@@ -1,0 +1,100 @@
+"""Every constraint by which two rows of a table can be in each other's way: unique indexes, partial ones, those on
+expressions, exclusion constraints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from concord.collision import Rule
+from concord.databases.postgresql.session import Connection, rows
+from concord.databases.postgresql.shape import Shape
+from concord.databases.quoting import quote
+
+_RULES = """
+SELECT c.relname, i.indimmediate, i.indnullsnotdistinct, pg_get_expr(i.indpred, i.indrelid),
+       array(SELECT pg_get_indexdef(i.indexrelid, k, true) FROM generate_series(1, i.indnkeyatts) k ORDER BY k),
+       coalesce((SELECT array(SELECT format('OPERATOR(%I.%s)', n.nspname, o.oprname)
+                                FROM unnest(x.conexclop) WITH ORDINALITY u (oid, place)
+                                JOIN pg_operator o ON o.oid = u.oid JOIN pg_namespace n ON n.oid = o.oprnamespace
+                               ORDER BY u.place)
+                   FROM pg_constraint x WHERE x.conindid = i.indexrelid AND x.contype = 'x'),
+                array_fill('='::text, ARRAY[i.indnkeyatts::int])),
+       array(SELECT a.attname::text FROM pg_attribute a
+              WHERE a.attrelid = i.indrelid AND a.attnum > 0
+                AND (a.attnum = ANY (i.indkey::int2[])
+                     OR EXISTS (SELECT 1 FROM pg_depend d
+                                 WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                                   AND d.refobjid = i.indrelid AND d.refobjsubid = a.attnum)) ORDER BY a.attnum)
+  FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+ WHERE i.indrelid = {oid} AND i.indisvalid AND (i.indisunique OR i.indisexclusion)
+ ORDER BY c.relname"""
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueRule:
+    """One such constraint, in the words of the catalogue."""
+
+    name: str
+    immediate: bool  #: False: checked by a trigger, which replica role silences
+    nulls_collide: bool
+    predicate: str | None
+    parts: tuple[str, ...]  #: expressions over the table's own columns, by their bare names
+    operators: tuple[str, ...]
+    columns: tuple[str, ...]  #: every column that parts or predicate name
+
+    @property
+    def condition(self) -> str:
+        """SQL on one row: does the rule look at it at all?"""
+        return f"({self.predicate})" if self.predicate else "true"
+
+    @property
+    def values(self) -> str:
+        """SQL on one row: what two rows may not have in common, as u0, u1, …"""
+        return ", ".join(f"({part}) AS u{place}" for place, part in enumerate(self.parts))
+
+    def meets(self, row: str) -> str:
+        """SQL on one row: does it collide with the values of `row`?"""
+        if self.nulls_collide:
+            return " AND ".join(f"({p}) IS NOT DISTINCT FROM {row}.u{n}" for n, p in enumerate(self.parts))
+        pairs = enumerate(zip(self.parts, self.operators, strict=True))
+        return " AND ".join(f"({part}) {operator} {row}.u{place}" for place, (part, operator) in pairs)
+
+    def decided(self, shape: Shape) -> Rule:
+        """What the loser gives up: the last column that may be NULL and is not of the key; else the row goes."""
+        named = [name for part in self.parts for name in self.columns if _names(part, name)]
+        free = [] if self.nulls_collide else [name for name in named if _may_be_null(shape, name)]
+        return Rule(self.name, free[-1] if free else None, frozenset(named))
+
+
+def _names(part: str, column: str) -> bool:
+    """Does an expression of the catalogue's name the column? It quotes where it must."""
+    spelled = "|".join(map(re.escape, (column, quote(column))))
+    return re.search(rf'(?<![\w"$])(?:{spelled})(?![\w"$(])', part) is not None
+
+
+def _may_be_null(shape: Shape, name: str) -> bool:
+    return name not in shape.shadow.key and not shape.table.column(name).not_null
+
+
+def read(connection: Connection, shape: Shape) -> list[UniqueRule]:
+    """The rules by which rows of different keys can collide, and of which a link sees every column."""
+    found = [
+        UniqueRule(name, immediate, nulls, predicate, tuple(parts), tuple(operators), tuple(columns))
+        for name, immediate, nulls, predicate, parts, operators, columns in rows(
+            connection, _RULES.format(oid=shape.table.oid)
+        )
+    ]
+    return [
+        rule
+        for rule in found
+        if not _is_key(rule, shape.shadow.key) and set(rule.columns) <= set(shape.names)
+    ]
+
+
+def _is_key(rule: UniqueRule, key: Sequence[str]) -> bool:
+    """Rows of different keys never meet in the key's own index."""
+    plain = {name for name in rule.columns if any(part in (name, quote(name)) for part in rule.parts)}
+    equal = set(rule.operators) == {"="}
+    return equal and rule.predicate is None and len(plain) == len(rule.parts) and plain >= set(key)

@@ -1,0 +1,254 @@
+"""Unique values used at two sites: the greater version keeps the value, the other row gives it up (F39, F40).
+
+What it gives up is the column, where that may be NULL, or else its place in the table: never more than the database
+demands. That is an edit of the site where the two rows meet: it gets a version of that site's own, which has seen the
+loser's, and every other site follows it. Decided by `concord.collision`, under lock, before any row is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from concord.collision import Collision, Loss, losses
+from concord.conflict import ConflictType
+from concord.databases.postgresql import former, loser_log
+from concord.databases.postgresql.capture import restamp
+from concord.databases.postgresql.merge import Judged
+from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY
+from concord.databases.postgresql.session import Connection, rows, run
+from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.unique_rules import UniqueRule, read
+from concord.databases.quoting import literal
+from concord.link import LinkJob
+from concord.resolver import LATEST_TIMESTAMP
+from concord.row_version import RowVersion
+
+_VERSION = ("origin", "changed_at", "derived", "vector")
+
+
+def mend(connection: Connection, judged: Judged, job: LinkJob, *, violated: bool) -> int:
+    """Let the lesser of two colliding rows give way; how many did.
+
+    Without `violated`, only the rules are looked at that the database does not enforce by itself here. A row that
+    arrives and gives way is changed in staging; `stamp` makes it an edit of this site once it is written.
+    """
+    shape = judged.staged.shape
+    if shape.marks is not None or not (violated or shape.table.deferrable_unique):
+        return 0
+    rules = [rule for rule in read(connection, shape) if violated or not rule.immediate]
+    if not rules:
+        return 0
+    _take_stock(connection, judged)
+    collisions = _collisions(connection, shape, rules)
+    if not collisions:
+        return 0
+    ranks = _ranks(connection, shape, job)
+    decided = {rule.name: rule.decided(shape) for rule in rules}
+    lost = losses(collisions, decided, ranks)
+    _remember(connection, shape, lost, ranks)
+    loser_log.log(connection, job, ConflictType.UNIQUENESS, _entries(shape))
+    _keep_former(connection, shape)
+    _give_way_here(connection, shape, lost)
+    _give_way_in_staging(connection, judged, lost)
+    return len(lost)
+
+
+def stamp(connection: Connection, shape: Shape) -> None:
+    """Every row that gave way becomes an edit of this site; after the versions that came in were written."""
+    gone = f"(SELECT key, bool_or(gives_up IS NULL) AS concord_deleted FROM {_temp(shape, 'lost')} GROUP BY key) l"
+    run(
+        connection,
+        restamp(shape.shadow, f"(SELECT {_keys(shape)}, l.concord_deleted FROM {gone} ORDER BY l.key)"),
+    )
+
+
+def _temp(shape: Shape, name: str) -> str:
+    return f"pg_temp.{name}_{shape.table.oid}"
+
+
+def _create(shape: Shape, name: str) -> str:
+    return f"CREATE TEMPORARY TABLE {name}_{shape.table.oid}"
+
+
+def _take_stock(connection: Connection, judged: Judged) -> None:
+    """What will be written, typed; and every key that will be written or deleted: what stands there now goes."""
+    shape = judged.staged.shape
+    typed = ", ".join(f"{c.type.incoming(f's.{c.sql}')} AS {c.sql}" for c in shape.columns)
+    version = ", ".join(f"s.concord_{name}" for name in _VERSION)
+    taken, arriving = _temp(shape, "taken"), _temp(shape, "arriving")
+    run(
+        connection,
+        *ANY_PLAN,
+        f"{_create(shape, 'taken')} ON COMMIT DROP AS SELECT {shape.keys_of('s')} FROM {judged.winners} s",
+        f"{_create(shape, 'arriving')} ON COMMIT DROP AS"
+        f" SELECT {_key_text(shape, 's')} AS concord_key, {typed}, {version} FROM {judged.winners} s"
+        " WHERE NOT s.concord_gone",
+        f"CREATE INDEX ON {taken} ({', '.join(column.sql for column in shape.key)})",
+        f"CREATE INDEX ON {arriving} (concord_key)",
+        f"ANALYZE {taken}",
+        f"ANALYZE {arriving}",
+        *BY_KEY,
+    )
+
+
+def _collisions(connection: Connection, shape: Shape, rules: Sequence[UniqueRule]) -> list[Collision]:
+    """Which arriving row meets which present one. The present ones are locked: what is seen of them stays so.
+
+    Rows outside of a filter are their site's own, and never give way to a link.
+    """
+    found = _temp(shape, "collision")
+    run(connection, f"{_create(shape, 'collision')} (rule text, arriving text, present text) ON COMMIT DROP")
+    for rule in rules:
+        taken = f"EXISTS (SELECT 1 FROM {_temp(shape, 'taken')} k WHERE {shape.same_key('k', 'q')})"
+        run(
+            connection,
+            f"INSERT INTO {found} SELECT {literal(rule.name)}, a.concord_key, q.key"
+            f" FROM (SELECT concord_key, {rule.values} FROM {_temp(shape, 'arriving')}"
+            f" WHERE {rule.condition} OFFSET 0) a"
+            f" CROSS JOIN LATERAL (SELECT {_key_text(shape, 'q')} AS key FROM {shape.table.sql} q"
+            f" WHERE {rule.condition} AND {rule.meets('a')} AND NOT {taken} AND {shape.in_scope('q')}"
+            " FOR UPDATE OF q) q",
+        )
+    run(connection, f"ANALYZE {found}")
+    return [
+        Collision(*each) for each in rows(connection, f"SELECT DISTINCT rule, arriving, present FROM {found}")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """The order of the rows that collide: that of their versions, then of their keys; the same at every site."""
+
+    versions: Mapping[str, tuple[RowVersion, tuple[str, ...]]]
+    priorities: Mapping[str, int]
+
+    def __call__(self, row: str) -> tuple[object, ...]:
+        version, key = self.versions[row]
+        return (*LATEST_TIMESTAMP.order(self.priorities)(version), key)
+
+    def reason(self, loss: Loss) -> str:
+        """In the words of the ledger."""
+        why = LATEST_TIMESTAMP.reason(self.versions[loss.winner][0], self.versions[loss.row][0])
+        done = "the row is deleted" if loss.gives_up is None else f"{loss.gives_up} becomes NULL"
+        return f"{loss.rule}: another row has the value, {why}; {done}"
+
+
+def _ranks(connection: Connection, shape: Shape, job: LinkJob) -> Ranks:
+    """Keeps the rows that collide, images and versions as they are now, for the ledger."""
+    collision, colliding = _temp(shape, "collision"), _temp(shape, "colliding")
+    here = " AND ".join(f"q.{column.sql} = {_key(shape, place)}" for place, column in enumerate(shape.key))
+    run(
+        connection,
+        f"{_create(shape, 'colliding')} ON COMMIT DROP AS"
+        f" SELECT a.concord_key AS key, true AS arrives, {_canonical(shape, 'a')} AS canonical,"
+        f" {shape.image('a')} AS image, {', '.join(f'a.concord_{name} AS {name}' for name in _VERSION)},"
+        f" false AS deleted FROM (SELECT DISTINCT arriving FROM {collision}) l"
+        f" JOIN {_temp(shape, 'arriving')} a ON a.concord_key = l.arriving UNION ALL"
+        f" SELECT l.key, false, {_canonical(shape, 'q')}, {shape.image('q')}, coalesce(p.origin, ''),"
+        " coalesce(p.changed_at, 0), coalesce(p.derived, 0), coalesce(p.vector, '{}'), false"
+        f" FROM (SELECT DISTINCT present AS key FROM {collision}) l JOIN {shape.table.sql} q ON {here}"
+        f" LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'q')}",
+        f"CREATE INDEX ON {colliding} (key)",
+        f"ANALYZE {colliding}",
+    )
+    found = rows(connection, f"SELECT key, canonical, origin, changed_at, derived FROM {colliding}")
+    return Ranks(
+        {key: (RowVersion(*version, vector={}), tuple(canonical)) for key, canonical, *version in found},
+        job.priorities,
+    )
+
+
+def _remember(connection: Connection, shape: Shape, lost: Sequence[Loss], ranks: Ranks) -> None:
+    run(
+        connection,
+        f"{_create(shape, 'lost')} (key text, winner text, gives_up text, reason text, arrives boolean)"
+        " ON COMMIT DROP",
+    )
+    into = f"COPY {_temp(shape, 'lost')} (key, winner, gives_up, reason) FROM STDIN"
+    with connection.cursor().copy(into.encode()) as copy:
+        for loss in lost:
+            copy.write_row((loss.row, loss.winner, loss.gives_up, ranks.reason(loss)))
+    run(
+        connection,
+        f"UPDATE {_temp(shape, 'lost')} l SET arrives = x.arrives FROM {_temp(shape, 'colliding')} x"
+        " WHERE x.key = l.key",
+        f"ANALYZE {_temp(shape, 'lost')}",
+    )
+
+
+def _entries(shape: Shape) -> str:
+    """The losers as the ledger wants them."""
+    colliding, resolver = _temp(shape, "colliding"), literal(LATEST_TIMESTAMP.name)
+    return (
+        f"(SELECT {literal(shape.name)} AS table_name, x.canonical AS key, {resolver} AS resolver, l.reason,"
+        f" {loser_log.side('w', 'w')}, {loser_log.side('l', 'x')} FROM {_temp(shape, 'lost')} l"
+        f" JOIN {colliding} x ON x.key = l.key JOIN {colliding} w ON w.key = l.winner)"
+    )
+
+
+def _keep_former(connection: Connection, shape: Shape) -> None:
+    """Those here, and those that will never be here: children of either may be on their way (`foreign_keys`)."""
+    referred = ", ".join(literal(name) for name in sorted(former.referred(shape))) or "NULL"
+    gone = f"(l.gives_up IS NULL OR l.gives_up IN ({referred}))"
+    losers = f"(SELECT {_keys(shape)}, l.key AS concord_key, l.arrives FROM {_temp(shape, 'lost')} l WHERE {gone}) l"
+    here = f"{losers} JOIN {shape.table.sql} t ON NOT l.arrives AND {shape.same_key('t', 'l')}"
+    coming = f"{losers} JOIN {_temp(shape, 'arriving')} t ON l.arrives AND t.concord_key = l.concord_key"
+    former.keep(connection, shape, shape.table.sent, here, lost=True)
+    former.keep(connection, shape, shape.columns, coming, lost=True)
+
+
+def _give_way_here(connection: Connection, shape: Shape, lost: Sequence[Loss]) -> None:
+    table, same = shape.table.sql, shape.same_key("t", "l")
+    for column in _given_up(lost):
+        chosen = f"l.gives_up = {literal(column)}" if column else "l.gives_up IS NULL"
+        losers = f"(SELECT {_keys(shape)} FROM {_temp(shape, 'lost')} l WHERE NOT l.arrives AND {chosen}) l"
+        if column:
+            run(
+                connection,
+                f"UPDATE {table} t SET {shape.table.column(column).sql} = NULL FROM {losers} WHERE {same}",
+            )
+        else:
+            run(connection, f"DELETE FROM {table} t USING {losers} WHERE {same}")
+
+
+def _give_way_in_staging(connection: Connection, judged: Judged, lost: Sequence[Loss]) -> None:
+    """The conflicts of its own key were logged before: there its image is still what came in."""
+    shape = judged.staged.shape
+    run(connection, *ANY_PLAN)
+    for column in _given_up(lost):
+        change = f"{shape.alias(shape.table.column(column))} = NULL" if column else "deleted = true"
+        chosen = f"l.gives_up = {literal(column)}" if column else "l.gives_up IS NULL"
+        same = " AND ".join(
+            f"{each.type.incoming(f's.{shape.alias(each)}')} = {_key(shape, place)}"
+            for place, each in enumerate(shape.key)
+        )
+        run(
+            connection,
+            f"UPDATE {judged.staged.sql} s SET {change} FROM {_temp(shape, 'lost')} l"
+            f" WHERE l.arrives AND {chosen} AND {same}",
+        )
+    run(connection, *BY_KEY)
+
+
+def _given_up(lost: Sequence[Loss]) -> list[str | None]:
+    """Each column that some row gives up, once; None for rows that go."""
+    return sorted({loss.gives_up for loss in lost}, key=str)
+
+
+def _key(shape: Shape, place: int) -> str:
+    """One column of the key that `l.key` spells."""
+    return f"(l.key::jsonb ->> {place})::{shape.key[place].type.sql}"
+
+
+def _keys(shape: Shape) -> str:
+    return ", ".join(f"{_key(shape, place)} AS {column.sql}" for place, column in enumerate(shape.key))
+
+
+def _key_text(shape: Shape, row: str) -> str:
+    texts = ", ".join(column.type.exact(f"{row}.{column.sql}") for column in shape.key)
+    return f"to_jsonb(ARRAY[{texts}]::text[])::text"
+
+
+def _canonical(shape: Shape, row: str) -> str:
+    return f"to_jsonb(ARRAY[{', '.join(shape.canonical_key(row))}]::text[])"

@@ -1,0 +1,62 @@
+"""A child without its parent: which of the two gives way? Alike at every site, in whatever order they arrive (F35,
+F36, F46)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class OnDelete(StrEnum):
+    """What the table's owner declared, by the catalogue's letters."""
+
+    NO_ACTION = "a"
+    RESTRICT = "r"
+    CASCADE = "c"
+    SET_NULL = "n"
+    SET_DEFAULT = "d"
+
+
+class Remedy(StrEnum):
+    """What makes the reference true again."""
+
+    DELETE_CHILD = "delete_child"
+    CLEAR_CHILD = "clear_child"  #: the columns that refer become NULL
+    RESTORE_PARENT = "restore_parent"
+    REFUSE = "refuse"  #: nothing that a link may do
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """What a reference and its rows allow."""
+
+    on_delete: OnDelete
+    clears: tuple[str, ...] = ()  #: what SET NULL sets; empty where it may not
+    gives_up: tuple[str, ...] = ()  #: the fewest columns that end the reference; empty where none may be NULL
+    ours: bool = True  #: the child may be changed by this link: it is of the replication set, wholly shared
+    restored: bool = False  #: brought back in this very transaction, because others refer to it
+
+
+def remedy(child: Child, *, parent_lost: bool) -> Remedy:
+    """What is declared is done where the database would have done it, had it seen the child: CASCADE and SET NULL.
+
+    Otherwise the delete of the parent loses: it would have been refused. A parent that gave way to another row for a
+    unique value (`parent_lost`) cannot come back, so its child gives up the reference, or else its place. A child that
+    was brought back keeps what it refers to: then the whole cascade would have been refused.
+    """
+    if parent_lost:
+        return _without_parent(child)
+    if child.restored or not child.ours:
+        return Remedy.RESTORE_PARENT
+    if child.on_delete is OnDelete.CASCADE:
+        return Remedy.DELETE_CHILD
+    if child.on_delete is OnDelete.SET_NULL and child.clears:
+        return Remedy.CLEAR_CHILD
+    return Remedy.RESTORE_PARENT
+
+
+def _without_parent(child: Child) -> Remedy:
+    if not child.ours:
+        return Remedy.REFUSE
+    goes = child.on_delete is OnDelete.CASCADE or not child.gives_up
+    return Remedy.DELETE_CHILD if goes else Remedy.CLEAR_CHILD

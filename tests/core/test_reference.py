@@ -1,0 +1,36 @@
+"""Which of a child and its deleted parent gives way: a table, the same wherever the two meet."""
+
+import pytest
+
+from concord.reference import Child, OnDelete, Remedy, remedy
+
+PARENT = ("parent",)
+
+
+@pytest.mark.parametrize(
+    ("child", "expected"),
+    [
+        (Child(OnDelete.NO_ACTION, PARENT, PARENT), Remedy.RESTORE_PARENT),
+        (Child(OnDelete.RESTRICT), Remedy.RESTORE_PARENT),
+        (Child(OnDelete.SET_DEFAULT, PARENT, PARENT), Remedy.RESTORE_PARENT),
+        (Child(OnDelete.CASCADE, PARENT, PARENT), Remedy.DELETE_CHILD),
+        (Child(OnDelete.SET_NULL, PARENT, PARENT), Remedy.CLEAR_CHILD),
+        (Child(OnDelete.SET_NULL), Remedy.RESTORE_PARENT),
+    ],
+)
+def test_what_is_declared_is_done_and_otherwise_the_delete_loses(child: Child, expected: Remedy) -> None:
+    assert remedy(child, parent_lost=False) is expected
+
+
+@pytest.mark.parametrize("on_delete", OnDelete)
+def test_a_child_that_was_brought_back_or_is_not_ours_keeps_its_parent(on_delete: OnDelete) -> None:
+    for child in (Child(on_delete, ("parent",), restored=True), Child(on_delete, ("parent",), ours=False)):
+        assert remedy(child, parent_lost=False) is Remedy.RESTORE_PARENT
+
+
+@pytest.mark.parametrize("on_delete", OnDelete)
+def test_a_parent_that_cannot_come_back_takes_the_reference_along_or_the_child(on_delete: OnDelete) -> None:
+    gives_up = remedy(Child(on_delete, (), ("parent",), restored=True), parent_lost=True)
+    assert gives_up is (Remedy.DELETE_CHILD if on_delete is OnDelete.CASCADE else Remedy.CLEAR_CHILD)
+    assert remedy(Child(on_delete), parent_lost=True) is Remedy.DELETE_CHILD
+    assert remedy(Child(on_delete, ours=False), parent_lost=True) is Remedy.REFUSE

@@ -1,0 +1,64 @@
+"""One transmission without Spark: rows go from the source's snapshot straight to the target's staging, undecided, and
+the write step decides them under lock by the same rule. For tests of that step, which cost a tenth of a real link."""
+
+from concord.databases.dialect import Progress
+from concord.databases.postgresql import acquire
+from concord.databases.postgresql.ends import Source, Target
+from concord.databases.postgresql.session import rows
+from concord.databases.postgresql.stage import Staged
+from concord.link import LinkJob, TableReport
+from concord.position import Session
+from spark_jobs.opening import Opened, open_link
+from tests.link.pair import Pair
+
+
+def _silent(step: str) -> None:
+    """Nobody wants to hear of the steps."""
+
+
+def carry(job: LinkJob, progress: Progress = _silent) -> dict[str, TableReport]:
+    """Run the link once; rows per outcome of the tables that changed. `progress` hears the steps of the write."""
+    source, target = Source(job), Target(job)
+    try:
+        opened = open_link(job, source, target, _silent)
+        with source.snapshot() as snapshot:
+            heartbeat, staged = source.beat(), _staged(source, target, opened)
+        session = Session(
+            id=job.transmission,
+            source_origin=opened.source_site.origin,
+            target_origin=opened.target_site.origin,
+            heartbeat=heartbeat,
+            position=opened.going_on.session.position.advanced(
+                snapshot.position, list(opened.shapes), list(opened.shapes)
+            ),
+        )
+        written = target.write(staged, opened.target_state, session, progress)
+        source.remember(opened.source_state, session)
+        return written
+    finally:
+        target.drop_staging()
+        target.close()
+        source.close()
+
+
+def settle(pair: Pair) -> None:
+    """Both links, twice."""
+    for direction in ("forward", "reverse") * 2:
+        carry(pair.job(direction))
+
+
+def _staged(source: Source, target: Target, opened: Opened) -> list[Staged]:
+    position, staged = opened.going_on.session.position, []
+    for ordinal, (name, shape) in enumerate(opened.shapes.items()):
+        query = acquire.changes_query(shape, position.of(name), opened.excluded, 0, 1)
+        if found := rows(source.connection, query):
+            place = target.create_staging(opened.target_shapes[name], ordinal)
+            columns = ", ".join(
+                [*shape.aliases, "origin, changed_at, derived, vector, deleted, born, out_of_scope"]
+            )
+            into = f"COPY {place.sql} ({columns}, verdict, attempt) FROM STDIN"
+            with target.connection.cursor().copy(into.encode()) as copy:
+                for row in found:
+                    copy.write_row((*row, "apply", 0))
+            staged.append(place.believing([0], len(found)))
+    return staged
