@@ -135,7 +135,7 @@ class Rehearsal:
 
     def _halve(self, each: Suspects, first: int, last: int, unique: list[int]) -> None:
         """Halve the range until the refused rows stand alone; the others stay written for the time being."""
-        error = self._tried(each, f"q.concord_n BETWEEN {first} AND {last}", moving=True)
+        error = self._tried(each, f"q.concord_n BETWEEN {first} AND {last}")
         if error is None:
             return
         if first == last:
@@ -152,15 +152,15 @@ class Rehearsal:
         if len(unique) < 2:
             return
         listed = ", ".join(map(str, unique))
-        if self._tried(each, f"q.concord_n IN ({listed})", moving=True) is None:
+        if self._tried(each, f"q.concord_n IN ({listed})") is None:
             for number in unique:
                 self._take_back(each, number)
 
-    def _tried(self, each: Suspects, chosen: str, *, moving: bool) -> psycopg.Error | None:
+    def _tried(self, each: Suspects, chosen: str) -> psycopg.Error | None:
         """Write the base rows alone: the shadow refuses nothing. What stands in the way of the database is raised."""
         try:
             with self.connection.transaction():
-                merge.write_base(self.connection, each.among(chosen), moving=moving)
+                merge.write_base(self.connection, each.among(chosen), moving=True)
         except psycopg.Error as error:
             if not is_refusal(error):
                 raise

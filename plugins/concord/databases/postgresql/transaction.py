@@ -99,10 +99,10 @@ def write(connect: Callable[[], Connection], writing: Writing) -> dict[str, Tabl
             try:
                 _attempt(connection, writing, reports, moving=moving, care=care)
             except (psycopg.Error, ConstraintViolated) as error:
-                needed = Care.REFERENCES if isinstance(error, ConstraintViolated) else Care.ROWS
-                if care >= needed or not _is_about_rows(error, violations, writing):
+                if care is Care.REFERENCES or not _is_about_rows(error, violations, writing):
                     raise
-                care = needed
+                first = care is Care.NONE and not isinstance(error, ConstraintViolated)
+                care = Care.ROWS if first else Care.REFERENCES
             else:
                 return
 
@@ -270,14 +270,15 @@ def _without_refused(
 ) -> tuple[list[merge.Judged], dict[str, TableReport]]:
     """The same tables, with the rows that the target will not take judged as quarantined."""
     suspects = [
-        rehearsal.suspects(connection, table, ordinal, every=bool(care)) for ordinal, table in enumerate(judged)
+        rehearsal.suspects(connection, table, ordinal, every=bool(care))
+        for ordinal, table in enumerate(judged)
     ]
 
     def mend() -> None:
         accepted = [each.accepted for each in suspects]
         _mend_uniqueness(connection, writing, accepted, violated=True)
 
-    most, references = writing.job.max_quarantined, care is Care.REFERENCES
+    most, references = writing.job.max_quarantined, care is not Care.ROWS
     rehearsal.Rehearsal(connection, suspects, most, writing.site, mend, references).run()
     left, reports = [], {}
     for each in suspects:
