@@ -61,4 +61,6 @@ def _staged(source: Source, target: Target, opened: Opened) -> list[Staged]:
                 for row in found:
                     copy.write_row((*row, "apply", 0))
             staged.append(place.believing([0], len(found)))
-    return staged
+    changed = {each.shape.name for each in staged}
+    others = [shape for name, shape in opened.target_shapes.items() if name not in changed]
+    return [*staged, *target.waiting(others, len(opened.shapes))]
