@@ -20,6 +20,7 @@ _MAIN = "org.apache.spark.deploy.SparkSubmit"
 _UNUSED_MODULE = "--add-modules=jdk.incubator.vector"
 #: Options that name this submission and change nothing of how Java is started.
 _OF_THE_SUBMISSION = ("--name", "--py-files")
+_REMEMBERED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +46,32 @@ def spark_environment() -> dict[str, str]:
 def java_command(options: Sequence[str]) -> JavaCommand | None:
     """The command for these options of spark-submit; None where only Spark's scripts know how to start Java."""
     environment = spark_environment()
-    home, configuration = Path(environment["SPARK_HOME"]), Path(environment["SPARK_CONF_DIR"])
+    jars, configuration = Path(environment["SPARK_HOME"], "jars"), Path(environment["SPARK_CONF_DIR"])
     java = _java()
-    if java is None or not (home / "jars").is_dir() or (configuration / "spark-env.sh").exists():
+    if java is None or not jars.is_dir() or (configuration / "spark-env.sh").exists():
         return None
-    of_java = _without_the_submission(options)
-    known = (
-        cache()
-        / f"command-{_digest(java, of_java, environment, _stated(home / 'jars', configuration, java))}.json"
-    )
+    asked = _without_the_submission(options)
+    spark = {name: value for name, value in os.environ.items() if name.startswith("SPARK_")} | environment
+    known = cache() / f"command-{_digest(java, asked, spark, _stated(jars, configuration, java))}.json"
     if known.exists():
         words, classes = json.loads(known.read_text())
         return JavaCommand(tuple(words), classes)
-    words = _asked(java, home, of_java, environment)
+    words = _asked(java, jars, asked, environment)
     if words is None:
         return None
     command = _arranged(words)
-    known.write_text(json.dumps([command.words, command.classes]))
+    _remember(known, command)
     return command
+
+
+def _remember(place: Path, command: JavaCommand) -> None:
+    """Whole or not at all, since others read it at the same time; commands of long ago go."""
+    beside = place.with_suffix(f".{os.getpid()}")
+    beside.write_text(json.dumps([command.words, command.classes]))
+    beside.rename(place)
+    newest_first = sorted(place.parent.glob("command-*.json"), key=os.path.getmtime, reverse=True)
+    for old in newest_first[_REMEMBERED:]:
+        old.unlink(missing_ok=True)
 
 
 def _java() -> str | None:
@@ -86,11 +95,11 @@ def _stated(*places: str | Path) -> list[object]:
     return [(name, state.st_size, state.st_mtime_ns) for name, state in found]
 
 
-def _asked(java: str, home: Path, options: Sequence[str], environment: dict[str, str]) -> list[str] | None:
+def _asked(java: str, jars: Path, options: Sequence[str], environment: dict[str, str]) -> list[str] | None:
     """What Spark's launcher answers: the words of the command, up to the main class."""
-    scala = next((home / "jars").glob("scala-library-*.jar")).stem.split("-")[2].rsplit(".", 1)[0]
+    scala = next(jars.glob("scala-library-*.jar")).stem.split("-")[2].rsplit(".", 1)[0]
     answer = subprocess.run(
-        [java, "-Xmx128m", "-cp", f"{home}/jars/*", "org.apache.spark.launcher.Main", _MAIN, *options],
+        [java, "-Xmx128m", "-cp", f"{jars}/*", "org.apache.spark.launcher.Main", _MAIN, *options],
         env=os.environ | environment | {"SPARK_SCALA_VERSION": scala},
         capture_output=True,
         check=False,
