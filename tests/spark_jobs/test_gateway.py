@@ -55,7 +55,12 @@ def run(own_cache: Path, tmp_path: Path) -> Run:
             program,
         ]
         return subprocess.run(
-            [*command, *arguments], env=os.environ | environment, capture_output=True, text=True, check=False
+            [*command, *arguments],
+            env=os.environ | environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
         )
 
     return submit
