@@ -22,7 +22,6 @@ from concord.event_log import log_event
 from concord.link import LinkJob
 from concord.repair import Remedy, Rule
 from concord.replication_set import ReplicatedTable, chosen
-from concord.resolver import chain
 from concord.row_version import RowVersion
 from spark_jobs.application import run
 from spark_jobs.comparing import Compared, Comparing, Side
@@ -201,8 +200,9 @@ class _Comparison:
         return ours, theirs
 
     def _rule(self, table: str) -> Rule:
-        resolvers = chain(self.opened.link.shapes[table].resolvers)
-        return Rule(resolvers, self.job.link.priorities, self.job.prefer)
+        priorities = self.job.link.priorities
+        chains = self.opened.link.shapes[table].policy.bound(priorities).without_hold()
+        return Rule(chains, priorities, self.job.prefer)
 
     def _plan(self, compared: Compared, ends: tuple[Beside, Beside]) -> dict[str, int]:
         """How many keys each deed is planned for, all of them counted."""

@@ -13,7 +13,8 @@ from pyspark.sql.types import StructType
 
 from concord.databases.dialect import VERSION_TYPES
 from concord.initialization_rule import Side, Verdict, Way, decide, ever
-from concord.resolver import Resolver
+from concord.policy import Chains
+from concord.resolver import Row
 from concord.row_version import ABSENT, RowVersion, vector_from_json, vector_to_json
 from spark_jobs.manipulate import UNFAITHFUL
 
@@ -32,6 +33,18 @@ class KeyMeaning:
         """What the key means, however it is written: 1.0 and 1.00 are one number (F42)."""
         columns = enumerate(self.roots.items())
         return [_meaning(F.col(alias), root).alias(f"k{place}") for place, (alias, root) in columns]
+
+
+@dataclass(frozen=True)
+class Choosing:
+    """Who wins a conflict, and what the columns that the resolvers ask for are called on the way."""
+
+    chains: Chains
+    aliases: Mapping[str, str]
+
+    def row(self, row: Mapping[str, Any], prefix: str) -> Row:
+        values = {name: row[f"{prefix}{alias}"] for name, alias in self.aliases.items()}
+        return {name: None if value is None else str(value) for name, value in values.items()}
 
 
 def _meaning(key: Column, root: str) -> Column:
@@ -64,7 +77,7 @@ def changed(
     aliases: Sequence[str],
     key: KeyMeaning,
     way: Way,
-    resolver: Resolver,
+    choosing: Choosing,
 ) -> DataFrame:
     """The rows to be written, each with its verdict; both sides are in the target's shape."""
     carried = [name for name in (*aliases, UNFAITHFUL) if name in incoming.columns]
@@ -74,7 +87,7 @@ def changed(
 
     def decided(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield _decided(batch, carried, way, resolver)
+            yield _decided(batch, carried, way, choosing)
 
     beside = _beside(incoming, present, aliases, key, way)
     return beside.mapInArrow(decided, StructType(schema.fields))
@@ -107,16 +120,17 @@ def _beside(
     return beside.where(~(untouched & alike)).drop(*on)
 
 
-def _decided(batch: pa.RecordBatch, carried: Sequence[str], way: Way, resolver: Resolver) -> pa.RecordBatch:
+def _decided(batch: pa.RecordBatch, carried: Sequence[str], way: Way, choosing: Choosing) -> pa.RecordBatch:
     """The rows of a batch that are to be written, with the versions that they get."""
     names = (*VERSION_TYPES, "unsent", "exists", *(f"p_{name}" for name in _PRESENT), "p_exists", "same")
-    rows = batch.select(list(names)).to_pylist()
+    seen = [f"{prefix}{alias}" for alias in choosing.aliases.values() for prefix in ("", "p_")]
+    rows = batch.select([*names, *seen]).to_pylist()
     taken: list[int] = []
     made: dict[str, list[Any]] = {name: [] for name in (*VERSION_TYPES, *_DECISION)}
     for place, row in enumerate(rows):
-        incoming, present = _side(row, ""), _side(row, "p_")
+        incoming, present = _side(row, "", choosing), _side(row, "p_", choosing)
         same = bool(row["same"]) if incoming.exists and present.exists else incoming.exists == present.exists
-        verdict = decide(incoming, present, way, resolver, same=same)
+        verdict = decide(incoming, present, way, choosing.chains, same=same)
         if verdict is not None:
             taken.append(place)
             _append(made, verdict, present.version)
@@ -133,7 +147,7 @@ _ARROW = {
 }
 
 
-def _side(row: Mapping[str, Any], prefix: str) -> Side:
+def _side(row: Mapping[str, Any], prefix: str, choosing: Choosing) -> Side:
     version = ABSENT
     if row[f"{prefix}origin"] is not None:
         version = RowVersion(
@@ -144,7 +158,8 @@ def _side(row: Mapping[str, Any], prefix: str) -> Side:
             bool(row[f"{prefix}deleted"]),
             bool(row[f"{prefix}born"]),
         )
-    return Side(version, bool(row[f"{prefix}exists"]), bool(row[f"{prefix}unsent"]))
+    exists, unsent = bool(row[f"{prefix}exists"]), bool(row[f"{prefix}unsent"])
+    return Side(version, exists, unsent, choosing.row(row, prefix))
 
 
 def _append(made: dict[str, list[Any]], verdict: Verdict, against: RowVersion) -> None:

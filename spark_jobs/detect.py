@@ -25,16 +25,19 @@ def detect(
     *,
     broadcast: bool = True,
     damaged: Damaged | None = None,
+    seen: Sequence[str] = (),
 ) -> DataFrame:
     """Adds `outcome` and, as `p_…`, the present version it was judged against (NULL where there is none).
 
     No candidates, no join: nothing the target has not told the source can be in the way. With `damaged`, the
-    candidates bring their whole rows, and a version that stands over another row is written again.
+    candidates bring their whole rows, and a version that stands over another row is written again. `seen`: the
+    aliases that a resolver must see.
     """
     if candidates is None:
-        absent = [F.lit(None).cast(kind).alias(f"p_{name}") for name, kind in VERSION_TYPES.items()]
+        unknown = VERSION_TYPES | dict.fromkeys(seen, "string")
+        absent = [F.lit(None).cast(kind).alias(f"p_{name}") for name, kind in unknown.items()]
         return changes.select("*", *absent, F.lit("apply").alias("outcome"))
-    beside = (*VERSION_TYPES, *(damaged.columns if damaged else ()))
+    beside = (*VERSION_TYPES, *sorted({*seen, *(damaged.columns if damaged else ())}))
     present = candidates.select(*key, *(F.col(name).alias(f"p_{name}") for name in beside))
     joined = changes.join(F.broadcast(present) if broadcast else present, on=list(key), how="left")
     outcome = outcome_of("", "p_", priorities)

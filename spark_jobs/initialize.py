@@ -23,10 +23,9 @@ from concord.errors import StructureChanged
 from concord.event_log import log_event
 from concord.initialization import How, InitializationJob, InitializationReport
 from concord.initialization_rule import Way
-from concord.resolver import chain
 from spark_jobs.acquire import acquire
 from spark_jobs.application import run
-from spark_jobs.decide import KeyMeaning, all_of, changed
+from spark_jobs.decide import Choosing, KeyMeaning, all_of, changed
 from spark_jobs.manipulate import manipulate, refuse_unfaithful
 from spark_jobs.moving import worded
 from spark_jobs.session import start
@@ -183,7 +182,9 @@ class TablePass:
         else:
             present = acquire(spark, way.present(self.table.state, ranges), f"present_{ordinal}")
             key = KeyMeaning({theirs.alias(column): column.type.root for column in theirs.key})
-            decided = changed(incoming, present, theirs.aliases, key, rule, chain(theirs.resolvers)[0])
+            chains = theirs.policy.bound(rule.priorities or {}).without_hold()
+            choosing = Choosing(chains, theirs.compared)
+            decided = changed(incoming, present, theirs.aliases, key, rule, choosing)
         place = way.stage(ordinal)
         with worded(ours.name):
             mapped = refuse_unfaithful(decided)

@@ -219,10 +219,11 @@ class Move:
             present = acquire(spark, told, f"present_{ordinal}")
         small = candidates <= MOST_BROADCAST and self.job.interval is None
         damaged = self._damaged(shape) if present is not None else None
+        priorities, seen = self.job.priorities, tuple(shape.compared.values())
         detected = detect(
-            changes, present, shape.key_aliases, self.job.priorities, broadcast=small, damaged=damaged
+            changes, present, shape.key_aliases, priorities, broadcast=small, damaged=damaged, seen=seen
         )
-        return refuse_unfaithful(resolve(detected, shape.resolvers, self.job.priorities))
+        return refuse_unfaithful(resolve(detected, shape.policy.bound(priorities), shape.compared))
 
     def _damaged(self, shape: Shape) -> Damaged | None:
         """Only a backfill looks at the rows behind equal versions."""

@@ -1,43 +1,208 @@
-"""Resolve: who wins each conflict, as columns; the same orders as `concord.resolver`."""
+"""Resolve: who wins each conflict, as columns: the chains of `concord.resolver`, and a test holds the two equal."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from concord.resolver import Resolver, chain
+from concord.conflict import ConflictType
+from concord.policy import Chains
+from concord.resolver import (
+    EQUAL,
+    NO_VALUE,
+    EarliestTimestamp,
+    Extreme,
+    Hold,
+    LatestTimestamp,
+    Ordering,
+    Presence,
+    Resolver,
+    SiteOrder,
+    passed,
+)
+from concord.sortable import MOMENT, NUMBER
 from spark_jobs.detect import rank
 
+_DIGITS, _COMPLEMENTS = "0123456789", "9876543210"
 
-def resolve(detected: DataFrame, resolvers: Sequence[str], priorities: Mapping[str, int]) -> DataFrame:
+
+@dataclass(frozen=True)
+class Side:
+    """The columns of one side: those of the incoming version, or, with the prefix `p_`, of the present one."""
+
+    prefix: str
+    aliases: Mapping[str, str]  #: canonical column → what it is called here
+
+    def column(self, name: str) -> Column:
+        return F.col(f"{self.prefix}{name}")
+
+    def value(self, canonical: str) -> Column:
+        return self.column(self.aliases[canonical]).cast("string")
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What a resolver says, as columns: the verdict (NULL: undecided), and why."""
+
+    verdict: Column
+    reason: Column
+
+
+def resolve(detected: DataFrame, chains: Chains, aliases: Mapping[str, str]) -> DataFrame:
     """Turns `outcome` into what staging carries: `verdict`, `resolver`, `reason`, and `against`, the present
-    version the decision holds for. Unconflicted rows pass unchanged."""
-    resolver = chain(resolvers)[0]
+    version the decision holds for. Unconflicted rows pass unchanged. `aliases`: of the columns that the resolvers
+    ask for, which both sides bring."""
     conflicted = F.col("outcome") == "conflicted"
-    won = _key("", resolver, priorities) > _key("p_", resolver, priorities)
-    verdict = F.when(conflicted, F.when(won, "source_wins").otherwise("target_wins")).otherwise(
-        F.col("outcome")
-    )
+    decided = _by_type(chains, Side("", aliases), Side("p_", aliases))
     against = F.concat_ws("/", "p_origin", "p_changed_at", "p_derived")
-    return detected.select(
+    with_decision = detected.withColumn("decision", F.when(conflicted, decided))
+    return with_decision.select(
         "*",
-        verdict.alias("verdict"),
-        F.when(conflicted, F.lit(resolver.name)).alias("resolver"),
-        F.when(conflicted, _reason(resolver)).alias("reason"),
+        F.coalesce("decision.verdict", "outcome").alias("verdict"),
+        F.col("decision.resolver").alias("resolver"),
+        F.col("decision.reason").alias("reason"),
         F.when(conflicted, against).alias("against"),
+    ).drop("decision")
+
+
+def _by_type(chains: Chains, source: Side, target: Side) -> Column:
+    """The chain of the conflict's type; types with the same chain are decided together."""
+    together: dict[tuple[str, ...], list[ConflictType]] = {}
+    for kind, chain in chains.by_type.items():
+        together.setdefault(tuple(each.name for each in chain), []).append(kind)
+    groups = sorted(together.values(), key=len)
+    decided = _decide(chains.by_type[groups[-1][0]], source, target)
+    for kinds in groups[:-1]:
+        of_these = _type(source, target).isin([kind.value for kind in kinds])
+        decided = F.when(of_these, _decide(chains.by_type[kinds[0]], source, target)).otherwise(decided)
+    return decided
+
+
+def _type(source: Side, target: Side) -> Column:
+    """Mirrors `concord.conflict.conflict_type`, of two versions that both exist."""
+    deleted, p_deleted = source.column("deleted"), target.column("deleted")
+    return (
+        F.when(deleted & p_deleted, ConflictType.DELETE_DELETE.value)
+        .when(deleted, ConflictType.DELETE_UPDATE.value)
+        .when(p_deleted, ConflictType.UPDATE_DELETE.value)
+        .when(source.column("born") & target.column("born"), ConflictType.INSERT_INSERT.value)
+        .otherwise(ConflictType.UPDATE_UPDATE.value)
     )
 
 
-def _key(side: str, resolver: Resolver, priorities: Mapping[str, int]) -> Column:
-    fields = [F.col(f"{side}{field}") for field in resolver.fields]
-    return F.struct(*fields, *rank(side, priorities), F.col(f"{side}derived"))
+def _decide(chain: Sequence[Resolver], source: Side, target: Side) -> Column:
+    """Mirrors `concord.resolver.decide`: the first resolver with a verdict, and why those before it had none."""
+    opinions = [(each.name, opinion(each, source, target)) for each in chain]
+    name, last = opinions[-1]
+    decided = _decision(last.verdict, name, last.reason)
+    for name, found in reversed(opinions[:-1]):
+        left = decided.withField(
+            "reason", F.concat(F.lit(passed(name, "")), found.reason, F.lit("; "), decided["reason"])
+        )
+        decided = F.when(found.verdict.isNotNull(), _decision(found.verdict, name, found.reason)).otherwise(
+            left
+        )
+    return decided
 
 
-def _reason(resolver: Resolver) -> Column:
-    reason = F.lit("tie broken by site priority and name")
-    for field in reversed(resolver.fields):
-        differs = F.col(field) != F.col(f"p_{field}")
-        reason = F.when(differs, F.lit(f"{field} differs")).otherwise(reason)
-    return reason
+def _decision(verdict: Column, resolver: str, reason: Column) -> Column:
+    return F.struct(verdict.alias("verdict"), F.lit(resolver).alias("resolver"), reason.alias("reason"))
+
+
+@singledispatch
+def opinion(resolver: object, source: Side, target: Side) -> Opinion:
+    """What a resolver says of the conflicted rows. Raises NotImplementedError for one that Spark does not know."""
+    raise NotImplementedError(type(resolver).__name__)
+
+
+@opinion.register
+def _(resolver: Hold, source: Side, target: Side) -> Opinion:
+    return Opinion(F.lit("held"), F.lit(resolver.because))
+
+
+@opinion.register
+def _(resolver: LatestTimestamp, source: Side, target: Side) -> Opinion:
+    def key(side: Side) -> Column:
+        return F.struct(
+            side.column("changed_at"), *rank(side.prefix, resolver.priorities), side.column("derived")
+        )
+
+    tied = source.column("changed_at") == target.column("changed_at")
+    reason = F.when(tied, resolver.because_tied).otherwise(resolver.because)
+    return Opinion(_greater(key(source), key(target)), reason)
+
+
+@opinion.register
+def _(resolver: EarliestTimestamp, source: Side, target: Side) -> Opinion:
+    return _compared(resolver, -source.column("changed_at"), -target.column("changed_at"))
+
+
+@opinion.register
+def _(resolver: SiteOrder, source: Side, target: Side) -> Opinion:
+    def place(side: Side) -> Column:
+        site, found = F.split(side.column("origin"), "#")[0], F.lit(resolver.lowest)
+        for name, value in sorted(resolver.places.items()):
+            found = F.when(site == name, F.lit(value)).otherwise(found)
+        return found
+
+    return _compared(resolver, place(source), place(target))
+
+
+@opinion.register
+def _(resolver: Presence, source: Side, target: Side) -> Opinion:
+    def wins(side: Side) -> Column:
+        return side.column("deleted") == F.lit(resolver.deleted)
+
+    return _compared(resolver, wins(source), wins(target))
+
+
+@opinion.register
+def _(resolver: Extreme, source: Side, target: Side) -> Opinion:
+    def key(side: Side) -> Column:
+        return F.when(~side.column("deleted"), sortable(side.value(resolver.column)))
+
+    sides = (key(source), key(target)) if resolver.greatest else (key(target), key(source))
+    return _compared(resolver, *sides)
+
+
+def _greater(ours: Column, theirs: Column) -> Column:
+    return F.when(ours > theirs, "source_wins").when(ours < theirs, "target_wins")
+
+
+def _compared(resolver: Ordering, ours: Column, theirs: Column) -> Opinion:
+    """Mirrors `concord.resolver.compared`."""
+    verdict = _greater(ours, theirs)
+    undecided = F.when(ours == theirs, EQUAL).otherwise(NO_VALUE)
+    return Opinion(verdict, F.when(verdict.isNotNull(), resolver.because).otherwise(undecided))
+
+
+def sortable(text: Column) -> Column:
+    """Mirrors `concord.sortable.sortable`, as a struct that Spark compares field by field: sign, digits before the
+    point, those digits, digits behind it. A negative number counts down: its digits are complemented."""
+    bare = F.ltrim(F.regexp_replace(text, "^-", ""))
+    whole = F.regexp_replace(F.substring_index(bare, ".", 1), "^0+", "")
+    fraction = F.regexp_replace(
+        F.when(text.contains("."), F.substring_index(bare, ".", -1)).otherwise(""), "0+$", ""
+    )
+    up = _sort_key(F.lit(1), F.length(whole), whole, fraction)
+    # ':' follows '9': of -0.4 and -0.45 the shorter one is the greater.
+    down = _sort_key(
+        F.lit(-1), -F.length(whole), _complement(whole), F.concat(_complement(fraction), F.lit(":"))
+    )
+    number = F.when(text.startswith("-"), down).otherwise(up)
+    moment = _sort_key(F.lit(0), F.lit(0), text, F.lit(""))
+    return F.when(text.rlike(NUMBER), number).when(text.rlike(MOMENT), moment)
+
+
+def _sort_key(sign: Column, length: Column, whole: Column, fraction: Column) -> Column:
+    return F.struct(
+        sign.alias("sign"), length.alias("length"), whole.alias("whole"), fraction.alias("fraction")
+    )
+
+
+def _complement(digits: Column) -> Column:
+    return F.translate(digits, _DIGITS, _COMPLEMENTS)

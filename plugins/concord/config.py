@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from concord import config_file, config_schema
+from concord.config_conflict_rules import places
 from concord.config_field import ByName, Settings, is_name
 from concord.config_finding import Finding, below_any, dotted
 from concord.config_initialize import InitializeSettings
@@ -94,9 +95,19 @@ class Configuration(Settings):
         pair = self.synchronizations[synchronization]
         wanted = self.replication_sets[pair.replication_set]
         return tuple(
-            table.replicated(pair.resolvers).sharing(wanted.identity_of(table)).braked(pair.brakes_of(table))
+            table.replicated((table.conflicts or pair.conflicts).policy(places(self._shared_along(table))))
+            .sharing(wanted.identity_of(table))
+            .braked(pair.brakes_of(table))
             for table in wanted.tables
         )
+
+    def _shared_along(self, table: TableSettings) -> list[tuple[str, str]]:
+        """Source and target of every synchronization that carries the table."""
+        return [
+            pair.sites
+            for pair in self.synchronizations.values()
+            if any(each.table == table.table for each in self.replication_sets[pair.replication_set].tables)
+        ]
 
     def snapshot(self, name: str) -> SnapshotDefinition:
         """The snapshot as its refreshes carry it. Raises KeyError for an unknown name."""

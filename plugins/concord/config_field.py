@@ -24,7 +24,6 @@ from concord.cron import parse_schedule
 from concord.duration import parse_duration
 from concord.identifier import parse_identifier, parse_table_name
 from concord.replication_set import TableName
-from concord.resolver import RESOLVERS
 
 T = TypeVar("T")
 
@@ -72,12 +71,6 @@ def _connection(text: str) -> str:
     return text
 
 
-def _resolver(text: str) -> str:
-    if text not in RESOLVERS:
-        raise ValueError(f"unknown resolver; {did_you_mean(text, RESOLVERS)}")
-    return text
-
-
 def _time_zone(text: str) -> str:
     """By its whole name: abbreviations such as EST mean several zones, and `+02` is read backwards by databases."""
     if text != "UTC" and (not re.fullmatch(_ZONE, text) or text not in available_timezones()):
@@ -117,10 +110,6 @@ Key = Annotated[
     Field(min_length=1),
     AfterValidator(_without_repeats),
 ]
-ResolverName = Annotated[
-    str, AfterValidator(_resolver), WithJsonSchema({"type": "string", "enum": sorted(RESOLVERS)})
-]
-Resolvers = Annotated[tuple[ResolverName, ...], Field(min_length=1), AfterValidator(_without_repeats)]
 #: At least one named part; nobody can change the mapping after parsing.
 ByName = Annotated[
     Mapping[Name, T],

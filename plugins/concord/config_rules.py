@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import combinations, product
 
+from concord.config_conflict_rules import conflict_findings
 from concord.config_field import did_you_mean
 from concord.config_finding import Finding, Path
 from concord.config_identity import IdentitySettings
@@ -86,6 +87,7 @@ def broken_rules(sections: Sections) -> Iterator[Finding]:
     yield from _unlike_twins(sections)
     for first, second in combinations(sections.resolved(), 2):
         yield from _overlap(first, second, sections)
+    yield from _policies(sections)
     yield from _crossing_filters(sections)
     yield from _disconnected_sets(sections)
     yield from snapshot_rules(sections.snapshots, sections.site_names, sections.replicated())
@@ -219,11 +221,29 @@ def _overlap(first: Synchronization, second: Synchronization, sections: Sections
     if shared and set(one.sites) == set(other.sites):
         text = f"the same two sites and table as '{name}', which runs both ways; remove one of the two"
         yield Finding(("synchronizations", other_name), text)
-    elif any((t.resolvers or one.resolvers) != (twin.resolvers or other.resolvers) for t, twin in shared):
+    elif any((t.conflicts or one.conflicts) != (twin.conflicts or other.conflicts) for t, twin in shared):
         text = (
             f"resolvers differ from '{name}', which shares a table; give both the same ones in the same order"
         )
         yield Finding(("synchronizations", other_name), text)
+
+
+def _policies(sections: Sections) -> Iterator[Finding]:
+    """Every table's conflict policy, where it is written, against the synchronizations that share the table."""
+    pairs = sections.resolved()
+    for name, pair in pairs:
+        for index, table in enumerate(sections.tables(pair)):
+            edges = [
+                other.sites
+                for _, other in pairs
+                if any(each.table == table.table for each in sections.tables(other))
+            ]
+            own, holder = (table.conflicts, table) if table.conflicts else (pair.conflicts, pair)
+            path: Path = ("synchronizations", name)
+            if holder is table:
+                path = ("replication_sets", pair.replication_set, "tables", index)
+            key = "conflict" if holder.conflict else "resolvers"
+            yield from conflict_findings((*path, key), own, table, edges, sections.sites)
 
 
 def _crossing_filters(sections: Sections) -> Iterator[Finding]:

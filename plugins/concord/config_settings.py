@@ -7,10 +7,11 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, PlainSerializer, StrictBool, StrictInt
+from pydantic import AfterValidator, Field, PlainSerializer, StrictBool, StrictInt, model_validator
 
 from concord.brake import Brakes
 from concord.config_brakes import BrakeSettings
+from concord.config_conflict import ConflictSettings, Resolvers, only_one
 from concord.config_field import (
     ByName,
     ConnectionId,
@@ -18,7 +19,6 @@ from concord.config_field import (
     Identifier,
     Key,
     Name,
-    Resolvers,
     Schedule,
     Settings,
     Table,
@@ -28,6 +28,7 @@ from concord.config_identity import IdentitySettings
 from concord.config_mapping import MappingSettings
 from concord.config_notify import NotifySettings
 from concord.identity import Identity
+from concord.policy import Policy
 from concord.privacy import Treatment
 from concord.replication_set import Marks, ReplicatedTable, TableName
 from concord.row_filter_text import Where
@@ -143,7 +144,10 @@ class TableSettings(Settings):
         description="For each site the rows that it alone should change. A change to another's is counted.",
     )
     resolvers: Resolvers | None = Field(
-        default=None, description="Who wins a conflict. Default: what the synchronization says."
+        default=None, description="Who wins a conflict, of any type. Default: what the synchronization says."
+    )
+    conflict: ConflictSettings | None = Field(
+        default=None, description="Instead of resolvers: who wins a conflict, by its type."
     )
     private: PrivateColumns = Field(
         default_factory=lambda: MappingProxyType({}),
@@ -162,9 +166,18 @@ class TableSettings(Settings):
     def name_at(self, site: str) -> TableName:
         return self.at.get(site, self.table)
 
-    def replicated(self, default_resolvers: tuple[str, ...]) -> ReplicatedTable:
+    @model_validator(mode="after")
+    def _one_policy(self) -> TableSettings:
+        only_one(self.resolvers, self.conflict)
+        return self
+
+    @property
+    def conflicts(self) -> ConflictSettings | None:
+        """The table's own policy, whole; None where the synchronization's holds (S4-064)."""
+        return ConflictSettings.short(self.resolvers) if self.resolvers else self.conflict
+
+    def replicated(self, policy: Policy) -> ReplicatedTable:
         """The table as a link carries it."""
-        resolvers = self.resolvers or default_resolvers
         return ReplicatedTable(
             table=self.table,
             at=dict(self.at),
@@ -173,7 +186,7 @@ class TableSettings(Settings):
             manipulations={site: mapping.manipulation() for site, mapping in self.mappings.items()},
             where=self.where,
             owners=dict(self.owners),
-            resolvers=resolvers,
+            policy=policy,
             tracking=self.tracking.marks() if self.tracking else None,
             private=dict(self.private),
         )
@@ -202,9 +215,12 @@ class SynchronizationSettings(Settings):
     schedule: Schedule | None = Field(
         default=None, description="Five cron fields in UTC, or @hourly and the like. Default: on demand only."
     )
-    resolvers: Resolvers = Field(
-        default=("latest_timestamp",),
-        description="Asked in order until one decides a conflict.",
+    resolvers: Resolvers | None = Field(
+        default=None,
+        description="Asked in order until one decides a conflict, of any type. Default: latest_timestamp.",
+    )
+    conflict: ConflictSettings | None = Field(
+        default=None, description="Instead of resolvers: who wins a conflict, by its type."
     )
     tombstone_retention: Duration = Field(
         default=timedelta(days=14),
@@ -230,6 +246,17 @@ class SynchronizationSettings(Settings):
     @property
     def sites(self) -> tuple[str, str]:
         return (self.source, self.target)
+
+    @model_validator(mode="after")
+    def _one_policy(self) -> SynchronizationSettings:
+        only_one(self.resolvers, self.conflict)
+        return self
+
+    @property
+    def conflicts(self) -> ConflictSettings:
+        """The policy of the tables that have none of their own."""
+        given = ConflictSettings.short(self.resolvers) if self.resolvers else self.conflict
+        return given or ConflictSettings()
 
     @property
     def is_self_link(self) -> bool:

@@ -34,6 +34,7 @@ class ConflictType(StrEnum):
     FOREIGN_KEY = (
         "foreign_key"  #: the winner is a row of another table, by a key that the loser stands in the way of
     )
+    IDENTITY_COLLISION = "identity_collision"  #: insert_insert of a key that the sites generate themselves
     RESTORED = "restored"  #: no conflict of versions: a backfill put back what had gone without one
 
 
@@ -78,10 +79,27 @@ def conflict_id(table: str, key: Sequence[str], one: RowVersion, other: RowVersi
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
 
 
+class Winner(StrEnum):
+    """Whose row holds, from the link's side; the verdict that staging carries."""
+
+    SOURCE = "source_wins"
+    TARGET = "target_wins"
+    HELD = "held"  #: nobody's: both rows stay as they are until a person decides
+
+    @property
+    def other(self) -> Winner:
+        """The same seen from the related link."""
+        return {Winner.SOURCE: Winner.TARGET, Winner.TARGET: Winner.SOURCE}.get(self, self)
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """Who wins a conflict, by which resolver, and why, in words for the log."""
 
-    source_wins: bool
+    winner: Winner
     resolver: str
     reason: str
+
+    @property
+    def source_wins(self) -> bool:
+        return self.winner is Winner.SOURCE

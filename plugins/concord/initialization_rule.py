@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 from concord.conflict import Outcome, classify
 from concord.initialization import EVER, NAMED, RESOLVER, SEEN, UNVERSIONED
-from concord.resolver import Resolver, total_order
+from concord.policy import Chains
+from concord.resolver import Contender, Row, total_order
 from concord.row_version import RowVersion, unite
 
 
@@ -25,6 +26,7 @@ class Side:
     version: RowVersion
     exists: bool
     unsent: bool = False  #: at a stale site: the other one has not seen this
+    row: Row | None = None  #: what the resolvers asked to see of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +52,13 @@ class Verdict:
     reason: str | None = None
 
 
-def decide(incoming: Side, present: Side, way: Way, resolver: Resolver, *, same: bool) -> Verdict | None:
+def decide(incoming: Side, present: Side, way: Way, chains: Chains, *, same: bool) -> Verdict | None:
     """The verdict, or None when there is nothing to write in this direction. `same`: both hold one content."""
     if incoming.version.is_absent:
         return _without_version(incoming, present, way, same=same)
     if present.version.is_absent:
         return _over_no_version(incoming, present, way, same=same)
-    return _between_versions(incoming, present, way, resolver, same=same)
+    return _between_versions(incoming, present, way, chains, same=same)
 
 
 def _without_version(incoming: Side, present: Side, way: Way, *, same: bool) -> Verdict | None:
@@ -84,7 +86,7 @@ def _over_no_version(incoming: Side, present: Side, way: Way, *, same: bool) -> 
 
 
 def _between_versions(
-    incoming: Side, present: Side, way: Way, resolver: Resolver, *, same: bool
+    incoming: Side, present: Side, way: Way, chains: Chains, *, same: bool
 ) -> Verdict | None:
     ours, theirs, priorities = incoming.version, present.version, way.priorities or {}
     if ours.dot == theirs.dot and not same:  # changes were missed at one of the sites
@@ -98,9 +100,8 @@ def _between_versions(
         return Verdict("source_wins", ours, RESOLVER, SEEN)
     if way.source_stale and not incoming.unsent:
         return None
-    decision = resolver.decide(ours, theirs, priorities)
-    verdict = "source_wins" if decision.source_wins else "target_wins"
-    return Verdict(verdict, ours, decision.resolver, decision.reason)
+    decision = chains.decide(Contender(ours, incoming.row), Contender(theirs, present.row))
+    return Verdict(decision.winner.value, ours, decision.resolver, decision.reason)
 
 
 def ever(origin: str) -> RowVersion:

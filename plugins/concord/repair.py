@@ -8,13 +8,14 @@ version, so that every site of the topology follows; what it replaces stands in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
 from concord.conflict import Outcome, classify
-from concord.resolver import Resolver, total_order
+from concord.policy import Chains
+from concord.resolver import Contender, total_order
 from concord.row_version import RowVersion, unite
 
 #: What the conflict log names as the resolver of a repair.
@@ -68,9 +69,9 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How a pair decides: its resolvers, its priorities, and whom a person prefers, if anybody."""
+    """How a pair decides: its chains of resolvers, its priorities, and whom a person prefers, if anybody."""
 
-    resolvers: Sequence[Resolver]
+    chains: Chains
     priorities: Mapping[str, int]
     prefer: Literal["source", "target"] | None = None
 
@@ -84,7 +85,7 @@ class Rule:
         unlike = target.exists and not same_content
         outcome = classify(source.version, target.version, total_order(self.priorities), row_exists=unlike)
         if outcome is Outcome.CONFLICTED and not target.version.is_absent:
-            decision = self.resolvers[0].decide(source.version, target.version, self.priorities)
+            decision = self.chains.decide(Contender(source.version), Contender(target.version))
             ends = (source, target) if decision.source_wins else (target, source)
             return _remedy(Deed.RESOLVE, *ends, f"{decision.resolver}: {decision.reason}", ends[0].version)
         wins = outcome in (Outcome.APPLY, Outcome.CONFLICTED)

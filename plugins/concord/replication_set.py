@@ -10,6 +10,7 @@ from concord.brake import Brakes
 from concord.identifier import TableName
 from concord.identity import Identity
 from concord.manipulation import NOTHING, Manipulation
+from concord.policy import Policy
 from concord.privacy import Treatment
 from concord.row_filter_text import Where
 
@@ -31,7 +32,7 @@ class Marks(BaseModel):
 
 
 class ReplicatedTable(BaseModel):
-    """One table of a replication set: its name at every site, its key, its columns, its resolvers.
+    """One table of a replication set: its name at every site, its key, its columns, its conflict policy.
 
     `key` and `columns` are canonical; `manipulations` says how a site keeps them otherwise.
     """
@@ -45,7 +46,7 @@ class ReplicatedTable(BaseModel):
     manipulations: Mapping[str, Manipulation] = Field(default_factory=dict)
     where: Where | None = None  #: the rows that are shared; None is all
     owners: Mapping[str, Where] = Field(default_factory=dict)  #: the rows that each site should change
-    resolvers: tuple[str, ...] = ("latest_timestamp",)
+    policy: Policy = Field(default_factory=Policy)  #: who wins a conflict
     tracking: Marks | None = None  #: None is the shadow table that triggers keep
     captured_only: bool = False  #: the source of incremental snapshots alone: no link writes it
     private: Mapping[str, Treatment] = Field(default_factory=dict)  #: columns that the ledger does not show

@@ -1,18 +1,30 @@
-"""Who wins a conflict: a resolver is an order over row versions, not code (style, rule 4).
+"""Who wins a conflict: resolvers are asked in order until one decides (S4-047, S4-051, S4-056).
 
-Every order ends in site priority, site name, incarnation and derivation, so that no two versions tie and
-both sites decide alike whatever the link's direction (F16, T03).
+A resolver that chooses is an order over what the two sites hold, not code (style, rule 4): it says the same whichever
+of the two links asks (F16, T03). What it cannot tell apart it leaves to the next. Every chain ends in
+`latest_timestamp`, which tells any two versions apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
-from concord.conflict import Decision, Order
+from concord.conflict import Decision, Order, Winner
 from concord.row_version import RowVersion
+from concord.sortable import sortable
 
 Priorities = Mapping[str, int]
+
+#: A row by canonical column, each value as its exact text; None is NULL.
+Row = Mapping[str, str | None]
+
+#: What an order compares; the greater wins. None: this side cannot be compared.
+Key = tuple[Any, ...] | None
+
+#: Why a resolver left a conflict to the next one.
+EQUAL, NO_VALUE = "equal", "no value"
 
 
 def total_order(priorities: Priorities) -> Order:
@@ -29,39 +41,176 @@ def _rank(version: RowVersion, priorities: Priorities) -> tuple[int | str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolver:
-    """A named order: the fields of a version compared first, before the rank of its site."""
+class Contender:
+    """One side of a conflict: its version, and of its row the columns that the resolvers asked for."""
+
+    version: RowVersion
+    row: Row | None = None  #: None where there is no row, or nobody asked
+
+
+class Opinion(NamedTuple):
+    """What one resolver says of a conflict; without a winner it is undecided, and `reason` says why."""
+
+    winner: Winner | None
+    reason: str
+
+
+class Resolver(Protocol):
+    """Decides a conflict, or leaves it to the next resolver."""
+
+    @property
+    def name(self) -> str:
+        """As the configuration and the ledger write it: `maximum(price)`."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The canonical columns that it must see of both rows."""
+
+    def opinion(self, source: Contender, target: Contender) -> Opinion: ...
+
+
+class Ordering(Resolver, Protocol):
+    """A resolver that compares the two sides by a key of each: the greater wins, equal ones are undecided."""
+
+    @property
+    def because(self) -> str:
+        """The reason, where the keys differ."""
+
+    def key(self, side: Contender) -> Key: ...
+
+
+def compared(ordering: Ordering, source: Contender, target: Contender) -> Opinion:
+    """The opinion of an order."""
+    ours, theirs = ordering.key(source), ordering.key(target)
+    if ours is None or theirs is None:
+        return Opinion(None, NO_VALUE)
+    if ours == theirs:
+        return Opinion(None, EQUAL)
+    return Opinion(Winner.SOURCE if ours > theirs else Winner.TARGET, ordering.because)
+
+
+@dataclass(frozen=True, slots=True)
+class LatestTimestamp:
+    """The later change; of equal ones that of the site of higher priority, then of the greater name."""
+
+    priorities: Priorities
+    name: str = "latest_timestamp"
+    columns: tuple[str, ...] = ()
+    because: str = "changed_at differs"
+    because_tied: str = "tie broken by site priority and name"
+
+    def key(self, side: Contender) -> Key:
+        version = side.version
+        return (version.changed_at, *_rank(version, self.priorities), version.derived)
+
+    def opinion(self, source: Contender, target: Contender) -> Opinion:
+        tied = source.version.changed_at == target.version.changed_at
+        return compared(self, source, target)._replace(reason=self.because_tied if tied else self.because)
+
+
+@dataclass(frozen=True, slots=True)
+class EarliestTimestamp:
+    """The change that was made first."""
+
+    name: str = "earliest_timestamp"
+    columns: tuple[str, ...] = ()
+    because: str = "changed_at differs"
+
+    def key(self, side: Contender) -> Key:
+        return (-side.version.changed_at,)
+
+    def opinion(self, source: Contender, target: Contender) -> Opinion:
+        return compared(self, source, target)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteOrder:
+    """The change of the higher site, whichever link carries it; sites that nobody configured stand below all."""
 
     name: str
-    fields: tuple[str, ...]
+    because: str
+    places: Mapping[str, int]  #: site → how high it stands
+    columns: tuple[str, ...] = ()
 
-    def order(self, priorities: Priorities) -> Order:
-        """The sort key of a version; the greatest wins."""
+    @property
+    def lowest(self) -> int:
+        return min(self.places.values(), default=0) - 1
 
-        def key(version: RowVersion) -> tuple[int | str, ...]:
-            compared = tuple(int(getattr(version, field)) for field in self.fields)
-            return (*compared, *_rank(version, priorities), version.derived)
+    def key(self, side: Contender) -> Key:
+        return (self.places.get(side.version.site, self.lowest),)
 
-        return key
-
-    def decide(self, source: RowVersion, target: RowVersion, priorities: Priorities) -> Decision:
-        order = self.order(priorities)
-        wins = order(source) > order(target)
-        return Decision(wins, self.name, self.reason(source, target))
-
-    def reason(self, source: RowVersion, target: RowVersion) -> str:
-        """Why, in the words of the log: which field made the difference."""
-        for field in self.fields:
-            if getattr(source, field) != getattr(target, field):
-                return f"{field} differs"
-        return "tie broken by site priority and name"
+    def opinion(self, source: Contender, target: Contender) -> Opinion:
+        return compared(self, source, target)
 
 
-LATEST_TIMESTAMP = Resolver("latest_timestamp", ("changed_at",))
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """The delete before the row, or the row before the delete."""
 
-RESOLVERS: Mapping[str, Resolver] = {resolver.name: resolver for resolver in (LATEST_TIMESTAMP,)}
+    name: str
+    deleted: bool  #: what wins
+    columns: tuple[str, ...] = ()
+    because: str = "one side deleted the row"
+
+    def key(self, side: Contender) -> Key:
+        return (side.version.deleted == self.deleted,)
+
+    def opinion(self, source: Contender, target: Contender) -> Opinion:
+        return compared(self, source, target)
 
 
-def chain(names: Sequence[str]) -> tuple[Resolver, ...]:
-    """The resolvers asked in order until one decides. Raises KeyError for a name nobody registered."""
-    return tuple(RESOLVERS[name] for name in names)
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """The row with the greater, or the smaller, value of a column (S4-058); a deleted row and NULL have none."""
+
+    column: str
+    greatest: bool
+
+    @property
+    def name(self) -> str:
+        return f"{'maximum' if self.greatest else 'minimum'}({self.column})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    @property
+    def because(self) -> str:
+        return f"the {'greater' if self.greatest else 'smaller'} {self.column}"
+
+    def key(self, side: Contender) -> Key:
+        if side.row is None or side.version.deleted:
+            return None
+        return sortable(side.row.get(self.column))
+
+    def opinion(self, source: Contender, target: Contender) -> Opinion:
+        # The smaller value wins where the two sides have changed places.
+        return compared(self, *((source, target) if self.greatest else (target, source)))
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Nobody wins: both rows stay as they are until a person decides."""
+
+    name: str = "hold"
+    columns: tuple[str, ...] = ()
+    because: str = "waits for a person"
+
+    def opinion(self, source: Contender, target: Contender) -> Opinion:
+        return Opinion(Winner.HELD, self.because)
+
+
+def decide(chain: Sequence[Resolver], source: Contender, target: Contender) -> Decision:
+    """The first opinion that names a winner. The reason says of every resolver before it why it was undecided."""
+    reasons: list[str] = []
+    for resolver in chain:
+        winner, reason = resolver.opinion(source, target)
+        if winner is not None:
+            return Decision(winner, resolver.name, "; ".join([*reasons, reason]))
+        reasons.append(passed(resolver.name, reason))
+    raise AssertionError("every chain ends in latest_timestamp")
+
+
+def passed(name: str, reason: str) -> str:
+    """`maximum(price): equal`, in front of the reason of the resolver that decided."""
+    return f"{name}: {reason}"

@@ -20,6 +20,7 @@ from concord.config import (
     config_path,
     load,
 )
+from concord.policy import Policy
 from concord.replication_set import ReplicatedTable, TableName
 from tests.config.examples import VALID
 
@@ -93,7 +94,7 @@ def test_a_link_gets_its_tables_with_names_keys_and_resolvers(parse: Parse) -> N
     assert flights == ReplicatedTable(
         table=public_flights,
         at={"capetown": TableName(schema_name="ops", name="flights")},
-        resolvers=("latest_timestamp",),
+        policy=Policy(resolvers=("latest_timestamp",)),
     )
     assert airlines.key == ("carrier",)
 

@@ -9,7 +9,6 @@ import yaml
 
 from concord.config import Configuration
 from concord.errors import Problem
-from concord.resolver import LATEST_TIMESTAMP, RESOLVERS
 
 Parse = Callable[[str | bytes], Configuration]
 Problems = Callable[[str | bytes], tuple[Problem, ...]]
@@ -77,32 +76,21 @@ def test_two_sets_that_share_a_table_under_another_name_may_not_join_the_same_si
     assert problem.key == "synchronizations.sales"
 
 
-@pytest.fixture
-def another_resolver(monkeypatch: pytest.MonkeyPatch) -> str:
-    assert isinstance(RESOLVERS, dict)
-    monkeypatch.setitem(RESOLVERS, "another", LATEST_TIMESTAMP)
-    return "another"
-
-
-def test_synchronizations_that_share_a_table_have_the_same_resolvers(
-    problems: Problems, another_resolver: str
-) -> None:  # rule 4
+def test_synchronizations_that_share_a_table_have_the_same_resolvers(problems: Problems) -> None:  # rule 4
     chain = pairs("ab", "bc")
-    chain["from_b_to_c"]["resolvers"] = [another_resolver, "latest_timestamp"]
+    chain["from_b_to_c"]["resolvers"] = ["earliest_timestamp", "latest_timestamp"]
     (problem,) = problems(written(chain))
     assert problem.key == "synchronizations.from_b_to_c"
     assert "resolvers differ from 'from_a_to_b'" in problem.message
 
 
-def test_a_table_that_names_its_own_resolvers_has_the_same_everywhere(
-    parse: Parse, another_resolver: str
-) -> None:  # rule 4
+def test_a_table_that_names_its_own_resolvers_has_the_same_everywhere(parse: Parse) -> None:  # rule 4
     chain = pairs("ab", "bc")
-    chain["from_b_to_c"]["resolvers"] = [another_resolver, "latest_timestamp"]
+    chain["from_b_to_c"]["resolvers"] = ["earliest_timestamp", "latest_timestamp"]
     tables: dict[str, list[dict[str, object]]] = {
-        "orders": [{"table": "public.orders", "resolvers": [another_resolver]}]
+        "orders": [{"table": "public.orders", "resolvers": ["earliest_timestamp"]}]
     }
-    assert parse(written(chain, tables)).tables("from_a_to_b")[0].resolvers == ("another",)
+    assert parse(written(chain, tables)).tables("from_a_to_b")[0].policy.resolvers == ("earliest_timestamp",)
 
 
 @pytest.mark.parametrize(

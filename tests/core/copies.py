@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from concord.conflict import Outcome, classify, conflict_id
 from concord.initialization_rule import Side, Way
 from concord.initialization_rule import decide as decide_initially
+from concord.policy import Policy
 from concord.position import LinkPosition, Session, remembered, resume
-from concord.resolver import LATEST_TIMESTAMP, Priorities, total_order
+from concord.resolver import Priorities, total_order
 from concord.row_version import ABSENT, RowVersion
 from tests.core.oracle import Content, Judge
 
@@ -312,7 +313,7 @@ class Reunion:
                 for each in (source, target)
             )
             same = source.rows.get(key) == target.rows.get(key)
-            verdict = decide_initially(incoming, present, rule, LATEST_TIMESTAMP, same=same)
+            verdict = decide_initially(incoming, present, rule, Policy().bound(way.priorities), same=same)
             if verdict is not None:
                 self._carry_out(way, key, verdict.verdict, verdict.version, number)
 

@@ -8,8 +8,10 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from concord import policy as conflict_policy
 from concord.position import LinkPosition, Session
-from concord.resolver import LATEST_TIMESTAMP, Priorities, total_order
+from concord.resolver import Contender, Priorities, total_order
+from concord.row_version import RowVersion
 from tests.core.copies import Copy, LinkRun, Refused, Reunion, purge
 from tests.core.oracle import Content, Edit, Judge, Oracle, Told
 from tests.core.script import KEYS, NEWCOMER, Pair, Script
@@ -17,9 +19,22 @@ from tests.core.script import KEYS, NEWCOMER, Pair, Script
 Policy = Callable[[Priorities], Judge]
 
 
-def latest_timestamp(priorities: Priorities) -> Judge:
-    """The policy of a synchronization that names none."""
-    return lambda source, target: LATEST_TIMESTAMP.decide(source, target, priorities).source_wins
+def judged_by(policy: conflict_policy.Policy) -> Policy:
+    """A conflict policy; every version of a row has a price of its own, some have none."""
+
+    def side(version: RowVersion) -> Contender:
+        price = (version.changed_at * 7 + len(version.origin + version.site) + version.derived) % 5
+        return Contender(version, {"price": str(price) if price else None})
+
+    def bind(priorities: Priorities) -> Judge:
+        chains = policy.bound(priorities)
+        return lambda source, target: chains.decide(side(source), side(target)).source_wins
+
+    return bind
+
+
+#: The policy of a synchronization that names none.
+latest_timestamp = judged_by(conflict_policy.Policy())
 
 
 @dataclass

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from concord.initialization_rule import Side, Verdict, Way, decide
-from concord.resolver import LATEST_TIMESTAMP
+from concord.policy import Policy
 from concord.row_version import ABSENT, RowVersion, unite
 
 
@@ -55,7 +55,7 @@ class Meeting:
                 target_stale=self.stale and target is self.capetown,
             )
             same = source.content == target.content
-            verdict = decide(source.side, target.side, way, LATEST_TIMESTAMP, same=same)
+            verdict = decide(source.side, target.side, way, Policy().bound({}), same=same)
             if verdict is not None:
                 self._write(verdict, source, target)
 

@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from concord.conflict import Outcome, classify
+from concord.policy import Policy
 from concord.repair import Deed, Held, Remedy, Rule
-from concord.resolver import LATEST_TIMESTAMP, total_order
+from concord.resolver import Contender, total_order
 from concord.row_version import ABSENT, RowVersion
 from tests.core.versions import PRIORITIES, present_versions, versions
 
-RULE = Rule((LATEST_TIMESTAMP,), PRIORITIES)
+RULE = Rule(Policy().bound(PRIORITIES), PRIORITIES)
 
 
 def held(site: str, version: RowVersion, *, exists: bool = True) -> Held:
@@ -118,7 +119,7 @@ def test_a_row_that_both_sites_know_as_deleted_goes() -> None:
 def test_of_two_rows_under_one_version_priority_decides_and_a_person_may_prefer_one() -> None:
     version = edited("oslo", 3)
     assert decided(version, version).winner == "capetown"
-    preferring = Rule(RULE.resolvers, PRIORITIES, prefer="source")
+    preferring = Rule(RULE.chains, PRIORITIES, prefer="source")
     remedy = decided(version, version, rule=preferring)
     assert remedy.winner == "london"
     assert remedy.version == RowVersion("oslo#1", 3, 1, {"oslo#1": (3, 1)})
@@ -129,7 +130,7 @@ def test_a_row_never_changed_loses_against_every_edit_once_repaired() -> None:
     remedy = decided(ABSENT, ABSENT)
     assert remedy.version == RowVersion("capetown#1", 1, 1, {"capetown#1": (1, 1)}, born=True)
     edit = edited("oslo", 2)
-    assert not LATEST_TIMESTAMP.decide(remedy.version, edit, PRIORITIES).source_wins
+    assert not RULE.chains.decide(Contender(remedy.version), Contender(edit)).source_wins
 
 
 def test_nothing_is_done_where_both_agree() -> None:

@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from concord.conflict import Outcome, classify, conflict_id, conflict_type
+from concord.conflict import ConflictType, Outcome, classify, conflict_id, conflict_type
 from concord.databases.postgresql import guard, merge
 from concord.databases.postgresql.ends import Target
 from concord.databases.postgresql.stage import Staged
-from concord.resolver import LATEST_TIMESTAMP, total_order
+from concord.policy import Policy
+from concord.resolver import Contender, Row, total_order
 from concord.row_version import ABSENT, RowVersion, unite, vector_to_json
 from spark_jobs.detect import detect
 from spark_jobs.resolve import resolve
@@ -22,6 +24,27 @@ from tests.link.pair import Pair
 pytestmark = pytest.mark.spark
 
 PAIRS = random_pairs(seed=2, many=3000)
+#: What the rows behind them say, as exact texts; the last few are compared with nothing.
+NUMBERS = ("1", "1.0", "-2", "-2.50", "-0.4", "-0.45", "0", "0.00", "10", "9.99", "100200", None, "NaN")
+MOMENTS = ("2026-11-21", "1999-12-31", "0001-01-01", "infinity", "-infinity", None, "0044-03-15 BC")
+#: Every resolver that chooses, in every place of a chain, and chains by type.
+POLICIES = [
+    Policy(),
+    Policy(resolvers=("earliest_timestamp",)),
+    Policy(resolvers=("site_priority", "maximum(n)", "source_wins"), places={"london": 1, "oslo": 0}),
+    Policy(resolvers=("maximum(n)", "minimum(m)"), by_type={ConflictType.UPDATE_DELETE: ("update_wins",)}),
+    Policy(
+        resolvers=("minimum(n)", "target_wins", "earliest_timestamp"),
+        by_type={
+            ConflictType.INSERT_INSERT: ("publisher_wins",),
+            ConflictType.UPDATE_DELETE: ("delete_wins",),
+            ConflictType.UPDATE_UPDATE: ("maximum(m)", "hold"),
+        },
+        places={"london": -1, "capetown": 0},
+    ),
+    Policy(resolvers=("subscriber_wins", "delete_wins", "hold"), places={"london": 0, "oslo": -1}),
+]
+by_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: " ".join(policy.resolvers))
 FIELDS = ("origin", "changed_at", "derived", "vector", "deleted", "born", "out_of_scope")
 
 
@@ -37,16 +60,28 @@ class Verdict(NamedTuple):
     reason: str | None = None
 
 
-def expected(incoming: RowVersion, present: RowVersion, *, row_exists: bool = False) -> Verdict:
+def values(n: int, side: int) -> Row:
+    """What the incoming row (0) and the present one (1) of a pair say."""
+    spread = n * 7 + side * (1 + n % 5)
+    return {"n": NUMBERS[spread % len(NUMBERS)], "m": MOMENTS[spread // 3 % len(MOMENTS)]}
+
+
+def expected(
+    incoming: RowVersion,
+    present: RowVersion,
+    *,
+    row_exists: bool = False,
+    policy: Policy = POLICIES[0],
+    rows: tuple[Row, Row] | None = None,
+) -> Verdict:
     """By the pure functions. What is not written may still have a vector to unite (rules 4 and 6)."""
     outcome = classify(incoming, present, total_order(PRIORITIES), row_exists=row_exists)
     if outcome is Outcome.APPLY:
         return Verdict("apply")
     if outcome is Outcome.CONFLICTED:
-        decision = LATEST_TIMESTAMP.decide(incoming, present, PRIORITIES)
-        return Verdict(
-            "source_wins" if decision.source_wins else "target_wins", decision.resolver, decision.reason
-        )
+        ours, theirs = rows or (None, None)
+        decision = policy.bound(PRIORITIES).decide(Contender(incoming, ours), Contender(present, theirs))
+        return Verdict(decision.winner.value, decision.resolver, decision.reason)
     return Verdict(outcome.value if contains(present, incoming) else "unite")
 
 
@@ -68,24 +103,40 @@ def _fields(version: RowVersion) -> tuple[Any, ...]:
 
 
 SCHEMA = (
-    "c0 int, origin string, changed_at bigint, derived int, vector string, deleted boolean, born boolean,"
-    " out_of_scope boolean"
+    "c0 int, c1 string, c2 string, origin string, changed_at bigint, derived int, vector string,"
+    " deleted boolean, born boolean, out_of_scope boolean"
 )
 
 
-def test_spark_decides_as_the_functions_do(spark: SparkSession) -> None:
-    changes = spark.createDataFrame(
-        [(n, *_fields(incoming)) for n, (incoming, _) in enumerate(PAIRS)], SCHEMA
-    )
+SEEN = {"n": "c1", "m": "c2"}
+
+
+def _changes(spark: SparkSession, many: int) -> DataFrame:
+    rows = [(n, *values(n, 0).values(), *_fields(incoming)) for n, (incoming, _) in enumerate(PAIRS[:many])]
+    return spark.createDataFrame(rows, SCHEMA)
+
+
+def _resolved(changes: DataFrame, candidates: DataFrame | None, policy: Policy) -> DataFrame:
+    detected = detect(changes, candidates, ["c0"], PRIORITIES, seen=tuple(SEEN.values()))
+    return resolve(detected, policy.bound(PRIORITIES), SEEN)
+
+
+@by_policy
+def test_spark_decides_as_the_functions_do(spark: SparkSession, policy: Policy) -> None:
+    changes = _changes(spark, len(PAIRS))
     # An absent version is no candidate, or a placeholder.
-    present = [(n, *_fields(version)) for n, (_, version) in enumerate(PAIRS) if version.origin or n % 2]
+    present = [
+        (n, *values(n, 1).values(), *_fields(version))
+        for n, (_, version) in enumerate(PAIRS)
+        if version.origin or n % 2
+    ]
     candidates = spark.createDataFrame(present, SCHEMA)
-    resolved = resolve(detect(changes, candidates, ["c0"], PRIORITIES), ["latest_timestamp"], PRIORITIES)
-    decided = {row["c0"]: row for row in resolved.collect()}
+    decided = {row["c0"]: row for row in _resolved(changes, candidates, policy).collect()}
 
     assert len(decided) == len(PAIRS)
     for n, (incoming, version) in enumerate(PAIRS):
-        row, wanted = decided[n], expected(incoming, version)
+        rows = (values(n, 0), values(n, 1))
+        row, wanted = decided[n], expected(incoming, version, policy=policy, rows=rows)
         assert Verdict(row["verdict"], row["resolver"], row["reason"]) == wanted, (incoming, version)
         assert tuple(row[field] for field in FIELDS) == _fields(incoming)
         against = "/".join(map(str, version.dot)) if wanted.resolver else None
@@ -93,10 +144,7 @@ def test_spark_decides_as_the_functions_do(spark: SparkSession) -> None:
 
 
 def test_without_candidates_spark_applies_everything(spark: SparkSession) -> None:
-    changes = spark.createDataFrame(
-        [(n, *_fields(incoming)) for n, (incoming, _) in enumerate(PAIRS[:9])], SCHEMA
-    )
-    resolved = resolve(detect(changes, None, ["c0"], PRIORITIES), ["latest_timestamp"], PRIORITIES)
+    resolved = _resolved(_changes(spark, 9), None, POLICIES[3])
     assert {row["verdict"] for row in resolved.collect()} == {"apply"}
 
 
@@ -114,7 +162,7 @@ def exists(n: int, present: RowVersion) -> bool:
 
 @pytest.fixture
 def scene(pair: MakePair) -> Iterator[Scene]:
-    sites: Pair = pair("CREATE TABLE t (id int PRIMARY KEY, v text)")
+    sites: Pair = pair("CREATE TABLE t (id int PRIMARY KEY, n numeric, m date)")
     london = sites.london
     target = Target(sites.job("reverse"))
     (shape,), _ = target.inspect(sites.tables)
@@ -123,37 +171,41 @@ def scene(pair: MakePair) -> Iterator[Scene]:
         with cursor.copy("COPY t FROM STDIN") as copy:
             for n, (_, present) in enumerate(PAIRS):
                 if exists(n, present):
-                    copy.write_row((n, f"present {n}"))
+                    copy.write_row((n, *values(n, 1).values()))
         columns = f"id, {', '.join(FIELDS[:-1])}, position"
         with cursor.copy(f'COPY concord."public.t" ({columns}) FROM STDIN') as copy:
             for n, (_, present) in enumerate(PAIRS):
                 if present.origin:
                     copy.write_row((n, *_fields(present)[:-1], 5))
     staged = target.create_staging(shape, 0).believing([1], len(PAIRS))
+    aliases = ", ".join(shape.alias(shape.table.column(name)) for name in ("id", "n", "m"))
     with target.connection.cursor().copy(
-        f"COPY {staged.sql} ({', '.join(shape.aliases)}, {', '.join(FIELDS)}, verdict, attempt) FROM STDIN"
+        f"COPY {staged.sql} ({aliases}, {', '.join(FIELDS)}, verdict, attempt) FROM STDIN"
     ) as copy:
         for n, (incoming, _) in enumerate(PAIRS):
-            copy.write_row((n, f"incoming {n}", *_fields(incoming), "apply", 1))
+            copy.write_row((n, *values(n, 0).values(), *_fields(incoming), "apply", 1))
     yield Scene(target, staged)
     target.close()
 
 
-def judged(scene: Scene) -> dict[int, Verdict]:
+def judged(scene: Scene, policy: Policy = POLICIES[0]) -> dict[int, Verdict]:
     """The verdicts of the target transaction; what stands in none applies."""
     connection = scene.target.connection
-    name = guard.judge(connection, scene.staged, 0, 0)
-    guard.retake(connection, name, (LATEST_TIMESTAMP,), PRIORITIES)
+    staged = replace(scene.staged, shape=replace(scene.staged.shape, policy=policy))
+    name = guard.judge(connection, staged, 0)
+    guard.retake(connection, staged, name, policy.bound(PRIORITIES))
     found = connection.execute(f"SELECT id, verdict, resolver, reason FROM {name}".encode()).fetchall()
     return {n: Verdict(*said) for n, *said in found}
 
 
 def test_the_write_step_decides_as_the_functions_do(scene: Scene) -> None:
-    with scene.target.connection.transaction():
-        found = judged(scene)
-    for n, (incoming, present) in enumerate(PAIRS):
-        wanted = expected(incoming, present, row_exists=exists(n, present))
-        assert found.get(n, Verdict("apply")) == wanted, (incoming, present)
+    for policy in POLICIES:
+        with scene.target.connection.transaction():
+            found = judged(scene, policy)
+        for n, (incoming, present) in enumerate(PAIRS):
+            rows = (values(n, 0), values(n, 1))
+            wanted = expected(incoming, present, row_exists=exists(n, present), policy=policy, rows=rows)
+            assert found.get(n, Verdict("apply")) == wanted, (incoming, present, rows)
 
 
 def test_the_conflict_log_gives_ids_types_and_versions_as_the_functions_do(scene: Scene) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from concord.brake import Brakes, Effect
 from concord.link import LinkJob, TableReport
 from concord.manipulation import Manipulation
+from concord.policy import Policy
 from concord.position import Session
 from concord.replication_set import ReplicatedTable
 from concord.row_filter import RowFilter
@@ -167,7 +168,12 @@ class Shape(Protocol):
     def key_aliases(self) -> tuple[str, ...]: ...
 
     @property
-    def resolvers(self) -> tuple[str, ...]: ...
+    def policy(self) -> Policy:
+        """Who wins a conflict."""
+
+    @property
+    def compared(self) -> Mapping[str, str]:
+        """Of the canonical columns that a resolver must see, what they are called on the way."""
 
     @property
     def structure(self) -> Structure:

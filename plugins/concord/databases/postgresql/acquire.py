@@ -194,13 +194,17 @@ def _part(part: int, parts: int) -> str:
 
 
 def candidates_query(shape: Shape, since: str, excluded: str | None) -> str:
-    """Key and version of the rows that the target has not told the source: only they can conflict (step 4)."""
-    keys = ", ".join(
-        f"{column.type.outgoing(shape.key_in('p', column))} AS {shape.alias(column)}" for column in shape.key
-    )
+    """Key and version of the rows that the target has not told the source: only they can conflict (step 4).
+
+    With the columns that a resolver must see, and then alone with a look at the base row.
+    """
+    brought = [(column, shape.key_in("p", column)) for column in shape.key]
+    brought += [(column, f"t.{column.sql}") for column in shape.seen.values()]
+    columns = ", ".join(f"{column.type.outgoing(sql)} AS {shape.alias(column)}" for column, sql in brought)
+    base = f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}" if shape.seen else ""
     return (
-        f"SELECT {keys}, {_version('p', 'p.deleted', 'p.out_of_scope IS NOT NULL')} FROM {shape.shadow.sql} p"
-        f" WHERE {arrived(since)}{_unless_from(excluded)}{_spoken_of(shape)}"
+        f"SELECT {columns}, {_version('p', 'p.deleted', 'p.out_of_scope IS NOT NULL')} FROM {shape.shadow.sql} p"
+        f"{base} WHERE {arrived(since)}{_unless_from(excluded)}{_spoken_of(shape)}"
     )
 
 

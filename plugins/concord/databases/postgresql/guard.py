@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from concord.conflict import Outcome, classify
 from concord.databases.postgresql.session import Connection, rows, run
@@ -10,8 +10,9 @@ from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.quoting import literal
 from concord.initialization import RESOLVER
+from concord.policy import Chains
 from concord.repair import REPAIR
-from concord.resolver import Resolver, total_order
+from concord.resolver import Contender, Row, total_order
 from concord.row_version import ABSENT, RowVersion, unite
 
 #: The verdicts that write the incoming row.
@@ -145,18 +146,10 @@ def _keys(shape: Shape) -> str:
     )
 
 
-def retake(
-    connection: Connection, verdicts: str, resolvers: Sequence[Resolver], priorities: Mapping[str, int]
-) -> None:
+def retake(connection: Connection, staged: Staged, verdicts: str, chains: Chains) -> None:
     """Decide again, by the same pure functions, the few that an application changed since they were read."""
     taken = [
-        _decided(row, resolvers, priorities)
-        for row in rows(
-            connection,
-            "SELECT n, s_origin, s_changed_at, s_derived, s_vector, s_deleted, s_born,"
-            " p_origin, p_changed_at, p_derived, p_vector, p_deleted, p_born, private"
-            f" FROM {verdicts} WHERE verdict = 'retake'",
-        )
+        _decided(row, chains) for row in rows(connection, _to_retake(staged.shape, staged.typed, verdicts))
     ]
     if not taken:
         return
@@ -176,6 +169,39 @@ def retake(
     )
 
 
+def _to_retake(shape: Shape, staged: str, verdicts: str) -> str:
+    """Both versions, and of both rows the columns that a resolver must see; the rows are looked up only for these."""
+    both = ["NULL::jsonb", "NULL::jsonb"]
+    joined = ""
+    if shape.seen:
+        both = [
+            _values(shape, "s"),
+            f"CASE WHEN t.{shape.key[0].sql} IS NOT NULL THEN {_values(shape, 't')} END",
+        ]
+        joined = (
+            f" JOIN {staged} s ON {shape.same_key('s', 'v')}"
+            f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'v')}"
+        )
+    return (
+        "SELECT n, s_origin, s_changed_at, s_derived, s_vector, s_deleted, s_born, p_origin, p_changed_at,"
+        f" p_derived, p_vector, p_deleted, p_born, private, {', '.join(both)}"
+        f" FROM {verdicts} v{joined} WHERE v.verdict = 'retake'"
+    )
+
+
+def _values(shape: Shape, row: str) -> str:
+    """A JSON object, canonical column → exact text, of the row that a statement calls `row`."""
+    pairs = (
+        f"{literal(name)}, {(column.type.staged if row == 's' else column.type.exact)(f'{row}.{column.sql}')}"
+        for name, column in shape.seen.items()
+    )
+    return f"jsonb_build_object({', '.join(pairs)})"
+
+
+def _row(value: object) -> Row | None:
+    return value if isinstance(value, dict) else None
+
+
 def _version(fields: Sequence[object]) -> RowVersion:
     origin, changed_at, derived, vector, deleted, born = fields
     assert isinstance(vector, dict)
@@ -183,16 +209,14 @@ def _version(fields: Sequence[object]) -> RowVersion:
     return RowVersion(str(origin), int(str(changed_at)), int(str(derived)), dots, bool(deleted), bool(born))
 
 
-def _decided(
-    row: Sequence[object], resolvers: Sequence[Resolver], priorities: Mapping[str, int]
-) -> tuple[object, str, str | None, str | None]:
+def _decided(row: Sequence[object], chains: Chains) -> tuple[object, str, str | None, str | None]:
     """(n, verdict, resolver, reason) of one row.
 
     A row outside the filter that gives way is logged even if causality says so: nobody at the other end saw it.
     """
     incoming, present, private = _version(row[1:7]), _version(row[7:13]), row[13]
     known = ABSENT if present.is_absent else present
-    outcome = classify(incoming, known, total_order(priorities), row_exists=present.is_absent)
+    outcome = classify(incoming, known, total_order(chains.priorities), row_exists=present.is_absent)
     if outcome is Outcome.APPLY and private:
         return (row[0], "source_wins", "row_filter", "replaces a row that was outside the filter here")
     if outcome is Outcome.APPLY:
@@ -200,13 +224,8 @@ def _decided(
     if outcome is not Outcome.CONFLICTED:
         nothing_new = unite(known.vector, incoming.vector) == known.vector
         return (row[0], outcome.value if nothing_new else "unite", None, None)
-    decision = resolvers[0].decide(incoming, known, priorities)
-    return (
-        row[0],
-        "source_wins" if decision.source_wins else "target_wins",
-        decision.resolver,
-        decision.reason,
-    )
+    decision = chains.decide(Contender(incoming, _row(row[14])), Contender(known, _row(row[15])))
+    return (row[0], decision.winner.value, decision.resolver, decision.reason)
 
 
 def tally(connection: Connection, verdicts: str) -> dict[str, int]:

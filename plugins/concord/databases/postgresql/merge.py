@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from concord.conflict import ConflictType
 from concord.databases.postgresql import marked_edits
 from concord.databases.postgresql.guard import WINNING
 from concord.databases.postgresql.session import Connection, run
@@ -66,7 +67,7 @@ def log_conflicts(
 INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver, reason,
        winner_site, loser_site, winner_version, loser_version, winner_row, loser_row)
 SELECT {_conflict_id(shape.name, key)}, {literal(synchronization)}, {literal(link)}, {literal(transmission)},
-       {literal(shape.name)}, to_jsonb(ARRAY[{key}]), {CONFLICT_TYPE}, v.resolver, v.reason,
+       {literal(shape.name)}, to_jsonb(ARRAY[{key}]), {conflict_type(shape)}, v.resolver, v.reason,
        {_either(source_wins, incoming_site, present_site)}, {_either(source_wins, present_site, incoming_site)},
        {_either(source_wins, incoming, present)}, {_either(source_wins, present, incoming)},
        {_either(source_wins, incoming_row, present_row)}, {_either(source_wins, present_row, incoming_row)}
@@ -82,10 +83,15 @@ def _without_content(shape: Shape) -> str:
     return f"s.concord_out_of_scope AND ROW({rest}) IS NULL" if rest else "s.concord_out_of_scope"
 
 
-#: Mirrors `concord.conflict.conflict_type`, of a verdict `v`; a test holds the two equal.
-CONFLICT_TYPE = """CASE WHEN v.s_deleted AND v.p_deleted THEN 'delete_delete' WHEN v.s_deleted THEN 'delete_update'
-            WHEN v.p_deleted THEN 'update_delete'
-            WHEN v.s_born AND (v.p_born OR v.p_origin = '') THEN 'insert_insert' ELSE 'update_update' END"""
+def conflict_type(shape: Shape) -> str:
+    """Of a verdict `v`. Mirrors `concord.conflict.conflict_type`, which a test holds equal; the same inserted key is
+    another matter where the sites make the keys themselves."""
+    both_born = ConflictType.IDENTITY_COLLISION if shape.generates_key else ConflictType.INSERT_INSERT
+    return (
+        "CASE WHEN v.s_deleted AND v.p_deleted THEN 'delete_delete' WHEN v.s_deleted THEN 'delete_update'"
+        " WHEN v.p_deleted THEN 'update_delete'"
+        f" WHEN v.s_born AND (v.p_born OR v.p_origin = '') THEN {literal(both_born.value)} ELSE 'update_update' END"
+    )
 
 
 def _has_row(shape: Shape) -> str:

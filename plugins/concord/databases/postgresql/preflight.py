@@ -78,7 +78,9 @@ def table_problems(site: str, wanted: ReplicatedTable, table: Table | None) -> I
     yield from (f"{where} {problem}" for problem in _column_problems(shadow))
     yield from (f"{where} {problem}" for problem in _listed_problems(shadow))
     yield from (f"{where} {problem}" for problem in _mapping_problems(shadow, wanted.manipulation_at(site)))
-    yield from (f"{where} {problem}" for problem in _filter_problems(wanted, shape_of(wanted, site, table)))
+    shape = shape_of(wanted, site, table)
+    yield from (f"{where} {problem}" for problem in _filter_problems(wanted, shape))
+    yield from (f"{where} {problem}" for problem in policy_problems(shape))
 
 
 def kind_problems(table: Table) -> Iterator[str]:
@@ -175,6 +177,21 @@ def _filter_problems(wanted: ReplicatedTable, shape: Shape) -> Iterator[str]:
     yield from dict.fromkeys(
         problem for each in filters for problem in row_filter.problems(each, shape.canonical_column)
     )
+
+
+def policy_problems(shape: Shape) -> Iterator[str]:
+    """Columns by which a resolver decides, and which sites may compare differently."""
+    for name in shape.policy.columns:
+        column = shape.canonical_column(name)
+        if column is None:
+            yield f"has no replicated column {name}, by which conflicts are decided; correct the resolvers"
+        elif column.name in shape.key_names:
+            yield f"decides conflicts by its key column {name}, which is the same on both sides; choose another"
+        elif not column.type.sortable:
+            yield (
+                f"decides conflicts by {name} of type {column.type.sql}, which two sites may order differently; choose"
+                " a whole or decimal number, a date or a timestamp"
+            )
 
 
 def filter_problems(

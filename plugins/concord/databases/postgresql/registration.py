@@ -11,6 +11,7 @@ from concord.databases.postgresql import mark_problems, preflight, private_colum
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import TRIGGER_STATE, Table
 from concord.databases.postgresql.session import Connection, rows
+from concord.databases.postgresql.shape import shape_of
 from concord.databases.quoting import literal
 from concord.manipulation import Manipulation
 from concord.replication_set import ReplicatedTable
@@ -127,6 +128,9 @@ def problems(
         yield from (f"{where} {problem}" for problem in preflight.unlisted_problems(shadow))
         if known.private != private_columns.private_at(wanted, site, shadow):
             yield f"{where}: other columns are private than when it was provisioned; run `provision`"
+        yield from (
+            f"{where} {problem}" for problem in preflight.policy_problems(shape_of(wanted, site, table))
+        )
         if dict(known.triggers) != table.triggers:
             yield f"{where}: a capture trigger is missing, disabled or altered; changes may have been missed"
 

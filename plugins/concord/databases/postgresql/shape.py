@@ -7,7 +7,7 @@ without a word.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from concord.databases.dialect import VERSION_TYPES
@@ -18,6 +18,7 @@ from concord.databases.postgresql.catalogue import Column, Table
 from concord.databases.postgresql.marks import SiteMarks
 from concord.databases.quoting import literal, quote
 from concord.manipulation import NOTHING, Manipulation
+from concord.policy import Policy
 from concord.replication_set import ReplicatedTable
 from concord.row_filter import RowFilter
 from concord.structure import Structure
@@ -40,7 +41,7 @@ class Shape:
 
     shadow: Shadow
     columns: tuple[Column, ...]  #: the site's own that travel, by name
-    resolvers: tuple[str, ...]
+    policy: Policy
     site: str
     manipulation: Manipulation = NOTHING
     where: RowFilter | None = None  #: the rows that are shared, by canonical columns; None is all
@@ -66,6 +67,11 @@ class Shape:
     def updated(self) -> tuple[Column, ...]:
         """The columns that may change while the key stays the same."""
         return tuple(c for c in self.columns if c.name not in self.shadow.key or c.type.has_several_forms)
+
+    @property
+    def generates_key(self) -> bool:
+        """The site numbers new rows itself: by an identity column, or by a sequence as a column's default."""
+        return any(column.identity or "nextval(" in (column.default or "") for column in self.key)
 
     @property
     def structure(self) -> Structure:
@@ -119,8 +125,9 @@ class Shape:
 
     @property
     def spark_key_schema(self) -> str:
-        """DDL of a candidate: the key, then the version."""
-        columns = [f"{self.alias(column)} {column.type.spark}" for column in self.key]
+        """DDL of a candidate: the key, what a resolver must see, then the version."""
+        brought = [*self.key, *self.seen.values()]
+        columns = [f"{self.alias(column)} {column.type.spark}" for column in brought]
         return ", ".join(columns + [f"{name} {kind}" for name, kind in VERSION_TYPES.items()])
 
     def key_in(self, row: str, column: Column) -> str:
@@ -194,6 +201,16 @@ class Shape:
         mine = self.ownership.mine
         return row_filter.condition(mine, self.canonical_column, row) if mine else "false"
 
+    @property
+    def seen(self) -> Mapping[str, Column]:
+        """The canonical columns that a resolver must see, and the site's own that hold them."""
+        found = {name: self.canonical_column(name) for name in self.policy.columns}
+        return {name: column for name, column in found.items() if column is not None}
+
+    @property
+    def compared(self) -> Mapping[str, str]:
+        return {name: self.alias(column) for name, column in self.seen.items()}
+
     def canonical_column(self, name: str) -> Column | None:
         return row_filter.canonical_column(self.shadow, self.manipulation, name)
 
@@ -211,7 +228,7 @@ def shape_of(wanted: ReplicatedTable, site: str, table: Table) -> Shape:
     return Shape(
         shadow,
         tuple(columns),
-        wanted.resolvers,
+        wanted.policy,
         site,
         wanted.manipulation_at(site),
         wanted.where,

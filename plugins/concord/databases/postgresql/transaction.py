@@ -37,7 +37,6 @@ from concord.errors import ConcordError, ConstraintViolated, NotInitialized, Str
 from concord.link import LinkJob, TableReport
 from concord.position import Session
 from concord.replication_set import ReplicatedTable
-from concord.resolver import chain
 
 #: How long the whole transaction is repeated when applications get in its way.
 PATIENCE = 120.0
@@ -338,7 +337,7 @@ def judge_table(
 ) -> tuple[merge.Judged, TableReport]:
     """The verdicts of one table's staged rows, taken under lock, and the rows per outcome."""
     verdicts = guard.judge(connection, staged, ordinal, damaged)
-    guard.retake(connection, verdicts, chain(staged.shape.resolvers), job.priorities)
+    guard.retake(connection, staged, verdicts, staged.shape.policy.bound(job.priorities))
     tally = guard.tally(connection, verdicts)
     judged = merge.Judged(staged, verdicts, sum(tally.values()), job.source.name, job.target.name)
     return judged, _report(staged, tally)

@@ -91,6 +91,9 @@ UNFIT_FOR_KEY = frozenset(
 SEVERAL_FORMS = frozenset(["numeric", "bpchar"])
 
 
+#: Compared alike at every site (`concord.sortable`): no collation orders them, and none is an approximation.
+SORTABLE = frozenset(["int2", "int4", "int8", "numeric", "date", "timestamp", "timestamptz"])
+
 #: What the catalogue calls the types that a mapping may name.
 _CATALOGUE_NAMES = {
     "smallint": "int2",
@@ -136,6 +139,10 @@ class ColumnType:
     @property
     def fit_for_key(self) -> bool:
         return self.supported and self.kind != "a" and self.root not in UNFIT_FOR_KEY
+
+    @property
+    def sortable(self) -> bool:
+        return self.kind in ("b", "d") and self.root in SORTABLE
 
     @property
     def mappable(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from concord.databases.postgresql import stage
-from concord.databases.postgresql.merge import CONFLICT_TYPE, Judged, version_object
+from concord.databases.postgresql.merge import Judged, conflict_type, version_object
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
@@ -136,7 +136,7 @@ def remember(connection: Connection, judged: Judged, job: LinkJob) -> None:
 INSERT INTO concord.waiting AS w (link, table_name, key, synchronization, {", ".join(updated)})
 SELECT {literal(job.link)}, {literal(shape.name)}, to_jsonb(ARRAY[{key}]), {literal(job.synchronization)},
        v.verdict, jsonb_build_object({version}), {shape.image("s")}, {literal(shape.table.structure)}, {against},
-       CASE WHEN v.verdict = 'held' THEN {CONFLICT_TYPE} END, v.resolver,
+       CASE WHEN v.verdict = 'held' THEN {conflict_type(shape)} END, v.resolver,
        coalesce(v.reason, v.verdict), {literal(job.transmission)}
   FROM {judged.verdicts} v JOIN {judged.staged.typed} s ON {shape.same_key("s", "v")}
  WHERE v.verdict IN ({", ".join(map(literal, KINDS))})

@@ -1,0 +1,101 @@
+"""What can be set about conflicts: a chain of resolvers, and others for some types of conflict (S4-047)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
+
+from concord.config_field import Settings, did_you_mean
+from concord.conflict import ConflictType
+from concord.identifier import parse_identifier
+from concord.policy import ENDS, KINDS, LAST, Policy, named
+
+
+def _resolver(text: str) -> str:
+    """`maximum("Price")` as `maximum(Price)`: the column as the catalogue spells it. Raises ValueError."""
+    name, column = named(text)
+    if name not in KINDS or ("(" in text and not text.endswith(")")):
+        raise ValueError(f"unknown resolver; {did_you_mean(name, KINDS)}")
+    if name == "hold":
+        raise ValueError("nobody can decide a held conflict in this version; leave it out")
+    if not KINDS[name].takes_column:
+        if "(" in text:
+            raise ValueError(f"takes no column; write {name}")
+        return name
+    if not column:
+        raise ValueError(f"names no column; write {name}(column)")
+    return f"{name}({parse_identifier(column)})"
+
+
+def _chain(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise ValueError("names one thing twice; keep the first")
+    if last := next((name for name in names[:-1] if name in ENDS), None):
+        raise ValueError(f"nothing after {last} is ever asked; put it last")
+    return names
+
+
+def _pattern() -> str:
+    columns = [name for name, kind in KINDS.items() if kind.takes_column]
+    plain = [name for name, kind in KINDS.items() if not kind.takes_column and name != "hold"]
+    return rf"^({'|'.join(plain)}|({'|'.join(columns)})\(.+\))$"
+
+
+ResolverName = Annotated[
+    str, AfterValidator(_resolver), WithJsonSchema({"type": "string", "pattern": _pattern()})
+]
+Resolvers = Annotated[tuple[ResolverName, ...], Field(min_length=1), AfterValidator(_chain)]
+
+
+class ConflictSettings(Settings):
+    """Who wins a conflict. What a chain leaves undecided, `latest_timestamp` decides."""
+
+    resolvers: Resolvers = Field(
+        default=(LAST,), description="Asked in order until one decides, for every type that has no own chain."
+    )
+    insert_insert: Resolvers | None = Field(
+        default=None, description="Both sites inserted one key. Default: resolvers."
+    )
+    update_update: Resolvers | None = Field(
+        default=None, description="Both sites changed one row. Default: resolvers."
+    )
+    update_delete: Resolvers | None = Field(
+        default=None, description="One site changed a row, the other deleted it. Default: resolvers."
+    )
+    delete_update: Resolvers | None = Field(
+        default=None, description="The same as update_delete, seen from the other link."
+    )
+
+    @model_validator(mode="after")
+    def _alike_from_both_links(self) -> ConflictSettings:
+        if self.delete_update and self.update_delete and self.delete_update != self.update_delete:
+            raise ValueError(
+                "update_delete and delete_update differ, but are one conflict, seen from either link;"
+                " write one of the two"
+            )
+        return self
+
+    @classmethod
+    def short(cls, resolvers: tuple[str, ...]) -> ConflictSettings:
+        """What `resolvers` alone is short for; they have been read already, and must not be read twice."""
+        return cls.model_construct(resolvers=resolvers)
+
+    def policy(self, places: Mapping[str, int]) -> Policy:
+        """`places`: which sites are nearer to the source of the synchronizations, the greater the nearer."""
+        chains = {
+            ConflictType.INSERT_INSERT: self.insert_insert,
+            ConflictType.UPDATE_UPDATE: self.update_update,
+            ConflictType.UPDATE_DELETE: self.update_delete or self.delete_update,
+        }
+        by_type = {kind: chain for kind, chain in chains.items() if chain}
+        named_here = {named(each)[0] for chain in (self.resolvers, *by_type.values()) for each in chain}
+        asked = any(KINDS[name].by_source for name in named_here)
+        return Policy(resolvers=self.resolvers, by_type=by_type, places=places if asked else {})
+
+
+def only_one(resolvers: object, conflict: object) -> None:
+    """Raises ValueError where both are written."""
+    if resolvers is not None and conflict is not None:
+        raise ValueError("resolvers and conflict say the same thing; move the chain to conflict.resolvers")

@@ -1,0 +1,97 @@
+"""Which conflict policies cannot converge, or decide nothing, where a configuration uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from concord.config_conflict import ConflictSettings
+from concord.config_finding import Finding, Path
+from concord.config_settings import SiteSettings, TableSettings
+from concord.manipulation import Rename
+from concord.policy import KINDS, named
+
+Edges = Collection[tuple[str, str]]
+
+
+def places(edges: Edges) -> dict[str, int]:
+    """How near to the source each site stands: 0 where nothing flows in, one less for every step away from there.
+
+    The longest way counts, so that the source of every synchronization stands above its target. Sites on a ring,
+    which `ring` finds, have no place.
+    """
+    sites = {site for edge in edges for site in edge}
+    found: dict[str, int] = {}
+    while ready := {s for s in sites - found.keys() if all(one in found for one, two in edges if two == s)}:
+        found |= {s: min((found[one] - 1 for one, two in edges if two == s), default=0) for s in ready}
+    return found
+
+
+def ring(edges: Edges) -> list[str]:
+    """Sites that lead from source to target round to the first again; empty where there are none."""
+    placed = places(edges)
+    left = sorted({site for edge in edges for site in edge} - placed.keys())
+    if not left:
+        return []
+    way = [left[0]]
+    while way.count(way[-1]) < 2:
+        # Every site left has a source that is left: walking backwards must come round.
+        way.append(next(one for one, two in sorted(edges) if two == way[-1] and one in left))
+    return way[way.index(way[-1]) :][::-1]
+
+
+def conflict_findings(
+    path: Path,
+    conflict: ConflictSettings,
+    table: TableSettings,
+    edges: Edges,
+    sites: Mapping[str, SiteSettings],
+) -> Iterator[Finding]:
+    """What is wrong with the policy of one table, shared along `edges` (source, target).
+
+    `path`: where the policy is written.
+    """
+    used = sorted(_resolvers(conflict))
+    for name, column in used:
+        if KINDS[name].by_source and (way := ring(edges)):
+            text = (
+                f"{name}: the synchronizations lead round ({' to '.join(way)}), so that no site is"
+                " nearer to the source; turn one of them round, or use site_priority"
+            )
+            yield Finding(path, text)
+        if name == "site_priority":
+            yield from _priorities(path, {site for edge in edges for site in edge}, sites)
+        if column:
+            yield from (Finding(path, f"{name}({column}): {text}") for text in _column(table, column))
+
+
+def _resolvers(conflict: ConflictSettings) -> set[tuple[str, str]]:
+    policy = conflict.policy({})
+    return {named(each) for chain in (policy.resolvers, *policy.by_type.values()) for each in chain}
+
+
+def _priorities(path: Path, shared: Collection[str], sites: Mapping[str, SiteSettings]) -> Iterator[Finding]:
+    known = sorted(site for site in shared if site in sites)
+    if missing := [site for site in known if "priority" not in sites[site].model_fields_set]:
+        yield Finding(
+            path, f"site_priority: {' and '.join(missing)} have no priority; give each site its own"
+        )
+        return
+    equal: dict[int, list[str]] = {}
+    for site in known:
+        equal.setdefault(sites[site].priority, []).append(site)
+    for priority, alike in equal.items():
+        if len(alike) > 1:
+            text = f"site_priority: {' and '.join(alike)} have the same priority {priority}"
+            yield Finding(path, f"{text}; give each site its own")
+
+
+def _column(table: TableSettings, column: str) -> Iterator[str]:
+    """Why a column cannot decide: it is not there at both sites, or not alike, or never differs."""
+    if table.columns is not None and column not in table.columns:
+        yield "not among the replicated columns; add it to columns"
+    if table.key is not None and column in table.key:
+        yield "a column of the key, which is the same on both sides; choose another"
+    for site, mapping in table.mappings.items():
+        for operation in mapping.manipulation().operations:
+            if column in operation.canonical and not isinstance(operation, Rename):
+                yield f"mapped at site '{site}'; choose a column that every site keeps alike"

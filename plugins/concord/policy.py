@@ -1,0 +1,165 @@
+"""The conflict policy of a table: which resolvers are asked, in which order, for which type of conflict (S4-047)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from concord.conflict import ConflictType, Decision, conflict_type
+from concord.resolver import (
+    Contender,
+    EarliestTimestamp,
+    Extreme,
+    Hold,
+    LatestTimestamp,
+    Presence,
+    Priorities,
+    Resolver,
+    SiteOrder,
+    decide,
+)
+
+#: What ends every chain.
+LAST = "latest_timestamp"
+
+#: Never undecided: what follows them in a chain is never asked.
+ENDS = (LAST, "hold")
+
+#: One conflict, named from either of its two links: both are decided alike.
+_MIRRORED = {
+    ConflictType.UPDATE_DELETE: ConflictType.DELETE_UPDATE,
+    ConflictType.DELETE_UPDATE: ConflictType.UPDATE_DELETE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a resolver may need besides its name."""
+
+    argument: str
+    places: Mapping[str, int]
+    priorities: Priorities
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A resolver as the configuration names it, and how it is made."""
+
+    make: Callable[[Given], Resolver]
+    takes_column: bool = False
+    by_source: bool = False  #: asks which of two sites is nearer to the synchronizations' source
+    types: Collection[ConflictType] = frozenset(ConflictType)  #: undecided in all others
+    chooses: bool = True  #: one of the two rows, by an order
+
+
+def _nearer(
+    name: str, because: str, sign: int, types: Collection[ConflictType] = frozenset(ConflictType)
+) -> Kind:
+    def make(given: Given) -> Resolver:
+        return SiteOrder(name, because, {site: sign * place for site, place in given.places.items()})
+
+    return Kind(make, by_source=True, types=types)
+
+
+_SOURCE, _TARGET = "the source's change", "the target's change"
+
+KINDS: Mapping[str, Kind] = {
+    "latest_timestamp": Kind(lambda given: LatestTimestamp(given.priorities)),
+    "earliest_timestamp": Kind(lambda _: EarliestTimestamp()),
+    "source_wins": _nearer("source_wins", _SOURCE, 1),
+    "target_wins": _nearer("target_wins", _TARGET, -1),
+    "publisher_wins": _nearer("publisher_wins", _SOURCE, 1),
+    "subscriber_wins": _nearer("subscriber_wins", _TARGET, -1),
+    "site_priority": Kind(
+        lambda given: SiteOrder("site_priority", "site priority differs", given.priorities)
+    ),
+    "delete_wins": Kind(lambda _: Presence("delete_wins", deleted=True)),
+    "update_wins": Kind(lambda _: Presence("update_wins", deleted=False)),
+    "maximum": Kind(lambda given: Extreme(given.argument, greatest=True), takes_column=True),
+    "minimum": Kind(lambda given: Extreme(given.argument, greatest=False), takes_column=True),
+    # The publisher ignores what a subscriber did to a row that one of them has deleted (S4-055, S4-062, S4-063).
+    "ignore": _nearer("ignore", "the target's change is ignored", 1, frozenset(_MIRRORED)),
+    "hold": Kind(lambda _: Hold(), chooses=False),
+}
+
+
+def named(resolver: str) -> tuple[str, str]:
+    """`maximum(price)` as `maximum` and `price`; the second is empty where there is none."""
+    name, bracket, argument = resolver.partition("(")
+    return name, argument[:-1] if bracket else ""
+
+
+def _without_hold(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if name != "hold") or (LAST,)
+
+
+class Policy(BaseModel):
+    """The chains of one table, as every synchronization that shares it has them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    resolvers: tuple[str, ...] = (LAST,)
+    by_type: Mapping[ConflictType, tuple[str, ...]] = Field(default_factory=dict)
+    places: Mapping[str, int] = Field(default_factory=dict)  #: site → the greater, the nearer to the source
+
+    def names(self, kind: ConflictType) -> tuple[str, ...]:
+        """The chain of a type, to its end. Two deletes agree, so that there is nothing to wait for."""
+        own = self.by_type.get(kind) or self.by_type.get(_MIRRORED.get(kind, kind)) or self.resolvers
+        if kind is ConflictType.DELETE_DELETE:
+            own = _without_hold(own)
+        return own if own[-1] == LAST else (*own, LAST)
+
+    def bound(self, priorities: Priorities) -> Chains:
+        """The chains, ready to decide. Raises KeyError for a resolver that nobody registered."""
+        return Chains(self, priorities)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The canonical columns that some resolver must see of both rows."""
+        return self.bound({}).columns
+
+
+@dataclass(frozen=True)
+class Chains:
+    """A policy with the sites' priorities: decides."""
+
+    policy: Policy
+    priorities: Priorities
+
+    @cached_property
+    def by_type(self) -> Mapping[ConflictType, Sequence[Resolver]]:
+        return {kind: tuple(self._made(kind)) for kind in ConflictType}
+
+    def _made(self, kind: ConflictType) -> Iterator[Resolver]:
+        for each in self.policy.names(kind):
+            name, argument = named(each)
+            if kind in KINDS[name].types:
+                yield KINDS[name].make(Given(argument, self.policy.places, self.priorities))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        chains = self.by_type.values()
+        return tuple(sorted({name for chain in chains for each in chain for name in each.columns}))
+
+    def decide(self, source: Contender, target: Contender) -> Decision:
+        """Who wins, by which resolver, and why.
+
+        A row that nobody has a version of gives way to every version: there is nothing to announce it by (rule 8).
+        """
+        chain = self.by_type[conflict_type(source.version, target.version)]
+        absent = source.version.is_absent or target.version.is_absent
+        return decide(chain[-1:] if absent else chain, source, target)
+
+    def without_hold(self) -> Chains:
+        """The same for those that cannot wait: an initialization, a repair."""
+
+        policy = self.policy.model_copy(
+            update={
+                "resolvers": _without_hold(self.policy.resolvers),
+                "by_type": {kind: _without_hold(names) for kind, names in self.policy.by_type.items()},
+            }
+        )
+        return Chains(policy, self.priorities)
