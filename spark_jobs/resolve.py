@@ -96,16 +96,16 @@ def _type(source: Side, target: Side) -> Column:
 
 def _decide(chain: Sequence[Resolver], source: Side, target: Side) -> Column:
     """Mirrors `concord.resolver.decide`: the first resolver with a verdict, and why those before it had none."""
-    opinions = [(each.name, opinion(each, source, target)) for each in chain]
-    name, last = opinions[-1]
-    decided = _decision(last.verdict, name, last.reason)
-    for name, found in reversed(opinions[:-1]):
-        left = decided.withField(
-            "reason", F.concat(F.lit(passed(name, "")), found.reason, F.lit("; "), decided["reason"])
-        )
-        decided = F.when(found.verdict.isNotNull(), _decision(found.verdict, name, found.reason)).otherwise(
-            left
-        )
+    cases: list[tuple[Column, Column]] = []
+    before = F.lit("")
+    for resolver in chain:
+        found, name = opinion(resolver, source, target), resolver.name
+        decision = _decision(found.verdict, name, F.concat(before, found.reason))
+        cases.append((found.verdict.isNotNull(), decision))
+        before = F.concat(before, F.lit(passed(name, "")), found.reason, F.lit("; "))
+    decided = cases[-1][1]
+    for decisive, decision in reversed(cases[:-1]):
+        decided = F.when(decisive, decision).otherwise(decided)
     return decided
 
 

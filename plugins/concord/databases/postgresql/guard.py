@@ -183,8 +183,8 @@ def _to_retake(shape: Shape, staged: str, verdicts: str) -> str:
             f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'v')}"
         )
     return (
-        "SELECT n, s_origin, s_changed_at, s_derived, s_vector, s_deleted, s_born, p_origin, p_changed_at,"
-        f" p_derived, p_vector, p_deleted, p_born, private, {', '.join(both)}"
+        "SELECT v.n, v.s_origin, v.s_changed_at, v.s_derived, v.s_vector, v.s_deleted, v.s_born, v.p_origin,"
+        f" v.p_changed_at, v.p_derived, v.p_vector, v.p_deleted, v.p_born, v.private, {', '.join(both)}"
         f" FROM {verdicts} v{joined} WHERE v.verdict = 'retake'"
     )
 
