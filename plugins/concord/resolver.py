@@ -99,7 +99,7 @@ class LatestTimestamp:
     because: str = "changed_at differs"
     because_tied: str = "tie broken by site priority and name"
 
-    def key(self, side: Contender) -> Key:
+    def key(self, side: Contender) -> tuple[Any, ...]:
         version = side.version
         return (version.changed_at, *_rank(version, self.priorities), version.derived)
 

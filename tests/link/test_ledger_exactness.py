@@ -8,7 +8,8 @@ import pytest
 
 from concord.conflict import conflict_id, conflict_type
 from concord.interval import Interval
-from concord.resolver import LATEST_TIMESTAMP
+from concord.policy import Policy
+from concord.resolver import Contender
 from concord.row_version import RowVersion
 from tests.link.conftest import MakePair
 from tests.link.pair import At, Pair, Site
@@ -90,7 +91,7 @@ def _version(stored: dict[str, Any]) -> RowVersion:
 
 def expected(source: Stand, target: Stand, key: int, link: str) -> dict[str, Any]:
     """The entry of two concurrent versions, by the pure functions and by what stood in the tables."""
-    decision = LATEST_TIMESTAMP.decide(source.version, target.version, {})
+    decision = Policy().bound({}).decide(Contender(source.version), Contender(target.version))
     won, lost = (source, target) if decision.source_wins else (target, source)
     return {
         "id": conflict_id("public.item", [str(key)], source.version, target.version),

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import psycopg
 
 from concord.databases.postgresql.control import STAGING
+from concord.databases.postgresql.plans import BY_KEY
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.snapshot_layout import Layout
 from concord.databases.postgresql.stage import staging_name
-from concord.databases.postgresql.transaction import BY_KEY
 from concord.databases.quoting import qualified
 from concord.databases.snapshot_ends import Written
 from concord.errors import ConstraintViolated

@@ -21,7 +21,8 @@ from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.unique_rules import UniqueRule, read
 from concord.databases.quoting import literal
 from concord.link import LinkJob
-from concord.resolver import LATEST_TIMESTAMP
+from concord.policy import LAST
+from concord.resolver import Contender, LatestTimestamp
 from concord.row_version import RowVersion
 
 _VERSION = ("origin", "changed_at", "derived", "vector")
@@ -125,11 +126,12 @@ class Ranks:
 
     def __call__(self, row: str) -> tuple[object, ...]:
         version, key = self.versions[row]
-        return (*LATEST_TIMESTAMP.order(self.priorities)(version), key)
+        return (*LatestTimestamp(self.priorities).key(Contender(version)), key)
 
     def reason(self, loss: Loss) -> str:
         """In the words of the ledger."""
-        why = LATEST_TIMESTAMP.reason(self.versions[loss.winner][0], self.versions[loss.row][0])
+        winner, loser = (Contender(self.versions[row][0]) for row in (loss.winner, loss.row))
+        why = LatestTimestamp(self.priorities).opinion(winner, loser).reason
         done = "the row is deleted" if loss.gives_up is None else f"{loss.gives_up} becomes NULL"
         return f"{loss.rule}: another row has the value, {why}; {done}"
 
@@ -154,7 +156,10 @@ def _ranks(connection: Connection, shape: Shape, job: LinkJob) -> Ranks:
     )
     found = rows(connection, f"SELECT key, canonical, origin, changed_at, derived FROM {colliding}")
     return Ranks(
-        {key: (RowVersion(*version, vector={}), tuple(canonical)) for key, canonical, *version in found},
+        {
+            key: (RowVersion(origin, changed_at, derived, {}), tuple(canonical))
+            for key, canonical, origin, changed_at, derived in found
+        },
         job.priorities,
     )
 
@@ -179,7 +184,7 @@ def _remember(connection: Connection, shape: Shape, lost: Sequence[Loss], ranks:
 
 def _entries(shape: Shape) -> str:
     """The losers as the ledger wants them."""
-    colliding, resolver = _temp(shape, "colliding"), literal(LATEST_TIMESTAMP.name)
+    colliding, resolver = _temp(shape, "colliding"), literal(LAST)
     return (
         f"(SELECT {literal(shape.name)} AS table_name, x.canonical AS key, {resolver} AS resolver, l.reason,"
         f" {loser_log.side('w', 'w')}, {loser_log.side('l', 'x')} FROM {_temp(shape, 'lost')} l"
