@@ -21,6 +21,8 @@ CHOOSING = sorted(
 VALUES = ("1", "1.0", "-2", "-2.50", "0", "10", "9.99", None, "NaN", "Infinity")
 
 chains = st.lists(st.sampled_from(CHOOSING), min_size=1, max_size=4, unique=True).map(tuple)
+#: The same rule for every type.
+orders = chains.filter(lambda chain: "ignore" not in chain)
 policies = st.builds(
     Policy,
     resolvers=chains,
@@ -57,7 +59,7 @@ def test_both_links_name_the_same_winner_by_the_same_resolver_for_the_same_reaso
     assert (forward.resolver, forward.reason) == (reverse.resolver, reverse.reason)
 
 
-@given(chains, contenders(("1", "2.5", "-3")), contenders(("1", "2.5", "-3")), contenders(("1", "2.5", "-3")))
+@given(orders, contenders(("1", "2.5", "-3")), contenders(("1", "2.5", "-3")), contenders(("1", "2.5", "-3")))
 def test_three_sites_find_one_winner_in_whatever_order_they_meet(
     chain: tuple[str, ...], one: Contender, two: Contender, three: Contender
 ) -> None:
@@ -184,5 +186,5 @@ def test_a_resolver_that_nobody_registered_is_refused() -> None:
 def test_every_name_reads_back_as_it_was_written() -> None:
     for each in CHOOSING:
         name, column = named(each)
-        made: Any = Policy(resolvers=(each,)).bound({}).by_type[ConflictType.UPDATE_UPDATE][0]
+        made: Any = Policy(resolvers=(each,)).bound({}).by_type[ConflictType.UPDATE_DELETE][0]
         assert (made.name, bool(column)) == (each, KINDS[name].takes_column)
