@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from concord.resolver import LATEST_TIMESTAMP
+from concord.resolver import Contender, LatestTimestamp
 from concord.row_version import RowVersion
 
 Row = str  #: the key of a row, as one text
@@ -78,10 +78,11 @@ class Ranks:
 
     def __call__(self, row: str) -> tuple[object, ...]:
         version, key = self.versions[row]
-        return (*LATEST_TIMESTAMP.order(self.priorities)(version), key)
+        return (*LatestTimestamp(self.priorities).key(Contender(version)), key)
 
     def reason(self, loss: Loss) -> str:
         """In the words of the ledger."""
-        why = LATEST_TIMESTAMP.reason(self.versions[loss.winner][0], self.versions[loss.row][0])
+        winner, loser = (Contender(self.versions[row][0]) for row in (loss.winner, loss.row))
+        why = LatestTimestamp(self.priorities).opinion(winner, loser).reason
         done = "the row is deleted" if loss.gives_up is None else f"{loss.gives_up} becomes NULL"
         return f"{loss.rule}: another row has the value, {why}; {done}"

@@ -21,7 +21,6 @@ from concord.databases.postgresql.unique_rules import UniqueRule, read
 from concord.databases.quoting import literal
 from concord.link import LinkJob
 from concord.policy import LAST
-from concord.resolver import Contender, LatestTimestamp
 from concord.row_version import RowVersion
 
 _VERSION = ("origin", "changed_at", "derived", "vector")
