@@ -53,6 +53,14 @@ format: install-dev ## Format the code and mend what the linter can mend
 bench: install-dev ## Measure the link next to psql COPY
 	@$(PYTHON) -m benchmarks
 
+.PHONY: soak
+soak: install-dev ## Writers, links and faults for MINUTES, then every invariant
+	@$(PYTHON) -m tests.soak --minutes $(or $(MINUTES),2)
+
+.PHONY: mutants
+mutants: install-dev ## Plant known errors in copies of the project, and see the tests find them
+	@$(PYTHON) -m tests.mutants $(ONLY)
+
 .PHONY: up
 up: ## Start Airflow, Spark and two sites with docker compose
 	@docker info >/dev/null 2>&1 || { \

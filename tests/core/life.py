@@ -94,7 +94,8 @@ class Life:
 
     def _commit(self, site: str, number: int) -> None:
         for key, (content, shadow, over) in self.copies[site].commit(number).items():
-            self.oracle.edit(site, key, shadow.version.dot, content, over)
+            version = shadow.version
+            self.oracle.edit(site, key, version.dot, content, over, born=version.born)
 
     def roll_back(self, site: str) -> None:
         if site in self.copies and self.copies[site].open:
@@ -185,7 +186,7 @@ class Life:
         """A site goes for good, if the others stay connected; what it told nobody goes with it."""
         pairs = [pair for pair in self.pairs if site not in pair]
         others = [name for name in self.copies if name != site]
-        if site not in self.copies or len(others) < 2 or not _connected(others, pairs):
+        if site not in self.copies or len(others) < 2 or not connected(others, pairs):
             return
         del self.copies[site]
         self.pairs = pairs
@@ -241,7 +242,8 @@ def _name(source: str, target: str) -> str:
     return f"{source} {target}"
 
 
-def _connected(names: Sequence[str], pairs: Sequence[Pair]) -> bool:
+def connected(names: Sequence[str], pairs: Sequence[Pair]) -> bool:
+    """Is there a way from each to each?"""
     reached, edge = {names[0]}, {names[0]}
     while edge := {each for pair in pairs if edge & {*pair} for each in pair} - reached:
         reached |= edge

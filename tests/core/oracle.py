@@ -38,9 +38,14 @@ class Oracle:
     log: dict[str, set[Fight]] = field(default_factory=lambda: defaultdict(set))
     content: dict[Edit, Content] = field(default_factory=dict)
     replaces: dict[Edit, Edit] = field(default_factory=dict)  #: by an edit of its own reader
+    inserts: set[Edit] = field(default_factory=set)  #: of keys that were not in the common history
 
-    def edit(self, site: str, key: int, made: Made, content: Content, over: Made) -> None:
+    def edit(
+        self, site: str, key: int, made: Made, content: Content, over: Made, *, born: bool = False
+    ) -> None:
         """A user of the site has made a version, and saw the one it was made over."""
+        if born:
+            self.inserts.add((key, made))
         self.replaces[key, made] = (key, over)
         self.content[key, made] = content
         self.heard[site][key] = self.heard[site].get(key, frozenset()) | {made}
@@ -62,7 +67,7 @@ class Oracle:
         if incoming == present:
             return False
         forward, backward = present in theirs, incoming in ours
-        one, other = self._version(key, incoming), self._version(key, present)
+        one, other = self._version(key, incoming, theirs), self._version(key, present, ours)
         if forward and backward:
             return self.later(one) > self.later(other)
         if forward or backward:
@@ -70,8 +75,9 @@ class Oracle:
         self.log[target].add((key, frozenset((incoming, present))))
         return self.judge(one, other)
 
-    def _version(self, key: int, made: Made) -> RowVersion:
-        return RowVersion(*made, {}, deleted=self.content[key, made] is None)
+    def _version(self, key: int, made: Made, heard: Heard) -> RowVersion:
+        born = any((key, each) in self.inserts for each in heard)
+        return RowVersion(*made, {}, deleted=self.content[key, made] is None, born=born)
 
     def known(self, *sites: str) -> set[Edit]:
         """Every edit that one of the sites has heard of."""

@@ -50,18 +50,18 @@ def script(family: str, seed: object) -> Script:
     """The life of this seed, always the same."""
     chance = random.Random(f"{family} {seed}")
     sites = SITES[: chance.randint(2, 4)]
-    pairs = _pairs(chance, sites)
+    pairs = connect(chance, sites)
     priorities = {site: chance.randint(0, 2) for site in (*sites, NEWCOMER)}
     weights = FAMILIES[family]
     verbs = chance.choices(list(weights), list(weights.values()), k=chance.randint(10, 45))
     return Script(sites, pairs, priorities, tuple(_step(chance, verb, sites, pairs) for verb in verbs))
 
 
-def _pairs(chance: random.Random, sites: Sequence[str]) -> tuple[Pair, ...]:
+def connect(chance: random.Random, sites: Sequence[str], more: float = 0.4) -> tuple[Pair, ...]:
     """Any connected topology: a tree, and perhaps more."""
     tree = [(chance.choice(sites[:place]), site) for place, site in enumerate(sites) if place]
     every = [(one, other) for place, one in enumerate(sites) for other in sites[place + 1 :]]
-    return (*tree, *(pair for pair in every if pair not in tree and chance.random() < 0.4))
+    return (*tree, *(pair for pair in every if pair not in tree and chance.random() < more))
 
 
 def _step(chance: random.Random, verb: str, sites: Sequence[str], pairs: Sequence[Pair]) -> Step:

@@ -154,3 +154,16 @@ def test_a_stale_site_keeps_its_unsent_edits_and_resurrects_nothing(
     elif not edited_since["london"] or forgot:
         assert met.london.content == theirs, "an unsent edit lives"
     assert {ours, theirs} <= {met.london.content, None, *met.logged} or not all(edited_since.values())
+
+
+def test_a_state_that_is_forced_over_a_version_has_seen_all_that_it_had_seen() -> None:
+    """Also where the write would not unite the two: what a third site knows of the old version must give way."""
+    present = RowVersion("oslo#1", 7, 0, {"oslo#1": (7, 0), "rome#1": (9, 0)})
+    way = Way("london#1", fresh=False, named=True, target_stale=True)
+    verdict = decide(
+        Side(ABSENT, exists=False), Side(present, exists=True), way, Policy().bound({}), same=False
+    )
+    assert verdict is not None
+    assert verdict.version is not None
+    assert verdict.version.vector == {"oslo#1": (7, 1), "rome#1": (9, 0)}
+    assert verdict.version.includes(present)

@@ -6,7 +6,7 @@ misses nothing.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
@@ -54,6 +54,7 @@ class Line:
     token: str | None
     before: RowVersion | None
     after: RowVersion
+    over_agreed: bool = False  #: what was there was a tombstone that all sites had agreed to forget
 
     @property
     def made(self) -> Dot:
@@ -66,7 +67,11 @@ class Line:
 
 def install(pair: Sites) -> None:
     for site in pair.sites:
-        site.run(INSTALL)
+        install_at(site)
+
+
+def install_at(site: Site) -> None:
+    site.run(INSTALL)
 
 
 def version(stored: dict[str, Any]) -> RowVersion:
@@ -82,18 +87,36 @@ def lines(pair: Sites) -> list[Line]:
 
 def lines_of(site: Site, after: int = 0) -> list[Line]:
     """A site's account but for the first lines, in its own order."""
+    return [line for _, line in _lines(site, f"true ORDER BY number OFFSET {after}")]
+
+
+def unseen_lines(site: Site, seen: Collection[int]) -> list[tuple[int, Line]]:
+    """With their numbers: a transaction that commits late was given low ones."""
+    return _lines(site, f"number NOT IN ({', '.join(map(str, seen)) or 0}) ORDER BY number")
+
+
+def _lines(site: Site, chosen: str) -> list[tuple[int, Line]]:
     return [
-        Line(site.name, by_link, key, token, version(before) if before else None, version(now))
-        for by_link, key, token, before, now in site.rows(
-            f"SELECT by_link, key, token, before, after FROM ledger.line ORDER BY number OFFSET {after}"
+        (number, _line(site.name, (by_link, key, token), before, now))
+        for number, by_link, key, token, before, now in site.rows(
+            f"SELECT number, by_link, key, token, before, after FROM ledger.line WHERE {chosen}"
         )
     ]
+
+
+def _line(
+    site: str, who: tuple[bool, int, str | None], before: dict[str, Any] | None, now: dict[str, Any]
+) -> Line:
+    agreed = bool(before and before["agreed"])
+    return Line(site, *who, version(before) if before else None, version(now), agreed)
 
 
 def steps_back(account: Sequence[Line]) -> Iterator[Line]:
     """Lines after which a row is older than before, in the whole or in one entry of its vector."""
     for line in account:
-        if line.before and not (line.after.includes(line.before) and _contains(line.after, line.before)):
+        if line.over_agreed or not line.before:
+            continue
+        if not (line.after.includes(line.before) and _contains(line.after, line.before)):
             yield line
 
 

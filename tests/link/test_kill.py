@@ -16,6 +16,7 @@ from concord.link import LinkJob
 from spark_jobs.link import transmit
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair
+from tests.link.steps import STEPS
 
 pytestmark = pytest.mark.spark
 
@@ -27,36 +28,6 @@ FLEET = (
     "INSERT INTO plane SELECT n, 100 FROM generate_series(1, 3) n",
     "INSERT INTO flight SELECT n, n % 3 + 1 FROM generate_series(1, 9) n",
 )
-#: Every step of a link that carries two tables, in order; the fence is taken again in the target transaction.
-STEPS = [
-    "open",
-    "inspect",
-    "fence",
-    "register",
-    "snapshot",
-    "heartbeat",
-    "count",
-    "start_spark",
-    "stage",
-    "start_spark",
-    "stage",
-    "write",
-    "hold_fence",
-    "lock",
-    "judge",
-    "judge",
-    "conflicts",
-    "base",
-    "shadow",
-    "conflicts",
-    "base",
-    "shadow",
-    "constraints",
-    "link_state",
-    "commit",
-    "remember",
-    "clean_up",
-]
 #: Which of them a kill test stops at: each at its first time, and those inside the second table's write.
 KILLED_AT = [*((step, 1) for step in dict.fromkeys(STEPS)), ("shadow", 2)]
 

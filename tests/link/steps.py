@@ -1,0 +1,32 @@
+"""The steps of a transmission, as its `progress` hears of them; a test holds the list true (test_kill.py)."""
+
+#: Every step of a link that carries two tables, in order; the fence is taken again in the target transaction.
+STEPS = [
+    "open",
+    "inspect",
+    "fence",
+    "register",
+    "snapshot",
+    "heartbeat",
+    "count",
+    "start_spark",
+    "stage",
+    "start_spark",
+    "stage",
+    "write",
+    "hold_fence",
+    "lock",
+    "judge",
+    "judge",
+    "conflicts",
+    "base",
+    "shadow",
+    "conflicts",
+    "base",
+    "shadow",
+    "constraints",
+    "link_state",
+    "commit",
+    "remember",
+    "clean_up",
+]

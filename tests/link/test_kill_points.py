@@ -1,0 +1,151 @@
+"""The kill points of failure-modes 6.3 that are no step of a link (`test_kill.py` has those): half of staging, between
+two statements of a table, a reply that is lost, an installation, a database that ends the session (points 7, 11, 12,
+17, 20, 22). The driver dies in this process, so that each costs a second."""
+
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from concord.databases.postgresql import merge, provision, transaction
+from concord.errors import ConcordError
+from embedded.postgres import Server
+from tests.conftest import Database
+from tests.link.conftest import MakePair, site_on
+from tests.link.pair import At, Pair, begin, every_table, make_tables, provision_site
+from tests.link.test_kill import FLEET, edit_both, is_as_if_never_killed
+
+pytestmark = pytest.mark.spark
+
+SEATS = ("CREATE TABLE seat (id int PRIMARY KEY, place int UNIQUE)", "INSERT INTO seat VALUES (1, 1), (2, 2)")
+
+
+class Crash(BaseException):
+    """The driver dies here: nothing catches it."""
+
+
+def die(*_: object, **__: object) -> None:
+    raise Crash
+
+
+@pytest.fixture
+def sites(pair: MakePair) -> Pair:
+    made = pair(*FLEET)
+    edit_both(made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("step", "occurrence"),
+    [("stage", 2), ("conflicts", 2), ("base", 2)],
+    ids=["half of staging", "one table of two written", "k of n base rows"],
+)
+def test_a_driver_that_dies_between_the_tables_of_a_run(sites: Pair, step: str, occurrence: int) -> None:
+    with pytest.raises(Crash):
+        sites.run(at=At(step, die, occurrence))
+    sites.settle()
+    is_as_if_never_killed(sites)
+
+
+def test_a_driver_that_dies_between_the_two_links(sites: Pair) -> None:
+    sites.run("forward")
+    sites.run("forward")  # the task that is tried again
+    sites.settle(first="reverse")
+    is_as_if_never_killed(sites)
+
+
+def test_a_driver_that_dies_when_unique_values_are_parked(
+    pair: MakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sites = pair(*SEATS)
+    with sites.london.connection.transaction():
+        sites.london.run("UPDATE seat SET place = -place", "UPDATE seat SET place = 3 + place")
+    take_out = merge._take_out
+
+    def take_out_and_die(*about: Any) -> None:
+        take_out(*about)
+        raise Crash
+
+    with monkeypatch.context() as patched:
+        patched.setattr(merge, "_take_out", take_out_and_die)
+        with pytest.raises(Crash):
+            sites.run("forward")
+    assert sites.capetown.rows("TABLE seat ORDER BY id") == [(1, 1), (2, 2)]
+
+    sites.settle()
+
+    assert sites.equal
+    assert sites.capetown.rows("TABLE seat ORDER BY id") == [(1, 2), (2, 1)]
+
+
+def test_a_commit_whose_reply_is_lost_is_known_by_the_links_state_and_not_repeated(
+    sites: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F56."""
+    attempt, tries = transaction._attempt, []
+
+    def lost(connection: psycopg.Connection[Any], *about: Any, **more: Any) -> None:
+        tries.append(connection)
+        attempt(connection, *about, **more)
+        with socket.socket(fileno=os.dup(connection.fileno())) as wire:
+            wire.shutdown(socket.SHUT_RDWR)
+        connection.execute("SELECT 'the reply that never comes'")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(transaction, "_attempt", lost)
+        report = sites.run("forward")
+
+    assert len(tries) == 1
+    assert report.total("acquired") == 7
+    sites.settle()
+    is_as_if_never_killed(sites)
+
+
+def test_a_session_that_the_target_ends_in_the_middle_of_the_write(sites: Pair) -> None:
+    def end_the_links_session() -> None:
+        sites.capetown.run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND application_name LIKE 'concord write%' AND xact_start IS NOT NULL"
+        )
+
+    with pytest.raises(ConcordError) as stopped:
+        sites.run("forward", At("shadow", end_the_links_session))
+    assert stopped.value.transient
+    sites.settle()
+    is_as_if_never_killed(sites)
+
+
+@pytest.mark.parametrize("after", [4, 12, 20])
+def test_an_installation_that_dies_half_way_leaves_nothing_and_is_done_by_the_next(
+    request: pytest.FixtureRequest,
+    server_with_logins: Server,
+    database: Callable[[], Database],
+    monkeypatch: pytest.MonkeyPatch,
+    after: int,
+) -> None:
+    london, capetown = (site_on(server_with_logins, name, database().name) for name in ("london", "capetown"))
+    make_tables(london, FLEET)
+    run, left = provision.run, [after]
+
+    def dying(*about: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            raise Crash
+        return run(*about)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(provision, "run", dying)
+        with pytest.raises(Crash):
+            provision_site(london, every_table(london))
+    assert london.rows("SELECT tgname FROM pg_trigger WHERE tgname LIKE '%concord%'") == []
+    assert london.value("SELECT to_regnamespace('concord')") is None
+
+    london.run("DROP TABLE flight, plane")
+    made = begin(london, capetown, FLEET, lambda: request.getfixturevalue("spark"))
+    london.run("UPDATE plane SET seats = 7 WHERE id = 1")
+    assert london.value('SELECT count(*) FROM concord."public.plane"') == 1
+    for site in made.sites:
+        site.connection.close()

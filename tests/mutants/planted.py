@@ -1,0 +1,286 @@
+"""Errors to plant on purpose, each with the test that must find it (failure-modes 6.2).
+
+`old` stands exactly once in the file. A mutant that no test can find is listed with the reason why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+POSTGRESQL = "plugins/concord/databases/postgresql"
+LINK = "tests/link"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One line of the product, written wrongly."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    test: str  #: what pytest is asked to run
+
+
+MUTANTS = (
+    # The twelve of failure-modes 6.2
+    Mutant(
+        "what the target sent goes back to it",
+        f"{POSTGRESQL}/acquire.py",
+        """return "" if site is None else f" AND {alias}.received_from IS DISTINCT FROM {literal(site)}\"""",
+        """return \"\"""",
+        f"{LINK}/test_acquisition.py::test_what_a_link_wrote_does_not_come_back",
+    ),
+    Mutant(
+        "a watermark: what was open at the last run is never sent",
+        f"{POSTGRESQL}/acquire.py",
+        'f" AND NOT pg_visible_in_snapshot({alias}.position, {literal(since)}::pg_snapshot)"',
+        'f" AND {alias}.position >= pg_snapshot_xmax({literal(since)}::pg_snapshot)"',
+        f"{LINK}/test_acquisition.py::test_a_transaction_open_before_a_run_arrives_after_it_commits_and_no_run_waits",
+    ),
+    Mutant(
+        "the wall clock alone stamps",
+        f"{POSTGRESQL}/capture.py",
+        "greatest(excluded.changed_at, {newest} + 1) AS at",
+        "greatest(excluded.changed_at, 0) AS at",
+        f"{LINK}/test_capture.py -k clock_went_back",
+    ),
+    Mutant(
+        "a tombstone forced by an initialization forgets what it has seen",
+        "plugins/concord/initialization_rule.py",
+        "vector=unite(theirs.vector, {theirs.origin: dot})",
+        "vector={theirs.origin: dot}",
+        "tests/core/test_initialization_rule.py",
+    ),
+    Mutant(
+        "tombstones are purged by age",
+        f"{POSTGRESQL}/tombstone_agreement.py",
+        """passed = "".join(f" AND NOT ({link.waiting(each.table)})" for link in each.heeded)""",
+        """passed = \"\"""",
+        f"{LINK}/test_tombstones.py::test_it_stays_until_the_link_back_has_passed_it_too",
+    ),
+    Mutant(
+        "a link goes on from what the target alone remembers",
+        "plugins/concord/position.py",
+        "if session.id in known_at_source:",
+        "if known_at_source:",
+        "tests/core/test_position.py",
+    ),
+    Mutant(
+        "the write step commits statement by statement",
+        f"{POSTGRESQL}/transaction.py",
+        """    with connection.transaction():
+        writing.progress("hold_fence")""",
+        """    if True:
+        writing.progress("hold_fence")""",
+        f"{LINK}/test_kill.py::test_a_reader_sees_all_of_a_link_or_nothing",
+    ),
+    Mutant(
+        "equal timestamps are no tie",
+        "plugins/concord/resolver.py",
+        "return (priorities.get(version.site, 0), version.site, version.incarnation)",
+        "return ()",
+        "tests/core/test_resolver.py",
+    ),
+    Mutant(
+        "a restored site keeps its incarnation",
+        f"{POSTGRESQL}/restored.py",
+        "SET incarnation = incarnation + 1,",
+        "SET incarnation = incarnation,",
+        f"{LINK}/test_reinitialize.py -k restored_from_a_copy",
+    ),
+    Mutant(
+        "a purge leaves the stamp floor where it was",
+        f"{POSTGRESQL}/tombstone_agreement.py",
+        'f" WHERE stamp_floor < {agreement.floor}"',
+        'f" WHERE stamp_floor < {agreement.floor} AND false"',
+        f"{LINK}/test_tombstones.py -k agrees_before_any",
+    ),
+    Mutant(
+        "a purge's floor counts the winners' stamps alone",
+        f"{POSTGRESQL}/tombstone_agreement.py",
+        "return Agreement(agreed, max(newest),",
+        "return Agreement(agreed, max(each[2] for each in agreed),",
+        f"{LINK}/test_tombstones.py -k floor_lies_above",
+    ),
+    Mutant(
+        "an initialization adds what is missing and leaves the rest",
+        "plugins/concord/initialization_rule.py",
+        "ours, theirs, priorities = incoming.version, present.version, way.priorities or {}\n",
+        "ours, theirs, priorities = incoming.version, present.version, way.priorities or {}\n    return None\n",
+        "tests/core/test_initialization_rule.py",
+    ),
+    # Acquisition
+    Mutant(
+        "the oldest open transaction is skipped",
+        f"{POSTGRESQL}/acquire.py",
+        "{alias}.position >= pg_snapshot_xmin(",
+        "{alias}.position > pg_snapshot_xmin(",
+        f"{LINK}/test_acquisition.py::test_a_transaction_open_before_a_run_arrives_after_it_commits_and_no_run_waits",
+    ),
+    Mutant(
+        "no heartbeat",
+        f"{POSTGRESQL}/acquire.py",
+        '"UPDATE concord.site SET heartbeat = heartbeat + 1 RETURNING heartbeat"',
+        '"SELECT heartbeat FROM concord.site"',
+        f"{LINK}/test_acquisition.py -k transaction_ids_are_used_again",
+    ),
+    Mutant(
+        "readers stand in snapshots of their own",
+        f"{POSTGRESQL}/acquire.py",
+        'f"SET TRANSACTION SNAPSHOT {literal(exported)}",',
+        "",
+        f"{LINK}/test_acquisition.py -k commits_during_a_run",
+    ),
+    Mutant(
+        "after a lost session the target's own rows are still left out",
+        "plugins/concord/position.py",
+        "return Resume(session, newest and same)",
+        "return Resume(session, True)",
+        "tests/core/test_position.py",
+    ),
+    Mutant(
+        "a table that was left out moves on with the others",
+        "plugins/concord/position.py",
+        "for table in tables if table not in moved_tables}",
+        "for table in ()}",
+        "tests/core/test_position.py",
+    ),
+    # Capture
+    Mutant(
+        "whoever sets the applier's setting is not captured",
+        f"{POSTGRESQL}/capture.py",
+        'f"({unset} OR session_user <> {literal(applier)})"',
+        'f"({unset})"',
+        f"{LINK}/test_capture.py -k who_sets_the_appliers",
+    ),
+    Mutant(
+        "a key change leaves the old key live",
+        f"{POSTGRESQL}/capture.py",
+        "IF TG_OP = 'DELETE' OR (TG_OP = 'UPDATE' AND NOT ({same_key})) THEN",
+        "IF TG_OP = 'DELETE' THEN",
+        f"{LINK}/test_capture.py -k key_change",
+    ),
+    # Versions and decisions
+    Mutant(
+        "a version does not include itself",
+        "plugins/concord/row_version.py",
+        ">= (other.changed_at, other.derived)",
+        "> (other.changed_at, other.derived)",
+        "tests/core/test_row_version.py",
+    ),
+    Mutant(
+        "a union forgets",
+        "plugins/concord/row_version.py",
+        "max(left.get(origin, nothing), right.get(origin, nothing))",
+        "left.get(origin) or right.get(origin, nothing)",
+        "tests/core/test_row_version.py",
+    ),
+    Mutant(
+        "versions that include each other both stay",
+        "plugins/concord/conflict.py",
+        "return Outcome.APPLY if total_order(incoming) > total_order(present) else Outcome.SUPERSEDED",
+        "return Outcome.SUPERSEDED",
+        "tests/core/test_conflict.py",
+    ),
+    Mutant(
+        "a conflict has another id seen from the other side",
+        "plugins/concord/conflict.py",
+        "for dot in sorted([one.dot, other.dot]))",
+        "for dot in [one.dot, other.dot])",
+        "tests/core/test_conflict.py",
+    ),
+    Mutant(
+        "Spark and the write step compare versions differently",
+        f"{POSTGRESQL}/guard.py",
+        '"coalesce(s.concord_vector -> p.origin >= jsonb',
+        '"coalesce(s.concord_vector -> p.origin > jsonb',
+        f"{LINK}/test_same_rule.py -k write_step_decides",
+    ),
+    Mutant(
+        "a decision of Spark's holds against any version",
+        f"{POSTGRESQL}/guard.py",
+        "WHEN {_DECIDED} AND NOT {_BACKWARD} AND s.concord_verdict",
+        "WHEN NOT {_BACKWARD} AND s.concord_verdict",
+        f"{LINK}/test_same_rule.py -k decision_of_spark_stands",
+    ),
+    # The write step
+    Mutant(
+        "the fence asks for no epoch",
+        f"{POSTGRESQL}/link_state.py",
+        "WHERE name = {literal(synchronization)} AND epoch = {epoch} FOR UPDATE",
+        "WHERE name = {literal(synchronization)} FOR UPDATE",
+        f"{LINK}/test_kill.py -k overtaken",
+    ),
+    Mutant(
+        "base rows are not locked",
+        f"{POSTGRESQL}/guard.py",
+        """_lock_rows(staged, f"{shape.table.sql} t", "NOT s.concord_gone", "FOR NO KEY UPDATE"),""",
+        "",
+        f"{LINK}/test_concurrency.py {LINK}/test_topologies.py -k 'race or wait_for_each_other'",
+    ),
+    Mutant(
+        "what was united is not announced",
+        f"{POSTGRESQL}/merge.py",
+        "born = p.born OR v.s_born, position = pg_current_xact_id(),",
+        "born = p.born OR v.s_born,",
+        f"{LINK}/test_quiescence.py -k same_versions",
+    ),
+    Mutant(
+        "a loser keeps its vector",
+        f"{POSTGRESQL}/merge.py",
+        "AND v.verdict IN ('target_wins', 'unite')",
+        "AND v.verdict IN ('unite')",
+        f"{LINK}/test_quiescence.py -k same_versions",
+    ),
+    Mutant(
+        "a union counts as the source's own version",
+        f"{POSTGRESQL}/merge.py",
+        "CASE WHEN {contained} AND (excluded.born OR NOT p.born) THEN excluded.received_from END",
+        "{literal(judged.source)}",
+        f"{LINK}/test_lives.py -k faults",
+    ),
+    Mutant(
+        "nothing of the loser is logged where the target wins",
+        f"{POSTGRESQL}/merge.py",
+        "WHERE v.verdict IN ('source_wins', 'target_wins') ON CONFLICT",
+        "WHERE v.verdict IN ('source_wins') ON CONFLICT",
+        f"{LINK}/test_conflicts.py -k of_two_updates",
+    ),
+    Mutant(
+        "unique values that move are not taken out first",
+        f"{POSTGRESQL}/merge.py",
+        "    if moving:\n        _take_out",
+        "    if False:\n        _take_out",
+        f"{LINK}/test_second_reading.py -k swapped",
+    ),
+    Mutant(
+        "staged rows of a task attempt that failed are written, too",
+        f"{POSTGRESQL}/stage.py",
+        'FROM {self.sql} WHERE attempt IN ({believed}))"',
+        'FROM {self.sql})"',
+        f"{LINK}/test_cluster.py -k killed_while_staging",
+    ),
+    # Tombstones
+    Mutant(
+        "a tombstone goes that one site has never heard of",
+        f"{POSTGRESQL}/tombstone_agreement.py",
+        "if all(held.values()) or all(each in held or tombstone in outside[each] for each in found)",
+        "if True",
+        f"{LINK}/test_tombstones.py -k never_heard_of",
+    ),
+    Mutant(
+        "an agreed tombstone stands in the way",
+        f"{POSTGRESQL}/guard.py",
+        "WHEN p.agreed AND s.concord_changed_at > p.changed_at AND NOT {_BACKWARD} THEN 'apply'",
+        "",
+        f"{LINK}/test_tombstones.py -k meets_an_agreed",
+    ),
+    Mutant(
+        "a link resumes below the floor",
+        "plugins/concord/databases/dialect.py",
+        "return self.floor in ids and ids.index(session.id) > ids.index(self.floor)",
+        "return False",
+        f"{LINK}/test_tombstones.py -k resume_below",
+    ),
+)
