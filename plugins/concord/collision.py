@@ -6,6 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from concord.resolver import Contender, LatestTimestamp
+from concord.row_version import RowVersion
+
 Row = str  #: the key of a row, as one text
 Rank = Callable[[Row], tuple[object, ...]]
 
@@ -64,3 +67,22 @@ def losses(collisions: Iterable[Collision], rules: Mapping[str, Rule], rank: Ran
 def _claim(collision: Collision, rank: Rank) -> tuple[object, ...]:
     ranks = sorted((rank(collision.one), rank(collision.other)), reverse=True)
     return (*ranks, collision.rule)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """The order of the rows that collide: that of their versions, then of their keys; the same at every site."""
+
+    versions: Mapping[str, tuple[RowVersion, tuple[str, ...]]]
+    priorities: Mapping[str, int]
+
+    def __call__(self, row: str) -> tuple[object, ...]:
+        version, key = self.versions[row]
+        return (*LatestTimestamp(self.priorities).key(Contender(version)), key)
+
+    def reason(self, loss: Loss) -> str:
+        """In the words of the ledger."""
+        winner, loser = (Contender(self.versions[row][0]) for row in (loss.winner, loss.row))
+        why = LatestTimestamp(self.priorities).opinion(winner, loser).reason
+        done = "the row is deleted" if loss.gives_up is None else f"{loss.gives_up} becomes NULL"
+        return f"{loss.rule}: another row has the value, {why}; {done}"

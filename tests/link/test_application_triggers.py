@@ -1,13 +1,18 @@
 """What a trigger of the application's did at one site comes to the others as rows; it does not do it again there."""
 
+import re
+
 import pytest
 
 from concord.databases import provisioning
 from concord.errors import ProvisioningRefused
+from tests.conftest import PROJECT
 from tests.link.conftest import MakePair
 from tests.link.installations import installation
 from tests.link.pair import Pair
 from tests.link.plain_link import settle
+
+DOCUMENT = PROJECT / "docs" / "conflicts.md"
 
 HISTORY = (
     "CREATE TABLE price (id int PRIMARY KEY, amount int)",
@@ -61,12 +66,9 @@ def test_a_trigger_that_always_fires_is_named_until_it_asks_for_the_guard(sites:
         f"{site}: public.price has the trigger audited (AFTER" for site in ("london", "capetown")
     ]
     assert problems(sites) == []
-    guarded = "WHEN (current_setting('concord.applying', true) IS DISTINCT FROM 'on')"
+    (documented,) = re.findall(r"```sql\n(CREATE TRIGGER audited.*?)```", DOCUMENT.read_text(), re.DOTALL)
     for site in sites.sites:
-        site.run(
-            f"CREATE OR REPLACE TRIGGER audited AFTER UPDATE ON price FOR EACH ROW {guarded} EXECUTE FUNCTION audited()"
-        )
-        site.run("ALTER TABLE price ENABLE ALWAYS TRIGGER audited")
+        site.run("DROP TRIGGER audited ON price", documented)
     assert notices(sites) == []
     sites.london.run("UPDATE price SET amount = 101 WHERE id = 1")
     settle(sites)

@@ -20,16 +20,12 @@ from concord.databases.postgresql.references import Orphan
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.quoting import literal
-from concord.errors import ConstraintViolated
 from concord.link import LinkJob
 from concord.reference import Child, OnDelete, Remedy, remedy
 from concord.replication_set import TableName
 
 #: Far more than any chain of tables is long.
 MOST_ROUNDS = 200
-
-#: Offending rows named in the error.
-SHOWN = 3
 
 
 class Mending:
@@ -67,7 +63,7 @@ class Mending:
             if not found:
                 return self.lost
             self._settle(found)
-        raise refusal(found, self.job.target.name)
+        raise references.refusal(found, self.job.target.name)
 
     def _orphans(self) -> list[Orphan]:
         found: dict[tuple[object, ...], Orphan] = {}
@@ -113,7 +109,7 @@ class Mending:
         chosen = min(groups, key=lambda group: (order.index(group[1]), str(group[0].child), group[0].name))
         foreign_key, what, lost = chosen
         if what is Remedy.REFUSE:
-            raise refusal(groups[chosen], self.job.target.name)
+            raise references.refusal(groups[chosen], self.job.target.name)
         if what is Remedy.RESTORE_PARENT:
             self._restore(foreign_key, groups[chosen])
         else:
@@ -247,14 +243,3 @@ def _listed(shape: Shape, keys: Sequence[str]) -> str:
     texts = ", ".join(literal(key) for key in keys)
     listed = f"(SELECT {references.key_of(shape, 'u.k')} FROM unnest(ARRAY[{texts}]::text[]) u (k)) k"
     return f"{listed} JOIN {shape.table.sql} c ON {shape.same_key('c', 'k')}"
-
-
-def refusal(found: Sequence[Orphan], site: str) -> ConstraintViolated:
-    """What no link may mend, in words."""
-    foreign_key = found[0].foreign_key
-    shown = "; ".join(sorted({each.values.strip("[]").replace('"', "") for each in found})[:SHOWN])
-    return ConstraintViolated(
-        f"{site}: {foreign_key.child} refers by {foreign_key.name} to rows of {foreign_key.parent} that are not"
-        f" there after this link ({shown}): one site deleted the parent while another added the child."
-        " Delete the child or bring the parent back, at either site; nothing was written"
-    )

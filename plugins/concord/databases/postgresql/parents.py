@@ -12,18 +12,16 @@ import psycopg
 from concord.conflict import ConflictType
 from concord.databases.postgresql import former, loser_log, references
 from concord.databases.postgresql.capture import restamp
-from concord.databases.postgresql.catalogue import ForeignKey, read_tables
+from concord.databases.postgresql.catalogue import ForeignKey
 from concord.databases.postgresql.references import Orphan
-from concord.databases.postgresql.session import Connection, connect, rows, run
-from concord.databases.postgresql.shape import Shape, shape_of
+from concord.databases.postgresql.session import Connection, rows, run
+from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.source_rows import held_by_source
 from concord.databases.quoting import literal, quote
 from concord.errors import ConstraintViolated
 from concord.link import LinkJob
 
 _numbers = count()
-
-#: Parents asked for at once.
-BATCH = 500
 
 
 @dataclass
@@ -156,14 +154,6 @@ def _columns(shape: Shape, row: str) -> str:
     return ", ".join(f"{row}.{column.sql}" for column in shape.table.sent)
 
 
-def _refers_to(shape: Shape, foreign_key: ForeignKey, row: str, texts: str) -> str:
-    """Condition: `row` is the parent that an orphan's values name."""
-    return " AND ".join(
-        f"{row}.{shape.table.column(name).sql} = ({texts}::jsonb ->> {place})::{shape.table.column(name).type.sql}"
-        for place, name in enumerate(foreign_key.referenced)
-    )
-
-
 def _from_former(
     connection: Connection,
     shape: Shape,
@@ -173,7 +163,7 @@ def _from_former(
     found: Sequence[Orphan],
 ) -> None:
     if found:
-        same = _refers_to(shape, foreign_key, "f", "o.vals")
+        same = references.refers_to(shape, foreign_key, "f", "o.vals")
         run(
             connection,
             f"INSERT INTO {name}"
@@ -195,7 +185,7 @@ def _from_source(
     wanted = sorted({each.values for each in found})
     if not wanted:
         return
-    held = _held_by_source(job, shape, foreign_key, wanted)
+    held = held_by_source(job, shape, foreign_key, wanted)
     if len(held) < len(wanted):
         raise ConstraintViolated(
             f"{job.target.name}: {foreign_key.child} refers by {foreign_key.name} to rows of {foreign_key.parent} that"
@@ -215,33 +205,6 @@ def _from_source(
     )
 
 
-def _held_by_source(
-    job: LinkJob, shape: Shape, foreign_key: ForeignKey, wanted: Sequence[str]
-) -> list[tuple[str, str]]:
-    """Image and vector of each parent, as the source has them now."""
-    table = next(each for each in job.tables if each.name == shape.name)
-    with connect(job.source.reader, f"concord read {job.synchronization}") as connection:
-        found = read_tables(connection, [table.at_site(job.source.name)])
-        theirs = shape_of(table, job.source.name, found[table.at_site(job.source.name)])
-        if theirs.names != shape.names or theirs.manipulation or shape.manipulation:
-            raise ConstraintViolated(
-                f"{job.target.name}: {foreign_key.child} refers by {foreign_key.name} to rows of {foreign_key.parent}"
-                f" that were deleted here ({wanted[0]}), and that {job.source.name} keeps in another form: delete the"
-                " child or bring the parent back, at either site; nothing was written"
-            )
-        held = []
-        for start in range(0, len(wanted), BATCH):
-            texts = ", ".join(literal(each) for each in wanted[start : start + BATCH])
-            held += rows(
-                connection,
-                f"SELECT {theirs.image('t')}::text, coalesce(p.vector, '{{}}')::text"
-                f" FROM unnest(ARRAY[{texts}]::text[]) o (vals) JOIN {theirs.table.sql} t"
-                f" ON {_refers_to(theirs, foreign_key, 't', 'o.vals')}"
-                f" LEFT JOIN {theirs.shadow.sql} p ON {theirs.same_key('p', 't')}",
-            )
-    return [(image, vector) for image, vector in held]
-
-
 def _entries(shape: Shape, child: Shape | None, foreign_key: ForeignKey, name: str, listed: str) -> str:
     """A query of the deletes that lose, each against one of the children that need the row; lacks its WHERE."""
     reason = f"{foreign_key.name}: {foreign_key.child} refers to the row, which is brought back"
@@ -259,7 +222,7 @@ def _entries(shape: Shape, child: Shape | None, foreign_key: ForeignKey, name: s
         f" to_jsonb(ARRAY[{', '.join(shape.canonical_key('r'))}]::text[]) AS key, 'foreign_key' AS resolver,"
         f" {literal(reason)} AS reason, {version}, {loser_log.present('l', 'p', deleted=True)},"
         f" CASE WHEN {there} THEN {shape.image('t')} END AS l_image"
-        f" FROM {name} r JOIN {one} ON {_refers_to(shape, foreign_key, 'r', 'o.vals')}"
+        f" FROM {name} r JOIN {one} ON {references.refers_to(shape, foreign_key, 'r', 'o.vals')}"
         f" LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'r')}"
         f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'r')}{need}"
     )

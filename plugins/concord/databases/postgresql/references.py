@@ -11,7 +11,11 @@ from concord.databases.postgresql.catalogue import ForeignKey
 from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import qualified, quote
+from concord.errors import ConstraintViolated
 from concord.replication_set import TableName
+
+#: Offending rows named in the error.
+SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,4 +103,23 @@ def that_referred(foreign_key: ForeignKey, parent: Shape) -> str:
     return (
         f"(SELECT DISTINCT {referred} FROM {former.relation(parent)} f) f JOIN {sql_name(foreign_key.child)} c"
         f" ON {matches('f', foreign_key.referenced, 'c', foreign_key.columns)}"
+    )
+
+
+def refers_to(shape: Shape, foreign_key: ForeignKey, row: str, texts: str) -> str:
+    """Condition: `row` is the parent that an orphan's values name."""
+    return " AND ".join(
+        f"{row}.{shape.table.column(name).sql} = ({texts}::jsonb ->> {place})::{shape.table.column(name).type.sql}"
+        for place, name in enumerate(foreign_key.referenced)
+    )
+
+
+def refusal(found: Sequence[Orphan], site: str) -> ConstraintViolated:
+    """What no link may mend, in words."""
+    foreign_key = found[0].foreign_key
+    shown = "; ".join(sorted({each.values.strip("[]").replace('"', "") for each in found})[:SHOWN])
+    return ConstraintViolated(
+        f"{site}: {foreign_key.child} refers by {foreign_key.name} to rows of {foreign_key.parent} that are not"
+        f" there after this link ({shown}): one site deleted the parent while another added the child."
+        " Delete the child or bring the parent back, at either site; nothing was written"
     )

@@ -7,10 +7,9 @@ loser's, and every other site follows it. Decided by `concord.collision`, under 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from concord.collision import Collision, Loss, losses
+from concord.collision import Collision, Loss, Ranks, losses
 from concord.conflict import ConflictType
 from concord.databases.postgresql import former, loser_log
 from concord.databases.postgresql.capture import restamp
@@ -22,7 +21,6 @@ from concord.databases.postgresql.unique_rules import UniqueRule, read
 from concord.databases.quoting import literal
 from concord.link import LinkJob
 from concord.policy import LAST
-from concord.resolver import Contender, LatestTimestamp
 from concord.row_version import RowVersion
 
 _VERSION = ("origin", "changed_at", "derived", "vector")
@@ -115,25 +113,6 @@ def _collisions(connection: Connection, shape: Shape, rules: Sequence[UniqueRule
     return [
         Collision(*each) for each in rows(connection, f"SELECT DISTINCT rule, arriving, present FROM {found}")
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class Ranks:
-    """The order of the rows that collide: that of their versions, then of their keys; the same at every site."""
-
-    versions: Mapping[str, tuple[RowVersion, tuple[str, ...]]]
-    priorities: Mapping[str, int]
-
-    def __call__(self, row: str) -> tuple[object, ...]:
-        version, key = self.versions[row]
-        return (*LatestTimestamp(self.priorities).key(Contender(version)), key)
-
-    def reason(self, loss: Loss) -> str:
-        """In the words of the ledger."""
-        winner, loser = (Contender(self.versions[row][0]) for row in (loss.winner, loss.row))
-        why = LatestTimestamp(self.priorities).opinion(winner, loser).reason
-        done = "the row is deleted" if loss.gives_up is None else f"{loss.gives_up} becomes NULL"
-        return f"{loss.rule}: another row has the value, {why}; {done}"
 
 
 def _ranks(connection: Connection, shape: Shape, job: LinkJob) -> Ranks:

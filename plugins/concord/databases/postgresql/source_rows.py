@@ -1,0 +1,47 @@
+"""Rows that a link did not bring, because they did not change, asked of its source (F46)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from concord.databases.postgresql.catalogue import ForeignKey, read_tables
+from concord.databases.postgresql.references import refers_to
+from concord.databases.postgresql.session import connect, rows
+from concord.databases.postgresql.shape import Shape, shape_of
+from concord.databases.quoting import literal
+from concord.errors import ConstraintViolated
+from concord.link import LinkJob
+
+#: Rows asked for at once.
+BATCH = 500
+
+
+def held_by_source(
+    job: LinkJob, shape: Shape, foreign_key: ForeignKey, wanted: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Image and vector of each parent that orphans' values name, as the source has them now: its own version of the
+    row, newer than the link's snapshot or not.
+
+    Raises ConstraintViolated where the source keeps the table in another form, SiteUnavailable.
+    """
+    table = next(each for each in job.tables if each.name == shape.name)
+    with connect(job.source.reader, f"concord read {job.synchronization}") as connection:
+        found = read_tables(connection, [table.at_site(job.source.name)])
+        theirs = shape_of(table, job.source.name, found[table.at_site(job.source.name)])
+        if theirs.names != shape.names or theirs.manipulation or shape.manipulation:
+            raise ConstraintViolated(
+                f"{job.target.name}: {foreign_key.child} refers by {foreign_key.name} to rows of {foreign_key.parent}"
+                f" that were deleted here ({wanted[0]}), and that {job.source.name} keeps in another form: delete the"
+                " child or bring the parent back, at either site; nothing was written"
+            )
+        held = []
+        for start in range(0, len(wanted), BATCH):
+            texts = ", ".join(literal(each) for each in wanted[start : start + BATCH])
+            held += rows(
+                connection,
+                f"SELECT {theirs.image('t')}::text, coalesce(p.vector, '{{}}')::text"
+                f" FROM unnest(ARRAY[{texts}]::text[]) o (vals) JOIN {theirs.table.sql} t"
+                f" ON {refers_to(theirs, foreign_key, 't', 'o.vals')}"
+                f" LEFT JOIN {theirs.shadow.sql} p ON {theirs.same_key('p', 't')}",
+            )
+    return [(image, vector) for image, vector in held]
