@@ -19,6 +19,8 @@ TABLES = (
     "CREATE TABLE child (id int PRIMARY KEY, parent bigint NOT NULL, note text)",
     "ALTER TABLE child ALTER parent TYPE int, ADD FOREIGN KEY (parent) REFERENCES parent",
     "CREATE TABLE part (id int PRIMARY KEY, parent int NOT NULL REFERENCES parent ON DELETE CASCADE)",
+    "CREATE TABLE link (id int PRIMARY KEY, owner int REFERENCES parent ON DELETE CASCADE, other int)",
+    "ALTER TABLE link ADD FOREIGN KEY (other) REFERENCES parent",
     "CREATE TABLE friend (id int PRIMARY KEY, parent int REFERENCES parent ON DELETE SET NULL)",
     "CREATE TABLE by_code (id int PRIMARY KEY, code text REFERENCES parent (code))",
     "CREATE TABLE grandchild (id int PRIMARY KEY, child int REFERENCES child)",
@@ -63,6 +65,9 @@ def happen(london: Site, capetown: Site) -> None:
     # the parent cannot come back: its code is another's by now
     london.run("INSERT INTO child VALUES (12, 12, 'added')")
     capetown.run("DELETE FROM parent WHERE id = 12", "INSERT INTO parent VALUES (13000, 'heir', 'code 12')")
+    # one of its parents takes the child along, and so the other one is needed by nobody
+    london.run("INSERT INTO link VALUES (1, 16, 17)")
+    capetown.run("DELETE FROM parent WHERE id IN (16, 17)")
     # the child was moved away in time, and the delete stands
     london.run("UPDATE child SET note = 'edited' WHERE id = 140")
     capetown.run("UPDATE child SET parent = 15 WHERE id = 140", "DELETE FROM parent WHERE id = 14")
@@ -150,6 +155,12 @@ def test_a_cascade_is_undone_as_a_whole_where_a_row_further_down_would_have_refu
         "SELECT p.id, a.id, o.id FROM parent p JOIN part a ON a.parent = p.id JOIN of_part o ON part = a.id"
     ) == [(11, 110, 1)]
     assert [len(life.lost("part", 110)), len(life.lost("parent", 11))] == [1, 1]
+
+
+def test_no_parent_is_brought_back_for_a_child_that_goes_with_another(life: Life) -> None:
+    assert life.rows("SELECT id FROM parent WHERE id IN (16, 17)") == []
+    assert life.rows("SELECT id FROM link") == []
+    assert [len(life.lost("link", 1)), len(life.lost("parent", 16, 17))] == [1, 0]
 
 
 def test_where_the_parent_cannot_come_back_the_child_gives_way(life: Life) -> None:

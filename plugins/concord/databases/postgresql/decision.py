@@ -12,7 +12,7 @@ from dataclasses import replace
 from psycopg.rows import class_row
 
 from concord.databases.postgresql import (
-    constraints,
+    foreign_keys,
     guard,
     merge,
     stage,
@@ -104,9 +104,8 @@ class Desk(Target):
     def _write(self, connection: Connection, judged: Judged, image: Image | None) -> None:
         staged, decided = judged.staged, replace(judged, exceptional=0)
         run(connection, _restaged(staged, image))
-        merge.write_base(connection, decided, moving=False)
+        foreign_keys.write_base(connection, self.job, decided)
         merge.write_shadow(connection, decided, expected=1)
-        constraints.verify(connection, [decided], self.access.name)
         waiting.forget(connection, self.job.link, [staged.shape])
         run(connection, f"DROP TABLE {staged.sql}")
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
 from concord.conflict import ConflictType
-from concord.databases.postgresql import former, loser_log, parents, references
+from concord.databases.postgresql import constraints, former, loser_log, merge, parents, references
 from concord.databases.postgresql.capture import restamp
 from concord.databases.postgresql.catalogue import ForeignKey, read_tables
 from concord.databases.postgresql.merge import Judged
@@ -26,6 +26,15 @@ from concord.replication_set import TableName
 
 #: Far more than any chain of tables is long.
 MOST_ROUNDS = 200
+
+
+def write_base(connection: Connection, job: LinkJob, judged: Judged) -> None:
+    """Write one table's base rows for a person, who is told what would not hold. Raises ConstraintViolated."""
+    former.open_for(connection, judged.staged.shape)
+    left = {judged.staged.shape.table.name} if former.remember(connection, judged) else set()
+    merge.write_base(connection, judged, moving=False)
+    Mending(connection, job, [judged], left).verify()
+    constraints.verify(connection, [judged], job.target.name)
 
 
 class Mending:
@@ -55,15 +64,24 @@ class Mending:
 
         Raises ConstraintViolated where a link cannot; then nothing was written.
         """
-        for each in self.judged.values():
-            for foreign_key in each.staged.shape.table.foreign_keys:
-                references.lock_parents(self.connection, foreign_key, _staged(each))
+        self._lock()
         for _ in range(MOST_ROUNDS):
             found = self._orphans()
             if not found:
                 return self.lost
             self._settle(found)
         raise references.refusal(found, self.job.target.name)
+
+    def verify(self) -> None:
+        """Raises ConstraintViolated for a reference that is not true, mendable or not: a person wrote this."""
+        self._lock()
+        if found := self._orphans():
+            raise references.refusal(found, self.job.target.name)
+
+    def _lock(self) -> None:
+        for each in self.judged.values():
+            for foreign_key in each.staged.shape.table.foreign_keys:
+                references.lock_parents(self.connection, foreign_key, _staged(each))
 
     def _orphans(self) -> list[Orphan]:
         found: dict[tuple[object, ...], Orphan] = {}

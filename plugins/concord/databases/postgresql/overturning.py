@@ -13,10 +13,10 @@ from typing import Any
 
 from psycopg.rows import class_row
 
-from concord.databases.postgresql import constraints, stage
+from concord.databases.postgresql import foreign_keys, stage
 from concord.databases.postgresql.compare import listed
 from concord.databases.postgresql.ends import Target, worded
-from concord.databases.postgresql.merge import Judged, write_base
+from concord.databases.postgresql.merge import Judged
 from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
@@ -73,13 +73,12 @@ class _Overturning(Target):
         if not although_changed:
             _refuse_changed(connection, shape, entry, before)
         judged = self._staged(connection, shape, entry)
-        write_base(connection, judged, moving=False)
+        foreign_keys.write_base(connection, self.job, judged)
         after = _version(connection, shape, entry)
         if after is None or (before is not None and dot(after) == dot(before)):
             raise OverturnRefused(
                 f"{entry.short_id}: the row is as the loser was already; nothing was written"
             )
-        constraints.verify(connection, [judged], self.access.name)
         run(connection, f"DROP TABLE {judged.staged.sql}")
         return _remember(connection, (entry.id, person, json.dumps(after), although_changed))
 
