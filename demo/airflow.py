@@ -65,7 +65,7 @@ def _run_airflow(
     console: Console, progress: Progress, directory: Path, connections: Mapping[str, str], port: int
 ) -> None:
     home, log = directory / "airflow", directory / "logs" / "airflow.log"
-    _make_password(home)
+    make_password(home)
     settings = {**environment(home, connections), **local_settings(home, port)}
     with background.running(_STANDALONE, settings, log) as process:
         with progress.step("Start Airflow"):
@@ -95,7 +95,7 @@ def password_file(home: Path) -> Path:
     return home / "password.json"
 
 
-def _make_password(home: Path) -> None:
+def make_password(home: Path) -> None:
     """One of our own making: Airflow would print its own into the log."""
     home.mkdir(parents=True, exist_ok=True)
     with os.fdopen(os.open(password_file(home), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:

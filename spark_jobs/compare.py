@@ -17,7 +17,7 @@ from concord.comparison import CompareJob, CompareReport, Difference, Kind, Repa
 from concord.databases.compared_site import ComparedSite, Cut
 from concord.databases.dialect import Progress, Shape, TargetEnd
 from concord.databases.registry import dialect
-from concord.errors import ConcordError, ParametersRefused
+from concord.errors import ConcordError, ParametersRefused, StructureChanged
 from concord.event_log import log_event
 from concord.link import LinkJob
 from concord.repair import Remedy, Rule
@@ -25,7 +25,7 @@ from concord.replication_set import ReplicatedTable, chosen
 from concord.row_version import RowVersion
 from spark_jobs.application import run
 from spark_jobs.comparing import Compared, Comparing, Side
-from spark_jobs.deciding import Beside, remedies
+from spark_jobs.deciding import Beside, altered_at, remedies
 from spark_jobs.moving import Watch, worded
 from spark_jobs.opening import Opened, open_link
 from spark_jobs.repairing import BATCH, Place, Repairing, batches
@@ -101,15 +101,6 @@ def _open(job: CompareJob, ends: Sequence[Any], stack: ExitStack, progress: Prog
     return _Opened((source, target), (at_source, at_target), looked_at)
 
 
-def _refuse_filtered(tables: Sequence[ReplicatedTable]) -> None:
-    """A site's own row under the key of a missing one would have to give way, and no link has decided that."""
-    if filtered := [table.name for table in tables if table.where]:
-        raise ParametersRefused(
-            f"{', '.join(filtered)}: a table with a row filter is compared, but not repaired; name the other tables"
-            " (`tables`), and edit the rows that differ at the site that is wrong"
-        )
-
-
 def _refuse_marked(tables: Sequence[ReplicatedTable]) -> None:
     """Both sites' rows are read as exactly as the coarser one holds a mark: written back, that would cut it."""
     if marked := [table.name for table in tables if table.tracking is not None]:
@@ -129,11 +120,11 @@ class _Comparison:
     differences: list[Difference] = field(default_factory=list)
     compared: dict[str, Compared] = field(default_factory=dict)
     cuts: dict[str, tuple[Cut, Cut]] = field(default_factory=dict)
+    altered: dict[str, str] = field(default_factory=dict)  #: tables that were altered while they were read
 
     def run(self) -> CompareReport:
         tables = chosen(self.job.link.tables, self.job.link.chosen)
         if self.job.repair is not Repair.NONE:
-            _refuse_filtered(tables)
             _refuse_marked(tables)
         try:
             for ordinal, table in enumerate(self.opened.link.shapes):
@@ -153,7 +144,7 @@ class _Comparison:
             target=link.target.name,
             repair=self.job.repair,
             tables=tuple(self.tables),
-            stopped=self.opened.link.stopped,
+            stopped={**self.opened.link.stopped, **self.altered},
             differences=tuple(self.differences),
             seconds=self.watch.seconds,
         )
@@ -180,9 +171,21 @@ class _Comparison:
             with self.watch.step("judge"):
                 counts = compared.counts()
                 planned = self._plan(compared, self._beside(table))
-                self.tables.append(counts.model_copy(update={"remedies": planned}))
-                self.differences += self._kept(table, compared.first(self.job.kept))
+                kept = list(self._kept(table, compared.first(self.job.kept)))
+        if altered := altered_at(self.opened.read, self.opened.shapes, [table]):
+            self._leave_out(table, altered)
+            return
+        self.tables.append(counts.model_copy(update={"remedies": planned}))
+        self.differences += kept
         log_event(logger, "table compared", **counts.model_dump(exclude={"remedies", "written"}))
+
+    def _leave_out(self, table: str, reasons: Mapping[str, str]) -> None:
+        """What was read of it may be nothing at all, and is not to be repaired. Raises StructureChanged for the only
+        table."""
+        self.altered |= reasons
+        self.compared.pop(table).forget()
+        if len(self.opened.link.shapes) == len(self.altered):
+            raise StructureChanged("; ".join(self.altered.values()))
 
     def _cuts(self, table: str) -> tuple[Cut, Cut]:
         """What has left each site, as the other one knows it in its own cut."""

@@ -68,7 +68,8 @@ def all_of(incoming: DataFrame, way: Way) -> DataFrame:
         {name: F.coalesce(name, F.lit(value)) for name, value in made.items()} if way.announced else {}
     )
     verdict = F.lit("apply") if way.announced else F.when(new, "insert").otherwise("apply")
-    return incoming.withColumns({"verdict": verdict, **nothing, **with_versions}).drop("unsent")
+    shared = incoming.where(~F.col("out_of_scope"))
+    return shared.withColumns({"verdict": verdict, **nothing, **with_versions}).drop("unsent")
 
 
 def changed(
@@ -109,15 +110,20 @@ def _beside(
     for alias in aliases:
         if alias not in key.roots or key.roots[alias] in ("numeric", "bpchar"):
             same = same & F.col(alias).eqNullSafe(F.col(f"p_{alias}"))
-    exists = {
-        "exists": F.coalesce("known", F.lit(False)) & ~F.coalesce("deleted", F.lit(False)),
-        "p_exists": F.coalesce("p_known", F.lit(False)) & ~F.coalesce("p_deleted", F.lit(False)),
-    }
+    exists = {f"{side}exists": _exists(side) for side in ("", "p_")}
     keys = {alias: F.coalesce(alias, f"p_{alias}") for alias in key.roots}
     beside = joined.withColumns({"same": same, **exists}).withColumns(keys)
     untouched = F.col("origin").isNull() & F.col("p_origin").isNull()
     alike = (F.col("exists") == F.col("p_exists")) & (~F.col("exists") | F.col("same"))
     return beside.where(~(untouched & alike)).drop(*on)
+
+
+def _exists(side: str) -> Column:
+    """Is there a row in scope?"""
+    known, deleted, left = (
+        F.coalesce(f"{side}{name}", F.lit(False)) for name in ("known", "deleted", "out_of_scope")
+    )
+    return known & ~deleted & ~left
 
 
 def _decided(batch: pa.RecordBatch, carried: Sequence[str], way: Way, choosing: Choosing) -> pa.RecordBatch:
@@ -133,7 +139,7 @@ def _decided(batch: pa.RecordBatch, carried: Sequence[str], way: Way, choosing: 
         verdict = decide(incoming, present, way, choosing.chains, same=same)
         if verdict is not None:
             taken.append(place)
-            _append(made, verdict, present.version)
+            _append(made, verdict, present.version, left=incoming.left)
     chosen = batch.select(list(carried)).take(pa.array(taken, pa.int64()))
     arrays = [*chosen.columns, *(pa.array(made[name], _ARROW[name]) for name in made)]
     return pa.RecordBatch.from_arrays(arrays, names=[*carried, *made])
@@ -158,11 +164,11 @@ def _side(row: Mapping[str, Any], prefix: str, choosing: Choosing) -> Side:
             bool(row[f"{prefix}deleted"]),
             bool(row[f"{prefix}born"]),
         )
-    exists, unsent = bool(row[f"{prefix}exists"]), bool(row[f"{prefix}unsent"])
-    return Side(version, exists, unsent, choosing.row(row, prefix))
+    exists, unsent, left = (bool(row[f"{prefix}{name}"]) for name in ("exists", "unsent", "out_of_scope"))
+    return Side(version, exists, unsent, choosing.row(row, prefix), left)
 
 
-def _append(made: dict[str, list[Any]], verdict: Verdict, against: RowVersion) -> None:
+def _append(made: dict[str, list[Any]], verdict: Verdict, against: RowVersion, *, left: bool) -> None:
     version = verdict.version
     values = {
         "origin": version and version.origin,
@@ -171,7 +177,7 @@ def _append(made: dict[str, list[Any]], verdict: Verdict, against: RowVersion) -
         "vector": version and vector_to_json(version.vector),
         "deleted": False if version is None else version.deleted,
         "born": False if version is None else version.born,
-        "out_of_scope": False,
+        "out_of_scope": left,
         "verdict": verdict.verdict,
         "resolver": verdict.resolver,
         "reason": verdict.reason,

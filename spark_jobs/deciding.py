@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from concord.databases.compared_site import ComparedSite, Cut, Found
@@ -20,6 +20,16 @@ class Beside:
 
     def found(self, keys: Sequence[str]) -> dict[str, Found]:
         return self.compared.found(self.shape, self.cut, keys)
+
+
+def altered_at(
+    ends: Sequence[ComparedSite], shapes: Sequence[Mapping[str, Shape]], tables: Sequence[str]
+) -> dict[str, str]:
+    """The tables that were altered at one of the sites since these shapes were taken, and what to say of it (F87)."""
+    found: dict[str, str] = {}
+    for end, at in zip(ends, shapes, strict=True):
+        found |= end.altered_since([at[table] for table in tables])
+    return found
 
 
 def remedies(ours: Beside, theirs: Beside, rule: Rule, keys: Sequence[str]) -> dict[str, Remedy]:

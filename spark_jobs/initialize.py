@@ -189,6 +189,7 @@ class TablePass:
         with worded(ours.name):
             mapped = refuse_unfaithful(decided)
             done = stage(mapped, theirs.aliases, way.target.staging_login(), place.relation)
+        way.refuse_altered()
         if done.unfaithful:
             raise StructureChanged(
                 f"{ours.name}: rows that a mapping would not bring back the same: {'; '.join(done.unfaithful)}."

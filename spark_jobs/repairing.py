@@ -18,11 +18,11 @@ from pyspark.sql import functions as F
 
 from concord.databases.compared_site import ComparedSite, Cut
 from concord.databases.dialect import VERSION_TYPES, LinkState, Progress, Shape, Snapshot, Staged, TargetEnd
-from concord.errors import MappingNotReversible
+from concord.errors import MappingNotReversible, StructureChanged
 from concord.repair import ORDINARY, REPAIR, Remedy, Rule
 from concord.row_version import RowVersion, vector_to_json
 from spark_jobs.acquire import acquire
-from spark_jobs.deciding import Beside, remedies
+from spark_jobs.deciding import Beside, altered_at, remedies
 from spark_jobs.manipulate import manipulate, refuse_unfaithful
 from spark_jobs.write import stage
 
@@ -87,6 +87,7 @@ class Repairing:
                     if (remedies := self._remedies(table, _of(batch, table), here))
                 ]
             if staged:
+                self._refuse_altered([each.shape.name for each in staged])
                 for table, report in here.target.write(
                     staged, LinkState({}, ()), None, self.progress
                 ).items():
@@ -94,6 +95,12 @@ class Repairing:
             return bool(staged)
         finally:
             here.target.drop_staging()
+
+    def _refuse_altered(self, tables: Sequence[str]) -> None:
+        """Raises StructureChanged: to a cut that is older than a rewrite, every row is gone."""
+        ends, shapes = [at.compared for at in self.places], [at.shapes for at in self.places]
+        if altered := altered_at(ends, shapes, tables):
+            raise StructureChanged("; ".join(altered.values()))
 
     def _remedies(self, table: str, keys: Sequence[str], here: Place) -> dict[str, Remedy]:
         """By key: what is to be written at `here`."""
@@ -154,9 +161,10 @@ def _decision(remedy: Remedy) -> tuple[object, ...]:
         "vector": vector_to_json(version.vector),
         "deleted": version.deleted,
         "born": version.born,
+        "out_of_scope": remedy.left,
     }
     return (
-        *(written.get(name, False) for name in VERSION_TYPES),
+        *(written[name] for name in VERSION_TYPES),
         "source_wins" if own and remedy.replaces else "apply",
         REPAIR if own else None,
         f"{remedy.deed}: {remedy.reason}" if own else None,

@@ -71,6 +71,7 @@ class Refresh:
                     return self._report(going, self._planned(going, snapshot), 0)
                 session = self._session(going, snapshot)
                 staged, size = self._staged(going, snapshot)
+            self.source.refuse_rewritten()
             return self._report(going, self._written(going, session, staged), size)
         finally:
             with self.watch.step("clean_up"):

@@ -27,6 +27,8 @@ class Side:
     exists: bool
     unsent: bool = False  #: at a stale site: the other one has not seen this
     row: Row | None = None  #: what the resolvers asked to see of it
+    #: What is, or was, there is outside of the row filter: no row as far as the pair is concerned.
+    left: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,10 @@ class Way:
     named: bool  #: the source is the site whose rows hold where versions do not decide
     source_stale: bool = False
     target_stale: bool = False
-    announced: bool = False  #: other synchronizations listen at the target: every row needs a version
+    announced: bool = (
+        False  #: other synchronizations listen at the target, or it may hold rows of its own under the
+    )
+    #: same keys, outside of the filter: every row needs a version
     priorities: Mapping[str, int] | None = None
 
 
@@ -54,6 +59,8 @@ class Verdict:
 
 def decide(incoming: Side, present: Side, way: Way, chains: Chains, *, same: bool) -> Verdict | None:
     """The verdict, or None when there is nothing to write in this direction. `same`: both hold one content."""
+    if incoming.left and not present.exists:
+        return None
     if incoming.version.is_absent:
         return _without_version(incoming, present, way, same=same)
     if present.version.is_absent:
@@ -120,4 +127,5 @@ def _forced(incoming: Side, present: Side, way: Way, reason: str) -> Verdict:
         made = replace(
             theirs, derived=theirs.derived + 1, vector=unite(theirs.vector, {theirs.origin: dot}), born=False
         )
-    return Verdict("source_wins", replace(made, deleted=not incoming.exists), RESOLVER, reason)
+    deleted = not (incoming.exists or incoming.left)
+    return Verdict("source_wins", replace(made, deleted=deleted), RESOLVER, reason)

@@ -47,6 +47,8 @@ class Held:
     origin: str  #: the site's present one
     version: RowVersion
     exists: bool
+    outside: bool = False  #: a row of the site's own stands there, outside of the row filter
+    left: bool = False  #: its version is one of a row outside of the filter, here or elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Remedy:
     version: RowVersion
     against: RowVersion  #: what must still be the present version there
     replaces: bool  #: a row goes, and must be logged
+    left: bool = False  #: what is written is that the row has left the filter
 
     @property
     def sentence(self) -> str:
@@ -91,9 +94,10 @@ class Rule:
         wins = outcome in (Outcome.APPLY, Outcome.CONFLICTED)
         winner, loser = (source, target) if wins else (target, source)
         if loser.exists and not winner.exists:
-            return _remedy(
-                Deed.DELETE, winner, loser, "its delete includes this row's version", winner.version
+            reason = (
+                "its row has left the filter" if winner.left else "its delete includes this row's version"
             )
+            return _remedy(Deed.DELETE, winner, loser, reason, winner.version)
         if loser.exists and loser.version.is_absent and not same_content:
             return _remedy(Deed.REPLACE, winner, loser, "its row was changed, this one never", winner.version)
         return _remedy(Deed.SEND, winner, loser, "its version includes the other", winner.version)
@@ -117,8 +121,10 @@ class Rule:
 
 
 def _remedy(deed: Deed, winner: Held, loser: Held, reason: str, version: RowVersion) -> Remedy:
-    deleted = replace(version, deleted=not winner.exists)
-    return Remedy(deed, winner.site, loser.site, reason, deleted, loser.version, loser.exists)
+    left = winner.left and not winner.exists
+    written = replace(version, deleted=not (winner.exists or left))
+    replaces = loser.exists or loser.outside
+    return Remedy(deed, winner.site, loser.site, reason, written, loser.version, replaces, left)
 
 
 def _restamped(winner: Held, loser: Held) -> RowVersion:

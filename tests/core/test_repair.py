@@ -133,6 +133,34 @@ def test_a_row_never_changed_loses_against_every_edit_once_repaired() -> None:
     assert not RULE.chains.decide(Contender(remedy.version), Contender(edit)).source_wins
 
 
+def test_a_row_that_left_the_filter_is_no_delete() -> None:
+    """Rule 9: at the other end it is taken out of the share, and its own site keeps it."""
+    row = edited("london", 1)
+    outside = replace(
+        held("capetown", edited("capetown", 2, seen=row), exists=False), outside=True, left=True
+    )
+    remedy = RULE.remedy(held("london", row), outside, same_content=False)
+    assert remedy is not None
+    assert (remedy.deed, remedy.loser, remedy.left, remedy.version.deleted) == (
+        Deed.DELETE,
+        "london",
+        True,
+        False,
+    )
+
+
+def test_a_row_of_a_sites_own_gives_way_to_a_row_in_scope_and_is_logged() -> None:
+    outside = replace(held("capetown", ABSENT, exists=False), outside=True, left=True)
+    remedy = RULE.remedy(held("london", ABSENT), outside, same_content=False)
+    assert remedy is not None
+    assert (remedy.deed, remedy.loser, remedy.replaces, remedy.left) == (
+        Deed.RESTAMP,
+        "capetown",
+        True,
+        False,
+    )
+
+
 def test_nothing_is_done_where_both_agree() -> None:
     version = edited("oslo", 3)
     assert RULE.remedy(held("london", version), held("capetown", version), same_content=True) is None

@@ -4,15 +4,23 @@ It also puts back what was lost or altered behind the back of capture, as far as
 """
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
+from concord.databases.postgresql.common_history import declare_equal
 from concord.interval import Interval
-from tests.conftest import PROJECT
-from tests.link.conftest import MakePair
+from embedded.postgres import Server
+from tests.conftest import PROJECT, Database
+from tests.link.conftest import MakeNetwork, MakePair, site_on
+from tests.link.filtered import filtered
+from tests.link.mapped import begin_mapped, configured
+from tests.link.network import chain
 from tests.link.pair import Pair, Site, carried
 
 pytestmark = pytest.mark.spark
@@ -24,6 +32,14 @@ FLIGHTS = (
 DOCUMENT = PROJECT / "docs" / "backfill.md"
 EVER = Interval(start=0, end=2**62)
 SHADOW = 'concord."public.flight"'
+MAPPED = """
+- table: public.flight
+  at: {capetown: public.vlug}
+  mappings:
+    capetown:
+      rename: {id: nommer}
+      combine: {teken: {columns: [carrier, number], separator: " "}}
+"""
 STATE = "SELECT link, history, initialized, floor FROM concord.link_state ORDER BY link"
 ROWS = "SELECT * FROM flight ORDER BY id"
 
@@ -33,14 +49,14 @@ def backfill(sites: Pair, interval: Interval = EVER, **changed: object) -> list[
     return [sites.run(direction, interval=interval, **changed) for direction in ("forward", "reverse")]
 
 
-def behind_capture(site: Site, *statements: str) -> None:
+def behind_capture(site: Site, *statements: str, table: str = "flight") -> None:
     """What a session does that no trigger sees: the applier's own login, or replica role without our setting."""
     with site.log_in(site.superuser, autocommit=False) as connection:
-        connection.execute("ALTER TABLE flight DISABLE TRIGGER USER")
+        connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER".encode())
         for statement in statements:
             connection.execute(statement.encode())
         for trigger in ("capture", "capture_update", "truncate"):
-            connection.execute(f"ALTER TABLE flight ENABLE ALWAYS TRIGGER zz_concord_{trigger}".encode())
+            connection.execute(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER zz_concord_{trigger}".encode())
 
 
 def stamped(site: Site, identifier: int, changed_at: int) -> None:
@@ -252,3 +268,99 @@ def test_after_a_backfill_of_everything_the_sites_are_equal_wherever_versioned_r
         "INSERT INTO flight SELECT n, 0, '' FROM generate_series(1, 20) n ON CONFLICT DO NOTHING"
     )
     edited.settle()
+
+
+def test_under_a_row_filter_what_is_shared_comes_back_and_nothing_else_is_touched(pair: MakePair) -> None:
+    """Rows of a site's own, rows that left, and their versions stay as they are (rule 9)."""
+    sites = filtered(pair(*FLIGHTS), "delay <= 10")
+    declare_equal(sites.job())
+    sites.london.run(
+        "UPDATE flight SET note = 'edited' WHERE id <= 6",
+        "UPDATE flight SET delay = 99 WHERE id = 7",
+        "INSERT INTO flight VALUES (100, 99, 'london')",
+    )
+    sites.capetown.run("INSERT INTO flight VALUES (200, 99, 'capetown'), (100, 99, 'capetown')")
+    sites.settle()
+    assert [sites.capetown.value(f"SELECT count(*) FROM flight WHERE id = {key}") for key in (7, 100)] == [
+        0,
+        1,
+    ]
+    behind_capture(
+        sites.capetown,
+        "DELETE FROM flight WHERE id IN (1, 200)",
+        "UPDATE flight SET note = 'altered' WHERE id IN (2, 100)",
+        "UPDATE flight SET delay = 99 WHERE id = 3",
+    )
+    behind_capture(
+        sites.london, "UPDATE flight SET delay = 99 WHERE id = 4", "DELETE FROM flight WHERE id = 5"
+    )
+
+    reports = backfill(sites)
+
+    shown = "SELECT id, delay, note FROM flight WHERE id < 8 OR id >= 100 ORDER BY id"
+    others = [(1, 0, "edited"), (2, 0, "edited")]
+    assert sites.london.rows(shown) == [
+        *others, (3, 0, "edited"), (4, 99, "edited"), (5, 0, "edited"), (6, 0, "edited"),
+        (7, 99, "as loaded"), (100, 99, "london"),
+    ]  # fmt: skip
+    assert sites.capetown.rows(shown) == [
+        *others, (3, 99, "edited"), (4, 0, "edited"), (5, 0, "edited"), (6, 0, "edited"), (100, 99, "altered"),
+    ]  # fmt: skip
+    assert [report.total("restored") for report in reports] == [2, 1]
+    assert sorted(row["key"][0] for row in sites.conflicts()) == ["1", "2", "5"]
+
+
+def test_a_site_that_keeps_the_table_otherwise_gets_its_own_rows_back(
+    server_with_logins: Server, database: Callable[[], Database], spark: SparkSession, tmp_path: Path
+) -> None:
+    """The rows are compared, and written, as each site keeps them; the log has each site's own images."""
+    london, capetown = (site_on(server_with_logins, name, database().name) for name in ("london", "capetown"))
+    london.run("CREATE TABLE flight (id int PRIMARY KEY, carrier text, number text)")
+    capetown.run("CREATE TABLE vlug (nommer int PRIMARY KEY, teken text)")
+    sites = begin_mapped(london, capetown, configured(MAPPED, tmp_path), lambda: spark)
+    london.run("INSERT INTO flight VALUES (1, 'BA', '0059'), (2, 'BA', '0043'), (3, 'SA', '0222')")
+    sites.settle()
+    capetown.run("UPDATE vlug SET teken = 'SA 0234' WHERE nommer = 3")
+    sites.settle()
+    behind_capture(
+        capetown, "DELETE FROM vlug WHERE nommer = 1", "UPDATE vlug SET teken = 'XX 1' WHERE nommer = 2",
+        table="vlug",
+    )  # fmt: skip
+    behind_capture(london, "UPDATE flight SET number = '' WHERE id = 3")
+
+    reports = backfill(sites)
+
+    assert capetown.rows("TABLE vlug ORDER BY nommer") == [(1, "BA 0059"), (2, "BA 0043"), (3, "SA 0234")]
+    assert london.rows("TABLE flight ORDER BY id")[2] == (3, "SA", "0234")
+    assert [report.total("restored") for report in reports] == [2, 1]
+    assert [(row["key"], row["loser_row"]) for row in capetown.conflicts()] == [
+        (["1"], None),
+        (["2"], {"nommer": "2", "teken": "XX 1"}),
+    ]
+    assert [report.total("applied") for report in backfill(sites)] == [0, 0]
+    for site in sites.sites:
+        site.connection.close()
+
+
+def test_what_two_of_three_sites_have_lost_comes_back_on_its_way_from_the_third(network: MakeNetwork) -> None:
+    """A missing row comes from whoever has it; a row that differs only from where its version was made."""
+    chained = network(chain("oslo", "london", "capetown"), *FLIGHTS)
+    chained["oslo"].run("UPDATE flight SET delay = 3 WHERE id <= 3")
+    chained.settle()
+    expected = chained["oslo"].rows(ROWS)
+    behind_capture(chained["london"], "DELETE FROM flight WHERE id IN (1, 2)")
+    behind_capture(
+        chained["capetown"],
+        "DELETE FROM flight WHERE id = 2",
+        "UPDATE flight SET note = 'altered' WHERE id IN (1, 3)",
+    )
+
+    for one, other in chained.topology.pairs:
+        for link in ((one, other), (other, one)):
+            chained.run(*link, interval=EVER)
+
+    assert chained["oslo"].rows(ROWS) == chained["london"].rows(ROWS) == expected
+    altered = {key: note for key, _, note in chained["capetown"].rows(ROWS) if note == "altered"}
+    assert altered == {1: "altered", 3: "altered"}, "neither end of that pair made the version"
+    assert [len(chained[site].conflicts()) for site in chained.topology.sites] == [0, 2, 1]
+    assert not any(report.total("acquired") for report in chained.round())

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from concord.comparison import CompareReport
-from concord.errors import NotInitialized
+from concord.errors import NotInitialized, StructureChanged
 from embedded.postgres import Server
 from tests.link.comparing import Kinds, behind_the_back, compared, kinds, only
 from tests.link.conftest import MakePair, site_on
@@ -196,6 +196,26 @@ def test_tombstones_that_are_cleaned_away_at_one_site_first_are_no_difference(
     sites.capetown.run(f"DELETE FROM {SHADOW} WHERE id = 62")
     for site in sites.sites:
         site.run("UPDATE concord.site SET stamp_floor = 0")
+
+
+def test_a_table_that_is_rewritten_while_it_is_compared_is_left_out_and_not_repaired(pair: MakePair) -> None:
+    """F87: to a cut that is older than the rewrite, every row is gone."""
+    sites = pair(*(f"CREATE TABLE {name} (id int PRIMARY KEY, note text)" for name in ("one", "two")))
+    sites.london.run("INSERT INTO one VALUES (1, 'here')", "INSERT INTO two VALUES (1, 'here')")
+    sites.settle()
+    rewrite = "ALTER TABLE one ALTER note TYPE text USING note || ''"
+    for repair in ("none", "apply"):
+        report = compared(sites, repair, at=At("target_cut", lambda: sites.london.run(rewrite)))
+        assert [table.table for table in report.tables] == ["public.two"]
+        assert report.stopped == {
+            "public.one": "london: public.one was altered while it was read; the next run looks anew"
+        }
+    with pytest.raises(StructureChanged, match=r"public\.one was altered"):
+        compared(sites, chosen=("public.one",), at=At("target_cut", lambda: sites.london.run(rewrite)))
+    assert only(compared(sites, chosen=("public.one",))).differences == 0
+    sites.capetown.run("UPDATE one SET note = 'there'")
+    sites.settle()
+    assert sites.equal
 
 
 def test_one_table_alone_is_compared(pair: MakePair) -> None:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from concord.databases.postgresql.common_history import declare_equal
 from tests.link.conftest import MakePair
+from tests.link.filtered import filtered
 from tests.link.pair import Pair, Site
-from tests.link.test_filters import BOOK, agree, filtered
+from tests.link.test_filters import BOOK, agree
 
 pytestmark = pytest.mark.spark
 

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from concord.databases.postgresql.common_history import declare_equal
-from concord.errors import ConstraintViolated, NotInitialized, NotProvisioned, ParametersRefused, SitesDiffer
+from concord.errors import ConstraintViolated, NotInitialized, NotProvisioned, SitesDiffer
 from concord.replication_set import ReplicatedTable
 from concord.row_filter_text import parse_row_filter
 from embedded.postgres import Server
 from tests.conftest import Database
 from tests.link.comparing import behind_the_back, compared, kinds, only
 from tests.link.conftest import MakePair, site_on
+from tests.link.filtered import HERE, filtered
 from tests.link.initializing import forget, initialized, unstamped
 from tests.link.pair import Pair, Site, carried, provision_site
 from tests.link.test_quiescence import CONTROL, no_spark, written
@@ -23,18 +24,6 @@ BOOK = (
     "CREATE TABLE book (id int PRIMARY KEY, region int, title text)",
     "INSERT INTO book SELECT n, 1, 'book ' || n FROM generate_series(1, 9) n",
 )
-HERE = "region = 1"
-
-
-def filtered(sites: Pair, where: str | None = HERE) -> Pair:
-    """The same pair with a row filter on its table `book`, initialized with it."""
-    tables = tuple(
-        table.model_copy(update={"where": parse_row_filter(where) if where else None})
-        if table.table.name == "book"
-        else table
-        for table in sites.tables
-    )
-    return Pair(sites.london, sites.capetown, tables, sites.spark)
 
 
 @pytest.fixture
@@ -294,17 +283,10 @@ def test_a_site_of_an_older_concord_is_brought_up_to_date(sites: Pair) -> None:
     assert book(sites.capetown, 5) is None
 
 
-def test_a_filtered_table_is_neither_merged_nor_repaired_nor_loaded_over_rows(sites: Pair) -> None:
-    """Its site's own rows would be taken for rows to bring, or for differences."""
+def test_a_filtered_table_is_not_loaded_over_rows_of_a_sites_own(sites: Pair) -> None:
     before = [site.writes()["public.book"] for site in sites.sites]
-    with pytest.raises(ParametersRefused, match=r"public\.book has a row filter, and starts only where"):
-        initialized(sites, "merge")
     with pytest.raises(SitesDiffer, match=r"public\.book: capetown holds rows already"):
         initialized(sites, "load")
-    with pytest.raises(
-        ParametersRefused, match=r"public\.book: a table with a row filter is compared, but not"
-    ):
-        compared(sites, "plan")
     assert [site.writes()["public.book"] for site in sites.sites] == before
 
 

@@ -2,17 +2,25 @@
 
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 
+import psycopg
 import pytest
 
-from concord.errors import ConstraintViolated, NotInitialized, ParametersRefused, SitesDiffer
+from concord.errors import (
+    ConstraintViolated,
+    NotInitialized,
+    ParametersRefused,
+    SitesDiffer,
+    StructureChanged,
+)
 from concord.initialization import How
 from tests.conftest import PROJECT
 from tests.link.conftest import MakePair
 from tests.link.initializing import forget, initialized, unstamped
-from tests.link.pair import Pair, Site
+from tests.link.pair import At, Pair, Site
 
 pytestmark = pytest.mark.spark
 
@@ -303,3 +311,38 @@ def test_the_example_of_the_document_is_true(strangers: Pair) -> None:
             == block["merged"]
         )
     assert [each["loser_row"]["title"] for each in strangers.capetown.conflicts()] == ["The Watsons"]
+
+
+def test_a_table_that_is_rewritten_while_it_is_loaded_is_not_taken_for_empty(strangers: Pair) -> None:
+    """F87: a reader that had to wait for the rewrite sees a table without rows."""
+    london, capetown = strangers.sites
+    unstamped(london, MANY)
+    with (
+        london.log_in(london.superuser, autocommit=False) as owner,
+        ThreadPoolExecutor(1) as pool,
+    ):
+
+        def rewrite() -> None:
+            owner.execute("ALTER TABLE book ALTER title TYPE text USING title || ''")
+            pool.submit(_commit_when_somebody_waits, owner)
+
+        with pytest.raises(StructureChanged) as refused:
+            initialized(strangers, progress=At("stage", rewrite))
+    assert refused.value.message == (
+        "london: public.book was altered while it was read; the next run looks anew. What stands already stays;"
+        " initialize again"
+    )
+    assert capetown.value("SELECT count(*) FROM book") == 0
+    with pytest.raises(NotInitialized):
+        strangers.run("forward")
+    initialized(strangers)
+    strangers.settle()
+    assert strangers.equal
+    assert capetown.value("SELECT count(*) FROM book") == 1000
+
+
+def _commit_when_somebody_waits(owner: psycopg.Connection[tuple[object, ...]]) -> None:
+    waits = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'book'::regclass"
+    while not owner.execute(waits).fetchall():
+        time.sleep(0.02)
+    owner.commit()

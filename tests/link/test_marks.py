@@ -317,6 +317,17 @@ def test_the_last_look_does_not_pass_a_transaction_that_is_still_writing(shops: 
     assert both.london.site.value(look) > held
 
 
+def test_a_clock_that_was_set_back_does_not_hide_what_is_edited_from_then_on(shops: MakeShops) -> None:
+    both = shops()
+    look = "SELECT registered FROM concord.replicated_table"
+    both.london.site.run("UPDATE concord.replicated_table SET registered = registered + 3600 * 1000000::bigint")
+    ahead = both.london.site.value(look)
+    both.london.update(1, "after the clock was set back")
+    both.pair.settle()
+    assert both.capetown.row(1) == ("after the clock was set back", False)
+    assert both.london.site.value(look) < ahead
+
+
 def test_the_report_states_the_tolerance(shops: MakeShops) -> None:
     """S4-074."""
     both = shops()

@@ -83,6 +83,41 @@ def test_a_site_below_the_floor_comes_back_with_its_unsent_edits_and_nothing_is_
     assert [each.total("acquired") for each in sites.settle()] == [0] * 4
 
 
+def test_a_stale_site_may_come_back_table_by_table(pair: MakePair) -> None:
+    """What is known of the tables that wait is kept: their deletes are not taken for rows that are missing."""
+    sites = pair(*BOOK, "CREATE TABLE shelf (id int PRIMARY KEY, name text)")
+    sites.london.run("INSERT INTO shelf SELECT n, 'as loaded' FROM generate_series(1, 5) n")
+    sites.settle()
+    sites.london.run("DELETE FROM book WHERE id = 1", "DELETE FROM shelf WHERE id = 1")
+    sites.capetown.run(
+        "UPDATE book SET title = 'unsent' WHERE id = 2", "UPDATE shelf SET name = 'unsent' WHERE id = 2"
+    )
+    purge_by_force(sites)
+    sites.london.run('DELETE FROM concord."public.shelf" WHERE deleted')
+
+    report = initialized(sites, chosen=("public.book",))
+
+    assert [(each.table, each.how) for each in report.tables] == [("public.book", How.REINITIALIZE)]
+    with pytest.raises(NotInitialized, match=r"public\.shelf"):
+        sites.run("forward")
+    sites.run("forward", chosen=("public.book",))
+    sites.run("reverse", chosen=("public.book",))
+    assert sites.london.rows("SELECT id, title FROM book WHERE id <= 2") == [(2, "unsent")]
+    sites.capetown.run("UPDATE shelf SET name = 'later' WHERE id = 3")
+    sites.london.run("DELETE FROM shelf WHERE id = 4")
+
+    (shelf,) = initialized(sites).tables
+
+    assert (shelf.table, shelf.how) == ("public.shelf", How.REINITIALIZE)
+    sites.settle()
+    assert sites.equal
+    assert sites.london.rows("TABLE shelf ORDER BY id") == [(2, "unsent"), (3, "later"), (5, "as loaded")]
+    assert {(each["table_name"], each["key"][0]) for each in sites.conflicts()} == {
+        ("public.book", "1"),
+        ("public.shelf", "1"),
+    }
+
+
 def test_a_site_that_remembers_no_common_session_needs_a_person_to_say_which_is_right(pair: MakePair) -> None:
     sites = pair(*BOOK)
     sites.settle()

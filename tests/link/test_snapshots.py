@@ -497,3 +497,32 @@ def test_tombstones_wait_for_an_incremental_snapshot_and_then_go(late: Copies) -
         late.refresh("late")
     late.refresh("late", full=True)
     content(late)
+
+
+@pytest.mark.parametrize(
+    ("copied", "full"), [("public.flight", True), ("public.seen", True), ("public.flight", False)]
+)
+def test_a_table_that_is_rewritten_while_it_is_read_does_not_empty_its_copy(
+    late: Copies, copied: str, full: bool
+) -> None:
+    """F87: to a snapshot that is older than the rewrite every row is gone, also below views."""
+    late.london.run(
+        "CREATE VIEW seen_below AS SELECT id, delay FROM flight", "CREATE VIEW seen AS TABLE seen_below"
+    )
+    name = "late"
+    if full:
+        name = "whole"
+        late.define(name, "non_incremental", copied, "public.whole", columns=("id", "delay"))
+        late.provision()
+        late.refresh(name)
+    table = f"SELECT id, delay FROM public.{name} ORDER BY id"
+    before = late.capetown.rows(table)
+    late.london.run("UPDATE flight SET delay = 1000 WHERE id = 9")
+    rewrite = At("count", lambda: late.london.run("ALTER TABLE flight ALTER note TYPE text USING note || ''"))
+    with pytest.raises(
+        StructureChanged, match=r"london: (public\.)?flight was rewritten while public\.\w+ was read"
+    ):
+        late.refresh(name, at=rewrite)
+    assert late.capetown.rows(table) == before
+    late.refresh(name)
+    assert (9, 1000) in late.capetown.rows(table)

@@ -18,7 +18,7 @@ SCAN_SCHEMA = "part string, bucket bigint, rows bigint, x1 bigint, x2 bigint"
 #: What one site holds of a key: the hash of its row (NULL: none), and its version (NULL: never changed).
 HELD_SCHEMA = (
     "key string, x1 bigint, x2 bigint, origin string, changed_at bigint, derived int, vector string,"
-    " deleted boolean, born boolean, arrived boolean"
+    " deleted boolean, born boolean, arrived boolean, outside boolean, left_filter boolean"
 )
 
 #: Base rows in a bucket, about: a single differing row makes this many travel.
@@ -54,9 +54,11 @@ class Found:
 
     version: RowVersion
     image: tuple[int, int] | None
+    outside: bool  #: a row of the site's own stands there, outside of the row filter
+    left: bool  #: the version is one of a row outside of the filter
 
     def held(self, site: str, origin: str) -> Held:
-        return Held(site, origin, self.version, self.image is not None)
+        return Held(site, origin, self.version, self.image is not None, self.outside, self.left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,9 @@ class ComparedSite(Protocol):
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
         """One consistent cut: everything below is answered in it while it is open."""
+
+    def altered_since(self, shapes: Sequence[Any]) -> dict[str, str]:
+        """The tables that are not what they were when these shapes were taken, each with what to say of it."""
 
     def probe(self) -> int:
         """Equal at two sites whose hashes agree."""

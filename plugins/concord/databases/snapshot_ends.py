@@ -70,6 +70,9 @@ class SnapshotSourceEnd(Protocol):
 
     def digests(self, snapshot: Snapshot) -> Reading: ...
 
+    def refuse_rewritten(self) -> None:
+        """Before anything is written. Raises StructureChanged when a table that the query reads was rewritten."""
+
     def expect(self, session: Session) -> None:
         """Before a full refresh commits at the target: keep its session here, or the two might never meet again."""
 

@@ -178,10 +178,22 @@ def _held(shape: Shape, row: str, cut: Cut, *, row_exists: bool = True) -> str:
         else "NULL::bigint"
         for seed in (0, 1)
     ]
+    outside = _is_outside(shape, row)
     return (
         f"{_key_text(shape, row)} AS key, {hashes[0]} AS x1, {hashes[1]} AS x2, p.origin, p.changed_at, p.derived,"
-        f" p.vector::text AS vector, p.deleted, p.born, coalesce({arrived(cut.since)}, false) AS arrived"
+        f" p.vector::text AS vector, p.deleted, p.born, coalesce({arrived(cut.since)}, false) AS arrived,"
+        f" {outside} AS outside, ({outside} OR p.out_of_scope IS NOT NULL) AS left_filter"
     )
+
+
+def _is_outside(shape: Shape, row: str) -> str:
+    """Condition: the site has a row of its own there, outside of the row filter."""
+    if not shape.where:
+        return "false"
+    found = (
+        f"SELECT 1 FROM {shape.table.sql} o WHERE {shape.same_key('o', row)} AND NOT {shape.in_scope('o')}"
+    )
+    return f"EXISTS ({found})"
 
 
 def _counted(cut: Cut) -> str:

@@ -62,9 +62,9 @@ class Compared(Source):
     def found(self, shape: Shape, cut: Cut, keys: Sequence[str]) -> dict[str, Found]:
         """The same, here and now."""
         return {
-            key: Found(version_of(*version), None if x1 is None else (x1, x2))
+            key: Found(version_of(*version), None if x1 is None else (x1, x2), outside, left)
             for query in compare.held_by_key_queries(shape, keys, cut)
-            for key, x1, x2, *version, _ in rows(self.connection, query)
+            for key, x1, x2, *version, _, outside, left in rows(self.connection, query)
         }
 
     @worded

@@ -148,6 +148,21 @@ class End:
             return marked_edits.register(connection, shapes, waiting)
 
     @worded
+    def altered_since(self, shapes: Sequence[Shape]) -> dict[str, str]:
+        """The tables that are not what they were when these shapes were taken, and what to think of them (F87).
+
+        A table that was rewritten looks empty to older snapshots, and to a statement that had to wait for the rewrite:
+        each of its rows would be read as deleted.
+        """
+        with connect(self._login, self._application) as connection:
+            altered = catalogue.altered_since(connection, [shape.table for shape in shapes])
+        return {
+            shape.name: f"{self.access.name}: {shape.table.name} was altered while it was read; the next run looks anew"
+            for shape in shapes
+            if shape.table.name in altered
+        }
+
+    @worded
     def count_arrived(
         self, shapes: Sequence[Shape], since: Mapping[str, str], excluded: str | None
     ) -> dict[str, int]:
@@ -169,20 +184,6 @@ class Source(End):
         """One consistent cut for every reader, held open by this connection."""
         with acquire.open_snapshot(self.connection) as snapshot:
             yield snapshot
-
-    @worded
-    def altered_since(self, shapes: Sequence[Shape]) -> dict[str, str]:
-        """The tables that are not what they were when these shapes were taken, and what to think of them (F87).
-
-        A table that was rewritten looks empty to older snapshots: each of its rows would be read as deleted.
-        """
-        with connect(self._login, self._application) as connection:
-            altered = catalogue.altered_since(connection, [shape.table for shape in shapes])
-        return {
-            shape.name: f"{self.access.name}: {shape.table.name} was altered while it was read; the next run looks anew"
-            for shape in shapes
-            if shape.table.name in altered
-        }
 
     @worded
     def fence(self) -> None:

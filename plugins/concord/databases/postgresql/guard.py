@@ -133,7 +133,8 @@ def _by_scope(shape: Shape) -> str:
     """
     filtered = (
         "WHEN s.concord_out_of_scope AND s.concord_here IS NOT TRUE OR s.concord_deleted AND NOT s.concord_here"
-        " THEN 'filtered' WHEN NOT s.concord_gone AND NOT s.concord_here THEN 'retake'"
+        " THEN 'filtered' WHEN NOT s.concord_gone AND NOT s.concord_here"
+        f" AND NOT coalesce({_FORCED} AND {_DECIDED}, false) THEN 'retake'"
     )
     elsewhere = f"WHEN {shape.left_elsewhere('p')} AND NOT {_BACKWARD} AND NOT ({_SAME}) THEN 'apply'"
     return f"{filtered if shape.where else ''} {elsewhere}"

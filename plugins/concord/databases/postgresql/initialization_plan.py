@@ -57,8 +57,6 @@ class Planning:
 
     def _table_plan(self, table: str, stands: Standing) -> Progressed:
         how, both = self.job.how, self.shapes[table]
-        if any(shape.where for shape in both):
-            return self._filtered_plan(table, stands)
         if both[0].marks is not None:
             return self._marked_plan(table, stands)
         if how in (How.AUTO, How.REINITIALIZE) and stands.stale:
@@ -78,19 +76,6 @@ class Planning:
     def _is_to_be_loaded(self, empty: Mapping[str, bool]) -> bool:
         one_is_empty = sorted(empty.values()) == [False, True]
         return self.job.how is How.LOAD or (self.job.how is How.AUTO and one_is_empty)
-
-    def _filtered_plan(self, table: str, stands: Standing) -> Progressed:
-        """A merge would have to tell rows of a site's own from those to bring; an empty table has none."""
-        if self.job.how in (How.MERGE, How.REINITIALIZE) or stands.stale:
-            raise ParametersRefused(
-                f"{table} has a row filter, and starts only where the rows in scope are equal already, or one site has"
-                " no row at all: it is neither merged nor brought back. Make these rows equal by your own means, then"
-                " initialize it"
-            )
-        empty = self._empty(table)
-        if self._is_to_be_loaded(empty):
-            return self._load_plan(table, empty)
-        return self._equal_plan(table)
 
     def _marked_plan(self, table: str, stands: Standing) -> Progressed:
         """What is remembered of every row is remembered of rows that are equal, and of nothing else."""

@@ -10,7 +10,14 @@ from typing import TypeVar
 import psycopg
 
 from concord.databases.dialect import Progress
-from concord.databases.postgresql import common_history, initialization_state, link_state, restored, whole_set
+from concord.databases.postgresql import (
+    common_history,
+    initialization_state,
+    key_range,
+    link_state,
+    restored,
+    whole_set,
+)
 from concord.databases.postgresql.acquire import BEGINNING, beat
 from concord.databases.postgresql.chunk import refused_rows
 from concord.databases.postgresql.content import Content
@@ -90,19 +97,22 @@ class Initialization:
     def _begin(self, progress: Progress) -> list[Progressed]:
         resumed = self._resumed()
         stands = standing(self.job, self.source, self.target, resumed=bool(resumed))
-        self._refuse_part_of_a_stale_pair(stands)
+        self._refuse_part_of_a_restored_pair(stands)
         self._fence()
         renewed = stands.restored and not resumed
         if renewed:
             progress("incarnation")
             self._renew(stands)
         wanted = chosen(self.job.link.tables, self.job.link.chosen)
-        self.shapes = self._inspect(wanted)
-        new = [table for table in wanted if table.name not in resumed]
+        # A stale pair starts anew: what it still knows of tables that wait for their turn is written down first.
+        concerned = self.job.link.tables if stands.whole else wanted
+        self.shapes = self._inspect(concerned)
+        new = [table for table in concerned if table.name not in resumed]
         planned = self._planning.plan(new, stands, resumed=bool(resumed))
         progress("begin")
         self._write_down([each for each in planned if each.how is not How.EQUAL])
-        return [*resumed.values(), *planned]
+        now = {table.name for table in wanted}
+        return [*resumed.values(), *(each for each in planned if each.table in now)]
 
     def settle_equal(self) -> list[TableInitialization] | None:
         """Start both links where every table is equal already; None where rows have to move, nothing written.
@@ -136,11 +146,10 @@ class Initialization:
             if name in names and self.job.how in (How.AUTO, each.how) and self.job.named in (None, each.named)
         }
 
-    def _refuse_part_of_a_stale_pair(self, stands: Standing) -> None:
+    def _refuse_part_of_a_restored_pair(self, stands: Standing) -> None:
         everything = {table.name for table in self.job.link.tables}
         asked = everything if self.job.link.chosen is None else set(self.job.link.chosen)
-        stale_as_a_whole = stands.stale is not None and self.job.how is not How.REINITIALIZE
-        if stale_as_a_whole and asked != everything:
+        if stands.restored and asked != everything:
             raise ParametersRefused(
                 f"{stands.stale} must be brought back with all its tables: what its links still know of the others"
                 " would be lost; initialize without naming tables"
@@ -202,10 +211,19 @@ class Initialization:
     def _positioned(self, state: Progressed) -> Progressed:
         if state.stale is not None:
             self._restamp(state)
+        self._forget_other_filters(state.table)
         positions = [self._position(end) for end in self.forward]
         placed = replace(state, phase="running", source_position=positions[0], target_position=positions[1])
         self.place(placed)
         return placed
+
+    def _forget_other_filters(self, table: str) -> None:
+        """Marks of a filter that is no more say nothing of this one's rows; others may still send theirs."""
+        for end in self._ends:
+            with end.control() as connection, connection.transaction():
+                link_state.hold_fence(connection, self.synchronization, self.job.link.epoch, end.access.name)
+                if not initialization_state.has_listeners(connection, self.synchronization, table):
+                    key_range.forget_other_filters(connection, self._shape(table, end.access.name))
 
     def _restamp(self, state: Progressed) -> None:
         good = next(end for end in self._ends if end.access.name != state.stale)

@@ -23,6 +23,7 @@ from concord.databases.postgresql.session import UNHURRIED, conninfo
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged, drop_orphans
 from concord.databases.quoting import literal
+from concord.errors import StructureChanged
 from concord.initialization import How, InitializationJob
 from concord.initialization_rule import Way
 from concord.link import LinkJob
@@ -62,7 +63,7 @@ class Passage:
             named=here == state.named,
             source_stale=here == state.stale,
             target_stale=there == state.stale,
-            announced=self._is_listened_to(),
+            announced=self._is_listened_to() or (bool(self.target_shape.where) and state.how is not How.LOAD),
             priorities=self.job.priorities,
         )
 
@@ -90,6 +91,12 @@ class Passage:
         queries = tuple(rows_query(shape, self.order, each, condition) for each in ranges)
         login = conninfo(end.access.reader, f"concord read {self.job.synchronization}")
         return Reading(login, (UNHURRIED,), queries, f"{shape.spark_schema}, unsent boolean")
+
+    def refuse_altered(self) -> None:
+        """Raises StructureChanged when one of the two tables is another one than when the initialization began."""
+        ends = ((self.source, self.source_shape), (self.target, self.target_shape))
+        if altered := [why for end, shape in ends for why in end.altered_since([shape]).values()]:
+            raise StructureChanged(f"{'; '.join(altered)}. What stands already stays; initialize again")
 
     def stage(self, ordinal: int) -> Staged:
         return self.target.create_staging(self.target_shape, ordinal)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from concord.databases.postgresql.catalogue import Column
-from concord.databases.postgresql.session import Connection, rows
+from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
 
@@ -174,20 +174,45 @@ def _joined(shape: Shape, order: KeyOrder, within: KeyRange) -> str:
     )
 
 
+def _told(shape: Shape, order: KeyOrder, within: KeyRange) -> str:
+    """The same, and what has left the filter under a version, since a link would tell of it too. A row outside that
+    nobody has changed is its site's own business (rule 9)."""
+    if not shape.where:
+        return _joined(shape, order, within)
+    changed = (
+        f"EXISTS (SELECT 1 FROM {shape.shadow.sql} v WHERE v.origin <> '' AND {shape.same_key('v', 't')})"
+    )
+    return (
+        f"(SELECT * FROM {shape.table.sql} t WHERE {within.condition(order, shape, 't')}"
+        f" AND ({shape.in_scope('t')} OR {changed})) t"
+        f" FULL JOIN (SELECT * FROM {shape.shadow.sql} p WHERE {within.condition(order, shape, 'p')}"
+        f" AND p.origin <> '' AND NOT {shape.left_elsewhere('p')}) p ON {shape.same_key('t', 'p')}"
+    )
+
+
 def rows_query(shape: Shape, order: KeyOrder, within: KeyRange, unsent: str) -> str:
-    """Every row and tombstone of a range with its version, NULL where it has none (one statement, one snapshot).
+    """Every row and tombstone of a range with its version, NULL where it has none (one statement, one snapshot);
+    and, marked as out of scope, what has left the filter.
 
     `unsent` is a condition on the shadow row `p`.
     """
     gone = f"t.{shape.key[0].sql} IS NULL"
+    left = f"CASE WHEN {gone} THEN p.out_of_scope IS NOT NULL ELSE NOT {shape.in_scope('t')} END"
     columns = [
         f"{column.type.outgoing(_side(shape, column))} AS {shape.alias(column)}" for column in shape.columns
     ]
     version = (
-        f"p.origin, p.changed_at, p.derived, p.vector::text AS vector, {gone} AS deleted,"
-        f" coalesce(p.born, false) AS born, false AS out_of_scope, coalesce({unsent}, false) AS unsent"
+        f"p.origin, p.changed_at, p.derived, p.vector::text AS vector,"
+        f" ({gone} AND p.out_of_scope IS NULL) AS deleted, coalesce(p.born, false) AS born,"
+        f" {left if shape.where else 'false'} AS out_of_scope, coalesce({unsent}, false) AS unsent"
     )
-    return f"SELECT {', '.join(columns)}, {version} FROM {_joined(shape, order, within)}"
+    return f"SELECT {', '.join(columns)}, {version} FROM {_told(shape, order, within)}"
+
+
+def forget_other_filters(connection: Connection, shape: Shape) -> int:
+    """Remove the marks of rows that left a filter which is not this one; how many."""
+    gone = f"NOT EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 'p')})"
+    return run(connection, f"DELETE FROM {shape.shadow.sql} p WHERE {shape.left_elsewhere('p')} AND {gone}")
 
 
 def _side(shape: Shape, column: Column) -> str:

@@ -10,7 +10,7 @@ from concord.databases.dialect import LinkState, Progress, Reading, Snapshot
 from concord.databases.postgresql import acquire, link_state, provision, snapshot_content, snapshot_query
 from concord.databases.postgresql.catalogue import Table, read_tables
 from concord.databases.postgresql.ends import Source, WrittenEnd, worded
-from concord.databases.postgresql.session import Connection, conninfo, one
+from concord.databases.postgresql.session import Connection, connect, conninfo, one
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.snapshot_content import StagedRows
 from concord.databases.postgresql.snapshot_layout import (
@@ -39,6 +39,7 @@ class _Query:
     layout: Layout
     condition: str
     shape: Shape | None  #: how changes are captured; None for a non-incremental snapshot
+    files: dict[str, int]  #: of every table that it reads, by name
 
 
 class SnapshotSource(Source):
@@ -63,7 +64,8 @@ class SnapshotSource(Source):
                 "; ".join(f"{self.access.name}: {definition.relation} {problem}" for problem in wrong)
             )
         layout = source_layout(definition, relation, shape.shadow.key if shape else ())
-        self._query = _Query(layout, condition(definition, relation), shape)
+        files = snapshot_query.files(self.connection, relation)
+        self._query = _Query(layout, condition(definition, relation), shape, files)
         return layout
 
     @worded
@@ -104,6 +106,19 @@ class SnapshotSource(Source):
         first = preamble or snapshot_query.whole_snapshot(snapshot.exported)
         login = conninfo(self._login, self._application)
         return Reading(login, first, queries, schema, snapshot.position, acquire.POSITION_QUERY)
+
+    @worded
+    def refuse_rewritten(self) -> None:
+        """A table that was rewritten looks empty to snapshots that are older (F87). Raises StructureChanged."""
+        query = self._query
+        with connect(self._login, self._application) as connection:
+            now = snapshot_query.files(connection, query.layout.table)
+        rewritten = sorted(name for name in {*query.files, *now} if query.files.get(name) != now.get(name))
+        if rewritten:
+            raise StructureChanged(
+                f"{self.access.name}: {', '.join(rewritten)} was rewritten while {self.job.snapshot.relation} was read;"
+                " nothing was written, and the next refresh looks anew"
+            )
 
     @worded
     def expect(self, session: Session) -> None:

@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 from concord.databases.postgresql.acquire import arrived
-from concord.databases.postgresql.session import UNHURRIED
+from concord.databases.postgresql.catalogue import Table
+from concord.databases.postgresql.session import UNHURRIED, Connection, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.snapshot_layout import Layout
 from concord.databases.quoting import literal
 
 #: Pages of a table that one reader takes before a second one is worth its start.
 PAGES_PER_READER = 1_000
+
+
+def files(connection: Connection, relation: Table) -> dict[str, int]:
+    """Every table and materialized view that the relation reads, however deep below views, and its file: another one
+    after every rewrite. What a function reads cannot be known."""
+    found = rows(
+        connection,
+        f"""
+WITH RECURSIVE used (oid) AS (
+  SELECT {relation.oid}::oid UNION
+  SELECT below.oid FROM used u CROSS JOIN LATERAL (
+    SELECT inhrelid FROM pg_inherits WHERE inhparent = u.oid UNION ALL
+    SELECT d.refobjid FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+     WHERE r.ev_class = u.oid AND d.refclassid = 'pg_class'::regclass) below (oid)
+)
+SELECT c.oid::regclass::text, c.relfilenode::bigint FROM used JOIN pg_class c USING (oid)
+ WHERE c.relkind IN ('r', 'm')""",
+    )
+    return dict(found)
 
 
 def rows_queries(layout: Layout, condition: str, pages: int, readers: int) -> tuple[str, ...]:

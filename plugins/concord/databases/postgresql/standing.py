@@ -23,6 +23,7 @@ class Standing:
 
     stale: str | None = None
     restored: bool = False  #: it was restored, cloned or replaced, and needs a new incarnation
+    whole: bool = False  #: the pair has no history left to go on from, for any table
 
 
 def known(end: End, link: str) -> LinkState:
@@ -47,7 +48,8 @@ def standing(job: InitializationJob, source: End, target: End, *, resumed: bool)
             " nothing was written"
         )
     stale = restored or set(_below_floor(job, source, target))
-    if not stale and not _lost(job, source, target) and job.how is not How.REINITIALIZE:
+    whole = bool(stale) or _lost(job, source, target)
+    if not whole and job.how is not How.REINITIALIZE:
         return Standing()
     sites = {source.access.name, target.access.name}
     if job.named is None and len(stale) != 1:
@@ -60,7 +62,7 @@ def standing(job: InitializationJob, source: End, target: End, *, resumed: bool)
         raise ParametersRefused(
             f"from: {job.named} is the site that must be brought back; name the other one"
         )
-    return Standing(found, found in restored)
+    return Standing(found, found in restored, whole)
 
 
 def check_provisioned(*ends: End) -> None:
