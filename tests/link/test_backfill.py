@@ -363,4 +363,5 @@ def test_what_two_of_three_sites_have_lost_comes_back_on_its_way_from_the_third(
     altered = {key: note for key, _, note in chained["capetown"].rows(ROWS) if note == "altered"}
     assert altered == {1: "altered", 3: "altered"}, "neither end of that pair made the version"
     assert [len(chained[site].conflicts()) for site in chained.topology.sites] == [0, 2, 1]
+    assert not any(report.total("applied") for report in chained.round())
     assert not any(report.total("acquired") for report in chained.round())

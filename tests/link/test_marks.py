@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from concord.config_settings import TableSettings
+from concord.databases.postgresql import tombstone_agreement
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.postgresql.tombstones import CarryingSite, clean
 from concord.databases.provisioning import check, provision
@@ -244,6 +245,18 @@ def test_a_row_inserted_after_the_keys_were_locked_is_not_overwritten(shops: Mak
     assert both.london.row(11) == both.capetown.row(11) == ("meanwhile", False)
 
 
+def test_a_row_inserted_where_one_was_removed_behind_our_back_is_not_overwritten(shops: MakeShops) -> None:
+    """What the shadow remembers of the removed row must not be taken for the row that was locked."""
+    both = shops()
+    both.capetown.site.run("DELETE FROM customer WHERE id = 1")
+    both.london.update(1, "from london")
+    both.pair.run("forward", at=At("judge", lambda: both.capetown.insert(1, "meanwhile")))
+    both.pair.settle()
+    assert both.agree
+    (conflict,) = both.pair.conflicts()
+    assert {conflict[side]["note"] for side in SIDES} == {"from london", "meanwhile"}
+
+
 def test_an_edit_whose_mark_is_old_is_not_sent_yet_never_overwritten_silently(shops: MakeShops) -> None:
     """F21: the application breaks its promise. What it wrote stands in the log when it loses."""
     both = shops()
@@ -320,7 +333,9 @@ def test_the_last_look_does_not_pass_a_transaction_that_is_still_writing(shops: 
 def test_a_clock_that_was_set_back_does_not_hide_what_is_edited_from_then_on(shops: MakeShops) -> None:
     both = shops()
     look = "SELECT registered FROM concord.replicated_table"
-    both.london.site.run("UPDATE concord.replicated_table SET registered = registered + 3600 * 1000000::bigint")
+    both.london.site.run(
+        "UPDATE concord.replicated_table SET registered = registered + 3600 * 1000000::bigint"
+    )
     ahead = both.london.site.value(look)
     both.london.update(1, "after the clock was set back")
     both.pair.settle()
@@ -392,6 +407,37 @@ def test_a_flagged_row_that_another_refers_to_stays(shops: MakeShops) -> None:
     assert removed(both) == [0, 0]
     both.capetown.site.run("DELETE FROM invoice")
     assert removed(both) == [1, 1]
+
+
+def test_a_flagged_row_that_was_edited_since_stays_until_every_site_has_the_edit(shops: MakeShops) -> None:
+    both = shops()
+    both.london.delete(1)
+    both.pair.settle()
+    both.london.update(1, "why it was deleted")
+    assert removed(both) == [0, 0]
+    assert both.london.row(1) == ("why it was deleted", True)
+    both.pair.settle()
+    assert both.capetown.row(1) == ("why it was deleted", True)
+    assert removed(both) == [1, 1]
+
+
+def test_a_flagged_row_that_is_brought_back_while_its_tombstone_goes_stays(
+    shops: MakeShops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row is looked at once more under its lock."""
+    both = shops()
+    both.london.delete(1)
+    both.pair.settle()
+
+    def publish(*agreed: Any) -> None:
+        tombstone_agreement.publish(*agreed)
+        both.capetown.bring_back(1, "again")
+
+    monkeypatch.setattr("concord.databases.postgresql.tombstones.publish", publish)
+    assert removed(both) == [1, 0]
+    both.pair.settle()
+    assert both.london.row(1) == both.capetown.row(1) == ("again", False)
+    assert both.pair.conflicts() == []
 
 
 def removed(both: Shops) -> list[int]:
