@@ -120,7 +120,8 @@ class _Backfill:
 
     def _runs(self) -> list[dict[str, Any]]:
         said = self._airflow("dags", "list-runs", runs.DAG, "--output", "json")
-        return list(json.loads(said[said.index("[") :]))
+        _, found, listed = said.partition("[{")  # beside what the command logs
+        return list(json.loads(found + listed)) if found else []
 
     def _wait_for_runs(self, kind: str, since: datetime | None = None) -> None:
         """Until every run of this kind, and at least one that began since then, has ended."""

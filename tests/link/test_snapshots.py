@@ -322,6 +322,27 @@ def test_a_lost_position_is_refused_until_a_full_refresh_brings_it_back(late: Co
     assert not late.refresh("late").full
 
 
+def test_a_full_refresh_that_is_killed_does_not_forget_that_tombstones_went_by_force(late: Copies) -> None:
+    """Killed after the source heard of the session, before the target commits it (F32)."""
+    late.london.run("DELETE FROM flight WHERE id = 9")
+    (shadow,) = late.london.rows("SELECT shadow FROM concord.replicated_table")[0]
+    late.london.run(
+        f'DELETE FROM concord."{shadow}" WHERE deleted', "UPDATE concord.link_state SET forced_at = now()"
+    )
+    with pytest.raises(BelowFloor):
+        late.refresh("late")
+
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        late.refresh("late", full=True, at=At("write", die))
+    with pytest.raises(HistoryLost):
+        late.refresh("late")
+    late.refresh("late", full=True)
+    content(late)
+
+
 def test_a_source_that_went_back_is_refused_until_a_full_refresh(late: Copies) -> None:
     """F65: the heartbeat is lower than what the copy has read."""
     late.london.run("UPDATE concord.site SET heartbeat = 0", "DELETE FROM flight WHERE id = 6")
