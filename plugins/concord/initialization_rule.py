@@ -40,10 +40,9 @@ class Way:
     named: bool  #: the source is the site whose rows hold where versions do not decide
     source_stale: bool = False
     target_stale: bool = False
-    announced: bool = (
-        False  #: other synchronizations listen at the target, or it may hold rows of its own under the
-    )
-    #: same keys, outside of the filter: every row needs a version
+    #: Other synchronizations listen at the target, or it may hold rows of its own under the same keys, outside of the
+    #: filter: every row needs a version.
+    announced: bool = False
     priorities: Mapping[str, int] | None = None
 
 
