@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from concord.brake import Brakes, Effect, Kind, holds
-from concord.databases.dialect import Staged, TargetEnd
-from concord.errors import BrakeHeld
+from collections.abc import Sequence
+from typing import cast
+
+from concord.brake import Brakes, Effect, Hold, Kind, holds
+from concord.databases.dialect import Rebounding, SourceEnd, Staged, TargetEnd
+from concord.errors import BrakeHeld, RowsOscillate
 from concord.link import LinkJob
 from spark_jobs.moving import Moved, Watch
 from spark_jobs.opening import Opened
+
+#: Rows named in an error.
+SHOWN = 3
 
 
 def brake(job: LinkJob, target: TargetEnd, opened: Opened, moved: Moved, watch: Watch) -> None:
@@ -32,6 +38,40 @@ def brake(job: LinkJob, target: TargetEnd, opened: Opened, moved: Moved, watch: 
             holds=[hold.model_dump(mode="json") for hold in found],
             since=opened.going_on.session.id,
         )
+
+
+def leave_out_oscillating(error: RowsOscillate, source: SourceEnd, moved: Moved, opened: Opened) -> set[str]:
+    """Stop the tables whose rows come back without end; returns those that only seemed to. Raises RowsOscillate when
+    no other table is left to carry.
+
+    Edits at both sites before every run look the same at the site that loses: the source decided them.
+    """
+    rebounding = cast("dict[str, list[Rebounding]]", error.rebounding)
+    ids = [row.conflict_id(table) for table, found in rebounding.items() for row in found]
+    conflicts = source.among_conflicts(ids)
+    answers = {
+        table: [row for row in found if row.conflict_id(table) not in conflicts]
+        for table, found in rebounding.items()
+    }
+    stopped = {table: found for table, found in answers.items() if found}
+    reasons = {table: _oscillation(table, found, opened.target_site.name) for table, found in stopped.items()}
+    moved.stop(reasons, opened.parents)
+    moved.holds = [
+        Hold(table=table, kind=Kind.OSCILLATION, count=len(found), rows=len(found))
+        for table, found in stopped.items()
+    ]
+    if not moved.carried:
+        held = [hold.model_dump(mode="json") for hold in moved.holds]
+        raise RowsOscillate("; ".join(reasons.values()), holds=held, since="")
+    return answers.keys() - stopped.keys()
+
+
+def _oscillation(table: str, found: Sequence[Rebounding], site: str) -> str:
+    return (
+        f"{table}: {len(found)} rows were rewritten at {site} run after run, each time over an answer to the last write"
+        f" ({'; '.join(map(str, found[:SHOWN]))}). Nothing of the table was written. Something at both sites changes"
+        " what arrives: find it, mend it, and approve the synchronization"
+    )
 
 
 def _is_large(staged: Staged, removals: int, brakes: Brakes) -> bool:

@@ -9,14 +9,15 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
+from concord.brake import Hold
 from concord.databases.dialect import Progress, Snapshot, SourceEnd, TargetEnd
 from concord.databases.registry import dialect
-from concord.errors import TablesStopped
+from concord.errors import RowsOscillate, TablesStopped
 from concord.event_log import log_event
 from concord.link import LinkJob, TableReport, TransmissionReport
 from concord.position import Session
 from spark_jobs.application import run
-from spark_jobs.braking import brake
+from spark_jobs.braking import brake, leave_out_oscillating
 from spark_jobs.moving import Move, Moved, Watch
 from spark_jobs.opening import Opened, open_link
 from spark_jobs.session import start
@@ -42,7 +43,7 @@ def transmit(
     try:
         target = dialect(job.target.dialect).target(job)
         try:
-            tables, size = _transmit(job, source, target, spark, watch)
+            tables, size, held = _transmit(job, source, target, spark, watch)
         finally:
             target.close()
     finally:
@@ -52,6 +53,7 @@ def transmit(
         tables=tuple(tables),
         seconds=watch.seconds,
         bytes=size,
+        holds=tuple(held),
         **_what_was_left_out(tables),
     )
 
@@ -67,7 +69,7 @@ def _what_was_left_out(tables: Sequence[TableReport]) -> dict[str, str]:
 
 def _transmit(
     job: LinkJob, source: SourceEnd, target: TargetEnd, spark: Callable[[], SparkSession], watch: Watch
-) -> tuple[list[TableReport], int]:
+) -> tuple[list[TableReport], int, list[Hold]]:
     with watch.step("inspect"):
         opened = open_link(job, source, target, watch.progress)
     try:
@@ -81,12 +83,15 @@ def _transmit(
                 watch.progress("heartbeat")
                 heartbeat = source.beat()
             moved = Move(job, source, target, opened, snapshot, spark, watch).run()
-            session = replace(_session(job, opened, snapshot, moved), heartbeat=heartbeat)
         moved.check_complete()
         if job.plan_only:
-            return moved.reports({}), 0
+            return moved.reports({}), 0, []
         brake(job, target, opened, moved, watch)
-        return _write(job, source, target, opened, session, moved, watch), moved.bytes
+
+        def session() -> Session:
+            return replace(_session(job, opened, snapshot, moved), heartbeat=heartbeat)
+
+        return _write(job, source, target, opened, session, moved, watch), moved.bytes, moved.holds
     finally:
         with watch.step("clean_up"):
             target.drop_staging()
@@ -130,17 +135,23 @@ def _write(
     source: SourceEnd,
     target: TargetEnd,
     opened: Opened,
-    session: Session,
+    session: Callable[[], Session],
     moved: Moved,
     watch: Watch,
 ) -> list[TableReport]:
-    """The target's one transaction, then the source's memory of it; of a backfill neither end keeps any."""
+    """The target's one transaction, then the source's memory of it; of a backfill neither end keeps any.
+
+    Tables that oscillate are left out, and the others go on without them.
+    """
     with watch.step("write"):
-        staged = [*moved.staged, *moved.waiting]
-        written = target.write(staged, opened.target_state, session, watch.progress)
+        try:
+            written = target.write([*moved.staged, *moved.waiting], opened.target_state, session(), watch.progress)
+        except RowsOscillate as error:
+            passing = leave_out_oscillating(error, source, moved, opened)
+            written = target.write([*moved.staged, *moved.waiting], opened.target_state, session(), watch.progress, passing)
     if job.moves_positions:
         with watch.step("remember"):
-            source.remember(opened.source_state, session)
+            source.remember(opened.source_state, session())
     return moved.reports(written)
 
 

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from concord.brake import Hold
 from concord.databases.dialect import Progress, Shape, Snapshot, SourceEnd, Staged, TargetEnd
 from concord.errors import (
     CountMismatch,
@@ -91,6 +92,7 @@ class Moved:
     bytes: int = 0
     not_owned: Mapping[str, int] = field(default_factory=dict)  #: sent all the same (S2-23)
     stopped: dict[str, str] = field(default_factory=dict)  #: tables left out, each with the reason
+    holds: list[Hold] = field(default_factory=list)  #: those of them that wait for a person
 
     def stop(self, reasons: Mapping[str, str], parents: Mapping[str, Collection[str]]) -> None:
         """Leave tables out, with those that refer to them: nothing of them is written, and no position moves."""

@@ -18,6 +18,11 @@ class Kind(StrEnum):
 
     DELETES = "deletes"
     CHANGES = "changes"
+    OSCILLATION = "oscillation"
+
+
+#: Those that are decided by counting.
+_COUNTED = (Kind.DELETES, Kind.CHANGES)
 
 
 class Limit(BaseModel):
@@ -60,6 +65,9 @@ class Brakes(BaseModel):
     deletes: Limit = Limit(share=0.5)
     changes: Limit = Limit()
     smallest_table: int = Field(default=1000, ge=0)
+    oscillation: int | None = (
+        10  #: times that a row may come back in answer to a write, run after run; None: ever
+    )
 
     def limit(self, kind: Kind) -> Limit:
         return self.deletes if kind is Kind.DELETES else self.changes
@@ -86,17 +94,18 @@ class Hold(BaseModel):
     table: str
     kind: Kind
     count: int
-    rows: int  #: of the table
+    rows: int  #: of the table; of an oscillation, those that came in
 
     def __str__(self) -> str:
-        """`public.flights: 8000 deletes of 10000 rows`."""
+        """`public.flights: 8000 deletes of 10000 rows`; only what is counted is told so."""
         return f"{self.table}: {self.count} {self.kind} of {self.rows} rows"
 
 
 class Approval(BaseModel):
     """What a person has agreed to: one kind for one table, up to a count, and where the link stood when it was held.
 
-    Once the link has gone on from there, the approval is worth nothing.
+    Once the link has gone on from there, the approval is worth nothing. A table that oscillates stands still while the
+    link goes on with the others, so that there `since` is empty.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -133,6 +142,6 @@ def holds(
 def _exceeding(effects: Mapping[str, Effect], brakes: Mapping[str, Brakes]) -> Iterable[Hold]:
     for table, effect in effects.items():
         of_table = brakes[table]
-        for kind in Kind:
+        for kind in _COUNTED:
             if of_table.limit(kind).exceeded(effect.of(kind), effect.rows, of_table.smallest_table):
                 yield Hold(table=table, kind=kind, count=effect.of(kind), rows=effect.rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, StrictInt, WithJsonSchema
 
@@ -77,7 +77,14 @@ class BrakeSettings(Settings):
         default=None, ge=0, description="Shares hold for tables of at least so many rows. Default: 1000."
     )
 
+    oscillation: Literal["never"] | Annotated[StrictInt, Field(ge=2)] | None = Field(
+        default=None,
+        description="Times a row may come back in answer to each write, run after run, or never. Default: 10.",
+    )
+
     def over(self, brakes: Brakes) -> Brakes:
         """These settings, and `brakes` where they say nothing."""
         given = {name: value for name in Brakes.model_fields if (value := getattr(self, name)) is not None}
+        if self.oscillation == "never":
+            given["oscillation"] = None
         return brakes.model_copy(update=given)

@@ -146,6 +146,12 @@ class BrakeHeld(ConcordError):
     code = "brake_held"
 
 
+class RowsOscillate(ConcordError):
+    """Rows are rewritten run after run, each time in answer to the last write."""
+
+    code = "rows_oscillate"
+
+
 class WriteContended(ConcordError):
     """Applications and the link kept getting in each other's way."""
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from concord.brake import Approval
+from concord.brake import Approval, Hold
 from concord.interval import Interval
 from concord.replication_set import ReplicatedTable
 from concord.site import SiteAccess
@@ -131,6 +131,7 @@ class TransmissionReport(BaseModel):
     bytes: int = 0
     error_code: str | None = None
     error_message: str | None = None
+    holds: tuple[Hold, ...] = ()  #: why tables that were left out wait for a person
 
     @classmethod
     def of(cls, job: Transmission, **facts: Any) -> TransmissionReport:

@@ -74,4 +74,14 @@ class RowVersion:
         return replace(self, vector=unite(self.vector, other.vector), born=self.born or other.born)
 
 
+def from_the_future(incoming: RowVersion, present: RowVersion, now: int, allowed: int) -> bool:
+    """Is the stamp of `incoming` further ahead of the target's clock than clocks may be apart (µs)? (F13, F14)
+
+    What the row's own history at the target already exceeds is no surprise: else a row whose stamp was once accepted
+    could never be followed by a later edit.
+    """
+    newest = max((changed_at for changed_at, _ in present.vector.values()), default=0)
+    return not present.includes(incoming) and incoming.changed_at > max(now, newest) + allowed
+
+
 ABSENT = RowVersion(origin="", changed_at=0, derived=0, vector={})

@@ -1,9 +1,20 @@
 """Vectors unite without ever losing an entry, and a version knows what it has seen."""
 
-from hypothesis import given
+from dataclasses import replace
 
-from concord.row_version import ABSENT, RowVersion, Vector, unite, vector_from_json, vector_to_json
-from tests.core.versions import vectors, versions
+from hypothesis import given
+from hypothesis import strategies as st
+
+from concord.row_version import (
+    ABSENT,
+    RowVersion,
+    Vector,
+    from_the_future,
+    unite,
+    vector_from_json,
+    vector_to_json,
+)
+from tests.core.versions import present_versions, vectors, versions
 
 
 def contains(whole: Vector, part: Vector) -> bool:
@@ -66,3 +77,20 @@ def test_a_derived_version_is_newer_than_the_edit_it_was_made_of() -> None:
     merge = RowVersion("london#1", 5, 1, {"london#1": (5, 1)})
     assert merge.includes(edit)
     assert not edit.includes(merge)
+
+
+@given(versions(), present_versions, st.integers(0, 6), st.integers(0, 3))
+def test_only_what_nothing_here_explains_is_from_the_future(
+    incoming: RowVersion, present: RowVersion, now: int, allowed: int
+) -> None:
+    # F13, F14
+    future = from_the_future(incoming, present, now, allowed)
+    assert not (future and incoming.changed_at <= now + allowed)
+    assert not from_the_future(incoming, incoming.united_with(present), now, allowed)
+    if future:
+        assert not from_the_future(incoming, present, incoming.changed_at, allowed)
+    # Once such a version was accepted, the next edit of the row anywhere follows it.
+    accepted = present.united_with(incoming)
+    newest = max((at for at, _ in accepted.vector.values()), default=0)
+    following = replace(incoming, origin="elsewhere#1", changed_at=newest + 1)
+    assert not from_the_future(following, accepted, now, max(allowed, 1))

@@ -44,10 +44,8 @@ def said(pair: Pair, terminal: Terminal, command: str) -> list[str]:
         return [last.message] if last.message else []
     answer = terminal(*words[3:])
     assert answer.status == 0, answer.err
-    return [
-        re.sub(r"a few seconds ago|\d+ seconds? ago", "a few seconds ago", line)
-        for line in answer.out.splitlines()
-    ]
+    plain = re.sub(r"[┃│]", " ", answer.out)
+    return re.sub(r"\d+ (second|minute)s? ago", "a few seconds ago", plain).splitlines()
 
 
 @pytest.mark.spark

@@ -9,12 +9,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from concord.brake import Brakes, Effect
+from concord.conflict import conflict_id
 from concord.link import LinkJob, TableReport
 from concord.manipulation import Manipulation
 from concord.policy import Policy
 from concord.position import Session
 from concord.replication_set import ReplicatedTable
 from concord.row_filter import RowFilter
+from concord.row_version import RowVersion
 from concord.site import SiteAccess
 from concord.structure import Structure
 from concord.text_form import TextForm
@@ -200,6 +202,24 @@ class Staged(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Rebounding:
+    """A row that was rewritten run after run, and the versions that meet now."""
+
+    key: tuple[str, ...]  #: canonical
+    arriving: RowVersion  #: without its vector, both
+    present: RowVersion
+
+    def conflict_id(self, table: str) -> str:
+        """What the conflict log calls the two, had neither seen the other."""
+        return conflict_id(table, self.key, self.arriving, self.present)
+
+    def __str__(self) -> str:
+        """`row 3: capetown#1/1772366400000000/0 over london#1/1772366300000000/0`."""
+        arriving, present = ("/".join(map(str, version.dot)) for version in (self.arriving, self.present))
+        return f"row {', '.join(self.key)}: {arriving} over {present}"
+
+
+@dataclass(frozen=True, slots=True)
 class Survey(Generic[S_co]):
     """What became of the tables of one end since they were provisioned."""
 
@@ -257,6 +277,9 @@ class SourceEnd(End, Protocol):
     ) -> Reading:
         """How executors read the `count` changes of one table."""
 
+    def among_conflicts(self, ids: Sequence[str]) -> set[str]:
+        """Which of these conflicts were decided here."""
+
     def altered_since(self, shapes: Sequence[Any]) -> dict[str, str]:
         """The tables that are not what they were when these shapes were taken, each with what to say of it."""
 
@@ -281,11 +304,16 @@ class TargetEnd(End, Protocol):
         """A place for the rows of each table that wait here for the link, numbered from `first`; the write fills it."""
 
     def write(
-        self, staged: Sequence[Any], state: LinkState, session: Session | None, progress: Progress
+        self,
+        staged: Sequence[Any],
+        state: LinkState,
+        session: Session | None,
+        progress: Progress,
+        released: Collection[str] = (),
     ) -> dict[str, TableReport]:
         """The one guarded transaction. Returns rows per outcome of every staged table.
 
-        Without a session it moves no position.
+        Without a session it moves no position. Raises RowsOscillate but for the `released` tables.
         """
 
     def drop_staging(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from concord.brake import Hold
 from concord.config import config_path, load
 from concord.databases.postgresql import records
-from concord.errors import BrakeHeld, ConcordError, LeaseLost
+from concord.errors import ConcordError, LeaseLost
 from concord.link import Direction, LinkJob, TransmissionReport
 from concord.orchestration import run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
@@ -95,20 +95,21 @@ class LinkOperator(SparkApplication):
                 report = self.transmit(job)
                 collected = 0 if job.plan_only else self._collect(engine, job)
         except ConcordError as error:
-            if isinstance(error, BrakeHeld):
-                self._hold(engine, plan, error)
+            if found := error.facts.get("holds"):
+                self._hold(engine, plan, cast("list[object]", found), str(error.since))
             failed = TransmissionReport.of(job, error_code=error.code, error_message=error.message)
             self._record(engine, plan, failed, started_at)
             raise
         self._record(engine, plan, report, started_at)
         if not job.plan_only:
             self._end_holds(engine, report)
+        if report.holds:
+            self._hold(engine, plan, report.holds)
         return _summary(report, collected)
 
-    def _hold(self, engine: Engine, plan: RunPlan, error: BrakeHeld) -> None:
+    def _hold(self, engine: Engine, plan: RunPlan, held: Sequence[object], since: str = "") -> None:
         """Take down what a person has to approve."""
-        found = [Hold.model_validate(hold) for hold in cast("list[object]", error.holds)]
-        since, now = str(error.since), pendulum.now("UTC")
+        found, now = [Hold.model_validate(hold) for hold in held], pendulum.now("UTC")
         holds.record(
             engine, self.synchronization, self.direction, found, since=since, run_id=plan.run_id, now=now
         )

@@ -208,6 +208,9 @@ def statements(shadow: Shadow, applier: str) -> list[str]:
         table_statement(shadow),
         # Which filter the row has left while its base row is gone here; added alone, as to a site of an older Concord.
         f"ALTER TABLE {shadow.sql} ADD COLUMN IF NOT EXISTS out_of_scope text",
+        # How often, run after run, a link wrote over a local answer to its last write, and in which session (`watch`).
+        f"ALTER TABLE {shadow.sql} ADD COLUMN IF NOT EXISTS rebounds integer,"
+        " ADD COLUMN IF NOT EXISTS rebounded_in text",
         f"CREATE INDEX IF NOT EXISTS {quote(shortened(shadow.relation + ' position'))} ON {shadow.sql} (position)",
     ]
     if shadow.marks is not None:

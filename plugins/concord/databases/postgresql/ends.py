@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
@@ -23,6 +23,7 @@ from concord.databases.postgresql import (
     stage,
     transaction,
     waiting_table,
+    watch,
 )
 from concord.databases.postgresql.link_state import application_name
 from concord.databases.postgresql.session import Connection, connect, conninfo, in_our_words, rows, run
@@ -203,6 +204,11 @@ class Source(End):
             link_state.remember(connection, self.job.link, state, session)
 
     @worded
+    def among_conflicts(self, ids: Sequence[str]) -> set[str]:
+        with connect(self._login, self._application) as connection:
+            return watch.among_conflicts(connection, ids)
+
+    @worded
     def count_not_owned(self, shapes: Sequence[Shape], since: Mapping[str, str]) -> dict[str, int]:
         return acquire.count_not_owned(self.connection, shapes, since)
 
@@ -289,6 +295,12 @@ class Target(WrittenEnd):
         ]
 
     def write(
-        self, staged: Sequence[Staged], state: LinkState, session: Session | None, progress: Progress
+        self,
+        staged: Sequence[Staged],
+        state: LinkState,
+        session: Session | None,
+        progress: Progress,
+        released: Collection[str] = (),
     ) -> dict[str, TableReport]:
-        return transaction.write(self._connect, Writing(self.job, staged, state, session, progress))
+        writing = Writing(self.job, staged, state, session, progress, frozenset(released))
+        return transaction.write(self._connect, writing)

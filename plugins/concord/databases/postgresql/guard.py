@@ -8,6 +8,7 @@ from concord.conflict import Outcome, classify
 from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
+from concord.databases.postgresql.watch import UNWATCHED, Watch
 from concord.databases.quoting import literal
 from concord.initialization import RESOLVER
 from concord.policy import Chains
@@ -63,7 +64,9 @@ def _lock_rows(staged: Staged, relation: str, chosen: str, strength: str) -> str
     )
 
 
-def judge(connection: Connection, staged: Staged, ordinal: int, damaged: str = "false") -> str:
+def judge(
+    connection: Connection, staged: Staged, ordinal: int, damaged: str = "false", watch: Watch = UNWATCHED
+) -> str:
     """A temporary table of the rows that do not simply apply, with both versions; returns its name.
 
     The cheap test is the same in every dialect: the incoming vector includes the present version, and the
@@ -71,7 +74,7 @@ def judge(connection: Connection, staged: Staged, ordinal: int, damaged: str = "
     every site had it, so only one that has removed it makes a later version without having seen it. A conflict
     decided in Spark holds only while it is one: a third site may have told the target meanwhile that it is settled.
     Where the table is filtered, rows outside are the site's own (rule 9, `_by_scope`).
-    `damaged` is what a backfill asks of two equal versions (`restoration`).
+    `damaged` is what a backfill asks of two equal versions (`restoration`); `watch` is what a link looks out for.
     """
     shape, name = staged.shape, f"pg_temp.verdict_{ordinal}"
     # Only a row of other content was inserted twice. A scalar subquery, so that no plan hashes the whole table.
@@ -88,14 +91,15 @@ def judge(connection: Connection, staged: Staged, ordinal: int, damaged: str = "
         f"""
 CREATE TEMPORARY TABLE {name.partition(".")[2]} ON COMMIT DROP AS
 SELECT row_number() OVER () AS n, x.* FROM (
-  SELECT {_keys(shape)}, s.concord_resolver AS resolver, s.concord_reason AS reason,
+  SELECT {_keys(shape)}, s.concord_resolver AS resolver, {watch.reason()} AS reason,
          s.concord_origin AS s_origin, s.concord_changed_at AS s_changed_at, s.concord_derived AS s_derived,
          s.concord_vector AS s_vector, s.concord_deleted AS s_deleted,
          s.concord_born OR ({private} AND ({_ABSENT})) AS s_born, {private} AS private,
          coalesce(p.origin, '') AS p_origin, coalesce(p.changed_at, 0) AS p_changed_at,
          coalesce(p.derived, 0) AS p_derived, coalesce(p.vector, '{{}}') AS p_vector,
          coalesce(p.deleted, false) AS p_deleted, coalesce(p.born, false) AS p_born,
-         CASE WHEN {_REPAIR} THEN s.concord_verdict {_by_scope(shape)}
+         CASE WHEN {_REPAIR} THEN s.concord_verdict
+              {watch.verdicts(known=f"({_SAME}) OR {_BACKWARD}", follows=_FORWARD)} {_by_scope(shape)}
               WHEN {_ABSENT} THEN CASE WHEN s.concord_verdict = 'source_wins' AND {exists} THEN 'source_wins'
                                        WHEN s.concord_born AND {present} THEN 'retake' ELSE 'apply' END
               WHEN {_FORCED} AND {_DECIDED} THEN 'source_wins'

@@ -10,6 +10,7 @@ from concord.databases.postgresql.guard import WINNING
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
+from concord.databases.postgresql.watch import UNWATCHED, Watch
 from concord.databases.quoting import literal
 from concord.errors import WriteContended
 from concord.repair import REPAIR
@@ -180,7 +181,7 @@ def _merge(connection: Connection, judged: Judged, chosen: str, actions: str) ->
     )
 
 
-def write_shadow(connection: Connection, judged: Judged, expected: int) -> None:
+def write_shadow(connection: Connection, judged: Judged, expected: int, watch: Watch = UNWATCHED) -> None:
     """Versions of the written rows: the vector becomes the union, and the row announces itself again
     unless it is exactly what came in (rule 6). Raises WriteContended when the guard refuses a row."""
     shape = judged.staged.shape
@@ -211,7 +212,7 @@ SELECT {shape.keys_of("s")}, s.concord_origin, s.concord_changed_at, s.concord_d
 ON CONFLICT ({shape.key_list}) DO UPDATE SET
   origin = excluded.origin, changed_at = excluded.changed_at, derived = excluded.derived, vector = {united},
   deleted = excluded.deleted, born = excluded.born OR p.born, agreed = false, position = excluded.position,
-  out_of_scope = excluded.out_of_scope,
+  out_of_scope = excluded.out_of_scope, {watch.counting()},
   received_from = CASE WHEN {contained} AND (excluded.born OR NOT p.born) THEN excluded.received_from END
 WHERE {guard}""",
     )

@@ -33,6 +33,7 @@ from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY
 from concord.databases.postgresql.session import Connection, in_our_words, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
+from concord.databases.postgresql.watch import UNWATCHED, Watch, refuse_oscillating, watch_of
 from concord.errors import ConcordError, ConstraintViolated, NotInitialized, StructureChanged, WriteContended
 from concord.link import LinkJob, TableReport
 from concord.position import Session
@@ -75,10 +76,18 @@ class Writing:
     state: LinkState
     session: Session | None  #: None for a write that moves no position (rule 1)
     progress: Progress
+    released: frozenset[str] = frozenset()  #: tables whose rows may rebound this time
 
     @property
     def site(self) -> str:
         return self.job.target.name
+
+    def watch(self, table: str) -> Watch:
+        """What to look out for; a repair and an initialization are asked for by a person, who sees what is there."""
+        if self.session is None or not self.session.id:
+            return UNWATCHED
+        session = self.session.id if self.job.moves_positions else None
+        return watch_of(self.job, table, session, released=table in self.released)
 
     def wanted(self, name: str) -> ReplicatedTable:
         return next(table for table in self.job.tables if table.name == name)
@@ -236,9 +245,14 @@ def _write_tables(
     for ordinal, each in enumerate(ordered):
         writing.progress("judge")
         damaged = _damaged(writing, each)
-        table, report = judge_table(connection, writing.job, each, ordinal, damaged)
+        watch = writing.watch(each.shape.name)
+        table, report = judge_table(connection, writing.job, each, ordinal, damaged, watch)
         judged.append(table)
         reports[each.shape.name] = report
+    verdicts = {
+        each.staged.shape.name: (each.staged.shape, each.verdicts) for each in judged if each.exceptional
+    }
+    refuse_oscillating(connection, verdicts, writing.site)
     if care or any(each.retried for each in ordered):
         writing.progress("rehearse")
         moving = True
@@ -333,10 +347,15 @@ def _damaged(writing: Writing, staged: Staged) -> str:
 
 
 def judge_table(
-    connection: Connection, job: LinkJob, staged: Staged, ordinal: int, damaged: str = "false"
+    connection: Connection,
+    job: LinkJob,
+    staged: Staged,
+    ordinal: int,
+    damaged: str = "false",
+    watch: Watch = UNWATCHED,
 ) -> tuple[merge.Judged, TableReport]:
     """The verdicts of one table's staged rows, taken under lock, and the rows per outcome."""
-    verdicts = guard.judge(connection, staged, ordinal, damaged)
+    verdicts = guard.judge(connection, staged, ordinal, damaged, watch)
     guard.retake(connection, staged, verdicts, staged.shape.policy.bound(job.priorities))
     tally = guard.tally(connection, verdicts)
     judged = merge.Judged(staged, verdicts, sum(tally.values()), job.source.name, job.target.name)
@@ -382,5 +401,6 @@ def write_table(
     merge.write_base(connection, judged, moving=moving)
     identity_ranges.advance(connection, judged, writing.wanted(judged.staged.shape.name), writing.site)
     writing.progress("shadow")
-    merge.write_shadow(connection, judged, expected=report.applied)
+    watch = writing.watch(judged.staged.shape.name)
+    merge.write_shadow(connection, judged, expected=report.applied, watch=watch)
     merge.announce_losers(connection, judged)

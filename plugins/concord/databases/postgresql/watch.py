@@ -1,0 +1,138 @@
+"""What a link looks out for in every row that it writes: stamps from the future, rows that come back without end.
+
+Both are judged beside the versions, where they cost a comparison, and counted where the version is written anyway.
+
+A row rebounds when a link writes over a version that was made here since the link wrote last, and that the incoming one
+has seen: somebody here answered the last write, and somebody there answered the answer. Users do that too, now and
+then; a program that changes what arrives does it in every run. What looks the same from here is an edit at both sites
+before every run, where the source had decided: its conflict log knows these two versions (`spark_jobs.braking`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from concord.brake import Kind
+from concord.databases.dialect import Rebounding
+from concord.databases.postgresql.session import Connection, rows
+from concord.databases.postgresql.shape import Shape
+from concord.databases.quoting import literal
+from concord.errors import RowsOscillate
+from concord.link import LinkJob
+from concord.row_version import RowVersion
+
+#: Runs within which a row must come back to have come back run after run: an answer may miss the next run.
+RUNS = 3
+
+#: Rows of a table that are looked at more closely when some rebound too often.
+LOOKED_AT = 1000
+
+_NOW = "(SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)"
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """One table's watch in one transmission; the default looks out for nothing."""
+
+    skew: float | None = None  #: seconds that a stamp may be ahead of the target's clock
+    rebounds: int | None = None  #: of one row, that stop its table
+    released: bool = False  #: they pass this time
+    session: str | None = None  #: the transmission, where it moves positions
+    table: str = ""
+
+    @property
+    def _future(self) -> str:
+        """Condition, as `concord.row_version.from_the_future`; the row's own history is looked at last."""
+        if self.skew is None:
+            return "false"
+        allowed = int(self.skew * 1_000_000)
+        newest = "(SELECT max((e.value ->> 0)::bigint) FROM jsonb_each(p.vector) e)"
+        return (
+            f"s.concord_changed_at > {_NOW} + {allowed}"
+            f" AND s.concord_changed_at > coalesce({newest}, 0) + {allowed}"
+        )
+
+    def verdicts(self, *, known: str, follows: str) -> str:
+        """What is decided before any version is: a stamp from the future is not adopted (F13, F14).
+
+        `known`: the present version includes the staged one; `follows`: the other way about.
+        """
+        future = f"WHEN {self._future} AND NOT ({known}) THEN 'quarantined'"
+        if self.rebounds is None or self.released or self.session is None:
+            return future
+        latched = f"p.rebounds >= {self.rebounds} AND p.rebounded_in IN {self._recent}"
+        return f"{future} WHEN {latched} AND {follows} AND NOT ({known}) THEN 'oscillates'"
+
+    @property
+    def _recent(self) -> str:
+        """The newest sessions of the site's links that carried the table: time stands still while it is stopped."""
+        stopped = f"coalesce(h.value -> 'differing' ? {literal(self.table)}, false)"
+        return (
+            "(SELECT e.id FROM concord.link_state l CROSS JOIN LATERAL (SELECT h.value ->> 'id' AS id"
+            f" FROM jsonb_array_elements(l.history) WITH ORDINALITY h (value, n) WHERE NOT {stopped}"
+            f" ORDER BY h.n LIMIT {RUNS}) e)"
+        )
+
+    def reason(self) -> str:
+        """Why a staged row `s` was decided as it was."""
+        stamp = "to_char(to_timestamp(s.concord_changed_at / 1000000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS')"
+        ahead = f"more than max_clock_skew ({self.skew or 0:g} s) ahead of the clock here"
+        said = f"'stamped ' || {stamp} || ' UTC, {ahead}'"
+        return f"CASE WHEN {self._future} THEN {said} ELSE s.concord_reason END"
+
+    def counting(self) -> str:
+        """Assignments to the shadow row `p`: one more rebound, the first of a new series, or none.
+
+        A repair and a backfill end the series; after an approval it begins anew.
+        """
+        if self.session is None:
+            return "rebounds = NULL, rebounded_in = NULL"
+        again = (
+            "excluded.received_from IS NOT NULL AND p.received_from IS NULL AND excluded.origin <> p.origin"
+            " AND p.origin = (SELECT origin FROM concord.site)"
+        )
+        most = f" AND p.rebounds < {self.rebounds}" if self.rebounds else ""
+        going_on = f"p.rebounded_in IN {self._recent}{most}"
+        return (
+            f"rebounds = CASE WHEN {again} THEN CASE WHEN {going_on} THEN p.rebounds + 1 ELSE 1 END END,"
+            f" rebounded_in = CASE WHEN {again} THEN {literal(self.session)} END"
+        )
+
+
+UNWATCHED = Watch()
+
+
+def watch_of(job: LinkJob, table: str, session: str | None, *, released: bool) -> Watch:
+    """What the link looks out for in one of its tables. A person's approval lets an oscillation pass once."""
+    limit = next(each.brakes.oscillation for each in job.tables if each.name == table)
+    approved = any((each.kind, each.table) == (Kind.OSCILLATION, table) for each in job.approvals)
+    return Watch(job.target.max_clock_skew, limit, released or approved, session, table)
+
+
+def refuse_oscillating(connection: Connection, verdicts: Mapping[str, tuple[Shape, str]], site: str) -> None:
+    """Raises RowsOscillate, with the rows of all tables that rebound too often, and both versions of each."""
+    found = {name: _rebounding(connection, *of_table) for name, of_table in verdicts.items()}
+    rebounding = {name: listed for name, listed in found.items() if listed}
+    if rebounding:
+        raise RowsOscillate(f"{site}: rows of {', '.join(rebounding)} oscillate", rebounding=rebounding)
+
+
+def _rebounding(connection: Connection, shape: Shape, verdicts: str) -> list[Rebounding]:
+    versions = (f"v.{side}_{part}" for side in "sp" for part in ("origin", "changed_at", "derived"))
+    return [
+        Rebounding(
+            tuple(key), RowVersion(s_origin, s_at, s_derived, {}), RowVersion(p_origin, p_at, p_derived, {})
+        )
+        for key, s_origin, s_at, s_derived, p_origin, p_at, p_derived in rows(
+            connection,
+            f"SELECT ARRAY[{', '.join(shape.canonical_key('v'))}], {', '.join(versions)} FROM {verdicts} v"
+            f" WHERE verdict = 'oscillates' ORDER BY 1 LIMIT {LOOKED_AT}",
+        )
+    ]
+
+
+def among_conflicts(connection: Connection, ids: Sequence[str]) -> set[str]:
+    """Which of these conflicts stand in the site's log."""
+    listed = ", ".join(map(literal, ids))
+    return {found for (found,) in rows(connection, f"SELECT id FROM concord.conflict WHERE id IN ({listed})")}
