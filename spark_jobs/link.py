@@ -145,10 +145,10 @@ def _write(
     """
     with watch.step("write"):
         try:
-            written = target.write([*moved.staged, *moved.waiting], opened.target_state, session(), watch.progress)
+            written = target.write(moved.placed, opened.target_state, session(), watch.progress)
         except RowsOscillate as error:
             passing = leave_out_oscillating(error, source, moved, opened)
-            written = target.write([*moved.staged, *moved.waiting], opened.target_state, session(), watch.progress, passing)
+            written = target.write(moved.placed, opened.target_state, session(), watch.progress, passing)
     if job.moves_positions:
         with watch.step("remember"):
             source.remember(opened.source_state, session())

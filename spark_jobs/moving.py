@@ -101,6 +101,11 @@ class Moved:
         self.waiting = [each for each in self.waiting if each.shape.name not in self.stopped]
 
     @property
+    def placed(self) -> list[Staged]:
+        """What the target's transaction is given."""
+        return [*self.staged, *self.waiting]
+
+    @property
     def carried(self) -> list[str]:
         return [table for table in self.counted if table not in self.stopped]
 
