@@ -58,11 +58,12 @@ class Watch:
 
         `known`: the present version includes the staged one; `follows`: the other way about.
         """
-        future = f"WHEN {self._future} AND NOT ({known}) THEN 'quarantined'"
+        news = f"NOT coalesce({known}, false)"
+        future = f"WHEN {self._future} AND {news} THEN 'quarantined'"
         if self.rebounds is None or self.released or self.session is None:
             return future
         latched = f"p.rebounds >= {self.rebounds} AND p.rebounded_in IN {self._recent}"
-        return f"{future} WHEN {latched} AND {follows} AND NOT ({known}) THEN 'oscillates'"
+        return f"{future} WHEN {latched} AND {follows} AND {news} THEN 'oscillates'"
 
     @property
     def _recent(self) -> str:
