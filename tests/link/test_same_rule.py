@@ -123,18 +123,19 @@ def _resolved(changes: DataFrame, candidates: DataFrame | None, policy: Policy) 
 
 @by_policy
 def test_spark_decides_as_the_functions_do(spark: SparkSession, policy: Policy) -> None:
-    changes = _changes(spark, len(PAIRS))
+    pairs = PAIRS if policy == Policy() else PAIRS[:1000]
+    changes = _changes(spark, len(pairs))
     # An absent version is no candidate, or a placeholder.
     present = [
         (n, *values(n, 1).values(), *_fields(version))
-        for n, (_, version) in enumerate(PAIRS)
+        for n, (_, version) in enumerate(pairs)
         if version.origin or n % 2
     ]
     candidates = spark.createDataFrame(present, SCHEMA)
     decided = {row["c0"]: row for row in _resolved(changes, candidates, policy).collect()}
 
-    assert len(decided) == len(PAIRS)
-    for n, (incoming, version) in enumerate(PAIRS):
+    assert len(decided) == len(pairs)
+    for n, (incoming, version) in enumerate(pairs):
         rows = (values(n, 0), values(n, 1))
         row, wanted = decided[n], expected(incoming, version, policy=policy, rows=rows)
         assert Verdict(row["verdict"], row["resolver"], row["reason"]) == wanted, (incoming, version)
