@@ -1,4 +1,4 @@
-"""Policies that look at the rows: decided the same under lock, refused where sites could order the values differently."""
+"""Policies that look at the rows: decided alike under lock, refused where sites could order the values differently."""
 
 from dataclasses import replace
 
@@ -48,7 +48,7 @@ def test_a_column_that_sites_may_order_differently_decides_nothing(
 def test_an_edit_after_detection_is_judged_under_lock_by_the_values_that_stand_there_now(
     pair: MakePair,
 ) -> None:
-    """The rows are looked up for these alone. Of the second, the column that decides is equal, and the next one does."""
+    """Of the second row the column that decides is equal, and the next one does."""
     sites = deciding_by(pair(*OFFER), "maximum(Price)", "minimum(until)")
     sites.london.run("UPDATE offer SET title = 'london', \"Price\" = 5, until = '2026-11-20'")
     late = (
