@@ -247,6 +247,26 @@ def test_a_conflict_that_a_third_site_has_settled_meanwhile_is_not_logged_again(
     assert [len(site.conflicts()) for site in sites.sites] == [0, 0, 1]
 
 
+def test_every_site_hears_of_a_loser_that_one_site_has_beaten(network: MakeNetwork) -> None:
+    """F27: also one that had the winner already; and nobody decides it a second time."""
+    sites = network(chain("oslo", "paris", "quito"), *ITEM)
+    sites["oslo"].run("UPDATE item SET token = 'oslo' WHERE id = 1")
+    sites["paris"].run("UPDATE item SET token = 'paris' WHERE id = 1")
+    sites.run("paris", "quito")
+    assert sites.run("oslo", "paris").total("lost") == 1
+    sites.settle()
+
+    (version,) = sites["paris"].rows(
+        'SELECT origin, changed_at, vector FROM concord."public.item" WHERE id = 1'
+    )
+    assert version[2].keys() == {"oslo#1", "paris#1"}
+    for site in sites.sites:
+        assert site.rows('SELECT origin, changed_at, vector FROM concord."public.item" WHERE id = 1') == [
+            version
+        ]
+    assert len(sites.conflicts()) == 1
+
+
 def test_two_links_that_write_the_same_rows_at_once_wait_for_each_other(network: MakeNetwork) -> None:
     """A hub hears from two spokes at the same time: their runs are different synchronizations."""
     sites = network(hub("oslo", "paris", "quito"), *ITEM)

@@ -224,14 +224,14 @@ MUTANTS = (
         f"{POSTGRESQL}/merge.py",
         "born = p.born OR v.s_born, position = pg_current_xact_id(),",
         "born = p.born OR v.s_born,",
-        f"{LINK}/test_quiescence.py -k same_versions",
+        f"{LINK}/test_topologies.py -k hears_of_a_loser",
     ),
     Mutant(
         "a loser keeps its vector",
         f"{POSTGRESQL}/merge.py",
         "AND v.verdict IN ('target_wins', 'unite')",
         "AND v.verdict IN ('unite')",
-        f"{LINK}/test_quiescence.py -k same_versions",
+        f"{LINK}/test_topologies.py -k hears_of_a_loser",
     ),
     Mutant(
         "a union counts as the source's own version",
