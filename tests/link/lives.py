@@ -362,6 +362,7 @@ class Lives:
         self._lose(edit for edit, token in self.oracle.content.items() if token not in kept | told)
         self.exact = False
         self._edit_during(number)
+        self._commit_all()  # the next life begins when every transaction of the server's has ended
         self._is_refused(name)
         for peer in sorted(self.network.topology.neighbours(name)):
             self._initialize(peer, name)
