@@ -64,10 +64,20 @@ CREATE OR REPLACE FUNCTION concord.withhold_private() RETURNS trigger LANGUAGE p
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   private jsonb;
+  own jsonb;
+  others jsonb;
 BEGIN
-  SELECT r.private INTO STRICT private FROM concord.replicated_table r WHERE r.name = NEW.table_name;
-  NEW.winner_row := concord.without_private(NEW.table_name, NEW.winner_row, private -> 'columns');
-  NEW.loser_row := concord.without_private(NEW.table_name, NEW.loser_row, private -> 'columns');
+  SELECT r.private, coalesce(r.private -> 'columns', '{}') INTO STRICT private, own
+    FROM concord.replicated_table r WHERE r.name = NEW.table_name;
+  others := own;
+  -- A parent loses to a child: whose row that is, the entry does not say.
+  IF NEW.type = 'foreign_key' THEN
+    SELECT coalesce(jsonb_object_agg(c.name, c.strictest), '{}') INTO others
+      FROM (SELECT e.key AS name, min(e.value) AS strictest  -- dropped comes before hashed
+              FROM concord.replicated_table r CROSS JOIN jsonb_each_text(r.private -> 'columns') e GROUP BY 1) c;
+  END IF;
+  NEW.winner_row := concord.without_private(NEW.table_name, NEW.winner_row, others);
+  NEW.loser_row := concord.without_private(NEW.table_name, NEW.loser_row, own);
   IF private ? 'key' THEN
     NEW.id := concord.keyed_hash(jsonb_build_array(NEW.table_name, NEW.id)::text);
     NEW.key := (SELECT jsonb_agg(CASE private -> 'key' ->> (k.place - 1)::int
@@ -125,7 +135,7 @@ def statements(private: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 def _trigger(tables: Iterable[str]) -> Iterator[str]:
     """Where no table has private columns, the ledger costs no call of a function."""
     listed = ", ".join(map(literal, sorted(tables)))
-    private = f"NEW.table_name IN ({listed})" if listed else "false"
+    private = f"NEW.table_name IN ({listed}) OR NEW.type = 'foreign_key'" if listed else "false"
     yield (
         f"CREATE OR REPLACE TRIGGER {TRIGGER} BEFORE INSERT ON concord.conflict FOR EACH ROW"
         f" WHEN ({private}) EXECUTE FUNCTION concord.withhold_private()"
