@@ -165,6 +165,16 @@ def _add_conflicts(commands: Commands) -> None:
     listed = actions.add_parser("list", help="the collected conflicts, newest first")
     listed.add_argument("--limit", type=int, default=50, help="so many at most; default 50")
     _add_chosen(listed)
+    what_if = actions.add_parser("what-if", help="what another policy would have decided; writes nothing")
+    what_if.add_argument(
+        "--policy",
+        type=lambda text: tuple(name.strip() for name in text.split(",")),
+        required=True,
+        metavar="RESOLVER,…",
+        help="asked in order, then latest_timestamp",
+    )
+    what_if.add_argument("--limit", type=int, default=20, help="rows shown at most; all are counted")
+    _add_chosen(what_if)
     shown = actions.add_parser("show", help="one conflict with both rows and both versions")
     overturn = actions.add_parser("overturn", help="bring the loser back; every site follows")
     for each in (shown, overturn):

@@ -95,13 +95,13 @@ class Configuration(Settings):
         pair = self.synchronizations[synchronization]
         wanted = self.replication_sets[pair.replication_set]
         return tuple(
-            table.replicated((table.conflicts or pair.conflicts).policy(places(self._shared_along(table))))
+            table.replicated((table.conflicts or pair.conflicts).policy(places(self.shared_along(table))))
             .sharing(wanted.identity_of(table))
             .braked(pair.brakes_of(table))
             for table in wanted.tables
         )
 
-    def _shared_along(self, table: TableSettings) -> list[tuple[str, str]]:
+    def shared_along(self, table: TableSettings) -> list[tuple[str, str]]:
         """Source and target of every synchronization that carries the table."""
         return [
             pair.sites

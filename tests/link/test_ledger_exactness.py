@@ -8,9 +8,12 @@ import pytest
 
 from concord.conflict import conflict_id, conflict_type
 from concord.interval import Interval
+from concord.manipulation import Manipulation
 from concord.policy import Policy
 from concord.resolver import Contender
 from concord.row_version import RowVersion
+from concord.what_if import Judgement, WhatIf
+from tests.link import collected
 from tests.link.conftest import MakePair
 from tests.link.pair import At, Pair, Site
 
@@ -125,6 +128,14 @@ def run_through_deaths_and_repetitions(sites: Pair, first: str, second: str) -> 
         sites.run(direction, interval=EVER)
 
 
+def judged_under(resolver: str, sites: Pair) -> Counter[Judgement]:
+    """What that policy would have decided of every entry."""
+    asked = WhatIf(
+        Policy(resolvers=(resolver,)).bound({}), {site.name: Manipulation() for site in sites.sites}
+    )
+    return Counter(asked.judge(entry).judgement for entry in collected.entries(sites))
+
+
 @pytest.mark.timeout(300)
 def test_the_ledger_holds_exactly_the_losers_after_deaths_and_repetitions_in_either_order(
     pair: MakePair, request: pytest.FixtureRequest
@@ -157,3 +168,7 @@ def test_the_ledger_holds_exactly_the_losers_after_deaths_and_repetitions_in_eit
     types = ("insert_insert", "update_update", "update_delete", "delete_update", "delete_delete")
     assert set(kinds) == {(kind, site) for kind in types for site in ("london", "capetown")}
     assert len({entry["reason"] for entry in logged.values()}) == 2, "ties as well"
+    assert judged_under("latest_timestamp", sites) == Counter({Judgement.SAME: len(logged)})
+    assert judged_under("delete_wins", sites)[Judgement.ANOTHER_ROW] == sum(
+        entry["winner_row"] is not None and entry["loser_row"] is None for entry in logged.values()
+    )

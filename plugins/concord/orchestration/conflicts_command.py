@@ -12,6 +12,7 @@ from concord.ledger import Entry, Image
 from concord.orchestration.overturning import overturn
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.shown import show
+from concord.orchestration.what_if_command import what_if
 from concord.repository import ledger
 
 _WHEN = "%Y-%m-%d %H:%M:%S"
@@ -22,13 +23,9 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     return _ACTIONS[asked.action](asked, configuration)
 
 
-def chosen(asked: argparse.Namespace) -> ledger.Chosen:
-    """Which entries the command line is about."""
-    return ledger.Chosen(asked.synchronization, asked.table, asked.type, asked.since, asked.until)
-
-
 def _list(asked: argparse.Namespace, _: Configuration) -> int:
-    engine, wanted = repository(), chosen(asked)
+    engine = repository()
+    wanted = ledger.Chosen(asked.synchronization, asked.table, asked.type, asked.since, asked.until)
     columns = (
         "conflict",
         "decided (UTC)",
@@ -121,4 +118,5 @@ _ACTIONS: Mapping[str, Callable[[argparse.Namespace, Configuration], int]] = {
     "list": _list,
     "show": _show,
     "overturn": _overturn,
+    "what-if": what_if,
 }

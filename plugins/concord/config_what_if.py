@@ -1,0 +1,40 @@
+"""A policy that is not configured, given by name: what a person asks "what if" with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import ValidationError
+
+from concord.config import Configuration
+from concord.config_conflict import ConflictSettings
+from concord.config_conflict_rules import conflict_findings, places
+from concord.errors import ParametersRefused
+from concord.policy import Chains, named
+
+#: These need the version that both came from, or somebody else's code.
+_MAKING = ("average", "additive", "merge_columns", "custom")
+
+
+def other_chains(
+    configuration: Configuration, synchronization: str, table: str, names: Sequence[str]
+) -> Chains:
+    """The chain of these resolvers for one table, checked as the configuration's own. Raises ParametersRefused."""
+    for name in names:
+        if named(name)[0] in _MAKING:
+            raise ParametersRefused(
+                f"policy {name}: it makes new rows, which nobody can foretell from the ledger"
+            )
+    try:
+        settings = ConflictSettings(resolvers=tuple(names))
+    except ValidationError as error:
+        first = error.errors()[0]
+        said = first["msg"].removeprefix("Value error, ")
+        raise ParametersRefused(f"policy {first['input']}: {said}") from None
+    wanted = configuration.replication_sets[configuration.synchronizations[synchronization].replication_set]
+    entry = next(each for each in wanted.tables if str(each.table) == table)
+    edges = configuration.shared_along(entry)
+    for finding in conflict_findings((), settings, entry, edges, configuration.sites):
+        raise ParametersRefused(f"policy for {table}: {finding.text}")
+    priorities = {name: site.priority for name, site in configuration.sites.items()}
+    return settings.policy(places(edges)).bound(priorities)
