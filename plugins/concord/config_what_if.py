@@ -30,7 +30,8 @@ def other_chains(
     except ValidationError as error:
         first = error.errors()[0]
         said = first["msg"].removeprefix("Value error, ")
-        raise ParametersRefused(f"policy {first['input']}: {said}") from None
+        given = first["input"] if isinstance(first["input"], str) else ", ".join(names)
+        raise ParametersRefused(f"policy {given}: {said}") from None
     wanted = configuration.replication_sets[configuration.synchronizations[synchronization].replication_set]
     entry = next(each for each in wanted.tables if str(each.table) == table)
     edges = configuration.shared_along(entry)
