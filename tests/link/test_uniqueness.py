@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from embedded.postgres import Server
+from tests.link.conftest import MakePair
 from tests.link.constrained import Life, live
-from tests.link.pair import Site
+from tests.link.pair import At, Site
+from tests.link.plain_link import carry, settle
 from tests.link.test_quiescence import CONTROL
 
 TABLES = (
@@ -154,6 +156,19 @@ def test_a_deferrable_constraint_is_mended_likewise(life: Life) -> None:
     """Replica role silences its trigger: nobody but the write step looks."""
     assert life.rows("SELECT id, place FROM slot ORDER BY 1") == [(1, None), (2, 7)]
     assert len(life.lost("slot", 1, 2)) == 1
+
+
+def test_a_deferrable_constraint_needs_nobody_elses_violation_to_be_looked_at(pair: MakePair) -> None:
+    """The database itself says nothing of it; and the first try already mends it."""
+    sites = pair("CREATE TABLE slot (id int PRIMARY KEY, place int UNIQUE DEFERRABLE)")
+    sites.capetown.run("INSERT INTO slot VALUES (1, 7)")
+    sites.london.run("INSERT INTO slot VALUES (2, 7)")
+    tries = At("hold_fence", lambda: None)
+    carry(sites.job(), tries)
+    assert tries.reached == 1
+    settle(sites)
+    assert sites.london.rows("TABLE slot ORDER BY 1") == [(1, None), (2, 7)]
+    assert sites.equal
 
 
 def test_where_nulls_collide_too_the_row_goes(life: Life) -> None:
