@@ -1,10 +1,14 @@
 """One transmission without Spark: rows go from the source's snapshot straight to the target's staging, undecided, and
 the write step decides them under lock by the same rule. For tests of that step, which cost a tenth of a real link."""
 
+from collections.abc import Mapping
+from typing import cast
+
 from concord.databases.dialect import Progress
 from concord.databases.postgresql import acquire
 from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.session import rows
+from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.link import LinkJob, TableReport
 from concord.position import Session
@@ -29,7 +33,9 @@ def carry(job: LinkJob, progress: Progress = _silent) -> dict[str, TableReport]:
             target_origin=opened.target_site.origin,
             heartbeat=heartbeat,
             position=opened.going_on.session.position.advanced(
-                snapshot.position, list(opened.shapes), list(opened.shapes)
+                snapshot.position,
+                opened.shapes,
+                {*opened.source_state.initialized, *opened.target_state.initialized},
             ),
         )
         written = target.write(staged, opened.target_state, session, progress)
@@ -49,10 +55,11 @@ def settle(pair: Pair) -> None:
 
 def _staged(source: Source, target: Target, opened: Opened) -> list[Staged]:
     position, staged = opened.going_on.session.position, []
-    for ordinal, (name, shape) in enumerate(opened.shapes.items()):
+    ours, theirs = (cast("Mapping[str, Shape]", shapes) for shapes in (opened.shapes, opened.target_shapes))
+    for ordinal, (name, shape) in enumerate(ours.items()):
         query = acquire.changes_query(shape, position.of(name), opened.excluded, 0, 1)
         if found := rows(source.connection, query):
-            place = target.create_staging(opened.target_shapes[name], ordinal)
+            place = target.create_staging(theirs[name], ordinal)
             columns = ", ".join(
                 [*shape.aliases, "origin, changed_at, derived, vector, deleted, born, out_of_scope"]
             )
@@ -62,5 +69,5 @@ def _staged(source: Source, target: Target, opened: Opened) -> list[Staged]:
                     copy.write_row((*row, "apply", 0))
             staged.append(place.believing([0], len(found)))
     changed = {each.shape.name for each in staged}
-    others = [shape for name, shape in opened.target_shapes.items() if name not in changed]
-    return [*staged, *target.waiting(others, len(opened.shapes))]
+    others = [shape for name, shape in theirs.items() if name not in changed]
+    return [*staged, *target.waiting(others, len(ours))]
