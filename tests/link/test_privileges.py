@@ -140,6 +140,9 @@ NOT_FOR_LINKS = {
         for name in ("overturn", "secret")
     ),
     *((APPLIER, "table concord.overturn", right) for right in ("DELETE", "INSERT")),
+    # Waiting rows are looked at by `status`, and deleted where some wait.
+    (READER, "table concord.waiting", "SELECT"),
+    (APPLIER, "table concord.waiting", "DELETE"),
     *((APPLIER, "table concord.initialization", right) for right in ("DELETE", "INSERT", "SELECT", "UPDATE")),
     *((APPLIER, f"table concord.site({column})", "UPDATE") for column in ("identity", "incarnation")),
     # Links use these where the application keeps the marks.
