@@ -11,7 +11,7 @@ from embedded.postgres import Server
 from tests.link.conftest import MakePair
 from tests.link.constrained import Life, live
 from tests.link.pair import At, Site
-from tests.link.plain_link import carry
+from tests.link.plain_link import carry, settle
 from tests.link.test_quiescence import CONTROL
 
 TABLES = (
@@ -258,3 +258,33 @@ def test_a_parent_that_is_edited_while_it_is_fetched_comes_back_as_edited_and_is
     assert sites.equal
     assert sites.london.rows("TABLE parent") == [(1, "edited")]
     assert [entry["type"] for entry in sites.conflicts()] == ["foreign_key"]
+
+
+def test_beside_a_row_that_the_site_refuses_everything_else_is_mended_as_ever(pair: MakePair) -> None:
+    """Only what cannot be mended waits."""
+    sites = pair(
+        "CREATE TABLE person (id int PRIMARY KEY, email text UNIQUE, age int)",
+        "CREATE TABLE pet (id int PRIMARY KEY, person int NOT NULL REFERENCES person)",
+        "INSERT INTO person VALUES (5, 'five', 5)",
+    )
+    sites.capetown.run(
+        "ALTER TABLE person ADD CHECK (age < 100)",
+        "INSERT INTO person VALUES (1, 'x', 1)",
+        "DELETE FROM person WHERE id = 5",
+    )
+    sites.london.run("INSERT INTO person VALUES (2, 'x', 2), (3, 'y', 300)", "INSERT INTO pet VALUES (1, 5)")
+    carry(sites.job())
+    assert sites.capetown.rows("SELECT table_name, key ->> 0 FROM concord.waiting") == [
+        ("public.person", "3")
+    ]
+    assert sites.capetown.rows("SELECT id, email FROM person ORDER BY 1") == [
+        (1, None),
+        (2, "x"),
+        (5, "five"),
+    ]
+    assert sorted(entry["type"] for entry in sites.conflicts()) == ["foreign_key", "uniqueness"]
+    sites.london.run("UPDATE person SET age = 30 WHERE id = 3")
+    settle(sites)
+    assert sites.equal
+    assert sites.capetown.value("SELECT count(*) FROM concord.waiting") == 0
+    assert len(sites.conflicts()) == 2
