@@ -9,6 +9,7 @@ from benchmarks.databases import APPLIER, READER, Database, Databases
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.provisioning import Installation, provision
 from concord.link import Direction, LinkJob
+from concord.replication_set import ReplicatedTable
 
 SYNCHRONIZATION = "london_capetown"
 
@@ -16,9 +17,9 @@ SYNCHRONIZATION = "london_capetown"
 _epochs = count(time.time_ns() // 1_000_000)
 
 
-def provision_pair(databases: Databases) -> None:
+def provision_pair(databases: Databases, table: ReplicatedTable = TABLE) -> None:
     """Capture changes at both sites."""
-    provision([_installation(databases.london), _installation(databases.capetown)])
+    provision([_installation(databases.london, table), _installation(databases.capetown, table)])
 
 
 def initialize(databases: Databases) -> None:
@@ -45,6 +46,6 @@ def job(
     )
 
 
-def _installation(database: Database) -> Installation:
+def _installation(database: Database, table: ReplicatedTable) -> Installation:
     installer = database.credentials(database.server.superuser)
-    return Installation(database.name, installer, READER, APPLIER, (TABLE,))
+    return Installation(database.name, installer, READER, APPLIER, (table,))

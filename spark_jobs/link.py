@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from concord.brake import Hold
 from concord.databases.dialect import Progress, Snapshot, SourceEnd, TargetEnd
 from concord.databases.registry import dialect
-from concord.errors import RowsOscillate, TablesStopped
+from concord.errors import DecideAgain, RowsOscillate, TablesStopped
 from concord.event_log import log_event
 from concord.link import LinkJob, TableReport, TransmissionReport
 from concord.position import Session
@@ -23,6 +23,9 @@ from spark_jobs.opening import Opened, open_link
 from spark_jobs.session import start
 
 logger = logging.getLogger("concord.link")
+
+#: How often a run asks somebody else's function about rows that are edited all the while.
+ROUNDS = 3
 
 
 def _silent(step: str) -> None:
@@ -76,25 +79,60 @@ def _transmit(
         if not job.plan_only:
             with watch.step("register"):
                 _register(source, target, opened)
-        watch.progress("snapshot")
-        with source.snapshot() as snapshot:
-            heartbeat = 0
-            if job.moves_positions:
-                watch.progress("heartbeat")
-                heartbeat = source.beat()
-            moved = Move(job, source, target, opened, snapshot, spark, watch).run()
-        moved.check_complete()
+        return _carry(job, source, target, opened, spark, watch)
+    finally:
+        with watch.step("clean_up"):
+            target.drop_staging()
+
+
+def _carry(
+    job: LinkJob,
+    source: SourceEnd,
+    target: TargetEnd,
+    opened: Opened,
+    spark: Callable[[], SparkSession],
+    watch: Watch,
+) -> tuple[list[TableReport], int, list[Hold]]:
+    """Move and write; anew where rows that only a function can decide were edited meanwhile. Raises DecideAgain."""
+    for rounds_left in reversed(range(ROUNDS)):
+        snapshot, heartbeat, moved = _move(job, source, target, opened, spark, watch)
         if job.plan_only:
             return moved.reports({}), 0, []
         brake(job, target, opened, moved, watch)
 
-        def session() -> Session:
+        def session(
+            snapshot: Snapshot = snapshot, heartbeat: int = heartbeat, moved: Moved = moved
+        ) -> Session:
             return replace(_session(job, opened, snapshot, moved), heartbeat=heartbeat)
 
-        return _write(job, source, target, opened, session, moved, watch), moved.bytes, moved.holds
-    finally:
-        with watch.step("clean_up"):
+        try:
+            return _write(job, source, target, opened, session, moved, watch), moved.bytes, moved.holds
+        except DecideAgain as error:
+            if not rounds_left:
+                raise
+            log_event(logger, "decided again", why=error.message)
             target.drop_staging()
+    raise AssertionError("the last round returns or raises")
+
+
+def _move(
+    job: LinkJob,
+    source: SourceEnd,
+    target: TargetEnd,
+    opened: Opened,
+    spark: Callable[[], SparkSession],
+    watch: Watch,
+) -> tuple[Snapshot, int, Moved]:
+    """One snapshot of the source, moved into staging; and the heartbeat that followed it, 0 for none."""
+    watch.progress("snapshot")
+    with source.snapshot() as snapshot:
+        heartbeat = 0
+        if job.moves_positions:
+            watch.progress("heartbeat")
+            heartbeat = source.beat(snapshot.position)
+        moved = Move(job, source, target, opened, snapshot, spark, watch).run()
+    moved.check_complete()
+    return snapshot, heartbeat, moved
 
 
 def _register(source: SourceEnd, target: TargetEnd, opened: Opened) -> None:

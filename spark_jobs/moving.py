@@ -21,17 +21,20 @@ from concord.errors import (
     LinkFailed,
     MappingNotReversible,
     PrivilegeMissing,
+    ResolverFailed,
     StructureChanged,
 )
 from concord.event_log import log_event
 from concord.link import LinkJob, TableReport
+from concord.policy import KINDS, Policy
 from spark_jobs.acquire import acquire
+from spark_jobs.custom import FAILED, Layout, ask, function_of
 from spark_jobs.damage import Damaged
 from spark_jobs.detect import MOST_BROADCAST, detect
 from spark_jobs.manipulate import UNFAITHFUL, manipulate, refuse_unfaithful
 from spark_jobs.opening import Opened, with_children
-from spark_jobs.resolve import resolve
-from spark_jobs.write import stage
+from spark_jobs.resolve import UNDER_LOCK, resolve
+from spark_jobs.write import STOPPING, stage
 
 logger = logging.getLogger("concord.link")
 
@@ -136,7 +139,8 @@ class Moved:
 
     def _report(self, table: str, written: TableReport) -> TableReport:
         settled = self.settled.get(table, Counter())
-        won, lost = settled["source_wins"], settled["target_wins"]
+        merged = settled["merged"] + settled[UNDER_LOCK]  # a plan: the write step would decide most of these
+        won, lost = settled["source_wins"] + merged, settled["target_wins"]
         return TableReport(
             table=table,
             acquired=written.acquired + sum(settled.values()),
@@ -150,6 +154,7 @@ class Moved:
             retried=written.retried,
             not_owned=self.not_owned.get(table, 0),
             conflicts=written.conflicts + won + lost,
+            merged=written.merged + merged,
             restored=written.restored,
             tolerance=self.tolerances.get(table),
         )
@@ -187,6 +192,10 @@ class Move:
         moved = Moved(counted, tolerances, not_owned=not_owned, stopped=dict(self.opened.stopped))
         for ordinal, name in enumerate(changed):
             log_event(logger, "changes found", table=name, rows=counted[name], candidates=candidates[name])
+            if why := _not_callable(self.opened.target_shapes[name].policy):
+                moved.settled[name] = Counter({FAILED: counted[name]})
+                moved.stop({name: f"{name}: {why}"}, self.opened.parents)
+                continue
             resolved = self._resolved(name, ordinal, counted[name], candidates[name])
             if self.job.plan_only:
                 self._plan(name, resolved, moved)
@@ -218,7 +227,8 @@ class Move:
         reading = self.source.readers(
             self.opened.shapes[name], since, self.opened.excluded, count, self.snapshot
         )
-        changes = manipulate(acquire(spark, reading, f"changes_{ordinal}"), self.opened.shapes[name], shape)
+        acquired = acquire(spark, reading, f"changes_{ordinal}")
+        changes = manipulate(acquired, self.opened.shapes[name], shape, tuple(shape.base_types))
         present = None
         if candidates:
             position = self.opened.related.session.position.of(name)
@@ -230,7 +240,9 @@ class Move:
         detected = detect(
             changes, present, shape.key_aliases, priorities, broadcast=small, damaged=damaged, seen=seen
         )
-        return refuse_unfaithful(resolve(detected, shape.policy.bound(priorities), shape.compared))
+        chains = shape.policy.bound(priorities)
+        resolved = resolve(detected, chains, shape.compared)
+        return refuse_unfaithful(ask(resolved, Layout.of(shape)) if shape.policy.asks else resolved)
 
     def _damaged(self, shape: Shape) -> Damaged | None:
         """Only a backfill looks at the rows behind equal versions."""
@@ -246,34 +258,54 @@ class Move:
             )
             rows = found.collect()
         moved.settled[name] = Counter({row["verdict"]: row["rows"] for row in rows})
-        self._stop_unfaithful(name, [row["reason"] for row in rows if row["verdict"] == UNFAITHFUL], moved)
+        self._stop(
+            name, {row["verdict"]: [row["reason"]] for row in rows if row["verdict"] in STOPPING}, moved
+        )
 
     def _stage(self, name: str, ordinal: int, resolved: DataFrame, moved: Moved) -> None:
         with self.watch.step("stage"), worded(name):
             place = self.target.create_staging(self.opened.target_shapes[name], ordinal)
-            done = stage(resolved, place.shape.aliases, self.target.staging_login(), place.relation)
+            login, beside = self.target.staging_login(), place.shape.staged_beside
+            done = stage(resolved, place.shape.aliases, login, place.relation, beside)
         moved.settled[name] = done.settled
         moved.bytes += done.bytes
         moved.removals[name] = done.removals
         if done.rows:
             moved.staged.append(place.believing(done.attempts, done.rows))
-        self._stop_unfaithful(name, done.unfaithful, moved)
+        self._stop(name, done.reasons, moved)
 
-    def _stop_unfaithful(self, name: str, reasons: Sequence[str], moved: Moved) -> None:
-        """Rows that would not come back the same stop their table (S1-34)."""
-        if reasons:
+    def _stop(self, name: str, reasons: Mapping[str, Sequence[str]], moved: Moved) -> None:
+        """Rows that would not come back the same stop their table (S1-34), as does a function that gave no decision."""
+        settled = moved.settled[name]
+        if UNFAITHFUL in reasons:
             why = (
-                f"{name}: {moved.settled[name][UNFAITHFUL]} rows of {self.job.source.name} would not come back the same"
-                f" from {self.job.target.name}: {'; '.join(reasons)}. Mend the rows or the mapping; nothing of the"
-                " table was written"
+                f"{name}: {settled[UNFAITHFUL]} rows of {self.job.source.name} would not come back the same"
+                f" from {self.job.target.name}: {'; '.join(reasons[UNFAITHFUL])}. Mend the rows or the mapping; nothing"
+                " of the table was written"
             )
             moved.stop({name: why}, self.opened.parents)
+        elif FAILED in reasons:
+            why = f"{name}: {settled[FAILED]} conflicts have no decision: {'; '.join(reasons[FAILED])}"
+            moved.stop(
+                {name: f"{why}. Mend the function; nothing of the table was written"}, self.opened.parents
+            )
+
+
+def _not_callable(policy: Policy) -> str | None:
+    """Why somebody else's function cannot be asked; looked at before it is needed, since conflicts are rare."""
+    try:
+        for name, entry_point in policy.named:
+            if KINDS[name].takes_function:
+                function_of(entry_point)
+    except ResolverFailed as error:
+        return error.message
+    return None
 
 
 def _refuse_if_nothing_is_left(moved: Moved) -> None:
-    """A run that carries no table at all has failed. Raises MappingNotReversible or StructureChanged."""
+    """A run that carries no table has failed. Raises MappingNotReversible, ResolverFailed or StructureChanged."""
     if moved.carried:
         return
-    unfaithful = any(settled[UNFAITHFUL] for settled in moved.settled.values())
-    kind = MappingNotReversible if unfaithful else StructureChanged
-    raise kind("; ".join(moved.stopped.values()))
+    kinds = {UNFAITHFUL: MappingNotReversible, FAILED: ResolverFailed}
+    found = [kinds[verdict] for verdict in kinds if any(each[verdict] for each in moved.settled.values())]
+    raise (found or [StructureChanged])[0]("; ".join(moved.stopped.values()))

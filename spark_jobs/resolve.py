@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 
@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from concord.conflict import ConflictType
+from concord.merging import Additive, Average, Custom, Link, MergeColumns
 from concord.policy import Chains
 from concord.resolver import (
     EQUAL,
@@ -20,12 +21,15 @@ from concord.resolver import (
     LatestTimestamp,
     Ordering,
     Presence,
-    Resolver,
     SiteOrder,
     passed,
 )
 from concord.sortable import MOMENT, NUMBER
+from spark_jobs.custom import ASK, REST
 from spark_jobs.detect import rank
+
+#: The verdict of what the write step is to decide.
+UNDER_LOCK = "conflicted"
 
 _DIGITS, _COMPLEMENTS = "0123456789", "9876543210"
 
@@ -57,7 +61,8 @@ def resolve(detected: DataFrame, chains: Chains, aliases: Mapping[str, str]) -> 
     version the decision holds for. Unconflicted rows pass unchanged. `aliases`: of the columns that the resolvers
     ask for, which both sides bring."""
     conflicted = F.col("outcome") == "conflicted"
-    decided = _by_type(chains, Side("", aliases), Side("p_", aliases))
+    sides = (Side("", aliases), Side("p_", aliases))
+    decided = _by_type(chains, *sides)
     against = F.concat_ws("/", "p_origin", "p_changed_at", "p_derived")
     with_decision = detected.withColumn("decision", F.when(conflicted, decided))
     return with_decision.select(
@@ -66,7 +71,15 @@ def resolve(detected: DataFrame, chains: Chains, aliases: Mapping[str, str]) -> 
         F.col("decision.resolver").alias("resolver"),
         F.col("decision.reason").alias("reason"),
         F.when(conflicted, against).alias("against"),
+        *(_for_a_function(chains, *sides) if chains.policy.asks else ()),
     ).drop("decision")
+
+
+def _for_a_function(chains: Chains, source: Side, target: Side) -> Iterator[Column]:
+    """What `custom.ask` needs beside the rows: the type, and what the chain says after the function."""
+    yield _type(source, target).alias("type")
+    rest = _by_type(chains.after_custom, source, target)
+    yield from (rest[name].alias(f"rest_{name}") for name in REST)
 
 
 def _by_type(chains: Chains, source: Side, target: Side) -> Column:
@@ -94,7 +107,7 @@ def _type(source: Side, target: Side) -> Column:
     )
 
 
-def _decide(chain: Sequence[Resolver], source: Side, target: Side) -> Column:
+def _decide(chain: Sequence[Link], source: Side, target: Side) -> Column:
     """Mirrors `concord.resolver.decide`: the first resolver with a verdict, and why those before it had none."""
     cases: list[tuple[Column, Column]] = []
     before = F.lit("")
@@ -117,6 +130,20 @@ def _decision(verdict: Column, resolver: str, reason: Column) -> Column:
 def opinion(resolver: object, source: Side, target: Side) -> Opinion:
     """What a resolver says of the conflicted rows. Raises NotImplementedError for one that Spark does not know."""
     raise NotImplementedError(type(resolver).__name__)
+
+
+@opinion.register(Average)
+@opinion.register(Additive)
+@opinion.register(MergeColumns)
+def _(resolver: Average | Additive | MergeColumns, source: Side, target: Side) -> Opinion:
+    """A merge is made under lock, where both before-images are."""
+    return Opinion(F.lit(UNDER_LOCK), F.lit("merged under lock"))
+
+
+@opinion.register
+def _(resolver: Custom, source: Side, target: Side) -> Opinion:
+    """A function is asked afterwards, over batches (`custom.ask`)."""
+    return Opinion(F.lit(ASK), F.lit(""))
 
 
 @opinion.register

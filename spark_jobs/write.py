@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 
 from concord.databases.dialect import VERSION_TYPES
+from spark_jobs.custom import FAILED
 from spark_jobs.manipulate import UNFAITHFUL
 
 #: Outcomes that change nothing at the target, not even a vector: counted, never staged.
-SETTLED = ("converged", "superseded", UNFAITHFUL)
+SETTLED = ("converged", "superseded", UNFAITHFUL, FAILED)
+
+#: Verdicts that stop the table; the rows say why.
+STOPPING = (UNFAITHFUL, FAILED)
 
 #: Rows named in the error where a mapping is not reversible.
 SHOWN = 3
@@ -46,16 +50,24 @@ class StagedTable:
     rows: int = 0
     removals: int = 0  #: how many of them may take a row away
     bytes: int = 0
-    unfaithful: tuple[str, ...] = ()  #: why some rows cannot be mapped, a few of them
+    reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: a few of each verdict that stops
+
+    @property
+    def unfaithful(self) -> tuple[str, ...]:
+        """Why some rows cannot be mapped, a few of them."""
+        return self.reasons.get(UNFAITHFUL, ())
 
 
-def stage(resolved: DataFrame, columns: Sequence[str], login: str, relation: str) -> StagedTable:
+def stage(
+    resolved: DataFrame, columns: Sequence[str], login: str, relation: str, beside: Sequence[str] = ()
+) -> StagedTable:
     """Run the DataFrame: every row that may change the target goes to `concord_staging.relation`.
 
     Only attempts whose result reached the driver are believed; a retried or speculative task leaves rows
-    that nobody reads.
+    that nobody reads. The columns `beside` are staged as they are.
     """
-    selected = resolved.select(*columns, *VERSION_TYPES, "verdict", "resolver", "reason", "against")
+    decided = ("verdict", "resolver", "reason", "against")
+    selected = resolved.select(*columns, *VERSION_TYPES, *decided, *beside)
 
     def ingest(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _ingest(batches, login, relation)
@@ -72,8 +84,13 @@ def stage(resolved: DataFrame, columns: Sequence[str], login: str, relation: str
         rows=sum(row["rows"] for row in staged),
         removals=sum(row["removals"] for row in staged),
         bytes=sum(row["bytes"] for row in staged),
-        unfaithful=tuple(sorted({reason for row in summary for reason in row["reasons"]})[:SHOWN]),
+        reasons={verdict: _some(summary, verdict) for verdict in STOPPING if settled[verdict]},
     )
+
+
+def _some(summary: Sequence[Row], verdict: str) -> tuple[str, ...]:
+    reasons = {reason for row in summary if row["verdict"] == verdict for reason in row["reasons"]}
+    return tuple(sorted(reasons)[:SHOWN])
 
 
 def _ingest(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> Iterator[pa.RecordBatch]:
@@ -82,14 +99,15 @@ def _ingest(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> Ite
     assert context is not None, "staging runs inside a Spark task"
     attempt = context.taskAttemptId()
     counted: Counter[tuple[str, bool]] = Counter()
-    reasons: list[str] = []
+    reasons: dict[str, list[str]] = {verdict: [] for verdict in STOPPING}
     size = removals = 0
 
     def to_stage() -> Iterator[pa.RecordBatch]:
         nonlocal size, removals
         for batch in batches:
             chosen = _count_and_choose(batch, counted)
-            reasons.extend(_unfaithful(batch)[: SHOWN - len(reasons)])
+            for verdict, found in reasons.items():
+                found.extend(_reasons(batch, verdict)[: SHOWN - len(found)])
             size += chosen.nbytes
             removals += _removals(chosen)
             if chosen.num_rows:
@@ -106,7 +124,7 @@ def _ingest(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> Ite
                     "rows": count,
                     "removals": removals if staged else 0,
                     "bytes": size if staged else 0,
-                    "reasons": reasons if verdict == UNFAITHFUL else [],
+                    "reasons": reasons.get(verdict, []),
                 }
             ],
             schema=_SUMMARY_ARROW,
@@ -130,9 +148,9 @@ def _removals(batch: pa.RecordBatch) -> int:
     return int(pc.sum(gone).as_py() or 0)
 
 
-def _unfaithful(batch: pa.RecordBatch) -> list[str]:
-    """Why rows of a batch would not come back the same."""
-    chosen = pc.equal(batch.column(batch.schema.get_field_index("verdict")), UNFAITHFUL)
+def _reasons(batch: pa.RecordBatch, verdict: str) -> list[str]:
+    """Why rows of a batch have a verdict that stops their table."""
+    chosen = pc.equal(batch.column(batch.schema.get_field_index("verdict")), verdict)
     return [str(reason) for reason in pc.filter(batch.column("reason"), chosen).to_pylist()]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -10,7 +11,10 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 from concord.config_field import Settings, did_you_mean
 from concord.conflict import ConflictType
 from concord.identifier import parse_identifier
-from concord.policy import ENDS, KINDS, LAST, Policy, named
+from concord.policy import ENDS, KINDS, LAST, Policy, columns_of, named
+
+#: Of code that is installed beside Concord: the configuration never holds any.
+_ENTRY_POINT = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
 
 
 def _resolver(text: str) -> str:
@@ -20,13 +24,22 @@ def _resolver(text: str) -> str:
         raise ValueError(f"unknown resolver; {did_you_mean(name, KINDS)}")
     if name == "hold":
         raise ValueError("nobody can decide a held conflict in this version; leave it out")
+    if KINDS[name].takes_function:
+        if not re.fullmatch(_ENTRY_POINT, column):
+            raise ValueError(f"names no function; write {name}(package.module:function)")
+        return text
     if not KINDS[name].takes_column:
         if "(" in text:
             raise ValueError(f"takes no column; write {name}")
         return name
     if not column:
         raise ValueError(f"names no column; write {name}(column)")
-    return f"{name}({parse_identifier(column)})"
+    columns = [
+        parse_identifier(each) for each in (columns_of(column) if KINDS[name].takes_more else [column])
+    ]
+    if len(set(columns)) < len(columns):
+        raise ValueError("names one column twice; keep the first")
+    return f"{name}({', '.join(columns)})"
 
 
 def _chain(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -34,12 +47,15 @@ def _chain(names: tuple[str, ...]) -> tuple[str, ...]:
         raise ValueError("names one thing twice; keep the first")
     if last := next((name for name in names[:-1] if name in ENDS), None):
         raise ValueError(f"nothing after {last} is ever asked; put it last")
+    kinds = [named(name)[0] for name in names]
+    if "custom" in kinds and sum(KINDS[kind].merges for kind in kinds) > 1:
+        raise ValueError("beside custom nothing else can merge; let the function return the whole new row")
     return names
 
 
 def _pattern() -> str:
-    columns = [name for name, kind in KINDS.items() if kind.takes_column]
-    plain = [name for name, kind in KINDS.items() if not kind.takes_column and name != "hold"]
+    columns = [name for name, kind in KINDS.items() if kind.takes_column or kind.takes_function]
+    plain = [name for name in KINDS if name not in columns and name != "hold"]
     return rf"^({'|'.join(plain)}|({'|'.join(columns)})\(.+\))$"
 
 

@@ -8,7 +8,7 @@ from concord.config_conflict import ConflictSettings
 from concord.config_finding import Finding, Path
 from concord.config_settings import SiteSettings, TableSettings
 from concord.manipulation import Rename
-from concord.policy import KINDS, named
+from concord.policy import KINDS, columns_of, named
 
 Edges = Collection[tuple[str, str]]
 
@@ -60,8 +60,39 @@ def conflict_findings(
             yield Finding(path, text)
         if name == "site_priority":
             yield from _priorities(path, {site for edge in edges for site in edge}, sites)
-        if column:
-            yield from (Finding(path, f"{name}({column}): {text}") for text in _column(table, column))
+        if KINDS[name].merges:
+            yield from (Finding(path, f"{name}: {text}") for text in _unmergeable(table, edges))
+        if KINDS[name].takes_column:
+            for each in columns_of(column):
+                yield from (Finding(path, f"{name}({each}): {text}") for text in _column(table, each))
+
+
+def _unmergeable(table: TableSettings, edges: Edges) -> Iterator[str]:
+    """Why the rows of a table cannot be merged.
+
+    On a ring of synchronizations two sites may merge with a third at the same time; their new rows conflict in turn. Of
+    two sums one is then given up, and averages of averages are made without end (tests/core/test_merging_converges.py).
+    On a tree two versions meet at one place.
+    """
+    if way := _round(edges):
+        yield (
+            f"the synchronizations of {table.table} go round in a ring ({', '.join(way)}), where merges meet merges"
+            " without end; choose between the rows, or remove a synchronization of the ring"
+        )
+    if table.tracking is not None:
+        yield "a table with marks of the application is not merged; choose between the rows, or use triggers"
+    if table.where is not None:
+        yield "a table with a row filter is not merged: the new row might leave it; choose between the rows"
+    if table.mappings:
+        yield "a table with mappings is not merged; choose between the rows"
+
+
+def _round(edges: Edges) -> list[str]:
+    """The sites from which two ways lead to some other one; empty where every way is the only one."""
+    left = {frozenset(edge) for edge in edges}
+    while ends := {edge for edge in left if any(sum(site in other for other in left) == 1 for site in edge)}:
+        left -= ends
+    return sorted({site for edge in left for site in edge})
 
 
 def _resolvers(conflict: ConflictSettings) -> set[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -84,6 +84,8 @@ class Winner(StrEnum):
 
     SOURCE = "source_wins"
     TARGET = "target_wins"
+    MERGED = "merged"  #: neither's: a new row is made of both
+    AGAIN = "again"  #: not known here: the resolver is asked outside of the target's transaction alone
     HELD = "held"  #: nobody's: both rows stay as they are until a person decides
 
     @property
@@ -99,6 +101,7 @@ class Decision:
     winner: Winner
     resolver: str
     reason: str
+    row: Mapping[str, str | None] | None = None  #: the new one of a merge, by canonical column
 
     @property
     def source_wins(self) -> bool:

@@ -159,6 +159,19 @@ class WriteContended(ConcordError):
     transient = True
 
 
+class DecideAgain(ConcordError):
+    """Rows were edited while a resolver outside of the target's transaction decided them."""
+
+    code = "decide_again"
+    transient = True
+
+
+class ResolverFailed(ConcordError):
+    """A custom resolver cannot be called, or gave no decision."""
+
+    code = "resolver_failed"
+
+
 class CountMismatch(ConcordError):
     """The rows of a transmission do not add up."""
 

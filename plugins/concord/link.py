@@ -83,6 +83,7 @@ class TableReport(BaseModel):
     retried: int = 0  #: how many of the acquired had waited at the target
     conflicts: int = 0  #: how many of the applied and the lost were decided by a resolver
     not_owned: int = 0  #: how many were last changed at the source although another site owns the row
+    merged: int = 0  #: how many of the applied are new rows, made of both sites' by a resolver
     restored: int = 0  #: how many of the applied were put back by a backfill
     tolerance: float | None = None  #: seconds, where changes are found by the application's marks (S4-074)
     stopped: str | None = None  #: why the table was left out of the run: nothing of it was written

@@ -9,6 +9,7 @@ from functools import cached_property
 from pydantic import BaseModel, ConfigDict, Field
 
 from concord.conflict import ConflictType, Decision, conflict_type
+from concord.merging import Additive, Average, Custom, Link, MergeColumns, decide
 from concord.resolver import (
     Contender,
     EarliestTimestamp,
@@ -19,8 +20,8 @@ from concord.resolver import (
     Priorities,
     Resolver,
     SiteOrder,
-    decide,
 )
+from concord.text_form import TextForm
 
 #: What ends every chain.
 LAST = "latest_timestamp"
@@ -42,14 +43,23 @@ class Given:
     argument: str
     places: Mapping[str, int]
     priorities: Priorities
+    forms: Mapping[str, TextForm]  #: of the columns that hold numbers, text and the like
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return columns_of(self.argument)
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A resolver as the configuration names it, and how it is made."""
 
-    make: Callable[[Given], Resolver]
+    make: Callable[[Given], Link]
     takes_column: bool = False
+    takes_more: bool = False  #: one column or several
+    takes_function: bool = False
+    merges: bool = False  #: may make a new row
+    three_way: bool = False  #: needs the version that both sites' versions come from
     by_source: bool = False  #: asks which of two sites is nearer to the synchronizations' source
     types: Collection[ConflictType] = frozenset(ConflictType)  #: undecided in all others
     chooses: bool = True  #: one of the two rows, by an order
@@ -82,6 +92,22 @@ KINDS: Mapping[str, Kind] = {
     "minimum": Kind(lambda given: Extreme(given.argument, greatest=False), takes_column=True),
     # The publisher ignores what a subscriber did to a row that one of them has deleted (S4-055, S4-062, S4-063).
     "ignore": _nearer("ignore", "the target's change is ignored", 1, frozenset(_MIRRORED)),
+    "average": Kind(
+        lambda given: Average(given.argument, given.forms.get(given.argument)),
+        takes_column=True,
+        merges=True,
+        chooses=False,
+    ),
+    "additive": Kind(
+        lambda given: Additive(given.columns, given.forms),
+        takes_column=True,
+        takes_more=True,
+        merges=True,
+        three_way=True,
+        chooses=False,
+    ),
+    "merge_columns": Kind(lambda _: MergeColumns(), merges=True, three_way=True, chooses=False),
+    "custom": Kind(lambda given: Custom(given.argument), takes_function=True, merges=True, chooses=False),
     "hold": Kind(lambda _: Hold(), chooses=False),
 }
 
@@ -94,6 +120,15 @@ def named(resolver: str) -> tuple[str, str]:
 
 def _without_hold(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if name != "hold") or (LAST,)
+
+
+def _without_merges(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if not KINDS[named(name)[0]].merges) or (LAST,)
+
+
+def columns_of(argument: str) -> tuple[str, ...]:
+    """`a, b` as `a` and `b`."""
+    return tuple(column.strip() for column in argument.split(","))
 
 
 class Policy(BaseModel):
@@ -112,9 +147,38 @@ class Policy(BaseModel):
             own = _without_hold(own)
         return own if own[-1] == LAST else (*own, LAST)
 
-    def bound(self, priorities: Priorities) -> Chains:
-        """The chains, ready to decide. Raises KeyError for a resolver that nobody registered."""
-        return Chains(self, priorities)
+    def bound(self, priorities: Priorities, forms: Mapping[str, TextForm] | None = None) -> Chains:
+        """The chains, ready to decide; `forms` of the columns at the site that decides.
+
+        Raises KeyError for a resolver that nobody registered.
+        """
+        return Chains(self, priorities, forms or {})
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Of every resolver that some chain names."""
+        return tuple(KINDS[name] for name, _ in self.named)
+
+    @property
+    def named(self) -> tuple[tuple[str, str], ...]:
+        """Every resolver that some chain names, with its argument, each once."""
+        chains = (self.resolvers, *self.by_type.values())
+        return tuple(sorted({named(each) for chain in chains for each in chain}))
+
+    @property
+    def merges(self) -> bool:
+        """May a conflict end in a new row? Then the whole rows of both sides must be seen."""
+        return any(kind.merges for kind in self.kinds)
+
+    @property
+    def keeps_base(self) -> bool:
+        """Must a site keep what a row was before its last edits?"""
+        return any(kind.three_way for kind in self.kinds)
+
+    @property
+    def asks(self) -> bool:
+        """Is somebody else's function asked?"""
+        return any(kind.takes_function for kind in self.kinds)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -128,21 +192,33 @@ class Chains:
 
     policy: Policy
     priorities: Priorities
+    forms: Mapping[str, TextForm]
 
     @cached_property
-    def by_type(self) -> Mapping[ConflictType, Sequence[Resolver]]:
+    def by_type(self) -> Mapping[ConflictType, Sequence[Link]]:
         return {kind: tuple(self._made(kind)) for kind in ConflictType}
 
-    def _made(self, kind: ConflictType) -> Iterator[Resolver]:
+    def _made(self, kind: ConflictType) -> Iterator[Link]:
         for each in self.policy.names(kind):
             name, argument = named(each)
             if kind in KINDS[name].types:
-                yield KINDS[name].make(Given(argument, self.policy.places, self.priorities))
+                yield KINDS[name].make(Given(argument, self.policy.places, self.priorities, self.forms))
+
+    @property
+    def after_custom(self) -> Chains:
+        """What is asked where somebody else's function leaves a conflict undecided."""
+
+        def rest(names: tuple[str, ...]) -> tuple[str, ...]:
+            places = [place for place, name in enumerate(names) if KINDS[named(name)[0]].takes_function]
+            return names[places[0] + 1 :] or (LAST,) if places else names
+
+        return self._with(rest)
 
     @property
     def columns(self) -> tuple[str, ...]:
         chains = self.by_type.values()
-        return tuple(sorted({name for chain in chains for each in chain for name in each.columns}))
+        choosing = [each for chain in chains for each in chain if isinstance(each, Resolver)]
+        return tuple(sorted({name for each in choosing for name in each.columns}))
 
     def decide(self, source: Contender, target: Contender) -> Decision:
         """Who wins, by which resolver, and why.
@@ -154,12 +230,18 @@ class Chains:
         return decide(chain[-1:] if absent else chain, source, target)
 
     def without_hold(self) -> Chains:
-        """The same for those that cannot wait: an initialization, a repair."""
+        """The same for those that cannot wait, and make no rows: an initialization, a repair."""
 
+        def deciding(names: tuple[str, ...]) -> tuple[str, ...]:
+            return _without_merges(_without_hold(names))
+
+        return self._with(deciding)
+
+    def _with(self, changed: Callable[[tuple[str, ...]], tuple[str, ...]]) -> Chains:
         policy = self.policy.model_copy(
             update={
-                "resolvers": _without_hold(self.policy.resolvers),
-                "by_type": {kind: _without_hold(names) for kind, names in self.policy.by_type.items()},
+                "resolvers": changed(self.policy.resolvers),
+                "by_type": {kind: changed(names) for kind, names in self.policy.by_type.items()},
             }
         )
-        return Chains(policy, self.priorities)
+        return Chains(policy, self.priorities, self.forms)

@@ -63,6 +63,11 @@ class ReplicatedTable(BaseModel):
         return self.model_copy(update={"identity": identity})
 
     @property
+    def keeps_base(self) -> bool:
+        """Does some resolver need what a row was before its last edits?"""
+        return self.policy.keeps_base and not self.captured_only
+
+    @property
     def name(self) -> str:
         """What reports, positions and the conflict log call it at every site."""
         return str(self.table)

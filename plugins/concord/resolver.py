@@ -7,12 +7,12 @@ of the two links asks (F16, T03). What it cannot tell apart it leaves to the nex
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from concord.conflict import Decision, Order, Winner
-from concord.row_version import RowVersion
+from concord.conflict import Order, Winner
+from concord.row_version import RowVersion, Vector
 from concord.sortable import sortable
 
 Priorities = Mapping[str, int]
@@ -41,11 +41,25 @@ def _rank(version: RowVersion, priorities: Priorities) -> tuple[int | str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Base:
+    """A row as it was before the local edits that led to a version, and the vector it had."""
+
+    row: Row
+    vector: Vector
+
+
+@dataclass(frozen=True, slots=True)
 class Contender:
     """One side of a conflict: its version, and of its row the columns that the resolvers asked for."""
 
     version: RowVersion
     row: Row | None = None  #: None where there is no row, or nobody asked
+    base: Base | None = None  #: where the site keeps before-images
+
+    @property
+    def live(self) -> Row | None:
+        """The row, unless it is deleted."""
+        return None if self.version.deleted else self.row
 
 
 class Opinion(NamedTuple):
@@ -55,6 +69,7 @@ class Opinion(NamedTuple):
     reason: str
 
 
+@runtime_checkable
 class Resolver(Protocol):
     """Decides a conflict, or leaves it to the next resolver."""
 
@@ -198,17 +213,6 @@ class Hold:
 
     def opinion(self, source: Contender, target: Contender) -> Opinion:
         return Opinion(Winner.HELD, self.because)
-
-
-def decide(chain: Sequence[Resolver], source: Contender, target: Contender) -> Decision:
-    """The first opinion that names a winner. The reason says of every resolver before it why it was undecided."""
-    reasons: list[str] = []
-    for resolver in chain:
-        winner, reason = resolver.opinion(source, target)
-        if winner is not None:
-            return Decision(winner, resolver.name, "; ".join([*reasons, reason]))
-        reasons.append(passed(resolver.name, reason))
-    raise AssertionError("every chain ends in latest_timestamp")
 
 
 def passed(name: str, reason: str) -> str:

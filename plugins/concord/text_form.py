@@ -54,6 +54,16 @@ class TextForm:
             return False
         return not self.calendar or _is_day(text)
 
+    @property
+    def scale(self) -> int | None:
+        """Digits after the point of a limited numeric; None of everything else."""
+        return int(self.type[:-1].rpartition(",")[2]) if self.type.startswith("numeric(") else None
+
+    @property
+    def is_number(self) -> bool:
+        """A whole or a decimal number, which can be calculated with exactly."""
+        return self.type in _INTEGERS or self.type.startswith("numeric")
+
 
 def _is_day(text: str) -> bool:
     try:
@@ -113,14 +123,10 @@ def holds(wide: TextForm, narrow: TextForm) -> bool:
             narrow.limit is not None and (wide.limit or 10 ** (whole or 0)) >= narrow.limit
         )
     if narrow.type.startswith("numeric("):
-        return wide.type == "numeric" or (_scale(wide) == _scale(narrow) and wide.longest >= narrow.longest)  # type: ignore[operator]
+        return wide.type == "numeric" or (wide.scale == narrow.scale and wide.longest >= narrow.longest)  # type: ignore[operator]
     return wide.type == narrow.type
-
-
-def _scale(form: TextForm) -> int | None:
-    return int(form.type[:-1].rpartition(",")[2]) if form.type.startswith("numeric(") else None
 
 
 def _whole_digits(form: TextForm) -> int | None:
     """Digits of the integers that a numeric without decimals holds."""
-    return int(form.type[8:].partition(",")[0]) if _scale(form) == 0 else None
+    return int(form.type[8:].partition(",")[0]) if form.scale == 0 else None

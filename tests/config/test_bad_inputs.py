@@ -206,12 +206,12 @@ BAD_INPUTS = [
     ),
     pytest.param(
         spoiled("[latest_timestamp]", '["now()"]'),
-        22, "synchronizations.london_capetown.resolvers[0]", "unknown resolver", "known: delete_wins,",
+        22, "synchronizations.london_capetown.resolvers[0]", "unknown resolver", "known: additive,",
         id="31 resolver that is not deterministic",
     ),
     pytest.param(
         spoiled("[latest_timestamp]", "[os.system]"),
-        22, "synchronizations.london_capetown.resolvers[0]", "unknown resolver", "known: delete_wins,",
+        22, "synchronizations.london_capetown.resolvers[0]", "unknown resolver", "known: additive,",
         id="31 resolver that is code (S8)",
     ),
     pytest.param(

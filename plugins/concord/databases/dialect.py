@@ -170,6 +170,14 @@ class Shape(Protocol):
     def key_aliases(self) -> tuple[str, ...]: ...
 
     @property
+    def base_types(self) -> Mapping[str, str]:
+        """What travels beside row and version where the table keeps before-images: name → Spark type."""
+
+    @property
+    def staged_beside(self) -> tuple[str, ...]:
+        """That, and the new row of a decision of somebody else's function, as they are staged."""
+
+    @property
     def policy(self) -> Policy:
         """Who wins a conflict."""
 
@@ -266,8 +274,9 @@ class SourceEnd(End, Protocol):
     def snapshot(self) -> AbstractContextManager[Snapshot]:
         """One consistent cut, shared by all readers for as long as it is open."""
 
-    def beat(self) -> int:
-        """A durable write after the snapshot; returns the new heartbeat."""
+    def beat(self, position: str | None = None) -> int:
+        """A durable write after the snapshot; returns the new heartbeat. What stands at `position`, or before, is
+        on its way to the target of a link."""
 
     def count_not_owned(self, shapes: Sequence[Any], since: Mapping[str, str]) -> dict[str, int]:
         """Rows per table with owners that this site changed although they are another's."""

@@ -42,6 +42,7 @@ _COUNTS = (
     "retried",
     "conflicts",
     "not_owned",
+    "merged",
     "restored",
 )
 

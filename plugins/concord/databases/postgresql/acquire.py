@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from concord.databases.dialect import Snapshot
-from concord.databases.postgresql import marked_edits
+from concord.databases.postgresql import before_image, marked_edits
 from concord.databases.postgresql.session import UNHURRIED, Connection, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
@@ -30,16 +30,21 @@ def open_snapshot(connection: Connection) -> Iterator[Snapshot]:
             run(connection, "ROLLBACK")
 
 
-def beat(connection: Connection) -> int:
+def beat(connection: Connection, position: str | None = None) -> int:
     """One durable write after the snapshot: its commit record keeps used transaction ids used.
 
     Without it a crash lets the counter restart below the snapshot, and new rows under reused ids would
-    be taken for old ones (failure-modes 3.1.4, lab pg5). Returns the new heartbeat.
+    be taken for old ones (failure-modes 3.1.4, lab pg5). Triggers that keep before-images
+    are told the `position` of a link's snapshot: what it shows is on its way. Returns the new heartbeat.
     """
+    shown = "" if position is None else f", acquired = {literal(position)}"
     with connection.transaction():
         run(connection, "SET LOCAL synchronous_commit = on")
         return int(
-            one(connection, "UPDATE concord.site SET heartbeat = heartbeat + 1 RETURNING heartbeat")[0]
+            one(
+                connection,
+                f"UPDATE concord.site SET heartbeat = heartbeat + 1{shown} RETURNING heartbeat",
+            )[0]
         )
 
 
@@ -143,7 +148,8 @@ def changes_query(
 
     Deleted is what the base row says, not what the trigger recorded.
     """
-    return f"{_whole_rows(shape)} WHERE {_wanted(shape, since, excluded, interval)}{_part(part, parts)}"
+    rows = _whole_rows(shape, before_image.outgoing(shape.base_types))
+    return f"{rows} WHERE {_wanted(shape, since, excluded, interval)}{_part(part, parts)}"
 
 
 def standing_query(shape: Shape, interval: Interval) -> str:
@@ -151,7 +157,7 @@ def standing_query(shape: Shape, interval: Interval) -> str:
     return f"{_whole_rows(shape)} WHERE {versioned(interval)}"
 
 
-def _whole_rows(shape: Shape) -> str:
+def _whole_rows(shape: Shape, beside: str = "") -> str:
     columns = [
         f"{column.type.outgoing(_side(shape, column.name))} AS {shape.alias(column)}"
         for column in shape.columns
@@ -160,7 +166,7 @@ def _whole_rows(shape: Shape) -> str:
     deleted = f"({gone} AND p.out_of_scope IS NULL)" if shape.marks is None else "p.deleted"
     out_of_scope = f"CASE WHEN {gone} THEN p.out_of_scope IS NOT NULL ELSE NOT {shape.in_scope('t')} END"
     version = _version("p", deleted, out_of_scope)
-    return f"SELECT {', '.join(columns)}, {version} FROM {shape.shadow.sql} p{_base(shape)}"
+    return f"SELECT {', '.join(columns)}, {version}{beside} FROM {shape.shadow.sql} p{_base(shape)}"
 
 
 def _if_registered(shape: Shape) -> str:
@@ -199,9 +205,9 @@ def candidates_query(shape: Shape, since: str, excluded: str | None) -> str:
     With the columns that a resolver must see, and then alone with a look at the base row.
     """
     brought = [(column, shape.key_in("p", column)) for column in shape.key]
-    brought += [(column, f"t.{column.sql}") for column in shape.seen.values()]
+    brought += [(column, f"t.{column.sql}") for column in shape.asked.values()]
     columns = ", ".join(f"{column.type.outgoing(sql)} AS {shape.alias(column)}" for column, sql in brought)
-    base = f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}" if shape.seen else ""
+    base = f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}" if shape.asked else ""
     return (
         f"SELECT {columns}, {_version('p', 'p.deleted', 'p.out_of_scope IS NOT NULL')} FROM {shape.shadow.sql} p"
         f"{base} WHERE {arrived(since)}{_unless_from(excluded)}{_spoken_of(shape)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from concord.databases.dialect import VERSION_TYPES
+from concord.databases.postgresql import before_image
 from concord.databases.postgresql.catalogue import Column, Table, fingerprint
 from concord.databases.postgresql.marks import MEMORY, SiteMarks, marks_at
 from concord.databases.quoting import literal, qualified, quote, shortened
@@ -18,6 +19,8 @@ OWN_NAMES = {
     *VERSION_COLUMNS,
     *(f"{side}_{column}" for side in "sp" for column in VERSION_COLUMNS),
     *MEMORY,
+    *before_image.COLUMNS,
+    *before_image.MADE,
     *(
         "agreed",
         "received_from",
@@ -42,12 +45,13 @@ class Shadow:
     key: tuple[str, ...]
     listed: tuple[str, ...] | None = None  #: the columns that are replicated; None is all
     marks: SiteMarks | None = None  #: kept by the application; None where triggers keep the shadow
+    keeps_base: bool = False  #: what a row was before the local edits is kept, for resolvers that merge
 
     @classmethod
     def of(cls, wanted: ReplicatedTable, site: str, table: Table) -> Shadow:
         """The shadow of a replicated table as it stands at one site."""
         key, marks = table.key_of(wanted.key_at(site)), marks_at(wanted, site, table)
-        return cls(table, wanted.name, key, wanted.columns_at(site), marks)
+        return cls(table, wanted.name, key, wanted.columns_at(site), marks, wanted.keeps_base)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -126,21 +130,25 @@ def restamp(shadow: Shadow, stamped: str) -> str:
     return _mark(shadow, "x", "x.concord_deleted", "false", f"\n      FROM {stamped} x CROSS JOIN {here}")
 
 
-def _mark(shadow: Shadow, row: str, deleted: str, born: str, stamped: str = "") -> str:
+def _mark(
+    shadow: Shadow, row: str, deleted: str, born: str, stamped: str = "", *, update: bool = False
+) -> str:
     """Stamp one key: later than anything this row's history knows, and than the stamp floor (D2)."""
     newest = "(SELECT max((e.value ->> 0)::bigint) FROM jsonb_each(s.vector) e)"
+    keeps = shadow.keeps_base and not stamped  # what a link stamps itself, the other end has not seen either
+    base = before_image.kept(shadow.columns, update=update) if keeps else before_image.NONE
     return f"""
     INSERT INTO {shadow.sql} AS s
-           ({shadow.key_list}, origin, changed_at, derived, vector, deleted, born, received_from, position)
+           ({shadow.key_list}, origin, changed_at, derived, vector, deleted, born, received_from, position{base.names})
     SELECT {shadow.columns_of(row)}, here.origin, now_us, 0,
            jsonb_build_object(here.origin, jsonb_build_array(now_us, 0)), {deleted}, {born}, NULL,
-           pg_current_xact_id(){stamped}
+           pg_current_xact_id(){base.values}{stamped}
     ON CONFLICT ({shadow.key_list}) DO UPDATE SET
       (changed_at, vector) = (
         SELECT stamp.at, s.vector || jsonb_build_object(excluded.origin, jsonb_build_array(stamp.at, 0))
           FROM (SELECT greatest(excluded.changed_at, {newest} + 1) AS at) stamp),
       origin = excluded.origin, derived = 0, deleted = excluded.deleted, agreed = false, received_from = NULL,
-      position = excluded.position, out_of_scope = NULL;"""
+      position = excluded.position, out_of_scope = NULL{base.assignments};"""
 
 
 def function_statement(shadow: Shadow) -> str:
@@ -157,13 +165,14 @@ BEGIN{_unless_listed(shadow)}
   IF TG_OP = 'DELETE' OR (TG_OP = 'UPDATE' AND NOT ({same_key})) THEN{_mark(shadow, "OLD", "true", "false")}
   END IF;
   IF TG_OP = 'INSERT' OR (TG_OP = 'UPDATE' AND NOT ({same_key})) THEN{_mark(shadow, "NEW", "false", "true")}
-  ELSIF TG_OP = 'UPDATE' THEN{_mark(shadow, "NEW", "false", "false")}
+  ELSIF TG_OP = 'UPDATE' THEN{_mark(shadow, "NEW", "false", "false", update=True)}
   END IF;
   RETURN NULL;
 END"""
     return f"""
 CREATE OR REPLACE FUNCTION {shadow.function}() RETURNS trigger LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS {literal(body)}"""
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp{before_image.SETTINGS if shadow.keeps_base else ""}
+AS {literal(body)}"""
 
 
 def _unless_listed(shadow: Shadow) -> str:
@@ -211,6 +220,7 @@ def statements(shadow: Shadow, applier: str) -> list[str]:
         # How often, run after run, a link wrote over a local answer to its last write, and in which session (`watch`).
         f"ALTER TABLE {shadow.sql} ADD COLUMN IF NOT EXISTS rebounds integer,"
         " ADD COLUMN IF NOT EXISTS rebounded_in text",
+        before_image.provisioning(shadow.sql, kept=shadow.keeps_base),
         f"CREATE INDEX IF NOT EXISTS {quote(shortened(shadow.relation + ' position'))} ON {shadow.sql} (position)",
     ]
     if shadow.marks is not None:

@@ -153,7 +153,8 @@ class ChunkWriter:
         """The write step of a link; constraints across rows are verified when all tables are in."""
         run(connection, *BY_KEY)
         guard.lock(connection, chunk)
-        judged, report = transaction.judge_table(connection, self.job, chunk, 0)
+        chains = chunk.shape.policy.bound(self.job.priorities).without_hold()
+        judged, report = transaction.judge_table(connection, self.job, chunk, chains, 0)
         nothing = Session("", "", "", 0, LinkPosition(BEGINNING))
         writing = Writing(self.job, [chunk], LinkState({}, ()), nothing, self.progress)
         transaction.log_table(connection, writing, judged)

@@ -34,6 +34,8 @@ CREATE TABLE IF NOT EXISTS concord.site (
   heartbeat bigint NOT NULL DEFAULT 0,
   stamp_floor bigint NOT NULL DEFAULT 0,
   format integer NOT NULL)""",
+    # Where the newest snapshot of a link stands that sends from here.
+    "ALTER TABLE concord.site ADD COLUMN IF NOT EXISTS acquired pg_snapshot",
     """
 CREATE TABLE IF NOT EXISTS concord.synchronization (
   name text PRIMARY KEY,
@@ -57,7 +59,7 @@ CREATE TABLE IF NOT EXISTS concord.replicated_table (
   structure text NOT NULL,
   triggers jsonb NOT NULL)""",
     "ALTER TABLE concord.replicated_table ADD COLUMN IF NOT EXISTS columns jsonb,"
-    " ADD COLUMN IF NOT EXISTS mapping jsonb",
+    " ADD COLUMN IF NOT EXISTS mapping jsonb, ADD COLUMN IF NOT EXISTS keeps_base boolean NOT NULL DEFAULT false",
     """
 CREATE TABLE IF NOT EXISTS concord.snapshot (
   name text PRIMARY KEY,

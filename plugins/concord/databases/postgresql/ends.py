@@ -192,9 +192,9 @@ class Source(End):
             link_state.fence(connection, self.job.synchronization, self.job.epoch, self.access.name)
 
     @worded
-    def beat(self) -> int:
+    def beat(self, position: str | None = None) -> int:
         with self.control() as connection:
-            return acquire.beat(connection)
+            return acquire.beat(connection, position)
 
     @worded
     def remember(self, state: LinkState, session: Session) -> None:
@@ -225,7 +225,7 @@ class Source(End):
             conninfo(self._login, self._application),
             preamble,
             tuple(queries),
-            shape.spark_schema,
+            ", ".join([shape.spark_schema, *(f"{name} {kind}" for name, kind in shape.base_types.items())]),
             snapshot.position,
             acquire.POSITION_QUERY,
         )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from concord.conflict import Outcome, classify
+from concord.databases.postgresql.before_image import MADE
 from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
@@ -13,11 +15,19 @@ from concord.databases.quoting import literal
 from concord.initialization import RESOLVER
 from concord.policy import Chains
 from concord.repair import REPAIR
-from concord.resolver import Contender, Row, total_order
-from concord.row_version import ABSENT, RowVersion, unite
+from concord.resolver import Base, Contender, Row, total_order
+from concord.row_version import ABSENT, RowVersion, Vector, unite
 
 #: The verdicts that write the incoming row.
-WINNING = ("apply", "source_wins", "restore")
+WINNING = ("apply", "source_wins", "merged", "restore")
+
+#: Rows decided again at once: each brings two whole rows where they may be merged.
+BATCH = 2_000
+
+_RETAKEN = (
+    "CREATE TEMPORARY TABLE retaken (n bigint PRIMARY KEY, verdict text, resolver text, reason text, made_row jsonb)"
+    " ON COMMIT DROP"
+)
 
 _ABSENT = "p.origin IS NULL OR p.origin = ''"
 _FORWARD = "coalesce(s.concord_vector -> p.origin >= jsonb_build_array(p.changed_at, p.derived), false)"
@@ -97,7 +107,7 @@ SELECT row_number() OVER () AS n, x.* FROM (
          s.concord_born OR ({private} AND ({_ABSENT})) AS s_born, {private} AS private,
          coalesce(p.origin, '') AS p_origin, coalesce(p.changed_at, 0) AS p_changed_at,
          coalesce(p.derived, 0) AS p_derived, coalesce(p.vector, '{{}}') AS p_vector,
-         coalesce(p.deleted, false) AS p_deleted, coalesce(p.born, false) AS p_born,
+         coalesce(p.deleted, false) AS p_deleted, coalesce(p.born, false) AS p_born, {_made(shape)},
          CASE WHEN {_REPAIR} THEN s.concord_verdict
               {watch.verdicts(known=f"({_SAME}) OR {_BACKWARD}", follows=_FORWARD)} {_by_scope(shape)}
               WHEN {_ABSENT} THEN CASE WHEN s.concord_verdict = 'source_wins' AND {exists} THEN 'source_wins'
@@ -108,7 +118,8 @@ SELECT row_number() OVER () AS n, x.* FROM (
               WHEN {_SAME} THEN CASE WHEN {includes} THEN 'converged' ELSE 'unite' END
               WHEN {_FORWARD} AND NOT {_BACKWARD} THEN 'apply'
               WHEN {_BACKWARD} AND NOT {_FORWARD} THEN CASE WHEN {includes} THEN 'superseded' ELSE 'unite' END
-              WHEN {_DECIDED} AND NOT {_BACKWARD} AND s.concord_verdict IN ('source_wins', 'target_wins', 'held')
+              WHEN {_DECIDED} AND NOT {_BACKWARD}
+                   AND s.concord_verdict IN ('source_wins', 'target_wins', 'merged', 'held')
               THEN s.concord_verdict
               ELSE 'retake' END AS verdict
     FROM {_placed(staged)} s LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "s")}
@@ -117,6 +128,12 @@ SELECT row_number() OVER () AS n, x.* FROM (
         f"ANALYZE {name}",
     )
     return name
+
+
+def _made(shape: Shape) -> str:
+    """The columns of a merged row and its version: a new row may come from Spark, all else is decided here."""
+    given = {"made_row": "s.concord_merged"} if "merged" in shape.staged_beside else {}
+    return ", ".join(f"{given.get(name, f'NULL::{kind}')} AS {name}" for name, kind in MADE.items())
 
 
 def _placed(staged: Staged) -> str:
@@ -152,23 +169,22 @@ def _keys(shape: Shape) -> str:
 
 
 def retake(connection: Connection, staged: Staged, verdicts: str, chains: Chains) -> None:
-    """Decide again, by the same pure functions, the few that an application changed since they were read."""
-    taken = [
-        _decided(row, chains) for row in rows(connection, _to_retake(staged.shape, staged.typed, verdicts))
-    ]
-    if not taken:
-        return
+    """Decide again, by the same pure functions: the few that an application changed since they were read, and what
+    may end in a merge, which is decided here alone."""
+    with connection.cursor("concord_retake") as cursor:
+        cursor.execute(_to_retake(staged.shape, staged.typed, verdicts).encode())
+        batch = cursor.fetchmany(BATCH)
+        if not batch:
+            return
+        run(connection, _RETAKEN)
+        while batch:
+            with connection.cursor().copy("COPY pg_temp.retaken FROM STDIN") as copy:
+                for row in batch:
+                    copy.write_row(_decided(row, chains))
+            batch = cursor.fetchmany(BATCH)
     run(
         connection,
-        "CREATE TEMPORARY TABLE retaken (n bigint PRIMARY KEY, verdict text, resolver text, reason text)"
-        " ON COMMIT DROP",
-    )
-    with connection.cursor().copy("COPY pg_temp.retaken FROM STDIN") as copy:
-        for row in taken:
-            copy.write_row(row)
-    run(
-        connection,
-        f"UPDATE {verdicts} v SET verdict = r.verdict, resolver = r.resolver, reason = r.reason"
+        f"UPDATE {verdicts} v SET verdict = r.verdict, resolver = r.resolver, reason = r.reason, made_row = r.made_row"
         " FROM pg_temp.retaken r WHERE r.n = v.n",
         "DROP TABLE pg_temp.retaken",
     )
@@ -176,8 +192,8 @@ def retake(connection: Connection, staged: Staged, verdicts: str, chains: Chains
 
 def _to_retake(shape: Shape, staged: str, verdicts: str) -> str:
     """Both versions, and of both rows the columns that a resolver must see; the rows are looked up only for these."""
-    both = ["NULL::jsonb", "NULL::jsonb"]
-    joined = ""
+    both = ["NULL::jsonb"] * 2
+    bases, joined, waited = ["NULL::jsonb"] * 4, "", "false"
     if shape.seen:
         both = [
             _values(shape, "s"),
@@ -187,35 +203,52 @@ def _to_retake(shape: Shape, staged: str, verdicts: str) -> str:
             f" JOIN {staged} s ON {shape.same_key('s', 'v')}"
             f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'v')}"
         )
+        waited = "s.concord_retried"
+    if shape.base_types:
+        bases = [f"{side}{name}" for side in ("s.concord_", "p.") for name in shape.base_types]
+        joined += f" LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'v')}"
     return (
         "SELECT v.n, v.s_origin, v.s_changed_at, v.s_derived, v.s_vector, v.s_deleted, v.s_born, v.p_origin,"
-        f" v.p_changed_at, v.p_derived, v.p_vector, v.p_deleted, v.p_born, v.private, {', '.join(both)}"
+        " v.p_changed_at, v.p_derived, v.p_vector, v.p_deleted, v.p_born, v.private,"
+        f" {', '.join([*both, *bases, waited])}"
         f" FROM {verdicts} v{joined} WHERE v.verdict = 'retake'"
     )
 
 
 def _values(shape: Shape, row: str) -> str:
     """A JSON object, canonical column → exact text, of the row that a statement calls `row`."""
-    pairs = (
-        f"{literal(name)}, {(column.type.staged if row == 's' else column.type.exact)(f'{row}.{column.sql}')}"
-        for name, column in shape.seen.items()
+    names = ", ".join(map(literal, shape.seen))
+    texts = ", ".join(
+        (column.type.staged if row == "s" else column.type.exact)(f"{row}.{column.sql}")
+        for column in shape.seen.values()
     )
-    return f"jsonb_build_object({', '.join(pairs)})"
+    return f"jsonb_object(ARRAY[{names}]::text[], ARRAY[{texts}]::text[])"
 
 
 def _row(value: object) -> Row | None:
     return value if isinstance(value, dict) else None
 
 
+def _base(row: object, version: object) -> Base | None:
+    return (
+        Base(row, _vector(version["vector"])) if isinstance(row, dict) and isinstance(version, dict) else None
+    )
+
+
+def _vector(stored: object) -> Vector:
+    assert isinstance(stored, dict)
+    return {str(name): (int(entry[0]), int(entry[1])) for name, entry in stored.items()}
+
+
 def _version(fields: Sequence[object]) -> RowVersion:
     origin, changed_at, derived, vector, deleted, born = fields
-    assert isinstance(vector, dict)
-    dots = {str(name): (int(entry[0]), int(entry[1])) for name, entry in vector.items()}
-    return RowVersion(str(origin), int(str(changed_at)), int(str(derived)), dots, bool(deleted), bool(born))
+    return RowVersion(
+        str(origin), int(str(changed_at)), int(str(derived)), _vector(vector), bool(deleted), bool(born)
+    )
 
 
-def _decided(row: Sequence[object], chains: Chains) -> tuple[object, str, str | None, str | None]:
-    """(n, verdict, resolver, reason) of one row.
+def _decided(row: Sequence[object], chains: Chains) -> tuple[object, str, str | None, str | None, str | None]:
+    """(n, verdict, resolver, reason, new row as JSON) of one row.
 
     A row outside the filter that gives way is logged even if causality says so: nobody at the other end saw it.
     """
@@ -223,14 +256,18 @@ def _decided(row: Sequence[object], chains: Chains) -> tuple[object, str, str | 
     known = ABSENT if present.is_absent else present
     outcome = classify(incoming, known, total_order(chains.priorities), row_exists=present.is_absent)
     if outcome is Outcome.APPLY and private:
-        return (row[0], "source_wins", "row_filter", "replaces a row that was outside the filter here")
+        return (row[0], "source_wins", "row_filter", "replaces a row that was outside the filter here", None)
     if outcome is Outcome.APPLY:
-        return (row[0], "apply", None, None)
+        return (row[0], "apply", None, None, None)
     if outcome is not Outcome.CONFLICTED:
         nothing_new = unite(known.vector, incoming.vector) == known.vector
-        return (row[0], outcome.value if nothing_new else "unite", None, None)
-    decision = chains.decide(Contender(incoming, _row(row[14])), Contender(known, _row(row[15])))
-    return (row[0], decision.winner.value, decision.resolver, decision.reason)
+        return (row[0], outcome.value if nothing_new else "unite", None, None, None)
+    source = Contender(incoming, _row(row[14]), _base(row[16], row[17]))
+    target = Contender(known, _row(row[15]), _base(row[18], row[19]))
+    # A row that has waited comes from no run of Spark, where somebody else's function could be asked.
+    decision = (chains.after_custom if row[20] else chains).decide(source, target)
+    made = None if decision.row is None else json.dumps(decision.row)
+    return (row[0], decision.winner.value, decision.resolver, decision.reason, made)
 
 
 def tally(connection: Connection, verdicts: str) -> dict[str, int]:

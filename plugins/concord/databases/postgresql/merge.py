@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from concord.conflict import ConflictType
-from concord.databases.postgresql import marked_edits
+from concord.databases.postgresql import before_image, marked_edits, merged_row
 from concord.databases.postgresql.guard import WINNING
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape
@@ -28,6 +28,7 @@ class Judged:
     exceptional: int  #: how many rows it holds
     source: str
     target: str
+    merged: bool = False  #: some row is a new one, made of both
 
     @property
     def winners(self) -> str:
@@ -35,6 +36,16 @@ class Judged:
         keys = self.staged.shape.same_key("v", "s")
         if not self.exceptional:
             return f"(SELECT s.*, NULL::jsonb AS concord_united FROM {self.staged.typed} s)"
+        if self.merged:
+            united = (
+                "CASE v.verdict WHEN 'source_wins' THEN concord.vector_unite(s.concord_vector, v.p_vector)"
+            )
+            united += " WHEN 'merged' THEN v.made_vector END AS concord_united"
+            return (
+                f"(SELECT {merged_row.columns(self.staged.shape)}, {united}"
+                f" FROM {self.staged.typed} s LEFT JOIN {self.verdicts} v ON {keys}"
+                f" WHERE coalesce(v.verdict, 'apply') IN {_WRITES})"
+            )
         return (
             "(SELECT s.*, CASE WHEN v.verdict = 'source_wins'"
             " THEN concord.vector_unite(s.concord_vector, v.p_vector) END AS concord_united"
@@ -78,6 +89,33 @@ SELECT {_conflict_id(shape.name, key)}, {literal(synchronization)}, {literal(lin
     )
 
 
+def log_merged(
+    connection: Connection, judged: Judged, synchronization: str, link: str, transmission: str
+) -> None:
+    """Both versions that a new row was made of lose to it, in an entry each (design 7)."""
+    if not judged.merged:
+        return
+    shape = judged.staged.shape
+    key = ", ".join(shape.canonical_key("v"))
+    made = f"jsonb_build_object({', '.join(f'{literal(name)}, {value}' for name, value in merged_row.VERSION.items())})"
+    for side, row in (("s", "s"), ("p", "t")):
+        loser_site = f"coalesce(nullif(split_part(v.{side}_origin, '#', 1), ''), {literal(judged.target)})"
+        run(
+            connection,
+            f"""
+INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver, reason,
+       winner_site, loser_site, winner_version, loser_version, winner_row, loser_row)
+SELECT {_conflict_id(shape.name, key, ("made", side))}, {literal(synchronization)}, {literal(link)},
+       {literal(transmission)}, {literal(shape.name)}, to_jsonb(ARRAY[{key}]), {conflict_type(shape)},
+       v.resolver, v.reason,
+       {literal(judged.target)}, {loser_site}, {made}, {version_object(side)}, {merged_row.image(shape)},
+       CASE WHEN NOT v.{side}_deleted THEN {shape.image(row)} END
+  FROM {judged.verdicts} v JOIN {judged.staged.typed} s ON {shape.same_key("s", "v")}
+  LEFT JOIN {shape.table.sql} t ON {shape.same_key("t", "v")}
+ WHERE v.verdict = 'merged' ON CONFLICT (id) DO NOTHING""",
+        )
+
+
 def _without_content(shape: Shape) -> str:
     """Condition on a staged row: a mark from a site that does not hold the row either."""
     rest = ", ".join(f"s.{column.sql}" for column in shape.rest)
@@ -110,14 +148,20 @@ def version_object(side: str) -> str:
     return f"jsonb_build_object({', '.join(f'{literal(field)}, v.{side}_{field}' for field in fields)})"
 
 
-def _conflict_id(table: str, key: str) -> str:
+def _conflict_id(table: str, key: str, sides: tuple[str, str] = ("s", "p")) -> str:
     """SQL of `concord.conflict.conflict_id`: every part preceded by its length, dots in order."""
-    dots = {
-        side: f"v.{side}_origin || '/' || v.{side}_changed_at || '/' || v.{side}_derived" for side in "sp"
-    }
-    rank = {side: f'(v.{side}_origin COLLATE "C", v.{side}_changed_at, v.{side}_derived)' for side in "sp"}
-    first = _either(f"{rank['s']} <= {rank['p']}", dots["s"], dots["p"])
-    second = _either(f"{rank['s']} <= {rank['p']}", dots["p"], dots["s"])
+    fields = [
+        (
+            f"v.{side}_origin",
+            f"v.{side}_changed_at",
+            merged_row.VERSION["derived"] if side == "made" else f"v.{side}_derived",
+        )
+        for side in sides
+    ]
+    one, other = (" || '/' || ".join(each) for each in fields)
+    ranks = (f'({origin} COLLATE "C", {changed_at}, {derived})' for origin, changed_at, derived in fields)
+    in_order = " <= ".join(ranks)
+    first, second = _either(in_order, one, other), _either(in_order, other, one)
     parts = f"ARRAY[{literal(table)}, {key}, {first}, {second}]"
     return (
         "(SELECT encode(sha256(convert_to(string_agg(length(part) || ':' || part, '' ORDER BY place), 'UTF8')), 'hex')"
@@ -212,7 +256,8 @@ SELECT {shape.keys_of("s")}, s.concord_origin, s.concord_changed_at, s.concord_d
 ON CONFLICT ({shape.key_list}) DO UPDATE SET
   origin = excluded.origin, changed_at = excluded.changed_at, derived = excluded.derived, vector = {united},
   deleted = excluded.deleted, born = excluded.born OR p.born, agreed = false, position = excluded.position,
-  out_of_scope = excluded.out_of_scope, {watch.counting()},
+  out_of_scope = excluded.out_of_scope{before_image.forgotten(keeps_base=shape.shadow.keeps_base)},
+  {watch.counting()},
   received_from = CASE WHEN {contained} AND (excluded.born OR NOT p.born) THEN excluded.received_from END
 WHERE {guard}""",
     )
@@ -221,6 +266,22 @@ WHERE {guard}""",
             f"{judged.target}: {shape.name}: the guard let {written} of {expected} rows pass; an application was faster"
         )
     marked_edits.remember_written(connection, shape, judged.winners)
+
+
+def remember_incoming(connection: Connection, judged: Judged) -> None:
+    """Before-images of the rows that met another version: what came in is what the other end has."""
+    shape = judged.staged.shape
+    if not (judged.exceptional and shape.shadow.keeps_base):
+        return
+    live = "CASE WHEN NOT v.s_deleted THEN {} END"
+    run(
+        connection,
+        f"""
+UPDATE {shape.shadow.sql} p SET base_row = {live.format(shape.image("s"))},
+       base_version = {live.format(version_object("s"))}
+  FROM {judged.verdicts} v JOIN {judged.staged.typed} s ON {shape.same_key("s", "v")}
+ WHERE {shape.same_key("p", "v")} AND v.verdict IN ('source_wins', 'merged', 'target_wins', 'unite')""",
+    )
 
 
 def announce_losers(connection: Connection, judged: Judged) -> None:

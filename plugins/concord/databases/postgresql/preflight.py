@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import psycopg
 
 from concord.config_field import did_you_mean
-from concord.databases.postgresql import row_filter
+from concord.databases.postgresql import merging_problems, row_filter
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column, Table
 from concord.databases.postgresql.control import IDENTITY
@@ -81,6 +81,7 @@ def table_problems(site: str, wanted: ReplicatedTable, table: Table | None) -> I
     shape = shape_of(wanted, site, table)
     yield from (f"{where} {problem}" for problem in _filter_problems(wanted, shape))
     yield from (f"{where} {problem}" for problem in policy_problems(shape))
+    yield from (f"{where} {problem}" for problem in merging_problems.problems(shape))
 
 
 def kind_problems(table: Table) -> Iterator[str]:

@@ -183,7 +183,7 @@ def _grants(state: SiteState, reader: str, applier: str) -> Iterator[str]:
     yield f"GRANT INSERT, UPDATE ON concord.synchronization, concord.link_state TO {write}"
     yield f"GRANT INSERT, UPDATE, DELETE ON concord.initialization, concord.waiting TO {write}"
     # Identity and incarnation: for a restored site that `initialize` was told to accept.
-    yield f"GRANT UPDATE (heartbeat, stamp_floor, identity, incarnation) ON concord.site TO {write}"
+    yield f"GRANT UPDATE (heartbeat, acquired, stamp_floor, identity, incarnation) ON concord.site TO {write}"
     yield f"GRANT UPDATE (registered, writers) ON concord.replicated_table TO {write}"
     yield f"GRANT INSERT, DELETE ON concord.conflict, concord.overturn TO {write}"
     yield f"GRANT USAGE, CREATE ON SCHEMA concord_staging TO {write}"

@@ -25,6 +25,7 @@ class Registered:
     structure: str
     triggers: Mapping[str, str]
     columns: Mapping[str, Any] | None  #: name → {type, descriptor, listed}; None from an older Concord
+    keeps_base: bool  #: triggers keep before-images
     tracking: Mapping[str, str]  #: the application's marks that stand for triggers; empty where triggers are
     private: Mapping[str, Any]  #: what the ledger does not show of it
 
@@ -41,6 +42,7 @@ def read(connection: Connection) -> dict[str, Registered]:
             kept["structure"],
             kept["triggers"],
             kept.get("columns"),
+            kept.get("keeps_base", False),
             kept.get("tracking", {}),
             private,
         )
@@ -54,17 +56,19 @@ def statements(shadow: Shadow, manipulation: Manipulation) -> list[str]:
     return [
         f"""
 INSERT INTO concord.replicated_table AS r
-       (name, relation, shadow, key, structure, triggers, columns, mapping, tracking)
+       (name, relation, shadow, key, structure, triggers, columns, mapping, keeps_base, tracking)
 SELECT {literal(shadow.name)}, {literal(shadow.table.sql)}, {literal(shadow.relation)},
        {literal(json.dumps(list(shadow.key)))}::jsonb, {literal(shadow.structure)},
        {_actual_triggers(shadow)}, {literal(json.dumps(_columns(shadow)))}::jsonb, {literal(mapping)}::jsonb,
+       {literal(shadow.keeps_base)},
        {literal(json.dumps(shadow.marks.remembered if shadow.marks else {}))}::jsonb
 ON CONFLICT (name) DO UPDATE SET relation = excluded.relation, shadow = excluded.shadow, key = excluded.key,
        structure = excluded.structure, triggers = excluded.triggers, columns = excluded.columns,
-       mapping = excluded.mapping, tracking = excluded.tracking
- WHERE (r.relation, r.shadow, r.key, r.structure, r.triggers, r.columns, r.mapping, r.tracking) IS DISTINCT FROM
+       mapping = excluded.mapping, keeps_base = excluded.keeps_base, tracking = excluded.tracking
+ WHERE (r.relation, r.shadow, r.key, r.structure, r.triggers, r.columns, r.mapping, r.keeps_base, r.tracking)
+       IS DISTINCT FROM
        (excluded.relation, excluded.shadow, excluded.key, excluded.structure, excluded.triggers, excluded.columns,
-        excluded.mapping, excluded.tracking)"""
+        excluded.mapping, excluded.keeps_base, excluded.tracking)"""
     ]
 
 
@@ -131,6 +135,8 @@ def problems(
         yield from (
             f"{where} {problem}" for problem in preflight.policy_problems(shape_of(wanted, site, table))
         )
+        if shadow.keeps_base and not known.keeps_base:
+            yield f"{where} does not keep yet what its resolvers must know of a row's past; run `provision`"
         if dict(known.triggers) != table.triggers:
             yield f"{where}: a capture trigger is missing, disabled or altered; changes may have been missed"
 

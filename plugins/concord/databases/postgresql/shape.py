@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from concord.databases.dialect import VERSION_TYPES
-from concord.databases.postgresql import row_filter
+from concord.databases.postgresql import before_image, row_filter
 from concord.databases.postgresql.canonical import canonical_texts, structure_of
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column, Table
@@ -124,9 +124,14 @@ class Shape:
         return ", ".join(columns + [f"{name} {kind}" for name, kind in VERSION_TYPES.items()])
 
     @property
+    def base_types(self) -> Mapping[str, str]:
+        """The before-image beside the version, where the table keeps one."""
+        return before_image.TYPES if self.shadow.keeps_base else {}
+
+    @property
     def spark_key_schema(self) -> str:
         """DDL of a candidate: the key, what a resolver must see, then the version."""
-        brought = [*self.key, *self.seen.values()]
+        brought = [*self.key, *self.asked.values()]
         columns = [f"{self.alias(column)} {column.type.spark}" for column in brought]
         return ", ".join(columns + [f"{name} {kind}" for name, kind in VERSION_TYPES.items()])
 
@@ -203,13 +208,31 @@ class Shape:
 
     @property
     def seen(self) -> Mapping[str, Column]:
-        """The canonical columns that a resolver must see, and the site's own that hold them."""
+        """The canonical columns that must be seen to decide under lock, and the site's own that hold them."""
+        return {column.name: column for column in self.columns} if self.policy.merges else self.asked
+
+    @property
+    def asked(self) -> Mapping[str, Column]:
+        """The same of a decision in Spark."""
+        if self.policy.asks:
+            return {column.name: column for column in self.rest}
         found = {name: self.canonical_column(name) for name in self.policy.columns}
         return {name: column for name, column in found.items() if column is not None}
 
     @property
     def compared(self) -> Mapping[str, str]:
-        return {name: self.alias(column) for name, column in self.seen.items()}
+        return {name: self.alias(column) for name, column in self.asked.items()}
+
+    @property
+    def forms(self) -> Mapping[str, TextForm]:
+        """How the columns read as text, where that can be judged."""
+        forms = {column.name: form_of(column.type.sql) for column in self.columns}
+        return {name: form for name, form in forms.items() if form is not None}
+
+    @property
+    def staged_beside(self) -> tuple[str, ...]:
+        """JSON texts beside a decision: the before-image, and the new row that somebody else's function made."""
+        return (*self.base_types, *(["merged"] if self.policy.asks else []))
 
     def canonical_column(self, name: str) -> Column | None:
         return row_filter.canonical_column(self.shadow, self.manipulation, name)

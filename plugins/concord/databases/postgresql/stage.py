@@ -61,6 +61,7 @@ class Staged:
         version = [
             f"{name} AS concord_{name}" for name in DECISION_TYPES if name not in ("vector", "attempt")
         ]
+        version += [f"{name}::jsonb AS concord_{name}" for name in self.shape.staged_beside]
         believed = ", ".join(map(str, self.attempts))
         every = (
             f"(SELECT {', '.join(columns)}, {', '.join(version)}, vector::jsonb AS concord_vector,"
@@ -86,6 +87,7 @@ def create(connection: Connection, staged: Staged) -> None:
     shape = staged.shape
     columns = [f"{shape.alias(column)} {column.type.staging}" for column in shape.columns]
     columns += [f"{name} {kind}" for name, kind in DECISION_TYPES.items()]
+    columns += [f"{name} text" for name in shape.staged_beside]
     run(
         connection,
         f"CREATE UNLOGGED TABLE {staged.sql} ({', '.join(columns)}) WITH (autovacuum_enabled = false)",

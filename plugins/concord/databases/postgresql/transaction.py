@@ -22,6 +22,7 @@ from concord.databases.postgresql import (
     link_state,
     marked_edits,
     merge,
+    merged_row,
     rehearsal,
     restoration,
     uniqueness,
@@ -34,8 +35,16 @@ from concord.databases.postgresql.session import Connection, in_our_words, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import UNWATCHED, Watch, refuse_oscillating, watch_of
-from concord.errors import ConcordError, ConstraintViolated, NotInitialized, StructureChanged, WriteContended
+from concord.errors import (
+    ConcordError,
+    ConstraintViolated,
+    DecideAgain,
+    NotInitialized,
+    StructureChanged,
+    WriteContended,
+)
 from concord.link import LinkJob, TableReport
+from concord.policy import Chains
 from concord.position import Session
 from concord.replication_set import ReplicatedTable
 
@@ -246,7 +255,8 @@ def _write_tables(
         writing.progress("judge")
         damaged = _damaged(writing, each)
         watch = writing.watch(each.shape.name)
-        table, report = judge_table(connection, writing.job, each, ordinal, damaged, watch)
+        chains = each.shape.policy.bound(writing.job.priorities, each.shape.forms)
+        table, report = judge_table(connection, writing.job, each, chains, ordinal, damaged, watch)
         judged.append(table)
         reports[each.shape.name] = report
     verdicts = {
@@ -350,22 +360,35 @@ def judge_table(
     connection: Connection,
     job: LinkJob,
     staged: Staged,
+    chains: Chains,
     ordinal: int,
     damaged: str = "false",
     watch: Watch = UNWATCHED,
 ) -> tuple[merge.Judged, TableReport]:
-    """The verdicts of one table's staged rows, taken under lock, and the rows per outcome."""
+    """The verdicts of one table's staged rows, taken under lock, and the rows per outcome.
+
+    Raises DecideAgain where somebody else's function has to be asked once more.
+    """
     verdicts = guard.judge(connection, staged, ordinal, damaged, watch)
-    guard.retake(connection, staged, verdicts, staged.shape.policy.bound(job.priorities))
+    guard.retake(connection, staged, verdicts, chains)
     tally = guard.tally(connection, verdicts)
-    judged = merge.Judged(staged, verdicts, sum(tally.values()), job.source.name, job.target.name)
-    return judged, _report(staged, tally)
+    if asked := tally.get("again"):
+        raise DecideAgain(
+            f"{job.target.name}: {staged.shape.name}: {asked} rows were edited while they were decided"
+        )
+    merged = tally.get("merged", 0)
+    if merged:
+        merged_row.stamp(connection, verdicts)
+    ends = (job.source.name, job.target.name)
+    return merge.Judged(staged, verdicts, sum(tally.values()), *ends, merged=merged > 0), _report(
+        staged, tally
+    )
 
 
 def _report(staged: Staged, tally: Mapping[str, int]) -> TableReport:
     """Rows per outcome of what was staged; what does not stand in the tally simply applied."""
     simply = staged.rows - sum(tally.values())
-    conflicts = tally.get("source_wins", 0) + tally.get("target_wins", 0)
+    conflicts = sum(tally.get(verdict, 0) for verdict in ("source_wins", "target_wins", "merged"))
     return TableReport(
         table=staged.shape.name,
         acquired=staged.rows,
@@ -375,6 +398,7 @@ def _report(staged: Staged, tally: Mapping[str, int]) -> TableReport:
         lost=tally.get("target_wins", 0),
         filtered=tally.get("filtered", 0),
         conflicts=conflicts,
+        merged=tally.get("merged", 0),
         restored=tally.get("restore", 0),
         held=tally.get("held", 0),
         quarantined=tally.get("quarantined", 0),
@@ -388,6 +412,7 @@ def log_table(connection: Connection, writing: Writing, judged: merge.Judged) ->
     writing.progress("conflicts")
     run(connection, *ANY_PLAN)  # staging has no index: conflict rows are found by hashing it once
     merge.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)
+    merge.log_merged(connection, judged, job.synchronization, job.link, job.transmission)
     if job.interval is not None:
         restoration.log(connection, judged, job)
     run(connection, *BY_KEY)
@@ -404,3 +429,4 @@ def write_table(
     watch = writing.watch(judged.staged.shape.name)
     merge.write_shadow(connection, judged, expected=report.applied, watch=watch)
     merge.announce_losers(connection, judged)
+    merge.remember_incoming(connection, judged)

@@ -1,0 +1,157 @@
+"""`python -m benchmarks.conflicts`: conflicts of each kind of policy beside as many changes that meet nothing."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchmarks import databases, initialization, report
+from benchmarks.bookings import TABLE
+from benchmarks.comparison import WrongResult
+from benchmarks.databases import Databases
+from benchmarks.link_run import LinkRun, run_link
+from concord.link import Direction, LinkJob
+from concord.policy import Policy
+from concord.replication_set import ReplicatedTable
+from demo import terminal, workspace
+
+#: No resolver, one that chooses, one that merges, and a function; the last two rounds have both kinds in one run.
+CHOOSING = ("latest_timestamp",)
+MERGING = ("additive(miles)", "merge_columns")
+CUSTOM = ("custom(benchmarks.conflicts:the_dearer_of_two)",)
+EDIT = "UPDATE public.bookings SET miles = miles + 500, price = price + {}, remarks = 'changed, ' || md5(remarks)"
+CONTENT = "SELECT count(*), sum(hashtextextended(b::text, 0)) FROM public.bookings b"
+
+
+def the_dearer_of_two(conflicts: pa.RecordBatch) -> pa.RecordBatch:
+    """The row with the higher price, its miles those of both: a new row for every second conflict."""
+    source, target = (conflicts.column(name) for name in ("source", "target"))
+    rows = []
+    for ours, theirs in zip(source.to_pylist(), target.to_pylist(), strict=True):
+        dearer = max(ours, theirs, key=lambda row: float(row["price"]))
+        rows.append(dearer | {"miles": max(ours["miles"], theirs["miles"]) + 500})
+    even = pc.equal(pc.bit_wise_and(source.field("id"), 1), 0)
+    decisions = pc.if_else(even, "row", "source")
+    return pa.RecordBatch.from_arrays([decisions, pa.array(rows, source.type)], ["decision", "row"])
+
+
+@dataclass(frozen=True)
+class Round:
+    """One run of the forward link: so many edits of London's, and of Cape Town's on some of the same rows."""
+
+    title: str
+    resolvers: tuple[str, ...]
+    conflicts: int
+    unconflicted: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One round and what its forward link took."""
+
+    round: Round
+    run: LinkRun
+
+    @property
+    def seconds(self) -> float:
+        """Moving and writing: all that the number of rows has a part in."""
+        steps = self.run.report.seconds
+        return steps["stage"] + steps["write"]
+
+
+def rounds(changes: int) -> tuple[Round, ...]:
+    """Every kind alone, then beside as many that meet nothing."""
+    return (
+        Round("no conflict", CHOOSING, 0, changes),
+        Round("latest_timestamp", CHOOSING, changes, 0),
+        Round("additive, merge_columns", MERGING, changes, 0),
+        Round("a custom function", CUSTOM, changes, 0),
+        Round("no conflict", CHOOSING, 0, 2 * changes),
+        Round("half latest_timestamp", CHOOSING, changes, changes),
+        Round("half additive, merge_columns", MERGING, changes, changes),
+        Round("half a custom function", CUSTOM, changes, changes),
+    )
+
+
+def measure(made: Databases, changes: int) -> Iterator[Measured]:
+    """Every round on rows of its own. Raises WrongResult when the sites differ or the counts do."""
+    planned = rounds(changes)
+    databases.fill(made, 3 * changes * len(planned))
+    initialization.initialize(made)
+    first = 1
+    for each in planned:
+        table = TABLE.model_copy(update={"policy": Policy(resolvers=each.resolvers)})
+        initialization.provision_pair(made, table)
+        made.london.run(f"{EDIT.format('1.50')} WHERE {_keys(first, each.conflicts + each.unconflicted)}")
+        made.capetown.run(f"{EDIT.format('2.50')} WHERE {_keys(first, each.conflicts)}")
+        for site in (made.london, made.capetown):
+            site.run("VACUUM (ANALYZE) public.bookings", "CHECKPOINT")
+        run = run_link(_job(made, Direction.FORWARD, table))
+        run_link(_job(made, Direction.REVERSE, table))
+        _check(made, each, run)
+        first += each.conflicts + each.unconflicted
+        yield Measured(each, run)
+
+
+def _keys(first: int, count: int) -> str:
+    return f"id BETWEEN {first} AND {first + count - 1}"
+
+
+def _job(made: Databases, direction: Direction, table: ReplicatedTable) -> LinkJob:
+    return initialization.job(made, direction).model_copy(update={"tables": (table,)})
+
+
+def _check(made: Databases, each: Round, run: LinkRun) -> None:
+    if run.report.total("conflicts") != each.conflicts:
+        raise WrongResult(f"{each.title}: {run.report.total('conflicts')} conflicts of {each.conflicts}")
+    found = {site.name: site.row(CONTENT) for site in (made.london, made.capetown)}
+    if len(set(found.values())) != 1:
+        raise WrongResult(f"{each.title}: the sites differ: {found}")
+
+
+def lines(measured: Sequence[Measured]) -> Iterator[str]:
+    """The table for docs/benchmarks.md; the ratio is to as many changes that meet nothing."""
+    yield "| policy | changes | of them conflicts | new rows | stage, s | write, s | ratio |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    plain = {each.round.unconflicted: each.seconds for each in measured if not each.round.conflicts}
+    for each in measured:
+        steps, total = each.run.report.seconds, each.round.conflicts + each.round.unconflicted
+        cells = (
+            each.round.title,
+            f"{total:,}",
+            f"{each.round.conflicts:,}",
+            f"{each.run.report.total('merged'):,}",
+        )
+        times = (f"{steps['stage']:.2f}", f"{steps['write']:.2f}", f"{each.seconds / plain[total]:.2f}")
+        yield f"| {' | '.join((*cells, *times))} |"
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and print; 0 when both sites are equal after every round."""
+    made = argparse.ArgumentParser(prog="python -m benchmarks.conflicts", description=__doc__)
+    made.add_argument("--changes", type=int, default=10_000)
+    made.add_argument(
+        "--directory", type=Path, default=workspace.DEFAULT / "conflicts", help="for the servers"
+    )
+    options = made.parse_args(arguments)
+    directory = options.directory.absolute()
+
+    def run() -> int:
+        with workspace.workspace(directory):
+            try:
+                with databases.running(directory) as servers:
+                    measured = list(measure(servers, options.changes))
+                    sys.stdout.write("\n".join([report.surroundings(servers, 1), "", *lines(measured), ""]))
+            finally:
+                workspace.clear(directory)
+        return 0
+
+    return terminal.run(run, directory)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

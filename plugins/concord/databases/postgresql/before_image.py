@@ -1,0 +1,85 @@
+"""Before-images: what a row was, and its version, before the local edits that the other sites may not have seen.
+
+Kept in the shadow row, one image each, and only for tables whose resolvers need the version that two others have in
+common (`concord.merging`). It is the newest row that the other end of a link is known to have, or about to get: the one
+that the first local edit replaced since a link wrote the row here or read it, and after a conflict the one that came
+in. Whether it is what two versions have in common, their vectors say: an image that is not is never used, so that one
+taken too early or too late costs a merge, not its truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from concord.databases.postgresql.catalogue import Column
+from concord.databases.postgresql.session import PINNED
+from concord.databases.quoting import literal
+
+#: Of the shadow table: the row as texts, and the (dot, vector) under which it stood.
+COLUMNS = ("base_row", "base_version")
+
+#: Of the verdicts of the write step: the new row of a merge as JSON, and the version it gets.
+MADE = {"made_row": "jsonb", "made_origin": "text", "made_changed_at": "bigint", "made_vector": "jsonb"}
+
+#: How they travel beside the row, both as JSON texts: name → Spark type.
+TYPES = dict.fromkeys(COLUMNS, "string")
+
+#: The trigger runs in the user's session, whose settings say how values read.
+SETTINGS = "".join(
+    f" SET {name} = {literal(PINNED[name])}"
+    for name in ("TimeZone", "DateStyle", "IntervalStyle", "bytea_output", "extra_float_digits")
+)
+
+_BEFORE = "jsonb_build_object('origin', s.origin, 'changed_at', s.changed_at, 'derived', s.derived, 'vector', s.vector)"
+#: Before the first edit of all, a row is common history.
+_COMMON_HISTORY = """'{"origin": "", "changed_at": 0, "derived": 0, "vector": {}}'::jsonb"""
+_DUE = "s.base_version IS NULL OR pg_visible_in_snapshot(s.position, here.acquired)"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What keeping an image adds to the statement that stamps a shadow row."""
+
+    names: str = ""
+    values: str = ""
+    assignments: str = ""
+
+
+NONE = Parts()
+
+
+def image(columns: Sequence[Column], row: str) -> str:
+    """A base row as a JSON object of exact texts; NULL stays null, every type casts back (F69, F75)."""
+    names = ", ".join(literal(column.name) for column in columns)
+    texts = ", ".join(column.type.exact(f"{row}.{column.sql}") for column in columns)
+    return f"jsonb_object(ARRAY[{names}]::text[], ARRAY[{texts}]::text[])"
+
+
+def kept(columns: Sequence[Column], *, update: bool) -> Parts:
+    """Inserts and deletes forget the image: no row can be merged with one that is not there."""
+    names = "".join(f", {name}" for name in COLUMNS)
+    if not update:
+        return Parts(names, ", NULL, NULL", "".join(f", {name} = NULL" for name in COLUMNS))
+    return Parts(
+        names,
+        f", {image(columns, 'OLD')}, {_COMMON_HISTORY}",
+        f",\n      base_row = CASE WHEN {_DUE} THEN excluded.base_row ELSE s.base_row END,"
+        f"\n      base_version = CASE WHEN {_DUE} THEN {_BEFORE} ELSE s.base_version END",
+    )
+
+
+def outgoing(types: Mapping[str, str]) -> str:
+    """The columns of a shadow row `p`, as they travel."""
+    return "".join(f", p.{name}::text AS {name}" for name in types)
+
+
+def provisioning(shadow: str, *, kept: bool) -> str:
+    """Add the columns, or drop them where no resolver needs them any more: neither touches a row."""
+    action = "ADD COLUMN IF NOT EXISTS {} jsonb" if kept else "DROP COLUMN IF EXISTS {}"
+    return f"ALTER TABLE {shadow} {', '.join(action.format(name) for name in COLUMNS)}"
+
+
+def forgotten(*, keeps_base: bool) -> str:
+    """Assignments of a shadow row under which a link writes a new version: the next local edit takes an image of it."""
+    return "".join(f", {name} = NULL" for name in COLUMNS) if keeps_base else ""

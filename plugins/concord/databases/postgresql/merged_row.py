@@ -1,0 +1,71 @@
+"""Rows that a resolver made of two: their version, their place among the written rows, and their two losers.
+
+The version is stamped here, under lock, by the site that writes it (`concord.merging.merged_version`): so no edit
+that has not seen the merge can be taken for one that has. Both versions that it was made of lose to it, each in an
+entry of its own, so that either can be brought back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from concord.databases.postgresql.session import Connection, run
+from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.stage import DECISION_TYPES
+from concord.databases.quoting import literal
+from concord.merging import DERIVED
+
+#: The version of a merged row, by the fields of a version.
+VERSION = {
+    "origin": "v.made_origin",
+    "changed_at": "v.made_changed_at",
+    "derived": str(DERIVED),
+    "vector": "v.made_vector",
+    "deleted": "false",
+}
+
+_NEWEST = "(SELECT max((e.value ->> 0)::bigint) FROM jsonb_each(u.vector) e)"
+
+
+def stamp(connection: Connection, verdicts: str) -> None:
+    """Give every merged row a version of this site that includes both; a test holds it to `merged_version`."""
+    run(
+        connection,
+        f"""
+UPDATE {verdicts} v SET made_origin = m.origin, made_changed_at = m.at,
+       made_vector = m.vector || jsonb_build_object(m.origin, jsonb_build_array(m.at, {DERIVED}))
+  FROM (SELECT u.n, u.vector, c.origin, greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+               {_NEWEST} + 1, c.stamp_floor + 1) AS at
+          FROM (SELECT n, concord.vector_unite(s_vector, p_vector) AS vector FROM {verdicts}
+                 WHERE verdict = 'merged') u CROSS JOIN concord.site c) m WHERE m.n = v.n""",
+    )
+
+
+def image(shape: Shape) -> str:
+    """The new row as a JSON object of the texts that the database gives back: 1 of what was said as 1.0."""
+    names = ", ".join(literal(column.name) for column in shape.columns)
+    texts = ", ".join(
+        column.type.exact(f"(v.made_row ->> {literal(column.name)})::{column.type.sql}")
+        for column in shape.columns
+    )
+    return f"jsonb_object(ARRAY[{names}]::text[], ARRAY[{texts}]::text[])"
+
+
+def columns(shape: Shape) -> str:
+    """The columns of a staged row `s`, those of a merged one in their place; `v` is its verdict, NULL for most."""
+    return ", ".join(_columns(shape))
+
+
+def _columns(shape: Shape) -> Iterator[str]:
+    yield from (f"s.{column.sql}" for column in shape.key)
+    for column in shape.rest:
+        yield _either(column.sql, f"(v.made_row ->> {literal(column.name)})::{column.type.staging}")
+    made = {**{f"concord_{name}": value for name, value in VERSION.items()}, "concord_gone": "false"}
+    made["concord_born"] = "v.s_born OR v.p_born"
+    for name in (*(f"concord_{name}" for name in DECISION_TYPES if name != "attempt"), "concord_gone"):
+        yield _either(name, made[name]) if name in made else f"s.{name}"
+    yield "s.concord_retried"
+
+
+def _either(name: str, made: str) -> str:
+    return f"CASE WHEN v.made_row IS NULL THEN s.{name} ELSE {made} END AS {name}"
