@@ -244,7 +244,10 @@ def test_a_merge_that_is_one_sides_row_already_is_that_sides() -> None:
 
 def test_what_is_left_open_comes_from_the_row_of_the_winner_and_the_reason_says_so() -> None:
     found = decided(
-        ("additive(seats)", "earliest_timestamp"), {"seats": "11", "title": "a"}, {"seats": "8", "title": "b"}, OLD
+        ("additive(seats)", "earliest_timestamp"),
+        {"seats": "11", "title": "a"},
+        {"seats": "8", "title": "b"},
+        OLD,
     )
     assert found.row == {"seats": "9", "title": "a"}
     assert found.resolver == "additive(seats), earliest_timestamp"
@@ -252,7 +255,9 @@ def test_what_is_left_open_comes_from_the_row_of_the_winner_and_the_reason_says_
 
 
 def test_a_held_conflict_is_held_whole() -> None:
-    found = decided(("additive(seats)", "hold"), {"seats": "11", "title": "a"}, {"seats": "8", "title": "b"}, OLD)
+    found = decided(
+        ("additive(seats)", "hold"), {"seats": "11", "title": "a"}, {"seats": "8", "title": "b"}, OLD
+    )
     assert (found.winner, found.row) == (Winner.HELD, None)
 
 
@@ -275,5 +280,10 @@ def test_a_function_is_not_asked_here() -> None:
 
 def test_those_that_make_no_rows_go_on_to_the_next_resolver() -> None:
     """An initialization, a repair."""
-    chains = Policy(resolvers=("average(seats)", "custom(a.b:c)", "earliest_timestamp")).bound({}).without_hold()
-    assert [each.name for each in chains.by_type[ConflictType.UPDATE_UPDATE]] == ["earliest_timestamp", "latest_timestamp"]
+    chains = (
+        Policy(resolvers=("average(seats)", "custom(a.b:c)", "earliest_timestamp")).bound({}).without_hold()
+    )
+    assert [each.name for each in chains.by_type[ConflictType.UPDATE_UPDATE]] == [
+        "earliest_timestamp",
+        "latest_timestamp",
+    ]
