@@ -74,10 +74,14 @@ def outgoing(types: Mapping[str, str]) -> str:
     return "".join(f", p.{name}::text AS {name}" for name in types)
 
 
-def provisioning(shadow: str, *, kept: bool) -> str:
-    """Add the columns, or drop them where no resolver needs them any more: neither touches a row."""
-    action = "ADD COLUMN IF NOT EXISTS {} jsonb" if kept else "DROP COLUMN IF EXISTS {}"
-    return f"ALTER TABLE {shadow} {', '.join(action.format(name) for name in COLUMNS)}"
+def kept_in(shadow: str) -> str:
+    """Add the columns: no row is touched."""
+    return f"ALTER TABLE {shadow} {', '.join(f'ADD COLUMN IF NOT EXISTS {name} jsonb' for name in COLUMNS)}"
+
+
+def dropped_from(shadow: str) -> str:
+    """Drop the columns where no resolver needs them any more."""
+    return f"ALTER TABLE {shadow} {', '.join(f'DROP COLUMN IF EXISTS {name}' for name in COLUMNS)}"
 
 
 def forgotten(*, keeps_base: bool) -> str:

@@ -220,7 +220,7 @@ def statements(shadow: Shadow, applier: str) -> list[str]:
         # How often, run after run, a link wrote over a local answer to its last write, and in which session (`watch`).
         f"ALTER TABLE {shadow.sql} ADD COLUMN IF NOT EXISTS rebounds integer,"
         " ADD COLUMN IF NOT EXISTS rebounded_in text",
-        before_image.provisioning(shadow.sql, kept=shadow.keeps_base),
+        *([before_image.kept_in(shadow.sql)] if shadow.keeps_base else []),
         f"CREATE INDEX IF NOT EXISTS {quote(shortened(shadow.relation + ' position'))} ON {shadow.sql} (position)",
     ]
     if shadow.marks is not None:

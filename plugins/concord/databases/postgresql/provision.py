@@ -10,6 +10,7 @@ import psycopg
 
 from concord.databases.postgresql import (
     application_triggers,
+    before_image,
     capture,
     control,
     mark_problems,
@@ -169,6 +170,9 @@ def statements(state: SiteState, reader: str, applier: str, snapshots: Sequence[
         manipulation = state.manipulation(shadow.name)
         made.append(registration.distrust(shadow, manipulation))
         made += capture.statements(shadow, applier)
+        known = state.registered.get(shadow.name)
+        if known is not None and known.keeps_base and not shadow.keeps_base:
+            made.append(before_image.dropped_from(shadow.sql))
         made += registration.statements(shadow, manipulation)
     made += private_columns.statements(state.private)
     return made + list(_grants(state, reader, applier))
