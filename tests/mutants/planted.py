@@ -121,7 +121,7 @@ MUTANTS = (
     Mutant(
         "no heartbeat",
         f"{POSTGRESQL}/acquire.py",
-        '"UPDATE concord.site SET heartbeat = heartbeat + 1 RETURNING heartbeat"',
+        'f"UPDATE concord.site SET heartbeat = heartbeat + 1{shown} RETURNING heartbeat"',
         '"SELECT heartbeat FROM concord.site"',
         f"{LINK}/test_acquisition.py -k transaction_ids_are_used_again",
     ),

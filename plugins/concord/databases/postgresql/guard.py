@@ -41,6 +41,7 @@ _REPAIR = (
 )
 #: What an initialization writes over a row although versions do not say so: its loser belongs in the log (F33).
 _FORCED = f"s.concord_verdict = 'source_wins' AND s.concord_resolver = {literal(RESOLVER)}"
+_DECISIONS = "('source_wins', 'target_wins', 'merged', 'held')"
 _DECIDED = "s.concord_against = p.origin || '/' || p.changed_at || '/' || p.derived"
 
 
@@ -118,8 +119,7 @@ SELECT row_number() OVER () AS n, x.* FROM (
               WHEN {_SAME} THEN CASE WHEN {includes} THEN 'converged' ELSE 'unite' END
               WHEN {_FORWARD} AND NOT {_BACKWARD} THEN 'apply'
               WHEN {_BACKWARD} AND NOT {_FORWARD} THEN CASE WHEN {includes} THEN 'superseded' ELSE 'unite' END
-              WHEN {_DECIDED} AND NOT {_BACKWARD}
-                   AND s.concord_verdict IN ('source_wins', 'target_wins', 'merged', 'held')
+              WHEN {_DECIDED} AND NOT {_BACKWARD} AND s.concord_verdict IN {_DECISIONS}
               THEN s.concord_verdict
               ELSE 'retake' END AS verdict
     FROM {_placed(staged)} s LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "s")}
