@@ -55,6 +55,8 @@ def test_both_sites_get_what_both_did_and_the_log_keeps_both_rows(sites: Pair) -
     report = carried(sites.run("forward"))
     counts = report.model_dump(include={"acquired", "applied", "lost", "merged", "conflicts"})
     assert counts == {"acquired": 5, "applied": 3, "lost": 2, "merged": 3, "conflicts": 5}
+    came_in = "SELECT base_row ->> 'seats' FROM concord.\"public.stock\" WHERE id = 1"
+    assert sites.capetown.value(came_in) == "97"  # what London has
     reverse = carried(sites.run("reverse"))
     assert (reverse.acquired, reverse.applied, reverse.conflicts) == (5, 5, 0)
     assert stock(sites, where="id < 6") == [

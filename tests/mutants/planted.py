@@ -283,4 +283,40 @@ MUTANTS = (
         "return False",
         f"{LINK}/test_tombstones.py -k resume_below",
     ),
+    # Merging
+    Mutant(
+        "any before-image is taken for the common version",
+        "plugins/concord/merging.py",
+        "if dict(base.vector) == shared",
+        "if base.row",
+        "tests/core/test_merging.py -k another_version",
+    ),
+    Mutant(
+        "a merge bears its parent's stamp",
+        "plugins/concord/merging.py",
+        "changed_at = max(now_us, newest + 1, stamp_floor + 1)",
+        "changed_at = newest",
+        "tests/core/test_merging.py -k includes_both",
+    ),
+    Mutant(
+        "rows that are alike are merged",
+        "plugins/concord/merging.py",
+        "if new == ours == theirs:",
+        "if False:",
+        "tests/core/test_merging.py -k alike",
+    ),
+    Mutant(
+        "a before-image stays after a link has read the row",
+        f"{POSTGRESQL}/before_image.py",
+        '_DUE = "s.base_version IS NULL OR pg_visible_in_snapshot(s.position, here.acquired)"',
+        '_DUE = "s.base_version IS NULL"',
+        f"{LINK}/test_before_images.py -k until_a_link_has_read",
+    ),
+    Mutant(
+        "only one of a merge's two losers is logged",
+        f"{POSTGRESQL}/merge.py",
+        'for side, row in (("s", "s"), ("p", "t")):',
+        'for side, row in (("s", "s"),):',
+        f"{LINK}/test_merging.py -k the_log_keeps_both_rows",
+    ),
 )
