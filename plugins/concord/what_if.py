@@ -56,6 +56,8 @@ class WhatIf:
             return f"decided by {entry.resolver}, not by a policy"
         if not loser.is_absent and winner.includes(loser):
             return "the row that won was made of both"
+        if self.chains.policy.merges:
+            return "the other policy may make a new row"
         private = {*(entry.withheld or {}).get("columns", ())}
         if not private.isdisjoint(self.manipulations[entry.site].own_names(self.chains.columns)):
             return "a column that decides is private"

@@ -149,3 +149,4 @@ def test_what_cannot_be_told_is_said() -> None:
     assert asking(("earliest_timestamp",)).judge(repaired).reason == "decided by repair, not by a policy"
     made = an_entry(winner_version={**stored(CAPETOWN), "vector": {"capetown#1": [6, 0], "london#1": [5, 0]}})
     assert asking(("earliest_timestamp",)).judge(made).judgement is Judgement.UNKNOWN
+    assert asking(("average(price)",)).judge(an_entry()).reason == "the other policy may make a new row"

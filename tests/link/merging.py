@@ -6,7 +6,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from concord.policy import Policy
-from tests.link.pair import Pair, provision_site
+from tests.link import ledger
+from tests.link.pair import Pair, Rows, provision_site
 
 STOCK = (
     "CREATE TABLE stock (id int PRIMARY KEY, seats int, price numeric(8,2), title text, seen timestamptz, data bytea)",
@@ -34,6 +35,24 @@ def edit(pair: Pair, key: int, london: str, capetown: str) -> None:
     for site, change in zip(pair.sites, (london, capetown), strict=True):
         site.run(f"UPDATE stock SET {change} WHERE id = {key}")
         time.sleep(0.002)
+
+
+def stock(pair: Pair, columns: str = "seats, price::text, title", where: str = "true") -> Rows:
+    """The rows, the same at both sites."""
+    assert pair.equal
+    return pair.london.rows(f"SELECT id, {columns} FROM stock WHERE {where} ORDER BY id")
+
+
+def losers(pair: Pair, key: int) -> dict[str, dict[str, str | None]]:
+    """Of one row's conflict: who lost, with which row; checks what both entries have in common."""
+    found = [each for each in pair.conflicts() if each["key"] == [str(key)]]
+    for each in found:
+        winner, loser = ledger.version(each["winner_version"]), ledger.version(each["loser_version"])
+        assert winner.includes(loser)
+        assert not loser.includes(winner)
+        assert (winner.derived, each["winner_site"]) == (1, winner.site)
+    assert len({str(each["winner_row"]) for each in found}) == 1
+    return {each["loser_site"]: each["loser_row"] for each in found}
 
 
 def by_title(conflicts: pa.RecordBatch) -> pa.RecordBatch:

@@ -4,7 +4,7 @@ the write step decides them under lock by the same rule. For tests of that step,
 from collections.abc import Mapping
 from typing import cast
 
-from concord.databases.dialect import Progress
+from concord.databases.dialect import VERSION_TYPES, Progress
 from concord.databases.postgresql import acquire
 from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.session import rows
@@ -26,7 +26,7 @@ def carry(job: LinkJob, progress: Progress = _silent) -> dict[str, TableReport]:
     try:
         opened = open_link(job, source, target, _silent)
         with source.snapshot() as snapshot:
-            heartbeat, staged = source.beat(), _staged(source, target, opened)
+            heartbeat, staged = source.beat(snapshot.position), _staged(source, target, opened)
         session = Session(
             id=job.transmission,
             source_origin=opened.source_site.origin,
@@ -60,9 +60,7 @@ def _staged(source: Source, target: Target, opened: Opened) -> list[Staged]:
         query = acquire.changes_query(shape, position.of(name), opened.excluded, 0, 1)
         if found := rows(source.connection, query):
             place = target.create_staging(theirs[name], ordinal)
-            columns = ", ".join(
-                [*shape.aliases, "origin, changed_at, derived, vector, deleted, born, out_of_scope"]
-            )
+            columns = ", ".join([*shape.aliases, *VERSION_TYPES, *shape.base_types])
             into = f"COPY {place.sql} ({columns}, verdict, attempt) FROM STDIN"
             with target.connection.cursor().copy(into.encode()) as copy:
                 for row in found:

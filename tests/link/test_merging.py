@@ -2,45 +2,23 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import pytest
 
-from concord.errors import DecideAgain, ResolverFailed
 from concord.row_version import RowVersion
 from tests.conftest import PROJECT
 from tests.link import ledger
 from tests.link.conftest import MakePair
-from tests.link.merging import STOCK, edit, merging
-from tests.link.pair import At, Pair, Rows, Site, carried
-
-pytestmark = pytest.mark.spark
+from tests.link.merging import STOCK, edit, losers, merging, stock
+from tests.link.pair import At, Pair, Site
+from tests.link.plain_link import carry, settle
 
 DOCUMENT = (PROJECT / "docs" / "conflicts.md").read_text()
-CUSTOM = "custom(tests.link.merging:{})"
 
 
 @pytest.fixture
 def sites(pair: MakePair) -> Pair:
     return pair(*STOCK)
-
-
-def stock(pair: Pair, columns: str = "seats, price::text, title", where: str = "true") -> Rows:
-    """The rows, the same at both sites."""
-    assert pair.equal
-    return pair.london.rows(f"SELECT id, {columns} FROM stock WHERE {where} ORDER BY id")
-
-
-def losers(pair: Pair, key: int) -> dict[str, dict[str, str | None]]:
-    """Of one row's conflict: who lost, with which row; checks what both entries have in common."""
-    found = [each for each in pair.conflicts() if each["key"] == [str(key)]]
-    for each in found:
-        winner, loser = ledger.version(each["winner_version"]), ledger.version(each["loser_version"])
-        assert winner.includes(loser)
-        assert not loser.includes(winner)
-        assert (winner.derived, each["winner_site"]) == (1, winner.site)
-    assert len({str(each["winner_row"]) for each in found}) == 1
-    return {each["loser_site"]: each["loser_row"] for each in found}
 
 
 def test_both_sites_get_what_both_did_and_the_log_keeps_both_rows(sites: Pair) -> None:
@@ -52,12 +30,12 @@ def test_both_sites_get_what_both_did_and_the_log_keeps_both_rows(sites: Pair) -
     edit(sites, 4, "seats = 2000000000", "seats = 2000000000")  # no integer holds the sum
     sites.london.run("DELETE FROM stock WHERE id = 5")
     sites.capetown.run("UPDATE stock SET seats = 7 WHERE id = 5")
-    report = carried(sites.run("forward"))
+    (report,) = carry(sites.job("forward")).values()
     counts = report.model_dump(include={"acquired", "applied", "lost", "merged", "conflicts"})
     assert counts == {"acquired": 5, "applied": 3, "lost": 2, "merged": 3, "conflicts": 5}
     came_in = "SELECT base_row ->> 'seats' FROM concord.\"public.stock\" WHERE id = 1"
     assert sites.capetown.value(came_in) == "97"  # what London has
-    reverse = carried(sites.run("reverse"))
+    (reverse,) = carry(sites.job("reverse")).values()
     assert (reverse.acquired, reverse.applied, reverse.conflicts) == (5, 5, 0)
     assert stock(sites, where="id < 6") == [
         (1, 107, "10.00", "old"),
@@ -82,7 +60,7 @@ def test_both_sites_get_what_both_did_and_the_log_keeps_both_rows(sites: Pair) -
         " seats, title; latest_timestamp: changed_at differs"
     )
     assert len(sites.conflicts()) == 3 * 2 + 2
-    assert [report.total("acquired") for report in sites.settle()] == [0, 0, 0, 0]
+    assert [carry(sites.job(direction)) for direction in ("forward", "reverse")] == [{}, {}]
 
 
 def test_the_document_tells_what_happens(sites: Pair) -> None:
@@ -99,7 +77,7 @@ def test_the_document_tells_what_happens(sites: Pair) -> None:
         for who in ("London", "Cape Town")
     ]
     edit(sites, 1, *changes)
-    sites.settle()
+    settle(sites)
     after = rows["both, afterwards"]
     assert stock(sites, "seats::text, price::text, title", "id = 1") == [(1, *after.values())]
 
@@ -109,33 +87,33 @@ def test_an_average_needs_no_common_version(sites: Pair) -> None:
     sites.london.run("INSERT INTO stock VALUES (50, 1, 1.00, 'london')")
     sites.capetown.run("INSERT INTO stock VALUES (50, 2, 2.01, 'capetown')")
     edit(sites, 1, "price = 1", "price = 2")
-    sites.settle()
+    settle(sites)
     assert stock(sites, where="id IN (1, 50)") == [(1, 100, "1.50", "old"), (50, 2, "1.50", "capetown")]
     assert {each["type"] for each in sites.conflicts()} == {"insert_insert", "update_update"}
 
 
-#: Steps at which users edit on: both sites' before the target's rows are locked, London's alone after that.
+#: Where users edit on: both sites' before the target's rows are locked, London's alone after that.
 STEPS = [
-    *(("forward", step) for step in ("count", "write", "commit")),
-    *(("reverse", step) for step in ("snapshot", "stage")),
+    (direction, step) for direction in ("forward", "reverse") for step in ("hold_fence", "lock", "commit")
 ]
 
 
 def test_no_seat_is_lost_to_edits_that_fall_into_a_run(sites: Pair) -> None:
-    """Before the source is read and after it, before the target is locked and before its commit (F27)."""
+    """After the source was read, before the target is locked and before its commit (F27)."""
     sites = merging(sites, "additive(seats)")
     sold = 0
-    for direction, step in STEPS:
+    for direction, step in STEPS * 2:
         edit(sites, 1, "seats = seats - 1", "seats = seats - 10")
-        more = sites.sites[: 1 if step == "commit" else 2]
+        source = sites.sites[direction == "reverse"]
+        more = [source] if step == "commit" else sites.sites
 
         def sell(more: Sequence[Site] = more) -> None:
             for site in more:
                 site.run("UPDATE stock SET seats = seats - 100 WHERE id = 1")
 
-        sites.run(direction, at=At(step, sell))
+        carry(sites.job(direction), At(step, sell))
         sold += 11 + 100 * len(more)
-    sites.settle()
+    settle(sites)
     assert stock(sites, "seats", "id = 1") == [(1, 100 - sold)]
     assert "not known" not in str(sites.conflicts())
     assert not ledger_errors(sites)
@@ -152,94 +130,3 @@ def ledger_errors(pair: Pair) -> list[object]:
             wrong.append(each)
         seen.add(found)
     return wrong
-
-
-def test_a_plan_counts_a_merge_and_writes_nothing(sites: Pair) -> None:
-    sites = merging(sites, "additive(seats)")
-    edit(sites, 1, "seats = 1", "seats = 2")
-    report = carried(sites.run("forward", plan_only=True))
-    assert (report.acquired, report.applied, report.merged, report.conflicts) == (1, 1, 1, 1)
-    assert sites.conflicts() == []
-
-
-def test_a_function_chooses_merges_or_leaves_it_to_the_next(sites: Pair) -> None:
-    """S4-048 to S4-053, S4-056"""
-    sites = merging(sites, CUSTOM.format("by_title"), "earliest_timestamp")
-    for key, title in enumerate(("source", "target", "undecided", "both"), start=1):
-        edit(sites, key, f"title = '{title}', seats = 1", f"title = 'c{key}', seats = 2")
-    sites.run("forward")
-    sites.run("reverse")
-    assert stock(sites, where="id < 5") == [
-        (1, 1, "10.00", "source"),
-        (2, 2, "10.00", "c2"),
-        (3, 1, "10.00", "undecided"),
-        (4, 1, "12.50", "both and c4"),
-    ]
-    assert {site: row["title"] for site, row in losers(sites, 4).items()} == {
-        "london": "both",
-        "capetown": "c4",
-    }
-    reasons = {each["key"][0]: (each["resolver"], each["reason"]) for each in sites.conflicts()}
-    by_title = CUSTOM.format("by_title")
-    assert reasons["1"] == (by_title, "took the source's row")
-    assert reasons["3"] == ("earliest_timestamp", f"{by_title}: undecided; changed_at differs")
-    assert reasons["4"] == (by_title, "made a new row")
-    assert [report.total("acquired") for report in sites.settle()] == [0, 0, 0, 0]
-
-
-def test_a_function_that_fails_stops_its_table_alone(sites: Pair) -> None:
-    sites = merging(sites, CUSTOM.format("breaks"))
-    edit(sites, 1, "seats = 1", "seats = 2")
-    sites.london.run("UPDATE plain SET v = 'new'")
-    report = sites.run("forward")
-    assert report.stopped == {
-        "public.stock": "public.stock: 1 conflicts have no decision: custom(tests.link.merging:breaks) failed:"
-        " ArithmeticError: no idea of 1. Mend the function; nothing of the table was written"
-    }
-    assert sites.capetown.value("SELECT v FROM plain") == "new"
-    assert sites.capetown.value("SELECT seats FROM stock WHERE id = 1") == 2
-    assert sites.conflicts() == []
-
-
-def test_a_function_that_is_not_there_stops_its_table_before_it_is_needed(sites: Pair) -> None:
-    sites = merging(sites, CUSTOM.format("nobody_wrote_it"))
-    sites.london.run("UPDATE stock SET seats = 1 WHERE id = 1")
-    (stopped,) = sites.run("forward").stopped.values()
-    assert stopped.startswith("public.stock: custom(tests.link.merging:nobody_wrote_it) cannot be imported: ")
-    assert sites.capetown.value("SELECT seats FROM stock WHERE id = 1") == 100
-    only = replace(sites, tables=tuple(table for table in sites.tables if table.policy.asks))
-    with pytest.raises(ResolverFailed, match="Install it where the Spark driver and its executors run"):
-        only.run("forward")
-
-
-def test_a_row_that_was_edited_meanwhile_goes_back_to_the_function(sites: Pair) -> None:
-    sites = merging(sites, CUSTOM.format("by_title"))
-    edit(sites, 1, "title = 'both'", "title = 'one'")
-    sites.run(
-        "forward", at=At("write", lambda: sites.capetown.run("UPDATE stock SET title = 'two' WHERE id = 1"))
-    )
-    sites.run("reverse")
-    assert stock(sites, "title", "id = 1") == [(1, "both and two")]
-    assert {row["title"] for row in losers(sites, 1).values()} == {"both", "two"}
-
-
-@dataclass
-class EveryTime(At):
-    """Acts whenever the link reaches the step."""
-
-    def __call__(self, step: str) -> None:
-        if step == self.step:
-            self.reached += 1
-            self.act()
-
-
-def test_a_row_that_is_edited_all_the_while_ends_the_run_with_nothing_written(sites: Pair) -> None:
-    sites = merging(sites, CUSTOM.format("by_title"))
-    edit(sites, 1, "title = 'both'", "title = 'one'")
-    touch = EveryTime("write", lambda: sites.capetown.run("UPDATE stock SET seats = seats + 1 WHERE id = 1"))
-    with pytest.raises(
-        DecideAgain, match=r"capetown: public\.stock: 1 rows were edited while they were decided"
-    ):
-        sites.run("forward", at=touch)
-    assert sites.capetown.rows("SELECT title, seats FROM stock WHERE id = 1") == [("one", 103)]
-    assert sites.conflicts() == []
