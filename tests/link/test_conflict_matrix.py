@@ -19,9 +19,12 @@ from tests.link.pair import Pair, Site
 pytestmark = pytest.mark.spark
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "conflicts.md"
-RESOLVERS = [f"{name}(price)" if kind.takes_column else name for name, kind in KINDS.items() if kind.chooses]
-#: The same as the two named after the source and the target.
-SYNONYMS = {"publisher_wins": "source_wins", "subscriber_wins": "target_wins"}
+#: But for those that are others under a second name.
+RESOLVERS = [
+    f"{name}(price)" if kind.takes_column else name
+    for name, kind in KINDS.items()
+    if kind.chooses and name not in ("publisher_wins", "subscriber_wins")
+]
 #: What London does, then what Cape Town does; the key of the row is the place in this list.
 TYPES = {
     "insert_insert": ("insert", "insert"),
