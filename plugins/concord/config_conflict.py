@@ -22,8 +22,6 @@ def _resolver(text: str) -> str:
     name, column = named(text)
     if name not in KINDS or ("(" in text and not text.endswith(")")):
         raise ValueError(f"unknown resolver; {did_you_mean(name, KINDS)}")
-    if name == "hold":
-        raise ValueError("nobody can decide a held conflict in this version; leave it out")
     if KINDS[name].takes_function:
         if not re.fullmatch(_ENTRY_POINT, column):
             raise ValueError(f"names no function; write {name}(package.module:function)")
@@ -55,7 +53,7 @@ def _chain(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _pattern() -> str:
     columns = [name for name, kind in KINDS.items() if kind.takes_column or kind.takes_function]
-    plain = [name for name in KINDS if name not in columns and name != "hold"]
+    plain = [name for name in KINDS if name not in columns]
     return rf"^({'|'.join(plain)}|({'|'.join(columns)})\(.+\))$"
 
 

@@ -60,6 +60,9 @@ def conflict_findings(
             yield Finding(path, text)
         if name == "site_priority":
             yield from _priorities(path, {site for edge in edges for site in edge}, sites)
+        if name == "hold" and (kind := _undecidable(table)):
+            text = f"hold: what a person decides cannot be written to a table with {kind}; choose another resolver"
+            yield Finding(path, text)
         if KINDS[name].merges:
             yield from (Finding(path, f"{name}: {text}") for text in _unmergeable(table, edges))
         if KINDS[name].takes_column:
@@ -93,6 +96,13 @@ def _round(edges: Edges) -> list[str]:
     while ends := {edge for edge in left if any(sum(site in other for other in left) == 1 for site in edge)}:
         left -= ends
     return sorted({site for edge in left for site in edge})
+
+
+def _undecidable(table: TableSettings) -> str:
+    """Why no decision could be written as a version: others say what a version of such a table is."""
+    if table.tracking is not None:
+        return "marks of the application (tracking)"
+    return "a row filter (where)" if table.where is not None else ""
 
 
 def _resolvers(conflict: ConflictSettings) -> set[tuple[str, str]]:

@@ -79,7 +79,7 @@ def test_source_wins_knows_which_site_of_every_synchronization_is_the_source(par
         ("resolvers: ['delete_wins(price)']", "takes no column"),
         ("resolvers: [latest_timestamp, delete_wins]", "nothing after latest_timestamp is ever asked"),
         ("resolvers: [delete_wins, delete_wins]", "names one thing twice"),
-        ("resolvers: [hold]", "nobody can decide a held conflict in this version"),
+        ("resolvers: [hold, delete_wins]", "nothing after hold is ever asked"),
         ("conflict: {update_delete: [delete_wins], delete_update: [update_wins]}", "are one conflict"),
         ("conflict: {uniqueness: [delete_wins]}", "unknown key"),
         ("resolvers: [delete_wins]\n    conflict: {resolvers: [delete_wins]}", "say the same thing"),

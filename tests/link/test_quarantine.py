@@ -9,10 +9,11 @@ import pytest
 from concord.databases.postgresql.decision import Desk
 from concord.databases.postgresql.waiting_table import drop, others
 from concord.errors import ConstraintViolated, DecisionRefused
+from concord.link import TableReport
 from concord.waiting import Choice
-from spark_jobs.link import transmit
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, Site, carried
+from tests.link.plain_link import carry, settle
 
 pytestmark = pytest.mark.spark
 
@@ -43,7 +44,10 @@ def keys(site: Site) -> list[tuple[str, str]]:
 
 def counts(sites: Pair, table: str = "public.book", **asked: Any) -> dict[str, int]:
     """What one forward run counts of the table, but for zeros."""
-    report = carried(sites.run(**asked), table)
+    return shown(carry(sites.job(**asked))[table])
+
+
+def shown(report: TableReport) -> dict[str, int]:
     assert report.adds_up
     found = report.model_dump(exclude={"table", "stopped", "tolerance"})
     return {name: count for name, count in found.items() if count}
@@ -51,7 +55,7 @@ def counts(sites: Pair, table: str = "public.book", **asked: Any) -> dict[str, i
 
 def test_a_refused_row_waits_with_image_and_reason_while_the_others_arrive(sites: Pair) -> None:
     sites.london.run("UPDATE book SET price = price + 90")  # 10 to 20 become too dear
-    assert counts(sites) == {"acquired": 20, "applied": 9, "quarantined": 11}
+    assert shown(carried(sites.run())) == {"acquired": 20, "applied": 9, "quarantined": 11}
     assert sites.capetown.rows("SELECT id FROM book WHERE price > 90 ORDER BY id") == [
         (n,) for n in range(1, 10)
     ]
@@ -65,7 +69,7 @@ def test_a_refused_row_waits_with_image_and_reason_while_the_others_arrive(sites
 
 def test_every_run_tries_again_and_what_is_taken_at_last_leaves(sites: Pair) -> None:
     sites.london.run("UPDATE book SET price = 500 WHERE id IN (3, 4)")
-    sites.settle()
+    settle(sites)
     again = {"acquired": 2, "quarantined": 2, "retried": 2}
     assert counts(sites) == again
     assert [each["tries"] for each in waiting(sites.capetown)] == [3, 3]
@@ -73,12 +77,12 @@ def test_every_run_tries_again_and_what_is_taken_at_last_leaves(sites: Pair) -> 
     assert counts(sites) == {"acquired": 2, "applied": 2, "retried": 2}
     assert waiting(sites.capetown) == []
     assert sites.equal
-    assert [report.total("acquired") for report in sites.settle()] == [0, 0, 0, 0]
+    assert carry(sites.job()) == carry(sites.job("reverse")) == {}
 
 
 def test_a_newer_version_supersedes_the_one_that_waits(sites: Pair) -> None:
     sites.london.run("UPDATE book SET price = 500 WHERE id = 3")
-    sites.run()
+    carry(sites.job())
     sites.london.run("UPDATE book SET price = 600 WHERE id = 3")
     assert counts(sites) == {"acquired": 1, "quarantined": 1}
     (entry,) = waiting(sites.capetown)
@@ -86,16 +90,16 @@ def test_a_newer_version_supersedes_the_one_that_waits(sites: Pair) -> None:
     sites.london.run("UPDATE book SET price = 60 WHERE id = 3")
     assert counts(sites) == {"acquired": 1, "applied": 1}
     assert waiting(sites.capetown) == []
-    sites.settle()
+    settle(sites)
     assert sites.equal
     assert sites.conflicts() == []
 
 
 def test_an_edit_at_the_target_while_the_row_waits_is_a_conflict_like_any_other(sites: Pair) -> None:
     sites.london.run("UPDATE book SET price = 500 WHERE id = 3")
-    sites.run()
+    carry(sites.job())
     sites.capetown.run("UPDATE book SET title = 'later, in ignorance' WHERE id = 3")
-    sites.settle()
+    settle(sites)
     assert waiting(sites.capetown) == []
     assert sites.equal
     (conflict,) = sites.conflicts()
@@ -111,10 +115,10 @@ def test_children_of_a_refused_parent_wait_with_it_and_arrive_with_it(sites: Pai
     assert counts(sites, "public.loan") == {"acquired": 5, "applied": 2, "quarantined": 3}
     assert keys(sites.capetown) == [("book", "30"), ("loan", "1"), ("loan", "3"), ("loan", "5")]
     assert "loan_book_fkey" in waiting(sites.capetown)[1]["reason"]
-    sites.settle()
+    settle(sites)
     assert sites.capetown.value("SELECT count(*) FROM loan") == 2
     sites.capetown.run("ALTER TABLE book DROP CONSTRAINT cheap")
-    sites.run()
+    carry(sites.job())
     assert keys(sites.capetown) == []
     assert sites.equal
 
@@ -155,11 +159,11 @@ def test_a_winner_that_is_refused_defeats_nobody(sites: Pair) -> None:
     assert counts(sites) == {"acquired": 1, "quarantined": 1}
     assert sites.capetown.conflicts() == []
     assert sites.capetown.value("SELECT title FROM book WHERE id = 3") == "first"
-    sites.run("reverse")
+    carry(sites.job("reverse"))
     (conflict,) = sites.conflicts()
     assert (conflict["winner_site"], conflict["loser_row"]["title"]) == ("london", "first")
     sites.capetown.run("ALTER TABLE book DROP CONSTRAINT cheap")
-    sites.settle()
+    settle(sites)
     assert sites.equal
     assert len(sites.conflicts()) == 1
     assert keys(sites.capetown) == []
@@ -168,9 +172,9 @@ def test_a_winner_that_is_refused_defeats_nobody(sites: Pair) -> None:
 def test_more_refused_rows_than_may_wait_stop_the_link_and_nothing_is_written(sites: Pair) -> None:
     sites.london.run("UPDATE book SET price = price + 90")
     with pytest.raises(ConstraintViolated, match=r"more rows .* max_quarantined \(10\).*cheap"):
-        sites.run(max_quarantined=10)
+        carry(sites.job(max_quarantined=10))
     with pytest.raises(ConstraintViolated, match="cheap"):
-        sites.run(max_quarantined=0)
+        carry(sites.job(max_quarantined=0))
     assert sites.capetown.value("SELECT count(*) FROM book WHERE price > 90") == 0
     assert waiting(sites.capetown) == []
     assert counts(sites, max_quarantined=11)["quarantined"] == 11
@@ -180,7 +184,7 @@ def test_more_refused_rows_than_may_wait_stop_the_link_and_nothing_is_written(si
 def test_a_run_without_refused_rows_rehearses_nothing(sites: Pair) -> None:
     steps: list[str] = []
     sites.london.run("UPDATE book SET title = 'new'")
-    transmit(sites.job(), sites.spark, steps.append)
+    carry(sites.job(), steps.append)
     assert "base" in steps
     assert "rehearse" not in steps
 
@@ -194,7 +198,7 @@ def decide(sites: Pair, choice: Choice, direction: str = "forward") -> None:
 
 def test_a_person_mends_a_refused_row_and_every_site_follows(sites: Pair) -> None:
     sites.london.run("UPDATE book SET title = 'dear', price = 500 WHERE id = 3")
-    sites.run()
+    carry(sites.job())
     with pytest.raises(DecisionRefused, match="mend what refuses it"):
         decide(sites, "source")
     with pytest.raises(DecisionRefused, match="has no column prize; it has id, isbn, price, title"):
@@ -202,18 +206,18 @@ def test_a_person_mends_a_refused_row_and_every_site_follows(sites: Pair) -> Non
     decide(sites, {"price": "99.00"})
     assert waiting(sites.capetown) == []
     assert sites.capetown.rows("SELECT title, price::text FROM book WHERE id = 3") == [("dear", "99.00")]
-    sites.settle()
+    settle(sites)
     assert sites.london.rows("SELECT title, price::text FROM book WHERE id = 3") == [("dear", "99.00")]
     assert sites.equal
     assert sites.conflicts() == []
-    assert [report.total("acquired") for report in sites.settle()] == [0, 0, 0, 0]
+    assert carry(sites.job()) == carry(sites.job("reverse")) == {}
 
 
 def test_a_person_lets_the_targets_row_stand_also_where_it_has_none(sites: Pair) -> None:
     sites.london.run("INSERT INTO book VALUES (30, 'dear', 'isbn 30', 900)")
-    sites.run()
+    carry(sites.job())
     decide(sites, "target")
-    sites.settle()
+    settle(sites)
     assert sites.london.value("SELECT count(*) FROM book WHERE id = 30") == 0
     assert sites.equal
     assert waiting(sites.capetown) == []
@@ -221,7 +225,7 @@ def test_a_person_lets_the_targets_row_stand_also_where_it_has_none(sites: Pair)
 
 def test_nobody_decides_about_what_he_has_not_seen(sites: Pair) -> None:
     sites.london.run("UPDATE book SET price = 500 WHERE id = 3")
-    sites.run()
+    carry(sites.job())
     with closing(Desk(sites.job())) as desk:
         (row,) = desk.entries(10)
         assert (row.incoming_row or {})["price"] == "500.00"
@@ -234,11 +238,11 @@ def test_nobody_decides_about_what_he_has_not_seen(sites: Pair) -> None:
 
 def test_a_row_of_a_table_that_was_altered_waits_until_a_person_tries_it_again(sites: Pair) -> None:
     sites.london.run("UPDATE book SET price = 50 WHERE id = 3", "UPDATE book SET price = 500 WHERE id = 4")
-    sites.run()
+    carry(sites.job())
     sites.capetown.run(
         "UPDATE concord.waiting SET structure = 'another'", "ALTER TABLE book DROP CONSTRAINT cheap"
     )
-    assert sites.run().total("acquired") == 0
+    assert carry(sites.job()) == {}
     with closing(Desk(sites.job())) as desk:
         (row,) = desk.entries(10)
         desk.retry(row)
@@ -248,7 +252,7 @@ def test_a_row_of_a_table_that_was_altered_waits_until_a_person_tries_it_again(s
 
 def test_what_waits_for_a_link_that_is_gone_can_be_let_go_into_the_log(sites: Pair) -> None:
     sites.london.run("UPDATE book SET price = 500 WHERE id = 3")
-    sites.run()
+    carry(sites.job())
     access = sites.capetown.access
     assert others(access, ["london_capetown/forward"]) == []
     (row,) = others(access, [])

@@ -11,7 +11,7 @@ from itertools import count
 import psycopg
 
 from concord.databases.dialect import LinkState, Progress
-from concord.databases.postgresql import guard, initialization_state, link_state, transaction
+from concord.databases.postgresql import guard, initialization_state, link_state, transaction, waiting
 from concord.databases.postgresql.acquire import BEGINNING
 from concord.databases.postgresql.key_range import Key, KeyOrder, KeyRange
 from concord.databases.postgresql.plans import BY_KEY
@@ -159,6 +159,8 @@ class ChunkWriter:
         writing = Writing(self.job, [chunk], LinkState({}, ()), nothing, self.progress)
         transaction.log_table(connection, writing, judged)
         transaction.write_table(connection, writing, judged, report, moving=moving)
+        if report.held:  # edited since it was staged, and in conflict now: it waits as a link's would
+            waiting.remember(connection, judged, self.job)
         return report.applied, report.conflicts
 
 
