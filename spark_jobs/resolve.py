@@ -44,8 +44,12 @@ class Side:
     def column(self, name: str) -> Column:
         return F.col(f"{self.prefix}{name}")
 
-    def value(self, canonical: str) -> Column:
-        return self.column(self.aliases[canonical]).cast("string")
+    def key_name(self, canonical: str) -> str:
+        """What the place of a value in the order is called."""
+        return f"{self.prefix}key_{self.aliases[canonical]}"
+
+    def key(self, canonical: str) -> Column:
+        return sortable(self.column(self.aliases[canonical]).cast("string"))
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,15 @@ def resolve(detected: DataFrame, chains: Chains, aliases: Mapping[str, str]) -> 
     ask for, which both sides bring."""
     conflicted = F.col("outcome") == "conflicted"
     sides = (Side("", aliases), Side("p_", aliases))
-    decided = _by_type(chains, *sides)
     against = F.concat_ws("/", "p_origin", "p_changed_at", "p_derived")
-    with_decision = detected.withColumn("decision", F.when(conflicted, decided))
+    # Columns of their own, which Spark computes once: inlined, they would grow beyond what it compiles.
+    keys = {
+        side.key_name(name): F.when(conflicted & ~side.column("deleted"), side.key(name))
+        for side in sides
+        for name in chains.columns
+    }
+    with_keys = detected.withColumns(keys) if keys else detected
+    with_decision = with_keys.withColumn("decision", F.when(conflicted, _by_type(chains, *sides)))
     return with_decision.select(
         "*",
         F.coalesce("decision.verdict", "outcome").alias("verdict"),
@@ -72,7 +82,7 @@ def resolve(detected: DataFrame, chains: Chains, aliases: Mapping[str, str]) -> 
         F.col("decision.reason").alias("reason"),
         F.when(conflicted, against).alias("against"),
         *(_for_a_function(chains, *sides) if chains.policy.asks else ()),
-    ).drop("decision")
+    ).drop("decision", *keys)
 
 
 def _for_a_function(chains: Chains, source: Side, target: Side) -> Iterator[Column]:
@@ -189,11 +199,8 @@ def _(resolver: Presence, source: Side, target: Side) -> Opinion:
 
 @opinion.register
 def _(resolver: Extreme, source: Side, target: Side) -> Opinion:
-    def key(side: Side) -> Column:
-        return F.when(~side.column("deleted"), sortable(side.value(resolver.column)))
-
-    sides = (key(source), key(target)) if resolver.greatest else (key(target), key(source))
-    return _compared(resolver, *sides)
+    ours, theirs = F.col(source.key_name(resolver.column)), F.col(target.key_name(resolver.column))
+    return _compared(resolver, *((ours, theirs) if resolver.greatest else (theirs, ours)))
 
 
 def _greater(ours: Column, theirs: Column) -> Column:
