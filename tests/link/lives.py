@@ -365,10 +365,17 @@ class Lives:
         self._commit_all()  # the next life begins when every transaction of the server's has ended
         self._is_refused(name)
         for peer in sorted(self.network.topology.neighbours(name)):
+            self._bring_back(number, name, peer)
+        self.counts["restored"] += 1
+
+    def _bring_back(self, number: int, name: str, peer: str) -> None:
+        """Once it is accepted, a peer that heard nothing since the backup still stands in common history with it."""
+        try:
+            self.link(number, name, peer)
+        except IdentityChanged:
             self._initialize(peer, name)
             self._collect(peer)
             self._collect(name)
-        self.counts["restored"] += 1
 
     def _is_refused(self, name: str) -> None:
         for peer in sorted(self.network.topology.neighbours(name)):
