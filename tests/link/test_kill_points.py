@@ -118,6 +118,22 @@ def test_a_session_that_the_target_ends_in_the_middle_of_the_write(sites: Pair) 
     is_as_if_never_killed(sites)
 
 
+def test_a_source_that_goes_away_while_it_is_read_is_named_in_our_words(sites: Pair) -> None:
+    """Found by the soak: the snapshot's end met the dead session, and its error hid what had gone wrong."""
+
+    def end_the_readers() -> None:
+        sites.london.run(
+            "SELECT pg_terminate_backend(pid, 2000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND application_name LIKE 'concord read%'"
+        )
+
+    with pytest.raises(ConcordError) as stopped:
+        sites.run("forward", At("stage", end_the_readers))
+    assert stopped.value.transient
+    sites.settle()
+    is_as_if_never_killed(sites)
+
+
 @pytest.mark.parametrize("after", [4, 12, 20])
 def test_an_installation_that_dies_half_way_leaves_nothing_and_is_done_by_the_next(
     request: pytest.FixtureRequest,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+
+import psycopg
 
 from concord.databases.dialect import Snapshot
 from concord.databases.postgresql import before_image, marked_edits
@@ -26,7 +28,8 @@ def open_snapshot(connection: Connection) -> Iterator[Snapshot]:
     try:
         yield Snapshot(*one(connection, "SELECT pg_current_snapshot()::text, pg_export_snapshot()"))
     finally:
-        if not connection.closed:
+        # A dead source has nothing to roll back; what went wrong first is what must be told.
+        with suppress(psycopg.OperationalError):
             run(connection, "ROLLBACK")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -183,7 +183,11 @@ class Source(End):
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
         """One consistent cut for every reader, held open by this connection."""
-        with acquire.open_snapshot(self.connection) as snapshot:
+        with ExitStack() as stack:
+            try:
+                snapshot = stack.enter_context(acquire.open_snapshot(self.connection))
+            except psycopg.Error as error:
+                raise in_our_words(error, self.access.name) from error
             yield snapshot
 
     @worded
