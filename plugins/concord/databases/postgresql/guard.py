@@ -171,6 +171,9 @@ def _keys(shape: Shape) -> str:
 def retake(connection: Connection, staged: Staged, verdicts: str, chains: Chains) -> None:
     """Decide again, by the same pure functions: the few that an application changed since they were read, and what
     may end in a merge, which is decided here alone."""
+    run(
+        connection, "SET LOCAL cursor_tuple_fraction = 1"
+    )  # every row will be fetched: a plan for all of them
     with connection.cursor("concord_retake") as cursor:
         cursor.execute(_to_retake(staged.shape, staged.typed, verdicts).encode())
         batch = cursor.fetchmany(BATCH)

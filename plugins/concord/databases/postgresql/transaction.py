@@ -370,6 +370,7 @@ def judge_table(
     Raises DecideAgain where somebody else's function has to be asked once more.
     """
     verdicts = guard.judge(connection, staged, ordinal, damaged, watch)
+    run(connection, *ANY_PLAN)  # staging has no index: the rows to decide are found by hashing it once
     guard.retake(connection, staged, verdicts, chains)
     tally = guard.tally(connection, verdicts)
     if asked := tally.get("again"):
@@ -379,6 +380,7 @@ def judge_table(
     merged = tally.get("merged", 0)
     if merged:
         merged_row.stamp(connection, verdicts)
+    run(connection, *BY_KEY)
     ends = (job.source.name, job.target.name)
     return merge.Judged(staged, verdicts, sum(tally.values()), *ends, merged=merged > 0), _report(
         staged, tally
@@ -429,4 +431,6 @@ def write_table(
     watch = writing.watch(judged.staged.shape.name)
     merge.write_shadow(connection, judged, expected=report.applied, watch=watch)
     merge.announce_losers(connection, judged)
+    run(connection, *ANY_PLAN)
     merge.remember_incoming(connection, judged)
+    run(connection, *BY_KEY)
