@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from tests.mutants.planted import MUTANTS, Mutant
+from tests.mutants.replication_set import REPLICATION_SET
 
 PROJECT = Path(__file__).resolve().parents[2]
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv", ".demo", ".*_cache", "__pycache__", "spark-warehouse")
@@ -25,7 +26,8 @@ SECONDS = 600
 
 def main(*words: str) -> int:
     """Exit code 1 when a mutant lives, or cannot be planted."""
-    chosen = [mutant for mutant in MUTANTS if any(word in mutant.name for word in words) or not words]
+    every = (*MUTANTS, *REPLICATION_SET)
+    chosen = [mutant for mutant in every if any(word in mutant.name for word in words) or not words]
     alive = []
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "project"

@@ -1,0 +1,170 @@
+"""Errors to plant in what the replication set's features are made of: marks, snapshots, filters, initialization.
+
+One that no test can find: `flagged_rows.that_stay` without its look at the flag. A row whose flag was taken back is not
+what its tombstone remembers, and so has changed as well.
+"""
+
+from __future__ import annotations
+
+from tests.mutants.planted import LINK, POSTGRESQL, Mutant
+
+REPLICATION_SET = (
+    # Marks
+    Mutant(
+        "the last look at marks passes a transaction that still writes",
+        f"{POSTGRESQL}/marked_edits.py",
+        "min(now, *still.values()) if still else now",
+        "now",
+        f"{LINK}/test_marks.py -k last_look",
+    ),
+    Mutant(
+        "a clock that was set back hides every edit",
+        f"{POSTGRESQL}/marked_edits.py",
+        "looked = min(registered, now)",
+        "looked = registered",
+        f"{LINK}/test_marks.py -k set_back",
+    ),
+    Mutant(
+        "a marked row that waits to be sent is not looked at again",
+        f"{POSTGRESQL}/marked_edits.py",
+        '        + _register_waiting(connection, shape, (waiting or {}).get(shape.name, "false"))\n',
+        "",
+        f"{LINK}/test_marks.py -k does_not_hold_back",
+    ),
+    Mutant(
+        "a marked row that was edited since it was registered is sent under its old version",
+        f"{POSTGRESQL}/acquire.py",
+        'if shape.marks is None:\n        return ""\n    return f" JOIN',
+        'if True:\n        return ""\n    return f" JOIN',
+        f"{LINK}/test_marks.py -k after_its_row_was_registered",
+    ),
+    Mutant(
+        "a marked row is merged into one that was not there when it was locked",
+        f"{POSTGRESQL}/merge.py",
+        '"" if shape.marks is None else " AND s.concord_there"',
+        '""',
+        f"{LINK}/test_marks.py -k after_the_keys_were_locked",
+    ),
+    Mutant(
+        "a marked row that was removed is remembered as if it stood there",
+        f"{POSTGRESQL}/marked_edits.py",
+        " SET concord_seen = NULL FROM",
+        " SET concord_seen = p.concord_seen FROM",
+        f"{LINK}/test_marks.py -k behind_our_back",
+    ),
+    Mutant(
+        "a flagged row goes with an edit that nobody has registered",
+        f"{POSTGRESQL}/flagged_rows.py",
+        " OR {marked_edits.changed(shape)}{referred})",
+        "{referred})",
+        f"{LINK}/test_marks.py -k edited_since",
+    ),
+    Mutant(
+        "a flagged row is not looked at again under its lock",
+        f"{POSTGRESQL}/flagged_rows.py",
+        '        f" AND NOT (true{that_stay(shape)})",\n',
+        "",
+        f"{LINK}/test_marks.py -k while_its_tombstone",
+    ),
+    Mutant(
+        "an edit of a common row counts as a birth",
+        f"{POSTGRESQL}/marked_edits.py",
+        "born = s.born OR (s.origin = '' AND s.concord_seen IS NULL)",
+        "born = s.born OR s.origin = ''",
+        f"{LINK}/test_marks.py -k old_is_not_sent",
+    ),
+    # Snapshots
+    Mutant(
+        "a snapshot goes on from a source that went back",
+        "spark_jobs/snapshot_opening.py",
+        "if newest and (source.heartbeat < newest.heartbeat or source.origin != newest.source_origin):",
+        "if newest and source.origin != newest.source_origin:",
+        f"{LINK}/test_snapshots.py -k went_back",
+    ),
+    Mutant(
+        "a snapshot goes on below the floor",
+        "spark_jobs/snapshot_opening.py",
+        "if at_source.below_floor(found.session):",
+        "if False:",
+        f"{LINK}/test_snapshots.py -k tombstones_wait",
+    ),
+    Mutant(
+        "a killed refresh forgets that tombstones went by force",
+        f"{POSTGRESQL}/snapshot_ends.py",
+        "if older.forced_at is not None:",
+        "if False:",
+        f"{LINK}/test_snapshots.py -k by_force",
+    ),
+    Mutant(
+        "the source of a full refresh does not hear of its session first",
+        "spark_jobs/snapshot.py",
+        "self.source.expect(session)",
+        "pass",
+        f"{LINK}/test_snapshots.py -k killed",
+    ),
+    Mutant(
+        "a table that was rewritten while it was copied empties its copy",
+        "spark_jobs/snapshot.py",
+        "            self.source.refuse_rewritten()\n",
+        "",
+        f"{LINK}/test_snapshots.py -k rewritten",
+    ),
+    # Comparisons and repairs
+    Mutant(
+        "a table that was rewritten while it was compared differs in every row",
+        "spark_jobs/compare.py",
+        "if altered := altered_at(self.opened.read, self.opened.shapes, [table]):",
+        "if altered := {}:",
+        f"{LINK}/test_compare.py -k rewritten",
+    ),
+    Mutant(
+        "a repair writes over a row of a site's own without a word",
+        "plugins/concord/repair.py",
+        "replaces = loser.exists or loser.outside",
+        "replaces = loser.exists",
+        "tests/core/test_repair.py",
+    ),
+    Mutant(
+        "a repair deletes what has left the filter",
+        "plugins/concord/repair.py",
+        "written = replace(version, deleted=not (winner.exists or left))",
+        "written = replace(version, deleted=not winner.exists)",
+        "tests/core/test_repair.py",
+    ),
+    # Initialization
+    Mutant(
+        "a table that was rewritten while it was loaded is taken for empty",
+        "spark_jobs/initialize.py",
+        "        way.refuse_altered()\n",
+        "",
+        f"{LINK}/test_initialize.py -k rewritten",
+    ),
+    Mutant(
+        "what a stale pair knows of the tables that wait is forgotten",
+        f"{POSTGRESQL}/initialize.py",
+        "concerned = self.job.link.tables if stands.whole else wanted",
+        "concerned = wanted",
+        f"{LINK}/test_reinitialize.py -k table_by_table",
+    ),
+    Mutant(
+        "a stale filtered site hears nothing of rows that left meanwhile",
+        f"{POSTGRESQL}/key_range.py",
+        "({shape.in_scope('t')} OR {changed})",
+        "({shape.in_scope('t')})",
+        f"{LINK}/test_filtered_sites_meet.py -k stale",
+    ),
+    Mutant(
+        "rows that are merged beside rows of a site's own get no version",
+        f"{POSTGRESQL}/initialized_table.py",
+        " or (bool(self.target_shape.where) and state.how is not How.LOAD)",
+        "",
+        f"{LINK}/test_filtered_sites_meet.py -k merge",
+    ),
+    Mutant(
+        "marks of an earlier filter stay",
+        f"{POSTGRESQL}/initialize.py",
+        "        self._forget_other_filters(state.table)\n",
+        "",
+        f"{LINK}/test_filtered_sites_meet.py -k wider",
+    ),
+)
