@@ -338,7 +338,7 @@ def test_a_clock_that_was_set_back_does_not_hide_what_is_edited_from_then_on(sho
     )
     ahead = both.london.site.value(look)
     both.london.update(1, "after the clock was set back")
-    both.pair.settle()
+    both.pair.run("forward")
     assert both.capetown.row(1) == ("after the clock was set back", False)
     assert both.london.site.value(look) < ahead
 
