@@ -21,7 +21,6 @@ from concord.config import load
 from demo import background, runs, sites, terminal, workspace
 from demo.airflow import local_settings, make_password, wait_until_healthy
 from demo.environment import CONFIG, PROJECT, environment
-from demo.flights import KEYS
 from demo.options import parser
 from demo.progress import Progress
 from demo.scene import Scene, opened
@@ -34,7 +33,6 @@ LOST = 5
 SCHEDULE = ('schedule: "*/5 * * * *"', 'schedule: "* * * * *"')
 _PATIENCE_SECONDS = 900.0
 _POLL_SECONDS = 2.0
-_FLIGHT = ", ".join(KEYS["flights"])
 
 
 def main(arguments: list[str]) -> int:
@@ -51,6 +49,7 @@ def _show(directory: Path, flights: int) -> int:
         configuration = load(CONFIG)
         began = pendulum.now("UTC")
         with opened(progress, directory, configuration, flights, keep=False) as scene:
+            edited = pendulum.now("UTC")
             connections = sites.connections(scene.sites, configuration)
             settings = _settings(directory, connections)
             log, port = directory / "logs" / "airflow.log", ports.free()
@@ -59,7 +58,7 @@ def _show(directory: Path, flights: int) -> int:
             with background.running(["airflow", "standalone"], settings, log) as process:
                 with progress.step("Start Airflow"):
                     wait_until_healthy(process, port, log)
-                done = _Backfill(console, progress, settings, scene).run(began)
+                done = _Backfill(console, progress, settings, scene).run(began, edited)
         workspace.clear(directory, but="logs")
     return 0 if done else 1
 
@@ -79,11 +78,10 @@ class _Backfill:
     settings: Mapping[str, str]
     scene: Scene
 
-    def run(self, began: datetime) -> bool:
+    def run(self, began: datetime, edited: datetime) -> bool:
         with self.progress.step("Run the synchronization once, and let the schedule go on"):
             self._airflow("dags", "unpause", runs.DAG)
             self._wait_until_equal()
-            edited = pendulum.now("UTC")
         self.console.print(
             f"\n{self._lose()} flights are deleted at Cape Town past the triggers", highlight=False
         )
@@ -144,8 +142,9 @@ class _Backfill:
     def _lose(self) -> int:
         """What a session under the applier's login does, no trigger sees."""
         chosen = (
-            f'SELECT f.ctid FROM public.flights f JOIN concord."public.flights" p USING ({_FLIGHT})'
-            f" WHERE p.origin = 'london#1' ORDER BY {_FLIGHT} LIMIT {LOST}"
+            'SELECT f.ctid FROM public.flights f JOIN concord."public.flights" p ON (f.carrier, f.flight, f.origin,'
+            " f.time_hour) = (p.carrier, p.flight, p.origin_, p.time_hour) WHERE p.origin = 'london#1'"
+            f" ORDER BY 1 LIMIT {LOST}"
         )
         with self.scene.sites[CAPETOWN].connect(APPLIER) as applier:
             applier.execute("SET concord.applying = 'on'")
