@@ -53,20 +53,6 @@ REPLICATION_SET = (
         f"{LINK}/test_marks.py -k behind_our_back",
     ),
     Mutant(
-        "a flagged row goes with an edit that nobody has registered",
-        f"{POSTGRESQL}/flagged_rows.py",
-        " OR {marked_edits.changed(shape)}{referred})",
-        "{referred})",
-        f"{LINK}/test_marks.py -k edited_since",
-    ),
-    Mutant(
-        "a flagged row is not looked at again under its lock",
-        f"{POSTGRESQL}/flagged_rows.py",
-        '        f" AND NOT (true{that_stay(shape)})",\n',
-        "",
-        f"{LINK}/test_marks.py -k while_its_tombstone",
-    ),
-    Mutant(
         "an edit of a common row counts as a birth",
         f"{POSTGRESQL}/marked_edits.py",
         "born = s.born OR (s.origin = '' AND s.concord_seen IS NULL)",
@@ -89,25 +75,11 @@ REPLICATION_SET = (
         f"{LINK}/test_snapshots.py -k tombstones_wait",
     ),
     Mutant(
-        "a killed refresh forgets that tombstones went by force",
-        f"{POSTGRESQL}/snapshot_ends.py",
-        "if older.forced_at is not None:",
-        "if False:",
-        f"{LINK}/test_snapshots.py -k by_force",
-    ),
-    Mutant(
         "the source of a full refresh does not hear of its session first",
         "spark_jobs/snapshot.py",
         "self.source.expect(session)",
         "pass",
         f"{LINK}/test_snapshots.py -k killed",
-    ),
-    Mutant(
-        "a table that was rewritten while it was copied empties its copy",
-        "spark_jobs/snapshot.py",
-        "            self.source.refuse_rewritten()\n",
-        "",
-        f"{LINK}/test_snapshots.py -k rewritten",
     ),
     # Comparisons and repairs
     Mutant(
@@ -147,24 +119,10 @@ REPLICATION_SET = (
         f"{LINK}/test_reinitialize.py -k table_by_table",
     ),
     Mutant(
-        "a stale filtered site hears nothing of rows that left meanwhile",
-        f"{POSTGRESQL}/key_range.py",
-        "({shape.in_scope('t')} OR {changed})",
-        "({shape.in_scope('t')})",
-        f"{LINK}/test_filtered_sites_meet.py -k stale",
-    ),
-    Mutant(
         "rows that are merged beside rows of a site's own get no version",
         f"{POSTGRESQL}/initialized_table.py",
         " or (bool(self.target_shape.where) and state.how is not How.LOAD)",
         "",
         f"{LINK}/test_filtered_sites_meet.py -k merge",
-    ),
-    Mutant(
-        "marks of an earlier filter stay",
-        f"{POSTGRESQL}/initialize.py",
-        "        self._forget_other_filters(state.table)\n",
-        "",
-        f"{LINK}/test_filtered_sites_meet.py -k wider",
     ),
 )
