@@ -22,6 +22,7 @@ from spark_jobs.java_command import java_command, spark_environment
 
 logger = logging.getLogger("concord.gateway")
 
+_PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"  # where pyspark looks for a gateway
 _PATIENCE = 60.0  # seconds until Java must have answered, or must have ended
 #: Java ends when the last reference to its standard input goes: with us. Its own hooks then stop Spark in good order.
 _RUNNING: list[Java] = []
@@ -30,8 +31,8 @@ _QUIET = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class
 
 def open_gateway() -> None:
     """Let pyspark find a gateway that already runs; does nothing where there is one, or where ours cannot be."""
-    if "PYSPARK_GATEWAY_PORT" in os.environ:
-        return  # Spark's own spark-submit has started us, or we have been here before
+    if _RUNNING or _SECRET in os.environ:
+        return  # we have been here before, or Spark's own spark-submit has started us
     command = java_command(submitted())
     if command is None:
         return
@@ -42,6 +43,13 @@ def open_gateway() -> None:
         archive.unlink(missing_ok=True)  # perhaps it is damaged
         return
     _RUNNING.append(java)
+
+
+def close_entrance() -> None:
+    """pyspark is attached: processes that we start must not attach to the same Java."""
+    if _RUNNING:
+        for name in (_PORT, _SECRET):
+            os.environ.pop(name, None)
 
 
 def submitted() -> list[str]:
@@ -76,8 +84,8 @@ class Java:
         if greeting is None:
             return False
         port, length = struct.unpack_from(">ii", greeting)
-        os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
-        os.environ["PYSPARK_GATEWAY_SECRET"] = greeting[8 : 8 + length].decode()
+        os.environ[_PORT] = str(port)
+        os.environ[_SECRET] = greeting[8 : 8 + length].decode()
         return True
 
     def end(self) -> int:

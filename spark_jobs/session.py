@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.gateway import open_gateway
+from spark_jobs.gateway import close_entrance, open_gateway
 
 
 def start(name: str) -> SparkSession:
@@ -19,5 +19,6 @@ def start(name: str) -> SparkSession:
         .config("spark.sql.ansi.enabled", "true")
         .getOrCreate()
     )
+    close_entrance()
     spark.sparkContext.setLogLevel("ERROR")
     return spark

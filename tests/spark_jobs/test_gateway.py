@@ -86,6 +86,11 @@ def test_a_start_takes_its_classes_from_the_archive_and_a_damaged_one_costs_time
     assert not archive.exists()
 
 
+def test_a_process_that_we_start_does_not_meet_our_java(run: Run) -> None:
+    started = "import os; from spark_jobs.session import start; start('a'); start('b')"
+    assert run(f"{started}; print('GATEWAY' in str(os.environ))").stdout == "False\n"
+
+
 def test_java_ends_when_python_is_killed(own_cache: Path, tmp_path: Path) -> None:
     script = "from spark_jobs.session import start; import time; start('t'); print('up', flush=True); time.sleep(99)"
     python = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
