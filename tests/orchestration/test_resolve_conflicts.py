@@ -1,0 +1,105 @@
+"""Held conflicts, asked about and decided in Airflow; and at a terminal, as docs/waiting.md shows it."""
+
+import threading
+import time
+from collections.abc import Mapping
+
+import pytest
+from airflow.api_fastapi.core_api.datamodels.hitl import UpdateHITLDetailPayload
+from airflow.api_fastapi.core_api.routes.public.hitl import update_hitl_detail
+from airflow.models.hitl import HITLDetail
+from airflow.models.taskinstance import TaskInstance
+from airflow.utils.session import create_session
+from airflow.utils.state import TaskInstanceState
+
+from concord.orchestration.resolve_dag import LATER, OWN, SOURCE, TARGET
+from tests.orchestration.conftest import Pair, states
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+
+
+#: Braces as the body of a question has them, where Airflow would take two of them for a template.
+ENCODED = {"{": "\N{FULLWIDTH LEFT CURLY BRACKET}", "}": "\N{FULLWIDTH RIGHT CURLY BRACKET}"}
+
+
+class Ada:
+    """Somebody whom Airflow knows."""
+
+    def get_id(self) -> str:
+        return "ada"
+
+    def get_name(self) -> str:
+        return "Ada"
+
+
+class Answering(threading.Thread):
+    """Answers each question by what its subject begins with, as the REST API does when a button is pressed."""
+
+    def __init__(self, answers: Mapping[str, tuple[str, str | None]]) -> None:
+        super().__init__(daemon=True)
+        self.answers, self.bodies = dict(answers), dict[str, str]()
+
+    def run(self) -> None:
+        deadline = time.monotonic() + 60
+        while self.answers and time.monotonic() < deadline:
+            with create_session() as session:
+                for ti in session.query(TaskInstance).filter_by(
+                    dag_id="resolve_conflicts", state=TaskInstanceState.AWAITING_INPUT
+                ):
+                    asked = session.get(HITLDetail, ti.id)
+                    assert asked is not None
+                    key = asked.subject.partition(" [")[0]
+                    self.bodies[key] = str(asked.body)
+                    option, row = self.answers.pop(key)
+                    given = UpdateHITLDetailPayload(chosen_options=[option], params_input={"row": row})
+                    update_hitl_detail(
+                        ti.dag_id, ti.run_id, ti.task_id, given, Ada(), session, map_index=ti.map_index
+                    )
+            time.sleep(0.2)
+
+
+@pytest.fixture
+def holding(pair: Pair) -> Pair:
+    """Flights 1 to 4 were changed at both sites, and nobody has decided."""
+    pair.path.write_text(
+        pair.path.read_text().replace("target: capetown,", "target: capetown, resolvers: [hold],")
+    )
+    pair.london.run("UPDATE flights SET note = 'london ' || flight WHERE flight <= 4")
+    pair.capetown.run("UPDATE flights SET note = 'capetown {{ 111 * 111 }} | ' || flight WHERE flight <= 4")
+    assert pair.run().state == "success"
+    return pair
+
+
+def notes(pair: Pair) -> list[tuple[str, str]]:
+    query = "SELECT note FROM flights WHERE flight <= 4 ORDER BY flight"
+    return [
+        (ours, theirs)
+        for ((ours,), (theirs,)) in zip(pair.london.run(query), pair.capetown.run(query), strict=True)
+    ]
+
+
+def test_what_people_answer_is_carried_out_and_what_nobody_decides_waits_on(holding: Pair) -> None:
+    answers = {
+        "public.flights 1": (SOURCE, None),
+        "public.flights 2": (TARGET, None),
+        "public.flights 3": (OWN, '{"note": "both"}'),
+        "public.flights 4": (LATER, None),
+    }
+    answering = Answering(answers)
+    answering.start()
+    run = holding.run("resolve_conflicts", conf={"limit": 4})
+    answering.join()
+    assert run.state == "success", states(run)
+    assert "12321" not in answering.bodies["public.flights 1"]
+    shown = "".join(ENCODED.get(c, c) for c in "capetown {{ 111 \\* 111 }} \\| 1")
+    assert shown in answering.bodies["public.flights 1"]
+    assert holding.run().state == "success"
+    theirs = "capetown {{ 111 * 111 }} | "
+    assert notes(holding) == [
+        ("london 1", "london 1"),
+        (f"{theirs}2", f"{theirs}2"),
+        ("both", "both"),
+        ("london 4", f"{theirs}4"),
+    ]
+    resolvers = "SELECT resolver, reason FROM concord.conflict ORDER BY key"
+    assert {reason.partition(":")[0] for _, reason in holding.capetown.run(resolvers)} == {"Ada decided"}
