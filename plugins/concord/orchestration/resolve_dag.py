@@ -126,7 +126,7 @@ def _value(image: Image | None, name: str) -> str:
 def _cell(text: str) -> str:
     """As it stands, whatever it is: in a table of Markdown, cut where it is longer than anybody reads."""
     shown = text if len(text) <= 200 else text[:200] + "…"
-    return "".join(f"\\{c}" if c in r"\`*_{}[]<>()#+-.!|~&" else " " if c in "\r\n" else c for c in shown)
+    return "".join(f"\\{c}" if c in r"\`*_[]<>()#+-.!|~&" else " " if c in "\r\n" else c for c in shown)
 
 
 def carry_out(answered: Sequence[Mapping[str, Any]]) -> list[str]:
