@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 from concord.row_filter import Comparison, Condition, Conjunction, Constant, Membership, Range, RowFilter
 
@@ -65,22 +65,31 @@ def _restrictions(condition: Condition) -> Iterator[_Values]:
             yield _Values(column, frozenset([_value(value)]))
         case Membership(column, values, negated=False):
             yield _Values(column, frozenset(map(_value, values)))
-        case Range(column, Constant(low, False), Constant(high, False), negated=False):
-            yield _Values(column, low=Decimal(low), high=Decimal(high))
+        case Range(column, low, high, negated=False):
+            first, last = _value(low), _value(high)
+            if isinstance(first, Decimal) and isinstance(last, Decimal):
+                yield _Values(column, low=first, high=last)
         case _:
             return
 
 
 def _value(constant: Constant) -> object:
-    """Trailing blanks do not count in char(n), nor letter case in uuid."""
-    if not constant.is_string:
-        return constant.text == "true" if constant.text in ("true", "false") else Decimal(constant.text)
-    return constant.text.rstrip(" ").casefold()
+    """Trailing blanks do not count in char(n), nor letter case in uuid; a number beyond all reckoning is None."""
+    if constant.is_string:
+        return constant.text.rstrip(" ").casefold()
+    if constant.text in ("true", "false"):
+        return constant.text == "true"
+    try:
+        return Decimal(constant.text)
+    except InvalidOperation:
+        return None
 
 
 def _comparable(values: frozenset[object]) -> bool:
     """All numbers, all truths, or all texts that differ as values when they differ as texts."""
     kinds = {type(value) for value in values}
-    return len(kinds) == 1 and all(
-        not isinstance(value, str) or _SURELY_TEXT.fullmatch(value) for value in values
+    return (
+        len(kinds) == 1
+        and None not in values
+        and all(not isinstance(value, str) or _SURELY_TEXT.fullmatch(value) for value in values)
     )

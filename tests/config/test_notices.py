@@ -86,6 +86,9 @@ def test_owners_of_surely_different_rows_are_no_oddity(parse: Parse, one: str, o
         ("code = 'AB'", "code = 'ab '"),
         ("code = 1", "code = '2'"),
         ("code BETWEEN 'a' AND 'b'", "code BETWEEN 'c' AND 'd'"),
+        ("flag BETWEEN false AND true", "flag = true"),
+        ("region_id = 1e9999999999999999999", "region_id = 2"),
+        ("region_id BETWEEN 1 AND 1e9999999999999999999", "region_id = 2"),
     ],
 )
 def test_owners_that_may_own_the_same_row_get_a_notice_that_says_why(
