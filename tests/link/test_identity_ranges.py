@@ -137,6 +137,34 @@ def test_a_sequence_never_hands_out_a_key_of_its_share_that_a_row_has(new_site: 
     assert inserted(sites[0], 2) == [61, 71]
 
 
+def test_a_row_with_the_last_number_of_its_share_uses_the_sequence_up(new_site: Callable[..., Site]) -> None:
+    """Provisioning goes on: there is nothing to mend, and inserts fail as they do when all numbers are handed out."""
+    site = new_site("london")
+    provision([site], RANGES)
+    site.run("INSERT INTO booking OVERRIDING SYSTEM VALUE VALUES (999, 'the last')")
+    site.run("INSERT INTO seat (id) VALUES (999)")
+    provision([site], RANGES)
+    assert check([site], RANGES) == []
+    before = site.rows(STATE)
+    provision([site], RANGES)
+    assert site.rows(STATE) == before
+    with pytest.raises(psycopg.errors.SequenceGeneratorLimitExceeded, match="999"):
+        inserted(site, 1)
+
+
+def test_a_sequence_whose_last_number_in_its_slot_a_row_has_is_used_up(new_site: Callable[..., Site]) -> None:
+    """The column may hold more than the sequence gives: what lies beyond is never handed out."""
+    site = new_site(
+        "london", "CREATE TABLE wide (id serial PRIMARY KEY)", "ALTER TABLE wide ALTER id TYPE bigint"
+    )
+    provision([site])
+    site.run("INSERT INTO wide VALUES (2147483641), (3000000001)")
+    provision([site])
+    assert check([site]) == []
+    with pytest.raises(psycopg.errors.SequenceGeneratorLimitExceeded, match="2147483647"):
+        site.run("INSERT INTO wide DEFAULT VALUES")
+
+
 def test_a_sequence_that_was_altered_by_hand_is_named_and_mended(new_site: Callable[..., Site]) -> None:
     sites = [new_site("london"), new_site("capetown")]
     provision(sites)
@@ -271,3 +299,15 @@ def test_sites_that_insert_at_once_never_collide_and_what_comes_home_is_counted(
     sites.capetown.run("INSERT INTO ticket VALUES (451, 452)")
     sites.run("reverse")
     assert sites.london.rows("INSERT INTO ticket DEFAULT VALUES RETURNING id, code") == [(461, 401)]
+
+
+@pytest.mark.spark
+def test_a_key_beyond_the_end_of_a_narrower_sequence_comes_home(pair: MakePair) -> None:
+    """`serial` made `bigint` keeps its sequence: it cannot be set to such a key, and need not."""
+    sites = pair("CREATE TABLE wide (id serial PRIMARY KEY)", "ALTER TABLE wide ALTER id TYPE bigint")
+    sites.tables = tuple(table.sharing(SLOTS) for table in sites.tables)
+    provisioning.provision([installation(site, sites.tables) for site in sites.sites])
+    sites.capetown.run("INSERT INTO wide VALUES (21), (3000000001)")
+    sites.run("reverse")
+    assert sites.london.rows("SELECT id FROM wide ORDER BY id") == [(21,), (3000000001,)]
+    assert sites.london.value("INSERT INTO wide DEFAULT VALUES RETURNING id") == 31

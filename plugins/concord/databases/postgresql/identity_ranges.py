@@ -36,7 +36,8 @@ def statement(sequence: Sequence, share: Share, floor: int) -> str:
 
     `floor` is the greatest number that any site's sequence handed out before numbers were shared: the first one of
     a residue class stands above it, so that no row of before has it. The first pass looks; what is not in order is
-    locked by an ALTER that changes nothing, looked at again, and altered.
+    locked by an ALTER that changes nothing, looked at again, and altered. Where a row has the last number of the
+    share, the sequence is used up, as if it had handed that number out.
     """
     limits = (
         f" MINVALUE {share.first} MAXVALUE {share.last} START WITH {share.first}" if share.step == 1 else ""
@@ -47,26 +48,30 @@ def statement(sequence: Sequence, share: Share, floor: int) -> str:
         if share.step == 1
         else f"greatest(following, CASE WHEN settled THEN 0 ELSE {floor}::numeric + 1 END)"
     )
-    name = literal(sequence.sql)
+    name, limit = literal(sequence.sql), f"{share.last}::numeric" if share.step == 1 else "seqmax"
     body = f"""
 DECLARE
-  following numeric; newest numeric; wanted numeric; settled boolean;
+  following numeric; newest numeric; wanted numeric; ending numeric; settled boolean;
 BEGIN
   FOR pass IN 1..2 LOOP
-    SELECT seqincrement = {share.step} AND NOT seqcycle AND {held} INTO STRICT settled
+    SELECT seqincrement = {share.step} AND NOT seqcycle AND {held},
+           {limit} - mod({limit} - {share.first}, {share.step}) INTO STRICT settled, ending
       FROM pg_catalog.pg_sequence WHERE seqrelid = {name}::regclass;
     SELECT CASE WHEN is_called THEN last_value::numeric + seqincrement ELSE last_value END INTO STRICT following
       FROM {sequence.sql}, pg_catalog.pg_sequence WHERE seqrelid = {name}::regclass;
     SELECT max(n) INTO newest FROM ({_newest(sequence.fed, share)}) x (n);
     wanted := greatest({base}, coalesce(newest, 0) + 1);
     wanted := wanted + mod(mod({share.first} - wanted, {share.step}) + {share.step}, {share.step});
-    wanted := greatest(wanted, {share.first});
+    wanted := least(greatest(wanted, {share.first}), ending + {share.step});
     EXIT WHEN settled AND wanted = following;
     IF pass = 1 THEN
       ALTER SEQUENCE {sequence.sql} CACHE {sequence.cache};
     ELSE
       EXECUTE {literal(f"ALTER SEQUENCE {sequence.sql} INCREMENT BY {share.step}{limits} NO CYCLE RESTART WITH ")}
-              || wanted;
+              || least(wanted, ending);
+      IF wanted > ending THEN
+        PERFORM pg_catalog.setval({name}::regclass, ending::bigint, true);
+      END IF;
     END IF;
   END LOOP;
 END"""
@@ -102,7 +107,7 @@ def deviations(connection: Connection, site: str, sequence: Sequence, share: Sha
         yield f"{where} does not keep to {share.described}: {stands}; run `provision`"
         return
     newest = one(connection, f"SELECT max(n) FROM ({_newest(sequence.fed, share)}) x (n)")[0]
-    if newest is not None and newest >= sequence.next:
+    if newest is not None and sequence.maximum >= sequence.next and newest >= sequence.next:
         yield f"{where} comes to {newest}, which a row has, next {sequence.next}; run `provision`"
 
 
@@ -149,7 +154,8 @@ def advance(connection: Connection, judged: Judged, wanted: ReplicatedTable, sit
 
 def _pass(connection: Connection, judged: Judged, sequence: Sequence, fed: Fed, share: Share) -> None:
     column = f"s.{quote(fed.column)}"
-    own = f"NOT s.concord_deleted AND {_owned(column, share)}"
+    # What lies beyond the sequence's end, as in a column made wider than its sequence, is never handed out.
+    own = f"NOT s.concord_deleted AND {_owned(column, share)} AND {column} <= {sequence.maximum}"
     newest = one(connection, f"SELECT max({column}) FROM {judged.staged.typed} s WHERE {own}")[0]
     if newest is None or newest < sequence.next:
         return
