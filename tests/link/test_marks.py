@@ -330,6 +330,25 @@ def test_the_last_look_does_not_pass_a_transaction_that_is_still_writing(shops: 
     assert both.london.site.value(look) > held
 
 
+def test_what_was_being_written_while_the_sites_were_declared_equal_arrives(shops: MakeShops) -> None:
+    """T02: marked longer ago than the tolerance, written at once, committed after the first look."""
+    both = shops()
+    for site in both.pair.sites:
+        site.run(
+            "DELETE FROM concord.link_state",
+            f"DELETE FROM {SHADOW}",
+            "UPDATE concord.replicated_table SET registered = NULL",
+        )
+    with both.london.site.log_in("postgres", autocommit=False) as late:
+        late.execute("UPDATE customer SET note = 'late', updated_at = now() - interval '1 hour' WHERE id = 1")
+        declare_equal(both.pair.job())
+        both.pair.settle()
+        assert both.capetown.row(1) == ("common", False)
+    both.pair.settle()
+    assert both.capetown.row(1) == ("late", False)
+    assert both.london.site.value("SELECT registered FROM concord.replicated_table") > 0
+
+
 def test_a_clock_that_was_set_back_does_not_hide_what_is_edited_from_then_on(shops: MakeShops) -> None:
     both = shops()
     look = "SELECT registered FROM concord.replicated_table"

@@ -251,7 +251,9 @@ def begin(connection: Connection, shapes: Sequence[Shape]) -> None:
         if known[shape.name][0] is not None:
             _register(connection, shape, *known[shape.name], everything=True)
             continue
-        _look(connection, shape, int(one(connection, f"SELECT {_NOW}")[0]), {})
+        now, still = int(one(connection, f"SELECT {_NOW}")[0]), _writers(connection, shape)
+        # What they have written may bear a mark of any age: until they end, the next look begins at the beginning.
+        _look(connection, shape, 0 if still else now, dict.fromkeys(still, 0))
         run(
             connection,
             f"""
