@@ -1,12 +1,15 @@
 """One site that does not answer never stops the others: they are done, it is named once, the state says so (S4-176)."""
 
 import json
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from concord.config import load
+from concord.config import Configuration, load
 from concord.databases.postgresql.tombstones import SiteTombstones
 from concord.orchestration import tombstone_cleanup
+from concord.orchestration.forgetting import _is_meant
 from tests.orchestration.conftest import CONFIGURATION, NAME, Pair, states
 from tests.orchestration.terminal import Terminal
 
@@ -136,3 +139,22 @@ def test_a_site_is_forgotten_only_when_it_has_left_the_configuration(
     again = terminal("forget", "newyork")
     assert (again.status, again.out) == (2, "")
     assert "nothing to forget" in again.err
+
+
+def test_an_initialization_that_was_given_up_is_forgotten(newyork_away: Pair, terminal: Terminal) -> None:
+    """It would keep others of the same table waiting for its end, which never comes."""
+    newyork_away.path.write_text(CONFIGURATION)
+    newyork_away.london.run(
+        "INSERT INTO concord.initialization (synchronization, table_name, peer, how, named)"
+        " VALUES ('london_newyork', 'public.flights', 'newyork', 'load', 'london')"
+    )
+    done = terminal("forget", "newyork")
+    assert (done.status, done.err) == (0, "")
+    assert newyork_away.london.run("SELECT count(*) FROM concord.initialization") == [(0,)]
+
+
+def test_a_snapshot_that_is_configured_is_not_forgotten_with_its_site() -> None:
+    configuration = cast("Configuration", SimpleNamespace(synchronizations={}, snapshots={"report": None}))
+    assert not _is_meant(configuration, "newyork", "snapshot/report/forward", "newyork", "london")
+    assert not _is_meant(configuration, "snapshot", "snapshot/gone/forward", "rome", "london")
+    assert _is_meant(configuration, "rome", "snapshot/gone/forward", "rome", "london")

@@ -9,6 +9,7 @@ from concord.databases.postgresql import forgetting
 from concord.errors import ConcordError, ParametersRefused
 from concord.orchestration.connections import credentials
 from concord.site import Credentials
+from concord.snapshot import snapshot_name
 
 
 def forget(configuration: Configuration, name: str) -> tuple[Mapping[str, Sequence[str]], Mapping[str, str]]:
@@ -62,8 +63,9 @@ def _remembered(configuration: Configuration, name: str) -> tuple[dict[str, list
 
 
 def _is_meant(configuration: Configuration, name: str, link: str, peer: str, site: str) -> bool:
-    synchronization = link.partition("/")[0]
-    return synchronization not in configuration.synchronizations and name in (synchronization, peer, site)
+    owner = link.rpartition("/")[0]  # of a snapshot's link, which has a `/` in its name, the snapshot
+    configured = {*configuration.synchronizations, *map(snapshot_name, configuration.snapshots)}
+    return owner not in configured and name in (owner, peer, site)
 
 
 def _installer(configuration: Configuration, site: str) -> Credentials:

@@ -6,30 +6,47 @@ from collections.abc import Sequence
 
 import psycopg
 
-from concord.databases.postgresql.session import connect, in_our_words, rows, run
+from concord.databases.postgresql.session import Connection, connect, in_our_words, rows, run
 from concord.databases.quoting import literal
 from concord.site import Credentials
 
 
 def remembered(installer: Credentials, site: str) -> list[tuple[str, str]]:
-    """Every link that the site remembers, with the site at its other end; none where Concord is not."""
+    """Every link that the site remembers, or was about to when its initialization was given up, with the site at its
+    other end; none where Concord is not."""
     with connect(installer, "concord forget") as connection:
         try:
             if not rows(connection, "SELECT 1 WHERE to_regclass('concord.link_state') IS NOT NULL"):
                 return []
-            return rows(connection, "SELECT link, peer FROM concord.link_state ORDER BY link")
+            begun = ""
+            if _has_initializations(connection):
+                begun = " UNION SELECT synchronization || '/forward', peer FROM concord.initialization"
+            return rows(connection, f"SELECT link, peer FROM concord.link_state{begun} ORDER BY link")
         except psycopg.Error as error:
             raise in_our_words(error, site) from error
 
 
 def forget(installer: Credentials, site: str, links: Sequence[str]) -> None:
-    """Remove what the site remembers of the links, epochs included: a run that still sleeps commits nothing."""
+    """Remove what the site remembers of the links, epochs included: a run that still sleeps commits nothing.
+
+    An initialization that never ended would keep others of its tables waiting, and be taken for a listener.
+    """
     listed = ", ".join(literal(link) for link in links)
-    synchronizations = ", ".join(sorted({literal(link.partition("/")[0]) for link in links}))
+    synchronizations = ", ".join(sorted({literal(link.rpartition("/")[0]) for link in links}))
     with connect(installer, "concord forget") as connection:
         try:
             with connection.transaction():
                 run(connection, f"DELETE FROM concord.synchronization WHERE name IN ({synchronizations})")
                 run(connection, f"DELETE FROM concord.link_state WHERE link IN ({listed})")
+                if _has_initializations(connection):
+                    run(
+                        connection,
+                        f"DELETE FROM concord.initialization WHERE synchronization IN ({synchronizations})",
+                    )
         except psycopg.Error as error:
             raise in_our_words(error, site) from error
+
+
+def _has_initializations(connection: Connection) -> bool:
+    """A site of an older Concord may have none."""
+    return bool(rows(connection, "SELECT 1 WHERE to_regclass('concord.initialization') IS NOT NULL"))
