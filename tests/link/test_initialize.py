@@ -112,6 +112,19 @@ def test_both_sites_populated_are_refused_with_their_counts_unless_a_merge_is_as
     assert strangers.equal
 
 
+def test_a_site_that_users_have_emptied_is_not_loaded(strangers: Pair) -> None:
+    """Its tombstones would take away the very rows that were to be loaded, at the site that has them."""
+    london, capetown = strangers.sites
+    unstamped(london, MANY)
+    unstamped(capetown, "INSERT INTO book VALUES (1, 'old'), (2, 'old')")
+    capetown.run("DELETE FROM book")
+    for how in ("auto", "load"):
+        with pytest.raises(SitesDiffer, match=r"capetown is empty because its users deleted the rows there"):
+            initialized(strangers, how)
+    assert london.value("SELECT count(*) FROM book") == 1000
+    assert capetown.value("SELECT count(*) FROM concord.initialization") == 0
+
+
 @dataclass(frozen=True)
 class State:
     """One key at one site before the merge: what was there, what its users did since Concord came."""

@@ -100,6 +100,13 @@ class Planning:
         (other,) = empty.keys() - {named}
         if not empty[other]:
             raise SitesDiffer(f"{table}: {other} holds rows already, and load is for an empty table")
+        pairs = zip(self._ends, self.shapes[table], strict=True)
+        if any(end.access.name == other and _has_tombstones(end, shape) for end, shape in pairs):
+            raise SitesDiffer(
+                f"{table}: {other} is empty because its users deleted the rows there, and would have {named} delete the"
+                f" same ones; to load it all the same, take Concord off {other} (provision --remove), provision it and"
+                " initialize again; to let the deletes hold, how: merge"
+            )
         return replace(self._new(table, How.LOAD, None), named=named)
 
     def _equal_plan(self, table: str) -> Progressed:
@@ -141,6 +148,13 @@ class Planning:
 
 def _is_empty(end: End, shape: Shape) -> bool:
     return not rows(end.connection, f"SELECT 1 FROM {shape.table.sql} LIMIT 1")
+
+
+def _has_tombstones(end: End, shape: Shape) -> bool:
+    """A load takes what its target holds of a key for an edit of what it has loaded: these are older."""
+    return bool(
+        rows(end.connection, f"SELECT 1 FROM {shape.shadow.sql} p WHERE p.deleted AND p.origin <> '' LIMIT 1")
+    )
 
 
 def _estimate(end: End, shape: Shape) -> int:
