@@ -33,6 +33,13 @@ def test_columns_are_stored_unless_they_are_told_to_be_hashed_or_dropped(parse: 
     }
 
 
+def test_a_column_may_be_called_what_a_secret_is(parse: Parse) -> None:
+    """These are the very columns that the ledger should not show."""
+    renamed = "\n        mappings: {capetown: {rename: {url: link}}}"
+    _, airlines = parse(private("password: hashed, api_token: dropped", renamed)).tables("london_capetown")
+    assert airlines.private == {"password": Treatment.HASHED, "api_token": Treatment.DROPPED}
+
+
 @pytest.mark.parametrize(
     ("text", "key", "message"),
     [
