@@ -19,7 +19,7 @@ from tests.conftest import PROJECT, Database
 from tests.link.conftest import MakePair, site_on
 from tests.link.initializing import forget, initialization, initialized, unstamped
 from tests.link.installations import installation
-from tests.link.pair import Pair, begin, create_logins
+from tests.link.pair import Pair, begin, create_logins, provision_site
 
 pytestmark = pytest.mark.spark
 
@@ -311,6 +311,23 @@ def test_a_load_killed_three_times_goes_on_where_it_was_while_users_work(
         "SELECT count(*) FROM book"
     )
     assert sites.conflicts() == []
+
+
+def test_a_load_that_was_killed_starts_over_where_the_table_is_another_now(
+    pair: MakePair, tmp_path: Path
+) -> None:
+    """What was loaded before the table was made anew is not there any more."""
+    ddl = "CREATE TABLE book (id int PRIMARY KEY, title text)"
+    sites = pair(ddl)
+    forget(sites)
+    unstamped(sites.london, "INSERT INTO book SELECT n, 'as loaded' FROM generate_series(1, 1000) n")
+    killed_at(sites, tmp_path, "chunk_commit", 7)
+    sites.capetown.run("DROP TABLE book", ddl)
+    provision_site(sites.capetown, sites.tables)
+    initialized(sites, chunk_rows=100)
+    sites.settle()
+    assert sites.equal
+    assert sites.capetown.value("SELECT count(*) FROM book") == 1000
 
 
 def test_rows_loaded_into_a_site_that_others_listen_to_reach_them_too(

@@ -38,6 +38,7 @@ CREATE TABLE IF NOT EXISTS concord.initialization (
   started_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (synchronization, table_name))""",
+    "ALTER TABLE concord.initialization ADD COLUMN IF NOT EXISTS definition text",
 )
 
 
@@ -59,6 +60,7 @@ class Progressed:
     written: dict[str, int] | None = None
     conflicts: int = 0
     errors: tuple[RowError, ...] = ()
+    definition: str | None = None  #: which tables, columns and rows it is about
     seconds: float = 0.0  #: since it began
 
 
@@ -77,7 +79,7 @@ def read(connection: Connection, synchronization: str) -> dict[str, Progressed]:
     found = rows(
         connection,
         "SELECT table_name, how, named, stale, unsent_since, source_position, target_position, bound, phase, total,"
-        " looked_at, written, conflicts, errors, extract(epoch FROM now() - started_at)::float8"
+        " looked_at, written, conflicts, errors, definition, extract(epoch FROM now() - started_at)::float8"
         f" FROM concord.initialization WHERE synchronization = {literal(synchronization)}",
     )
     return {row[0]: _progressed(row) for row in found}
@@ -107,13 +109,14 @@ def begin(connection: Connection, synchronization: str, peer: str, tables: Seque
             each.named,
             each.stale,
             each.unsent_since,
+            each.definition,
         )
         run(
             connection,
             f"DELETE FROM concord.initialization WHERE synchronization = {literal(synchronization)}"
             f" AND table_name = {literal(each.table)}",
             "INSERT INTO concord.initialization"
-            " (synchronization, table_name, peer, how, named, stale, unsent_since, total)"
+            " (synchronization, table_name, peer, how, named, stale, unsent_since, definition, total)"
             f" VALUES ({', '.join(map(literal, values))}, {each.total})",
         )
 

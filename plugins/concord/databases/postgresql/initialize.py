@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -107,10 +108,15 @@ class Initialization:
         # A stale pair starts anew: what it still knows of tables that wait for their turn is written down first.
         concerned = self.job.link.tables if stands.whole else wanted
         self.shapes = self._inspect(concerned)
+        resumed = {name: self._as_defined(each) for name, each in resumed.items()}
         new = [table for table in concerned if table.name not in resumed]
         planned = self._planning.plan(new, stands, resumed=bool(resumed))
         progress("begin")
-        self._write_down([each for each in planned if each.how is not How.EQUAL])
+        moving = [each for each in planned if each.how is not How.EQUAL]
+        begun_anew = [each for each in resumed.values() if each.phase == "begun"]
+        self._write_down(
+            [replace(each, definition=self._definition(each.table)) for each in moving + begun_anew]
+        )
         now = {table.name for table in wanted}
         return [*resumed.values(), *(each for each in planned if each.table in now)]
 
@@ -145,6 +151,22 @@ class Initialization:
             for name, each in left.items()
             if name in names and self.job.how in (How.AUTO, each.how) and self.job.named in (None, each.named)
         }
+
+    def _as_defined(self, left: Progressed) -> Progressed:
+        """A table that was made anew, or is filtered or mapped otherwise now, is passed from its beginning."""
+        return left if left.definition == self._definition(left.table) else _anew(left)
+
+    def _definition(self, table: str) -> str:
+        parts = [
+            (
+                shape.table.oid,
+                shape.where and shape.where.fingerprint,
+                shape.aliases,
+                repr(shape.manipulation),
+            )
+            for shape in self.shapes[table]
+        ]
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def _refuse_part_of_a_restored_pair(self, stands: Standing) -> None:
         everything = {table.name for table in self.job.link.tables}
