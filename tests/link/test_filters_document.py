@@ -7,6 +7,7 @@ import yaml
 
 from concord.config_settings import TableSettings
 from concord.databases.postgresql.common_history import declare_equal
+from concord.policy import Policy
 from tests.conftest import PROJECT
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair
@@ -20,7 +21,7 @@ def test_the_example_shows_what_it_says(pair: MakePair) -> None:
     blocks = BLOCK.findall((PROJECT / "docs" / "filters.md").read_text())
     entry = TableSettings.model_validate(yaml.safe_load(blocks.pop(0)[1])[0])
     made = pair(blocks.pop(0)[1])
-    sites = Pair(made.london, made.capetown, (entry.replicated(("latest_timestamp",)),), made.spark)
+    sites = Pair(made.london, made.capetown, (entry.replicated(Policy()),), made.spark)
     declare_equal(sites.job())
     shown = 0
     for kind, text in blocks:

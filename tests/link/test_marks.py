@@ -17,6 +17,7 @@ from concord.databases.postgresql import tombstone_agreement
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.postgresql.tombstones import CarryingSite, clean
 from concord.databases.provisioning import check, provision
+from concord.policy import Policy
 from concord.replication_set import TableName
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database
@@ -568,7 +569,7 @@ def test_the_worked_example_of_the_document(request: pytest.FixtureRequest, site
     text = (PROJECT / "docs" / "marks.md").read_text()
     said = dict(re.findall(r"```(sql [a-z ]+|yaml)\n(.*?)```", text, re.DOTALL))
     (entry,) = (TableSettings.model_validate(each) for each in yaml.safe_load(said["yaml"]))
-    tables = (entry.replicated(("latest_timestamp",)),)
+    tables = (entry.replicated(Policy()),)
     for site in sites.sites:
         site.run(said[f"sql {site.name}"])
     provision(sites.installations(tables))

@@ -75,13 +75,13 @@ def test_a_run_above_the_limit_is_told_of_with_its_counts(
         "AIRFLOW_CONN_CONFLICT_ALERTS", connection(f"{__name__}.FileNotifier", path=str(told), text=TEXT)
     )
     assert not tell(run, conflicts=2)
-    assert not tell(run, rate="7 %")
+    assert not tell(run, rate="5 %")
     assert not told.exists()
     assert tell(run, conflicts=1)
-    assert tell(run, conflicts=2, rate="6.5 %")
+    assert tell(run, conflicts=2, rate="4.9 %")
     first, second = told.read_text().splitlines()
     assert first == second == (
-        "2 of 30: {'public.flights': 2}; london_capetown: 2 conflicts among 30 rows of one run (2 in public.flights)."
+        "2 of 40: {'public.flights': 2}; london_capetown: 2 conflicts among 40 rows of one run (2 in public.flights)."
         " python -m concord conflicts list --synchronization london_capetown"
     )  # fmt: skip
 
