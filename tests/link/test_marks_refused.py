@@ -40,7 +40,8 @@ def test_good_marks_have_no_problem_and_leave_no_trigger(site: Site) -> None:
     provision_site(site, [WANTED])
     state = provision.read_site(site.connection, site.name, [WANTED], 0)
     assert list(provision.check(state)) == []
-    assert site.rows("SELECT 1 FROM pg_trigger WHERE NOT tgisinternal") == []
+    triggers = "SELECT tgrelid::regclass::text FROM pg_trigger WHERE NOT tgisinternal"
+    assert site.rows(triggers) == [("concord.conflict",)]
 
 
 @pytest.mark.parametrize(

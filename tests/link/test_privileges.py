@@ -57,6 +57,7 @@ GRANTED = {
     (APPLIER, "table concord.replicated_table(writers)"): "UPDATE",
     (APPLIER, "table concord.secret"): "SELECT",
     (APPLIER, "table concord.site"): "SELECT",
+    (APPLIER, "table concord.site(acquired)"): "UPDATE",
     (APPLIER, "table concord.site(heartbeat)"): "UPDATE",
     (APPLIER, "table concord.site(identity)"): "UPDATE",
     (APPLIER, "table concord.site(incarnation)"): "UPDATE",
