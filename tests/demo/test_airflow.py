@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -115,9 +116,12 @@ def _dags(port: int, password: str) -> list[str]:
 
 
 def _listening_addresses(processes: list[psutil.Process], port: int) -> set[str]:
-    return {
-        connection.laddr.ip
-        for process in processes
-        for connection in process.net_connections("tcp")
-        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
-    }
+    addresses = set()
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):  # Airflow's processes come and go
+            addresses |= {
+                connection.laddr.ip
+                for connection in process.net_connections("tcp")
+                if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+            }
+    return addresses
