@@ -28,6 +28,8 @@ def installed(java: Path) -> Path:
     subprocess.run([sys.executable, "-m", "spark_jobs.archive"], check=True)
     command = java_command(["pyspark-shell"])
     assert command is not None
+    if not command.archive.exists():
+        pytest.skip("this Java comes without the archive of its own classes that ours would build upon")
     return command.archive
 
 
