@@ -14,12 +14,12 @@ from concord.databases.dialect import Reading
 from concord.errors import ConcordError
 
 
-def acquire(spark: SparkSession, reading: Reading, name: str) -> DataFrame:
+def acquire(spark: SparkSession, reading: Reading) -> DataFrame:
     """The rows of `reading`, one partition a query, all in one snapshot."""
-    return acquire_together(spark, (reading,), name)
+    return acquire_together(spark, (reading,))
 
 
-def acquire_together(spark: SparkSession, readings: Sequence[Reading], name: str) -> DataFrame:
+def acquire_together(spark: SparkSession, readings: Sequence[Reading]) -> DataFrame:
     """The rows of several readings of one schema, taken in turn, so that their databases work at the same time.
 
     Logins and queries travel inside the pickled function, never as options: options show in Spark's UI. A function

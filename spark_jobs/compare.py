@@ -127,9 +127,9 @@ class _Comparison:
         if self.job.repair is not Repair.NONE:
             _refuse_marked(tables)
         try:
-            for ordinal, table in enumerate(self.opened.link.shapes):
+            for table in self.opened.link.shapes:
                 with worded(table):
-                    self._compare(ordinal, table)
+                    self._compare(table)
             if self.job.repair is Repair.APPLY:
                 with self.watch.step("repair"), worded("repair"):
                     self._repair()
@@ -149,7 +149,7 @@ class _Comparison:
             seconds=self.watch.seconds,
         )
 
-    def _compare(self, ordinal: int, table: str) -> None:
+    def _compare(self, table: str) -> None:
         """One table, in one cut of each site; everything that is said of it was read there."""
         source, target = self.opened.read
         with ExitStack() as stack:
@@ -164,9 +164,8 @@ class _Comparison:
                     self.opened.read, self.opened.shapes, cuts, (here, there), strict=True
                 )
             )
-            name = f"compare_{self.job.link.transmission}_{ordinal}"
             with self.watch.step("scan"):
-                compared = Comparing(self.spark, name, ours, theirs, self.job.link.priorities).run()
+                compared = Comparing(self.spark, ours, theirs, self.job.link.priorities).run()
             self.compared[table], self.cuts[table] = compared, cuts
             with self.watch.step("judge"):
                 counts = compared.counts()

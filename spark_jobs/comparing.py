@@ -56,7 +56,6 @@ class Comparing:
     """Compares one table; `source` and `target` are read by the executors at the same time."""
 
     spark: SparkSession
-    name: str  #: of the data sources; letters, digits and underscores
     source: Side
     target: Side
     priorities: Mapping[str, int]
@@ -99,7 +98,7 @@ class Comparing:
             for part in ("source_rows", "source_volatile", "target_rows", "target_volatile")
         ]
         hashes = [F.expr(f"bit_xor({name})").alias(name) for name in ("x1", "x2")]
-        both = acquire_together(self.spark, readings, f"{self.name}_scan")
+        both = acquire_together(self.spark, readings)
         return both.groupBy("bucket").agg(*hashes, *rows)
 
     def _judged(self, wanted: Sequence[int], volatile: Sequence[str]) -> DataFrame:
@@ -135,7 +134,7 @@ class Comparing:
             )
         if volatile:
             readings.append(side.end.held_by_key(side.shape, side.cut, volatile, side.snapshot))
-        held = acquire_together(self.spark, readings, f"{self.name}_held_{role}").dropDuplicates(["key"])
+        held = acquire_together(self.spark, readings).dropDuplicates(["key"])
         return held.select("key", *(F.col(name).alias(f"{role}_{name}") for name in _HELD))
 
     @property

@@ -175,12 +175,12 @@ class TablePass:
         self.progress("stage")
         spark, ordinal = self.spark(), next(self.ordinals)
         ours, theirs = way.source_shape, way.target_shape
-        read = acquire(spark, way.incoming(self.table.state, ranges), f"incoming_{ordinal}")
+        read = acquire(spark, way.incoming(self.table.state, ranges))
         incoming = manipulate(read, ours, theirs, ("unsent",))
         if empty:
             decided = all_of(incoming, rule)
         else:
-            present = acquire(spark, way.present(self.table.state, ranges), f"present_{ordinal}")
+            present = acquire(spark, way.present(self.table.state, ranges))
             key = KeyMeaning({theirs.alias(column): column.type.root for column in theirs.key})
             chains = theirs.policy.bound(rule.priorities or {}).without_hold()
             choosing = Choosing(chains, theirs.compared)

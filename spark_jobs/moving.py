@@ -196,7 +196,7 @@ class Move:
                 moved.settled[name] = Counter({FAILED: counted[name]})
                 moved.stop({name: f"{name}: {why}"}, self.opened.parents)
                 continue
-            resolved = self._resolved(name, ordinal, counted[name], candidates[name])
+            resolved = self._resolved(name, counted[name], candidates[name])
             if self.job.plan_only:
                 self._plan(name, resolved, moved)
             else:
@@ -219,7 +219,7 @@ class Move:
         position = self.opened.going_on.session.position
         return {name: position.of(name) for name in self.opened.shapes}
 
-    def _resolved(self, name: str, ordinal: int, count: int, candidates: int) -> DataFrame:
+    def _resolved(self, name: str, count: int, candidates: int) -> DataFrame:
         """One table's changes in the target's shape, each with its verdict."""
         shape, since = self.opened.target_shapes[name], self._since()[name]
         with self.watch.step("start_spark"):
@@ -227,13 +227,13 @@ class Move:
         reading = self.source.readers(
             self.opened.shapes[name], since, self.opened.excluded, count, self.snapshot
         )
-        acquired = acquire(spark, reading, f"changes_{ordinal}")
+        acquired = acquire(spark, reading)
         changes = manipulate(acquired, self.opened.shapes[name], shape, tuple(shape.base_types))
         present = None
         if candidates:
             position = self.opened.related.session.position.of(name)
             told = self.target.candidates(shape, position, self.opened.related_excluded)
-            present = acquire(spark, told, f"present_{ordinal}")
+            present = acquire(spark, told)
         small = candidates <= MOST_BROADCAST and self.job.interval is None
         damaged = self._damaged(shape) if present is not None else None
         priorities, seen = self.job.priorities, tuple(shape.compared.values())

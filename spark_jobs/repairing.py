@@ -61,7 +61,6 @@ class Repairing:
     rules: Mapping[str, Rule]  #: by table
     progress: Progress
     written: dict[str, Counter[str]] = field(default_factory=dict)  #: table → site → rows
-    _readings: int = 0
 
     def run(self, keys: Iterable[tuple[str, str]]) -> None:
         """Repair the (table, key) pairs, batch by batch."""
@@ -119,9 +118,8 @@ class Repairing:
         snapshot: Snapshot,
     ) -> Staged:
         self.progress("stage")
-        self._readings += 1
         reading = there.compared.rows_of(there.shapes[table], list(decided), snapshot)
-        rows = acquire(self.spark, reading, f"repair_{id(self)}_{self._readings}")
+        rows = acquire(self.spark, reading)
         place = here.target.create_staging(here.shapes[table], ordinal)
         decisions = F.broadcast(self._decisions(decided))
         sent = manipulate(

@@ -101,7 +101,7 @@ class Refresh:
         if count == 0:
             return None, 0
         with self.watch.step("start_spark"):
-            return acquire(self.spark(), reading, "snapshot_rows"), count
+            return acquire(self.spark(), reading), count
 
     def _staged(self, going: Going, snapshot: Snapshot) -> tuple[StagedPlace, int]:
         """The rows in the destination's database. Raises CountMismatch when some did not arrive."""
@@ -140,8 +140,8 @@ class Refresh:
         with self.watch.step("plan"), worded(str(self.job.snapshot.table)):
             if going.since is not None:
                 return self._planned_changes(going, snapshot)
-            wanted = acquire(self.spark(), self.source.digests(snapshot), "wanted_digests")
-            present = acquire(self.spark(), self.target.digests(), "present_digests")
+            wanted = acquire(self.spark(), self.source.digests(snapshot))
+            present = acquire(self.spark(), self.target.digests())
             return _compared(wanted, present)
 
     def _planned_changes(self, going: Going, snapshot: Snapshot) -> Written:
