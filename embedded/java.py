@@ -44,7 +44,7 @@ def java_home() -> Path:
         if _runs_spark(home):
             return home
         _log.info("Java is too old or incomplete for Spark", extra={"java_home": str(home)})
-    return _home_of_the_wheel()
+    return home_of_the_wheel()
 
 
 def _homes_of_the_user() -> list[Path]:
@@ -74,7 +74,7 @@ def _properties(java: Path, *options: str) -> dict[str, str]:
     )
 
 
-def _home_of_the_wheel() -> Path:
+def home_of_the_wheel() -> Path:
     """A copy of the wheel's runtime made of links, but whose `bin/java` is the wrapper; once per user."""
     runtime = _runtime_of_the_wheel()
     java = shlex.quote(str(runtime / "bin" / "java"))

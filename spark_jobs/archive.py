@@ -7,6 +7,7 @@ minute and 150 MB in the user's cache directory, and saves some seconds of every
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -15,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_jobs.gateway import Java, submitted
-from spark_jobs.java_command import java_command
+from spark_jobs.java_command import JavaCommand, java_command
 
 #: The collector and the compiler that the operator asks for (`spark_settings`); others take the archive as well.
 _OPTIONS = (
@@ -33,7 +34,7 @@ def make() -> str:
     if command.archive.exists():
         return f"Java's classes are archived already: {command.archive}"
     unfinished = command.archive.with_name(f"{command.archive.name}.{os.getpid()}")
-    java = Java(command.words, [f"-XX:ArchiveClassesAtExit={unfinished}"])
+    java = Java(command.words, [*upon(command), f"-XX:ArchiveClassesAtExit={unfinished}"])
     if java.is_attached():
         _transmit()
     status = java.end()
@@ -44,6 +45,21 @@ def make() -> str:
         old.unlink()
     unfinished.rename(command.archive)
     return f"Java's classes are archived: {command.archive}"
+
+
+def upon(command: JavaCommand) -> list[str]:
+    """The option that names the archive of Java's own classes, which is made here when Java has come without one."""
+    java = command.words[0]
+    if _succeeds(java, "-Xshare:on", "-version"):
+        return []
+    for old in command.base.parent.glob("base-*.jsa"):
+        old.unlink()
+    named = f"-XX:SharedArchiveFile={command.base}"
+    return [named] if _succeeds(java, "-Xshare:dump", named) else []
+
+
+def _succeeds(*command: str) -> bool:
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def _read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

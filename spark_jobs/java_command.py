@@ -35,6 +35,11 @@ class JavaCommand:
         """Where the classes that Java loads for Spark are kept."""
         return cache() / f"classes-{self.classes}.jsa"
 
+    @property
+    def base(self) -> Path:
+        """Where Java's own classes are kept, which that archive builds upon, if Java has come without them."""
+        return cache() / f"base-{_digest(_stated(*_identity(self.words[0])))}.jsa"
+
 
 def spark_environment() -> dict[str, str]:
     """What Spark's scripts would set."""
@@ -116,7 +121,12 @@ def _arranged(words: list[str]) -> JavaCommand:
     places = dict.fromkeys(place for entry in words[at].split(os.pathsep) for place in _expanded(entry))
     jars = [place for place in places if place.endswith(".jar")]
     words[at] = os.pathsep.join([*jars, *(place for place in places if place not in jars)])
-    return JavaCommand(tuple(words), _digest(jars, _stated(words[0], *jars)))
+    return JavaCommand(tuple(words), _digest(jars, _stated(*_identity(words[0]), *jars)))
+
+
+def _identity(program: str) -> tuple[Path, Path]:
+    """Files that another Java would have otherwise: the program may only lead to a Java that was exchanged."""
+    return Path(program), Path(program).parent.parent / "release"
 
 
 def _expanded(entry: str) -> list[str]:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.java_command import java_command
+from embedded.java import home_of_the_wheel
+from spark_jobs.archive import upon
+from spark_jobs.java_command import JavaCommand, java_command
 from tests.conftest import PROJECT
 
 COUNT = """
@@ -28,8 +30,6 @@ def installed(java: Path) -> Path:
     subprocess.run([sys.executable, "-m", "spark_jobs.archive"], check=True)
     command = java_command(["pyspark-shell"])
     assert command is not None
-    if not command.archive.exists():
-        pytest.skip("this Java comes without the archive of its own classes that ours would build upon")
     return command.archive
 
 
@@ -86,6 +86,14 @@ def test_a_start_takes_its_classes_from_the_archive_and_a_damaged_one_costs_time
     ended = run(COUNT)
     assert (ended.stdout.splitlines()[-1], ended.returncode) == ("counted 1000", 0), ended.stderr
     assert not archive.exists()
+
+
+def test_a_java_that_comes_without_an_archive_of_its_own_classes_gets_one(own_cache: Path) -> None:
+    java = str(home_of_the_wheel() / "bin" / "java")
+    archived = [java, "-Xshare:on", "-version"]
+    assert subprocess.run(archived, check=False, capture_output=True).returncode != 0
+    (option,) = upon(JavaCommand((java,), "any"))
+    subprocess.run([java, option, *archived[1:]], check=True, capture_output=True)
 
 
 def test_a_process_that_we_start_does_not_meet_our_java(run: Run) -> None:
