@@ -2,25 +2,21 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
 
-import psutil
 import pytest
 
 from concord.databases.postgresql import stage
 from concord.link import LinkJob
 from spark_jobs.link import transmit
 from tests.link.conftest import MakePair
+from tests.link.killed import Forked, started
 from tests.link.pair import Pair
 from tests.link.steps import STEPS
 
 pytestmark = pytest.mark.spark
-
-PROJECT = Path(__file__).resolve().parents[2]
 
 FLEET = (
     "CREATE TABLE plane (id int PRIMARY KEY, seats int)",
@@ -73,19 +69,6 @@ def sites(pair: MakePair) -> Pair:
     return made
 
 
-def driver(job: LinkJob, step: str, occurrence: int, which: str, folder: Path) -> subprocess.Popen[str]:
-    file = folder / "job.json"
-    file.touch(mode=0o600)
-    file.write_text(job.model_dump_json())
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.link.killed_driver", file, step, str(occurrence), which],
-        cwd=PROJECT,
-        env=os.environ | {"PYSPARK_SUBMIT_ARGS": "--master local[1] pyspark-shell"},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 def test_a_link_takes_these_steps(sites: Pair) -> None:
     """A step that is added must be killed at, too."""
     taken: list[str] = []
@@ -118,25 +101,26 @@ def test_without_a_kill_the_sites_end_like_this(sites: Pair) -> None:
 
 
 @pytest.mark.parametrize(("step", "occurrence"), KILLED_AT, ids=[f"{step} {n}" for step, n in KILLED_AT])
-def test_a_run_killed_at_any_step_can_be_repeated(
-    sites: Pair, tmp_path: Path, step: str, occurrence: int
-) -> None:
+def test_a_run_killed_at_any_step_can_be_repeated(sites: Pair, step: str, occurrence: int) -> None:
     job = sites.job()
-    with driver(job, step, occurrence, "SIGKILL", tmp_path) as killed:
-        _, said = killed.communicate(timeout=120)
-    assert killed.returncode == -signal.SIGKILL, said
+    assert Forked(sites, job, step, occurrence, signal.SIGKILL).wait() == (-signal.SIGKILL, "")
+    can_be_repeated(sites, job)
 
+
+def test_a_run_killed_together_with_its_java_can_be_repeated(sites: Pair, tmp_path: Path) -> None:
+    job = sites.job()
+    killed = started(job, "write", tmp_path)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    can_be_repeated(sites, job)
+
+
+def can_be_repeated(sites: Pair, killed: LinkJob) -> None:
     reports = sites.settle()
-
     is_as_if_never_killed(sites)
     assert all(table.adds_up for report in reports for table in report.tables)
     assert reports[-1].total("acquired") == reports[-2].total("acquired") == 0
     left = {name.split("_")[1] for name in stage.orphans(sites.capetown.connection, [])}
-    assert left <= {job.transmission}, "only the killed run leaves staging behind, for log_purge to find"
-
-
-def stopped(zombie: subprocess.Popen[str]) -> bool:
-    return psutil.Process(zombie.pid).status() == psutil.STATUS_STOPPED
+    assert left <= {killed.transmission}, "only the killed run leaves staging behind, for log_purge to find"
 
 
 @pytest.mark.parametrize(
@@ -144,31 +128,28 @@ def stopped(zombie: subprocess.Popen[str]) -> bool:
     [("hold_fence", 1, "lease_lost"), ("commit", 1, "site_unavailable"), ("remember", 1, "lease_lost")],
 )
 def test_a_run_that_was_overtaken_commits_nothing_and_holds_nobody_up(
-    sites: Pair, tmp_path: Path, step: str, occurrence: int, code: str
+    sites: Pair, step: str, occurrence: int, code: str
 ) -> None:
-    job = sites.job()
-    with driver(job, step, occurrence, "SIGSTOP", tmp_path) as zombie:
-        try:
-            wait_until_stopped(zombie)
-            began = time.monotonic()
-            sites.settle()
-            took = time.monotonic() - began
-            is_as_if_never_killed(sites)
-            before = [site.writes(ended=False) for site in sites.sites]
-            os.kill(zombie.pid, signal.SIGCONT)
-            _, said = zombie.communicate(timeout=60)
-        finally:
-            zombie.kill()
-    assert said.splitlines()[-1] == code
+    zombie = Forked(sites, sites.job(), step, occurrence, signal.SIGSTOP)
+    try:
+        wait_until_stopped(zombie)
+        began = time.monotonic()
+        sites.settle()
+        took = time.monotonic() - began
+        is_as_if_never_killed(sites)
+        before = [site.writes(ended=False) for site in sites.sites]
+    finally:
+        os.kill(zombie.pid, signal.SIGCONT)
+        ended = zombie.wait()
+    assert ended == (1, code)
     assert took < 60
     is_as_if_never_killed(sites)
     written = [Counter(site.writes()) - Counter(old) for site, old in zip(sites.sites, before, strict=True)]
     assert written == [Counter(), Counter()]
 
 
-def wait_until_stopped(zombie: subprocess.Popen[str]) -> None:
+def wait_until_stopped(zombie: Forked) -> None:
     deadline = time.monotonic() + 120
-    while not stopped(zombie):
-        assert zombie.poll() is None, zombie.communicate()[1]
+    while not zombie.is_stopped:
         assert time.monotonic() < deadline
         time.sleep(0.05)

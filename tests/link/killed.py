@@ -1,0 +1,93 @@
+"""The driver of a transmission as a process of its own, which stops or kills itself at a step.
+
+`started` is a program with a Java of its own, as the operator starts it. `Forked` is a copy of this process, which uses
+this process's Spark and saves the start of Java: at every step of a link nothing is under way between Python and Java,
+so that for the databases its end is as sudden.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+from pyspark.sql import SparkSession
+
+from concord.errors import ConcordError
+from concord.link import LinkJob
+from spark_jobs.application import read_job
+from spark_jobs.link import transmit
+from spark_jobs.session import start
+from tests.conftest import PROJECT
+from tests.link.pair import At, Pair
+
+_BROKEN = 3  #: status of a driver that ended in an error of nobody's making
+
+
+class Forked:
+    """A child of ours that carries one link, until the step."""
+
+    def __init__(self, sites: Pair, job: LinkJob, step: str, occurrence: int, which: signal.Signals) -> None:
+        sites.spark()  # started here, for us and every child
+        self._said, said = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            os._exit(_carry(job, sites.spark, step, occurrence, which, said))
+        os.close(said)
+
+    @property
+    def is_stopped(self) -> bool:
+        return psutil.Process(self.pid).status() == psutil.STATUS_STOPPED
+
+    def wait(self) -> tuple[int, str]:
+        """Its status, negative when a signal ended it, and the code of the error that it ended with."""
+        with os.fdopen(self._said) as said:
+            words = said.read()
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1]), words
+
+
+def _carry(
+    job: LinkJob,
+    spark: Callable[[], SparkSession],
+    step: str,
+    occurrence: int,
+    which: signal.Signals,
+    said: int,
+) -> int:
+    """In the child: never returns into the test, whatever happens."""
+    try:
+        transmit(job, spark, At(step, lambda: os.kill(os.getpid(), which), occurrence))
+    except ConcordError as error:
+        os.write(said, error.code.encode())
+        return 1
+    except BaseException as error:  # noqa: BLE001
+        os.write(said, repr(error).encode())
+        return _BROKEN
+    return 0
+
+
+def started(job: LinkJob, step: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run `python -m tests.link.killed JOB STEP`, which kills itself there, to its end."""
+    file = folder / "job.json"
+    file.touch(mode=0o600)
+    file.write_text(job.model_dump_json())
+    return subprocess.run(
+        [sys.executable, "-m", "tests.link.killed", file, step],
+        cwd=PROJECT,
+        env=os.environ | {"PYSPARK_SUBMIT_ARGS": "--master local[1] pyspark-shell"},
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def main(job: str, step: str) -> None:
+    stop = At(step, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    transmit(read_job(Path(job), LinkJob), lambda: start("to be killed"), stop)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
