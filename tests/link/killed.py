@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
-from pyspark.sql import SparkSession
 
 from concord.errors import ConcordError
 from concord.link import LinkJob
@@ -26,15 +25,20 @@ from tests.link.pair import At, Pair
 _BROKEN = 3  #: status of a driver that ended in an error of nobody's making
 
 
-class Forked:
-    """A child of ours that carries one link, until the step."""
+Work = Callable[[At], object]  #: a transmission, a comparison or an initialization that hears of its steps
 
-    def __init__(self, sites: Pair, job: LinkJob, step: str, occurrence: int, which: signal.Signals) -> None:
-        sites.spark()  # started here, for us and every child
+
+class Forked:
+    """A child of ours that works until the step, where it gets the signal. Spark is started here, for us and all."""
+
+    def __init__(
+        self, sites: Pair, work: Work, which: signal.Signals, step: str, occurrence: int = 1
+    ) -> None:
+        sites.spark()
         self._said, said = os.pipe()
         self.pid = os.fork()
         if not self.pid:
-            os._exit(_carry(job, sites.spark, step, occurrence, which, said))
+            os._exit(_work(work, At(step, lambda: os.kill(os.getpid(), which), occurrence), said))
         os.close(said)
 
     @property
@@ -48,17 +52,10 @@ class Forked:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1]), words
 
 
-def _carry(
-    job: LinkJob,
-    spark: Callable[[], SparkSession],
-    step: str,
-    occurrence: int,
-    which: signal.Signals,
-    said: int,
-) -> int:
+def _work(work: Work, stop: At, said: int) -> int:
     """In the child: never returns into the test, whatever happens."""
     try:
-        transmit(job, spark, At(step, lambda: os.kill(os.getpid(), which), occurrence))
+        work(stop)
     except ConcordError as error:
         os.write(said, error.code.encode())
         return 1
@@ -66,6 +63,11 @@ def _carry(
         os.write(said, repr(error).encode())
         return _BROKEN
     return 0
+
+
+def killed(sites: Pair, work: Work, step: str, occurrence: int = 1) -> None:
+    """Work in a child that kills itself at the step; fails when it ends in another way."""
+    assert Forked(sites, work, signal.SIGKILL, step, occurrence).wait() == (-signal.SIGKILL, "")
 
 
 def started(job: LinkJob, step: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from concord.databases.postgresql import stage
 from concord.link import LinkJob
 from spark_jobs.link import transmit
 from tests.link.conftest import MakePair
-from tests.link.killed import Forked, started
+from tests.link.killed import Forked, killed, started
 from tests.link.pair import Pair
 from tests.link.steps import STEPS
 
@@ -103,24 +104,24 @@ def test_without_a_kill_the_sites_end_like_this(sites: Pair) -> None:
 @pytest.mark.parametrize(("step", "occurrence"), KILLED_AT, ids=[f"{step} {n}" for step, n in KILLED_AT])
 def test_a_run_killed_at_any_step_can_be_repeated(sites: Pair, step: str, occurrence: int) -> None:
     job = sites.job()
-    assert Forked(sites, job, step, occurrence, signal.SIGKILL).wait() == (-signal.SIGKILL, "")
+    killed(sites, partial(transmit, job, sites.spark), step, occurrence)
     can_be_repeated(sites, job)
 
 
 def test_a_run_killed_together_with_its_java_can_be_repeated(sites: Pair, tmp_path: Path) -> None:
     job = sites.job()
-    killed = started(job, "write", tmp_path)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    ended = started(job, "write", tmp_path)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
     can_be_repeated(sites, job)
 
 
-def can_be_repeated(sites: Pair, killed: LinkJob) -> None:
+def can_be_repeated(sites: Pair, job: LinkJob) -> None:
     reports = sites.settle()
     is_as_if_never_killed(sites)
     assert all(table.adds_up for report in reports for table in report.tables)
     assert reports[-1].total("acquired") == reports[-2].total("acquired") == 0
     left = {name.split("_")[1] for name in stage.orphans(sites.capetown.connection, [])}
-    assert left <= {killed.transmission}, "only the killed run leaves staging behind, for log_purge to find"
+    assert left <= {job.transmission}, "only the killed run leaves staging behind, for log_purge to find"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +131,7 @@ def can_be_repeated(sites: Pair, killed: LinkJob) -> None:
 def test_a_run_that_was_overtaken_commits_nothing_and_holds_nobody_up(
     sites: Pair, step: str, occurrence: int, code: str
 ) -> None:
-    zombie = Forked(sites, sites.job(), step, occurrence, signal.SIGSTOP)
+    zombie = Forked(sites, partial(transmit, sites.job(), sites.spark), signal.SIGSTOP, step, occurrence)
     try:
         wait_until_stopped(zombie)
         began = time.monotonic()

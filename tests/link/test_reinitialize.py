@@ -1,11 +1,9 @@
 """A site that was away for too long, or that was restored, comes back (F32, F33, F65; rules 2, 7 and 10)."""
 
-import os
 import shutil
-import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -15,10 +13,12 @@ from concord.databases.provisioning import provision
 from concord.errors import BelowFloor, HistoryLost, IdentityChanged, NotInitialized
 from concord.initialization import How
 from embedded.postgres import Server
-from tests.conftest import PROJECT, Database
+from spark_jobs.initialize import initialize
+from tests.conftest import Database
 from tests.link.conftest import MakePair, site_on
 from tests.link.initializing import forget, initialization, initialized, unstamped
 from tests.link.installations import installation
+from tests.link.killed import killed
 from tests.link.pair import Pair, begin, create_logins, provision_site
 
 pytestmark = pytest.mark.spark
@@ -273,27 +273,17 @@ def test_a_site_restored_from_a_dump_is_brought_back(
         server_with_logins.drop_database("restored")
 
 
-def killed_at(sites: Pair, folder: Path, step: str, occurrence: int) -> None:
-    file = folder / "job.json"
-    file.touch(mode=0o600)
-    file.write_text(initialization(sites, chunk_rows=100).model_dump_json())
-    driver = [sys.executable, "-m", "tests.link.killed_initialization", str(file), step, str(occurrence)]
-    environment = os.environ | {"PYSPARK_SUBMIT_ARGS": "--master local[1] pyspark-shell"}
-    said = folder / "said"
-    with said.open("w") as output:  # not a pipe, which Java would hold open for a while
-        done = subprocess.run(driver, cwd=PROJECT, env=environment, stderr=output, check=False, timeout=200)
-    assert done.returncode == -signal.SIGKILL, said.read_text()
+def killed_at(sites: Pair, step: str, occurrence: int) -> None:
+    killed(sites, partial(initialize, initialization(sites, chunk_rows=100), sites.spark), step, occurrence)
 
 
-def test_a_load_killed_three_times_goes_on_where_it_was_while_users_work(
-    pair: MakePair, tmp_path: Path
-) -> None:
+def test_a_load_killed_three_times_goes_on_where_it_was_while_users_work(pair: MakePair) -> None:
     """F09: kill -9 before the first chunk is committed, between two, and before the links start."""
     sites = pair("CREATE TABLE book (id int PRIMARY KEY, title text)")
     forget(sites)
     unstamped(sites.london, "INSERT INTO book SELECT n, 'as loaded' FROM generate_series(1, 2000) n")
     for place, (step, occurrence) in enumerate([("chunk_commit", 1), ("chunk_commit", 7), ("start", 1)]):
-        killed_at(sites, tmp_path, step, occurrence)
+        killed_at(sites, step, occurrence)
         sites.london.run(
             f"DELETE FROM book WHERE id % 500 = {place}",
             f"UPDATE book SET title = 'edited' WHERE id % 333 = {place}",
@@ -313,15 +303,13 @@ def test_a_load_killed_three_times_goes_on_where_it_was_while_users_work(
     assert sites.conflicts() == []
 
 
-def test_a_load_that_was_killed_starts_over_where_the_table_is_another_now(
-    pair: MakePair, tmp_path: Path
-) -> None:
+def test_a_load_that_was_killed_starts_over_where_the_table_is_another_now(pair: MakePair) -> None:
     """What was loaded before the table was made anew is not there any more."""
     ddl = "CREATE TABLE book (id int PRIMARY KEY, title text)"
     sites = pair(ddl)
     forget(sites)
     unstamped(sites.london, "INSERT INTO book SELECT n, 'as loaded' FROM generate_series(1, 1000) n")
-    killed_at(sites, tmp_path, "chunk_commit", 7)
+    killed_at(sites, "chunk_commit", 7)
     sites.capetown.run("DROP TABLE book", ddl)
     provision_site(sites.capetown, sites.tables)
     initialized(sites, chunk_rows=100)

@@ -1,12 +1,9 @@
 """A repair leaves no difference, logs every row it takes away, and every site of the topology follows."""
 
 import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from functools import partial
 
 import pytest
 from pyspark.sql import SparkSession
@@ -15,9 +12,11 @@ from concord.comparison import CompareJob, Repair
 from concord.databases.postgresql.common_history import declare_equal
 from concord.errors import LeaseLost
 from embedded.postgres import Server
-from tests.conftest import PROJECT, Database
+from spark_jobs.compare import compare
+from tests.conftest import Database
 from tests.link.comparing import behind_the_back, compared, kinds, only
 from tests.link.conftest import MakePair, site_on
+from tests.link.killed import killed
 from tests.link.pair import At, Pair, begin, provision_site
 from tests.link.test_mapping import MakeUnlike, unlike  # noqa: F401 - a fixture
 
@@ -231,24 +230,11 @@ def _both_ways(pair: Pair, fields: dict[str, str]) -> None:
         pair.run(direction, **fields)
 
 
-@pytest.mark.parametrize("step", ["commit", "second commit"])
-def test_a_repair_killed_at_any_step_can_be_repeated(sites: Pair, tmp_path: Path, step: str) -> None:
+@pytest.mark.parametrize("occurrence", [1, 2])
+def test_a_repair_killed_before_either_commit_can_be_repeated(sites: Pair, occurrence: int) -> None:
     damage(sites)
     job = CompareJob(link=sites.job(), repair=Repair.APPLY)
-    file = tmp_path / "job.json"
-    file.touch(mode=0o600)
-    file.write_text(job.model_dump_json())
-    name, occurrence = ("commit", "2") if step == "second commit" else (step, "1")
-    killed = subprocess.run(
-        [sys.executable, "-m", "tests.link.killed_comparison", file, name, occurrence],
-        cwd=PROJECT,
-        env=os.environ | {"PYSPARK_SUBMIT_ARGS": "--master local[1] pyspark-shell"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    killed(sites, partial(compare, job, sites.spark), "commit", occurrence)
     compared(sites, repair="apply")
     sites.settle()  # what the first commit has restamped is announced, and a link may carry it back as well
     is_repaired(sites)
