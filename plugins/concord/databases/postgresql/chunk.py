@@ -11,13 +11,21 @@ from itertools import count
 import psycopg
 
 from concord.databases.dialect import LinkState, Progress
-from concord.databases.postgresql import guard, initialization_state, link_state, transaction, waiting
+from concord.databases.postgresql import (
+    guard,
+    initialization_state,
+    link_state,
+    repetition,
+    tables_written,
+    transaction,
+    waiting,
+)
 from concord.databases.postgresql.acquire import BEGINNING
 from concord.databases.postgresql.key_range import Key, KeyOrder, KeyRange
 from concord.databases.postgresql.plans import BY_KEY
 from concord.databases.postgresql.session import Connection, in_our_words, one, rows, run
 from concord.databases.postgresql.stage import Staged
-from concord.databases.postgresql.transaction import Writing
+from concord.databases.postgresql.writing import Writing
 from concord.errors import ConstraintViolated, WriteContended
 from concord.initialization import RowError
 from concord.link import LinkJob
@@ -105,7 +113,7 @@ class ChunkWriter:
             except (psycopg.Error, WriteContended) as error:
                 violations += isinstance(error, psycopg.errors.UniqueViolation)
                 self._refuse_what_will_not_pass(error, violations)
-                if time.monotonic() - began > transaction.PATIENCE:
+                if time.monotonic() - began > repetition.PATIENCE:
                     raise WriteContended(f"{self.job.target.name}: {error}") from error
             finally:
                 connection.close()
@@ -154,11 +162,11 @@ class ChunkWriter:
         run(connection, *BY_KEY)
         guard.lock(connection, chunk)
         chains = chunk.shape.policy.bound(self.job.priorities).without_hold()
-        judged, report = transaction.judge_table(connection, self.job, chunk, chains, 0)
+        judged, report = tables_written.judge_table(connection, self.job, chunk, chains, 0)
         nothing = Session("", "", "", 0, LinkPosition(BEGINNING))
         writing = Writing(self.job, [chunk], LinkState({}, ()), nothing, self.progress)
-        transaction.log_table(connection, writing, judged)
-        transaction.write_table(connection, writing, judged, report, moving=moving)
+        tables_written.log_table(connection, writing, judged)
+        tables_written.write_table(connection, writing, judged, report, moving=moving)
         if report.held:  # edited since it was staged, and in conflict now: it waits as a link's would
             waiting.remember(connection, judged, self.job)
         return report.applied, report.conflicts

@@ -22,6 +22,7 @@ from concord.databases.postgresql import (
 )
 from concord.databases.postgresql.ends import Target, worded
 from concord.databases.postgresql.merge import Judged
+from concord.databases.postgresql.repetition import Commit, repeat
 from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
@@ -72,8 +73,8 @@ class Desk(Target):
                 self._log(connection, judged, verdict, reason)
                 self._write(connection, judged, image)
 
-        commit = transaction.Commit(self._connect, self.job.link, None, self.access.name)
-        transaction.repeat(commit, attempt)
+        commit = Commit(self._connect, self.job.link, None, self.access.name)
+        repeat(commit, attempt)
 
     def _judged(self, connection: Connection, shape: Shape, row: WaitingRow) -> Judged:
         """The waiting row, staged again by its own version, and judged under lock. Raises DecisionRefused."""

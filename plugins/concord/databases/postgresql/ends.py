@@ -29,7 +29,7 @@ from concord.databases.postgresql.link_state import application_name
 from concord.databases.postgresql.session import Connection, connect, conninfo, in_our_words, rows, run
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stage import Staged
-from concord.databases.postgresql.transaction import Writing
+from concord.databases.postgresql.writing import Writing
 from concord.errors import IdentityChanged, NotProvisioned, StructureChanged
 from concord.interval import Interval
 from concord.link import LinkJob, TableReport

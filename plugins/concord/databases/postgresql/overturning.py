@@ -17,10 +17,10 @@ from concord.databases.postgresql import foreign_keys, stage
 from concord.databases.postgresql.compare import listed
 from concord.databases.postgresql.ends import Target, worded
 from concord.databases.postgresql.merge import Judged
+from concord.databases.postgresql.repetition import Commit, repeat
 from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
-from concord.databases.postgresql.transaction import Commit, repeat
 from concord.databases.quoting import literal
 from concord.errors import OverturnRefused
 from concord.ledger import Entry, Overturn, dot

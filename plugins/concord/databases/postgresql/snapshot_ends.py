@@ -10,6 +10,7 @@ from concord.databases.dialect import LinkState, Progress, Reading, Snapshot
 from concord.databases.postgresql import acquire, link_state, provision, snapshot_content, snapshot_query
 from concord.databases.postgresql.catalogue import Table, read_tables
 from concord.databases.postgresql.ends import Source, WrittenEnd, worded
+from concord.databases.postgresql.repetition import Commit, repeat
 from concord.databases.postgresql.session import Connection, connect, conninfo, one
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.snapshot_content import StagedRows
@@ -21,7 +22,6 @@ from concord.databases.postgresql.snapshot_layout import (
     target_layout,
 )
 from concord.databases.postgresql.snapshot_provision import guard_problem
-from concord.databases.postgresql.transaction import Commit, repeat
 from concord.databases.snapshot_ends import Written
 from concord.errors import NotInitialized, StructureChanged
 from concord.position import Session

@@ -1,0 +1,98 @@
+"""Try a transaction again until it has committed, for as long as only others were in its way (rule 3, F56)."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Protocol
+
+import psycopg
+
+from concord.databases.postgresql import link_state
+from concord.databases.postgresql.session import Connection, in_our_words
+from concord.errors import ConcordError, ConstraintViolated, NotInitialized, WriteContended
+
+#: How long the whole transaction is repeated when applications get in its way.
+PATIENCE = 120.0
+
+#: Two rows with one value: a lost race, values that move between rows, or a collision that `uniqueness` mends.
+COLLISIONS = (psycopg.errors.UniqueViolation, psycopg.errors.ExclusionViolation)
+
+#: How many of them before one is taken for what it says: the second may be a lost race again (rule 3).
+RACES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Where a transaction is tried, and the session by which its commit is known."""
+
+    connect: Callable[[], Connection]
+    link: str
+    session: str | None  #: None: it leaves no trace, counts as lost, and its repetition finds it done
+    site: str
+
+    def happened(self) -> bool:
+        """Did the transaction commit although the answer was lost? The link's state knows (F56)."""
+        if self.session is None:
+            return False
+        with self.connect() as connection:
+            try:
+                history = link_state.read(connection, self.link, self.site).history
+            except NotInitialized:
+                return False
+        return any(known.id == self.session for known in history)
+
+
+class Attempt(Protocol):
+    """One try of a transaction, told how many unique violations earlier tries met."""
+
+    def __call__(self, connection: Connection, *, violations: int) -> None: ...
+
+
+def repeat(commit: Commit, attempt: Attempt) -> None:
+    """Try the whole transaction again on a deadlock or a lost race (rule 3), for as long as PATIENCE lasts.
+
+    A commit whose outcome is unknown is looked up in the link's state (F56); a backfill leaves nothing there and
+    is repeated, which finds its rows written. Raises WriteContended, ConstraintViolated, LeaseLost,
+    SiteUnavailable.
+    """
+    began, violations = time.monotonic(), 0
+    for tries in count(1):
+        connection = commit.connect()
+        try:
+            attempt(connection, violations=violations)
+        except (psycopg.Error, WriteContended) as error:
+            if connection.broken and commit.happened():
+                return
+            violations += isinstance(error, COLLISIONS)
+            _refuse_what_will_not_pass(error, violations, commit.site)
+            if time.monotonic() - began > PATIENCE:
+                raise _worded(error, commit.site) from error
+        else:
+            return
+        finally:
+            connection.close()
+        time.sleep(random.uniform(0, min(2.0, 0.05 * 2**tries)))  # noqa: S311 - jitter needs no cryptography
+
+
+def _worded(error: psycopg.Error | WriteContended, site: str) -> ConcordError:
+    return in_our_words(error, site) if isinstance(error, psycopg.Error) else error
+
+
+def _refuse_what_will_not_pass(error: psycopg.Error | WriteContended, violations: int, site: str) -> None:
+    """Raise what no repetition mends: a constraint of the target, a missing right, a dead database."""
+    if isinstance(error, COLLISIONS):
+        if violations < RACES:
+            return
+        raise ConstraintViolated(
+            f"{site}: {error.diag.constraint_name}: {error.diag.message_detail} Two sites used one value; change"
+            " one of the rows, at either site. Nothing was written"
+        ) from error
+    if isinstance(error, psycopg.errors.IntegrityError | psycopg.errors.DataError):
+        said = str(error).strip().splitlines()[0]
+        raise ConstraintViolated(f"{site}: {said}; nothing was written") from error
+    if not isinstance(_worded(error, site), WriteContended):
+        raise _worded(error, site) from error

@@ -1,0 +1,253 @@
+"""The staged rows of all tables: judged under lock, logged, written, parents first, and verified."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from concord.databases.postgresql import (
+    constraints,
+    foreign_keys,
+    former,
+    guard,
+    identity_ranges,
+    marked_edits,
+    merge,
+    merged_row,
+    rehearsal,
+    restoration,
+    uniqueness,
+    waiting,
+    waiting_table,
+)
+from concord.databases.postgresql.catalogue import read_tables
+from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY
+from concord.databases.postgresql.session import Connection, run
+from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.stage import Staged
+from concord.databases.postgresql.watch import UNWATCHED, Watch, refuse_oscillating
+from concord.databases.postgresql.writing import Care, Writing
+from concord.errors import DecideAgain, StructureChanged
+from concord.link import LinkJob, TableReport
+from concord.policy import Chains
+
+
+def write_tables(
+    connection: Connection, writing: Writing, *, moving: bool, care: Care
+) -> dict[str, TableReport]:
+    """Write what is staged, and what waits; with `care`, without the rows that the target refuses."""
+    waits = waiting_table.counted(connection, writing.job.link)
+    again = waits if writing.session is not None and writing.job.moves_positions else {}
+    staged = [
+        waiting.bring(connection, writing.job.link, each) if again.get(each.shape.name) else each
+        for each in writing.staged
+    ]
+    ordered = _lock(connection, writing, staged)
+    judged, reports = _judge(connection, writing, ordered)
+    if care or any(each.retried for each in ordered):
+        writing.progress("rehearse")
+        moving = True
+        judged, reports = _without_refused(connection, writing, judged, care)
+    for table in judged:
+        log_table(connection, writing, table)
+    gave_way = _mend_uniqueness(connection, writing, judged, violated=moving)
+    left = {table.staged.shape.table.name for table in judged if former.remember(connection, table)}
+    for table in judged:
+        write_table(connection, writing, table, reports[table.staged.shape.name], moving=moving)
+    for shape, lost in gave_way:
+        uniqueness.stamp(connection, shape)
+        reports[shape.name] = _with_conflicts(reports[shape.name], lost)
+    writing.progress("constraints")
+    run(connection, *ANY_PLAN)
+    for name, lost in foreign_keys.Mending(connection, writing.job, judged, left).run().items():
+        reports[name] = _with_conflicts(reports.get(name, TableReport(table=name)), lost)
+    constraints.verify(connection, judged, writing.site)
+    for table in judged:
+        if table.exceptional:
+            waiting.remember(connection, table, writing.job)
+    waiting.forget(connection, writing.job.link, [each.shape for each in staged if each.shape.name in waits])
+    return reports
+
+
+def _lock(connection: Connection, writing: Writing, staged: Sequence[Staged]) -> list[Staged]:
+    """What is staged, parents first, each row locked and each table found as it was when the rows were read."""
+    run(connection, *BY_KEY)
+    ordered = _parents_first([each for each in staged if each.rows])
+    writing.progress("lock")
+    marked_edits.lock(connection, [each.shape for each in ordered])
+    for each in ordered:
+        run(connection, f"ANALYZE {each.sql}")
+        guard.lock(connection, each)
+    _refuse_altered(connection, ordered, writing.site)
+    for each in ordered:
+        if each.shape.marks is not None:
+            marked_edits.register_staged(connection, each)
+    return ordered
+
+
+def _judge(
+    connection: Connection, writing: Writing, ordered: Sequence[Staged]
+) -> tuple[list[merge.Judged], dict[str, TableReport]]:
+    """The verdicts of every table. Raises DecideAgain, RowsOscillate."""
+    judged, reports = [], {}
+    for ordinal, each in enumerate(ordered):
+        writing.progress("judge")
+        damaged = _damaged(writing, each)
+        watch = writing.watch(each.shape.name)
+        chains = each.shape.policy.bound(writing.job.priorities, each.shape.forms)
+        table, report = judge_table(connection, writing.job, each, chains, ordinal, damaged, watch)
+        judged.append(table)
+        reports[each.shape.name] = report
+    verdicts = {
+        each.staged.shape.name: (each.staged.shape, each.verdicts) for each in judged if each.exceptional
+    }
+    refuse_oscillating(connection, verdicts, writing.site)
+    return judged, reports
+
+
+def _without_refused(
+    connection: Connection, writing: Writing, judged: Sequence[merge.Judged], care: Care
+) -> tuple[list[merge.Judged], dict[str, TableReport]]:
+    """The same tables, with the rows that the target will not take judged as quarantined."""
+    suspects = [
+        rehearsal.suspects(connection, table, ordinal, every=bool(care))
+        for ordinal, table in enumerate(judged)
+    ]
+
+    def mend() -> None:
+        accepted = [each.accepted for each in suspects]
+        _mend_uniqueness(connection, writing, accepted, violated=True)
+
+    most, references = writing.job.max_quarantined, care is not Care.ROWS
+    rehearsal.Rehearsal(connection, suspects, most, writing.site, mend, references).run()
+    left, reports = [], {}
+    for each in suspects:
+        rehearsal.quarantine(connection, each)
+        tally = guard.tally(connection, each.judged.verdicts)
+        left.append(replace(each.judged, exceptional=sum(tally.values())))
+        reports[each.shape.name] = _report(each.judged.staged, tally)
+    return left, reports
+
+
+def _mend_uniqueness(
+    connection: Connection, writing: Writing, judged: Sequence[merge.Judged], *, violated: bool
+) -> list[tuple[Shape, int]]:
+    """The tables in which rows gave way to others, and how many did."""
+    found = []
+    for table in judged:
+        shape = table.staged.shape
+        former.open_for(connection, shape)
+        if lost := uniqueness.mend(connection, table, writing.job, violated=violated):
+            found.append((shape, lost))
+    return found
+
+
+def _with_conflicts(report: TableReport, more: int) -> TableReport:
+    return report.model_copy(update={"conflicts": report.conflicts + more})
+
+
+def _refuse_altered(connection: Connection, staged: Sequence[Staged], site: str) -> None:
+    """Their locks keep the tables as they are from here on; were they altered before? (F87)"""
+    names = [each.shape.table.name for each in staged]
+    now = read_tables(connection, names)
+    wrong = [
+        str(each.shape.table.name)
+        for each in staged
+        if (found := now.get(each.shape.table.name)) is None or found.structure != each.shape.table.structure
+    ]
+    if wrong:
+        raise StructureChanged(
+            f"{site}: {', '.join(wrong)}: the columns were altered while rows were on their way; nothing was written"
+        )
+
+
+def _parents_first(staged: Sequence[Staged]) -> list[Staged]:
+    by_name = {each.shape.table.name: each for each in staged}
+    return [by_name[name] for name in constraints.parents_first([each.shape.table for each in staged])]
+
+
+def _damaged(writing: Writing, staged: Staged) -> str:
+    """What a backfill asks of two equal versions; nothing else doubts them."""
+    if writing.job.interval is None or writing.session is None:
+        return "false"
+    return restoration.damaged(staged.shape, writing.session.source_origin)
+
+
+def judge_table(
+    connection: Connection,
+    job: LinkJob,
+    staged: Staged,
+    chains: Chains,
+    ordinal: int,
+    damaged: str = "false",
+    watch: Watch = UNWATCHED,
+) -> tuple[merge.Judged, TableReport]:
+    """The verdicts of one table's staged rows, taken under lock, and the rows per outcome.
+
+    Raises DecideAgain where somebody else's function has to be asked once more.
+    """
+    verdicts = guard.judge(connection, staged, ordinal, damaged, watch)
+    run(connection, *ANY_PLAN)  # staging has no index: the rows to decide are found by hashing it once
+    guard.retake(connection, staged, verdicts, chains)
+    tally = guard.tally(connection, verdicts)
+    if asked := tally.get("again"):
+        raise DecideAgain(
+            f"{job.target.name}: {staged.shape.name}: {asked} rows were edited while they were decided"
+        )
+    merged = tally.get("merged", 0)
+    if merged:
+        merged_row.stamp(connection, verdicts)
+    run(connection, *BY_KEY)
+    ends = (job.source.name, job.target.name)
+    return merge.Judged(staged, verdicts, sum(tally.values()), *ends, merged=merged > 0), _report(
+        staged, tally
+    )
+
+
+def _report(staged: Staged, tally: Mapping[str, int]) -> TableReport:
+    """Rows per outcome of what was staged; what does not stand in the tally simply applied."""
+    simply = staged.rows - sum(tally.values())
+    conflicts = sum(tally.get(verdict, 0) for verdict in ("source_wins", "target_wins", "merged"))
+    return TableReport(
+        table=staged.shape.name,
+        acquired=staged.rows,
+        applied=simply + sum(tally.get(verdict, 0) for verdict in guard.WINNING),
+        converged=tally.get("converged", 0) + tally.get("united_converged", 0),
+        superseded=tally.get("superseded", 0) + tally.get("united_superseded", 0),
+        lost=tally.get("target_wins", 0),
+        filtered=tally.get("filtered", 0),
+        conflicts=conflicts,
+        merged=tally.get("merged", 0),
+        restored=tally.get("restore", 0),
+        held=tally.get("held", 0),
+        quarantined=tally.get("quarantined", 0),
+        retried=staged.retried,
+    )
+
+
+def log_table(connection: Connection, writing: Writing, judged: merge.Judged) -> None:
+    """The conflicts of one table's staged rows, before anything of it is written."""
+    job = writing.job
+    writing.progress("conflicts")
+    run(connection, *ANY_PLAN)  # staging has no index: conflict rows are found by hashing it once
+    merge.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)
+    merge.log_merged(connection, judged, job.synchronization, job.link, job.transmission)
+    if job.interval is not None:
+        restoration.log(connection, judged, job)
+    run(connection, *BY_KEY)
+
+
+def write_table(
+    connection: Connection, writing: Writing, judged: merge.Judged, report: TableReport, *, moving: bool
+) -> None:
+    """Base rows, then shadow rows."""
+    writing.progress("base")
+    merge.write_base(connection, judged, moving=moving)
+    identity_ranges.advance(connection, judged, writing.wanted(judged.staged.shape.name), writing.site)
+    writing.progress("shadow")
+    watch = writing.watch(judged.staged.shape.name)
+    merge.write_shadow(connection, judged, expected=report.applied, watch=watch)
+    merge.announce_losers(connection, judged)
+    run(connection, *ANY_PLAN)
+    merge.remember_incoming(connection, judged)
+    run(connection, *BY_KEY)

@@ -1,0 +1,48 @@
+"""What a target transaction is about, and how careful a try of it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from concord.databases.dialect import LinkState, Progress
+from concord.databases.postgresql.stage import Staged
+from concord.databases.postgresql.watch import UNWATCHED, Watch, watch_of
+from concord.link import LinkJob
+from concord.position import Session
+from concord.replication_set import ReplicatedTable
+
+
+class Care(IntEnum):
+    """How much a try leaves out, learnt from what the one before was refused."""
+
+    NONE = 0
+    ROWS = 1  #: what the target refuses row by row
+    REFERENCES = 2  #: also what refers to nothing and cannot be mended
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What the transaction is about, the same in every try."""
+
+    job: LinkJob
+    staged: Sequence[Staged]
+    state: LinkState
+    session: Session | None  #: None for a write that moves no position (rule 1)
+    progress: Progress
+    released: frozenset[str] = frozenset()  #: tables whose rows may rebound this time
+
+    @property
+    def site(self) -> str:
+        return self.job.target.name
+
+    def watch(self, table: str) -> Watch:
+        """What to look out for; a repair and an initialization are asked for by a person, who sees what is there."""
+        if self.session is None or not self.session.id:
+            return UNWATCHED
+        session = self.session.id if self.job.moves_positions else None
+        return watch_of(self.job, table, session, released=table in self.released)
+
+    def wanted(self, name: str) -> ReplicatedTable:
+        return next(table for table in self.job.tables if table.name == name)
