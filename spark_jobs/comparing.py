@@ -219,5 +219,5 @@ def _kind(same_row: Column) -> Column:
 
 def _pending(here: str, there: str, priorities: Mapping[str, int]) -> Column:
     """A link will still carry the version of `here`: it arrived after the position, and the other would take it."""
-    news = outcome_of(here, there, priorities).isin("apply", "conflicted")
-    return F.coalesce(F.col(f"{here}arrived") & news, F.lit(False))
+    news = f"{outcome_of(here, there, priorities)} IN ('apply', 'conflicted')"
+    return F.expr(f"coalesce({here}arrived AND {news}, false)")

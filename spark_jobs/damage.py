@@ -6,10 +6,8 @@ The same rule as `concord.databases.postgresql.restoration`, which decides it ag
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from spark_jobs.expression import text
 
 
 @dataclass(frozen=True)
@@ -19,9 +17,8 @@ class Damaged:
     columns: tuple[str, ...]  #: aliases beside the key; the target's own are `p_…`
     source_origin: str
 
-    def condition(self) -> Column:
+    def condition(self) -> str:
         """For two equal versions: the target has lost the row, or altered what its origin says it is."""
-        own = (F.col("origin") == self.source_origin) & (F.col("derived") == 0)
-        same = (F.col(column).eqNullSafe(F.col(f"p_{column}")) for column in self.columns)
-        altered = ~reduce(Column.__and__, same, F.lit(True))
-        return ~F.col("deleted") & (F.col("p_deleted") | (own & altered))
+        own = f"origin = {text(self.source_origin)} AND derived = 0"
+        same = " AND ".join(["true", *(f"{column} <=> p_{column}" for column in self.columns)])
+        return f"(NOT deleted AND (p_deleted OR ({own} AND NOT ({same}))))"

@@ -1,15 +1,16 @@
 """Detect: which changes meet a version at the target that they have not seen? The same rule as
-`concord.conflict.classify`, as columns; a property test holds the two equal."""
+`concord.conflict.classify`, as Spark's SQL; a property test holds the two equal."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from concord.databases.dialect import VERSION_TYPES
 from spark_jobs.damage import Damaged
+from spark_jobs.expression import case, text
 
 #: Candidates up to this many travel to every executor; above, both sides are shuffled by key.
 MOST_BROADCAST = 1_000_000
@@ -19,7 +20,7 @@ _VECTOR = "map<string,array<bigint>>"
 
 def detect(
     changes: DataFrame,
-    candidates: DataFrame | None,
+    candidates: DataFrame,
     key: Sequence[str],
     priorities: Mapping[str, int],
     *,
@@ -29,73 +30,70 @@ def detect(
 ) -> DataFrame:
     """Adds `outcome` and, as `p_…`, the present version it was judged against (NULL where there is none).
 
-    No candidates, no join: nothing the target has not told the source can be in the way. With `damaged`, the
-    candidates bring their whole rows, and a version that stands over another row is written again. `seen`: the
-    aliases that a resolver must see.
+    With `damaged`, the candidates bring their whole rows, and a version that stands over another row is written
+    again. `seen`: the aliases that a resolver must see.
     """
-    if candidates is None:
-        unknown = VERSION_TYPES | dict.fromkeys(seen, "string")
-        absent = [F.lit(None).cast(kind).alias(f"p_{name}") for name, kind in unknown.items()]
-        return changes.select("*", *absent, F.lit("apply").alias("outcome"))
     beside = (*VERSION_TYPES, *sorted({*seen, *(damaged.columns if damaged else ())}))
     present = candidates.select(*key, *(F.col(name).alias(f"p_{name}") for name in beside))
     joined = changes.join(F.broadcast(present) if broadcast else present, on=list(key), how="left")
     outcome = outcome_of("", "p_", priorities)
     if damaged:
-        outcome = F.when((_dot("") == _dot("p_")) & damaged.condition(), "apply").otherwise(outcome)
-    return joined.withColumn("outcome", outcome)
+        again = f"{_dot('')} = {_dot('p_')} AND {damaged.condition()}"
+        outcome = case((again, "'apply'"), otherwise=outcome)
+    return joined.withColumn("outcome", F.expr(outcome))
 
 
-def outcome_of(incoming: str, present: str, priorities: Mapping[str, int]) -> Column:
+def outcome_of(incoming: str, present: str, priorities: Mapping[str, int]) -> str:
     """What becomes of the version whose columns begin with `incoming` when it meets the one of `present`."""
-    absent = F.col(f"{present}origin").isNull() | (F.col(f"{present}origin") == "")
-    same = _dot(incoming) == _dot(present)
+    absent = f"{present}origin IS NULL OR {present}origin = ''"
+    same = f"{_dot(incoming)} = {_dot(present)}"
     forward, backward = _includes(incoming, present), _includes(present, incoming)
-    greater = total_order(incoming, priorities) > total_order(present, priorities)
+    greater = f"{total_order(incoming, priorities)} > {total_order(present, priorities)}"
     known = _contains(present, incoming)
-    return (
-        F.when(absent, "apply")
-        .when(same, F.when(known, "converged").otherwise("unite"))
-        .when(forward & (~backward | greater), "apply")
-        .when(backward, F.when(known, "superseded").otherwise("unite"))
-        .otherwise("conflicted")
+    return case(
+        (absent, "'apply'"),
+        (same, case((known, "'converged'"), otherwise="'unite'")),
+        (f"{forward} AND (NOT {backward} OR {greater})", "'apply'"),
+        (backward, case((known, "'superseded'"), otherwise="'unite'")),
+        otherwise="'conflicted'",
     )
 
 
-def _dot(side: str) -> Column:
-    return F.struct(*(F.col(f"{side}{name}").alias(name) for name in ("origin", "changed_at", "derived")))
+def _dot(side: str) -> str:
+    fields = (f"'{name}', {side}{name}" for name in ("origin", "changed_at", "derived"))
+    return f"named_struct({', '.join(fields)})"
 
 
-def _vector(side: str) -> Column:
-    return F.from_json(F.col(f"{side}vector"), _VECTOR)
+def _vector(side: str) -> str:
+    return f"from_json({side}vector, '{_VECTOR}')"
 
 
-def _includes(whole: str, part: str) -> Column:
+def _includes(whole: str, part: str) -> str:
     """Has the version on side `whole` seen the one on side `part`?"""
-    seen = F.try_element_at(_vector(whole), F.col(f"{part}origin"))
-    dot = F.array(F.col(f"{part}changed_at"), F.col(f"{part}derived").cast("bigint"))
-    return F.coalesce(seen >= dot, F.lit(False))
+    seen = f"try_element_at({_vector(whole)}, {part}origin)"
+    return f"coalesce({seen} >= array({part}changed_at, bigint({part}derived)), false)"
 
 
-def _contains(whole: str, part: str) -> Column:
+def _contains(whole: str, part: str) -> str:
     """Does the vector on side `whole` include every entry of the other?"""
-    whole_vector, nothing = _vector(whole), F.array(F.lit(0).cast("bigint"), F.lit(0).cast("bigint"))
-    return F.forall(
-        F.map_entries(_vector(part)),
-        lambda entry: F.coalesce(F.try_element_at(whole_vector, entry["key"]), nothing) >= entry["value"],
-    )
+    known = f"coalesce(try_element_at({_vector(whole)}, entry.key), array(0L, 0L))"
+    return f"forall(map_entries({_vector(part)}), entry -> {known} >= entry.value)"
 
 
-def total_order(side: str, priorities: Mapping[str, int]) -> Column:
+def total_order(side: str, priorities: Mapping[str, int]) -> str:
     """`concord.resolver.total_order` as a struct: Spark compares structs field by field."""
-    return F.struct(F.col(f"{side}derived"), F.col(f"{side}changed_at"), *rank(side, priorities))
+    return f"struct({side}derived, {side}changed_at, {rank(side, priorities)})"
 
 
-def rank(side: str, priorities: Mapping[str, int]) -> tuple[Column, Column, Column]:
-    """Site priority, site name, incarnation: the end of every order."""
-    parts = F.split(F.col(f"{side}origin"), "#")
-    site = parts[0]
-    priority = F.lit(0)
-    for name, value in sorted(priorities.items()):
-        priority = F.when(site == name, F.lit(value)).otherwise(priority)
-    return priority, site, F.coalesce(F.try_element_at(parts, F.lit(2)).cast("int"), F.lit(0))
+def rank(side: str, priorities: Mapping[str, int]) -> str:
+    """Site priority, site name, incarnation: the end of every order, as three fields."""
+    parts = f"split({side}origin, '#')"
+    incarnation = f"coalesce(int(try_element_at({parts}, 2)), 0)"
+    return f"{place(side, priorities, 0)}, {parts}[0], {incarnation}"
+
+
+def place(side: str, places: Mapping[str, int], other: int) -> str:
+    """The number that is given to the site of the side's version; `other` for a site that has none."""
+    site = f"split({side}origin, '#')[0]"
+    known = [(f"{site} = {text(name)}", str(number)) for name, number in sorted(places.items())]
+    return case(*known, otherwise=str(other))

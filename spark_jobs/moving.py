@@ -33,7 +33,7 @@ from spark_jobs.damage import Damaged
 from spark_jobs.detect import MOST_BROADCAST, detect
 from spark_jobs.manipulate import UNFAITHFUL, manipulate, refuse_unfaithful
 from spark_jobs.opening import Opened, with_children
-from spark_jobs.resolve import UNDER_LOCK, resolve
+from spark_jobs.resolve import UNDER_LOCK, resolve, unopposed
 from spark_jobs.write import STOPPING, stage
 
 logger = logging.getLogger("concord.link")
@@ -229,20 +229,25 @@ class Move:
         )
         acquired = acquire(spark, reading)
         changes = manipulate(acquired, self.opened.shapes[name], shape, tuple(shape.base_types))
-        present = None
-        if candidates:
-            position = self.opened.related.session.position.of(name)
-            told = self.target.candidates(shape, position, self.opened.related_excluded)
-            present = acquire(spark, told)
-        small = candidates <= MOST_BROADCAST and self.job.interval is None
-        damaged = self._damaged(shape) if present is not None else None
-        priorities, seen = self.job.priorities, tuple(shape.compared.values())
+        if not candidates:
+            return refuse_unfaithful(unopposed(changes, asks=shape.policy.asks))
+        return refuse_unfaithful(self._judged(changes, name, candidates))
+
+    def _judged(self, changes: DataFrame, name: str, candidates: int) -> DataFrame:
+        """Each change with the verdict on it and on what it meets at the target."""
+        shape, position = self.opened.target_shapes[name], self.opened.related.session.position.of(name)
+        told = self.target.candidates(shape, position, self.opened.related_excluded)
         detected = detect(
-            changes, present, shape.key_aliases, priorities, broadcast=small, damaged=damaged, seen=seen
+            changes,
+            acquire(self.spark(), told),
+            shape.key_aliases,
+            self.job.priorities,
+            broadcast=candidates <= MOST_BROADCAST and self.job.interval is None,
+            damaged=self._damaged(shape),
+            seen=tuple(shape.compared.values()),
         )
-        chains = shape.policy.bound(priorities)
-        resolved = resolve(detected, chains, shape.compared)
-        return refuse_unfaithful(ask(resolved, Layout.of(shape)) if shape.policy.asks else resolved)
+        resolved = resolve(detected, shape.policy.bound(self.job.priorities), shape.compared)
+        return ask(resolved, Layout.of(shape)) if shape.policy.asks else resolved
 
     def _damaged(self, shape: Shape) -> Damaged | None:
         """Only a backfill looks at the rows behind equal versions."""

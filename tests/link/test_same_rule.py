@@ -16,7 +16,7 @@ from concord.policy import Policy
 from concord.resolver import Contender, Row, total_order
 from concord.row_version import ABSENT, RowVersion, unite, vector_to_json
 from spark_jobs.detect import detect
-from spark_jobs.resolve import resolve
+from spark_jobs.resolve import resolve, unopposed
 from tests.core.versions import PRIORITIES, random_pairs
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair
@@ -116,7 +116,7 @@ def _changes(spark: SparkSession, many: int) -> DataFrame:
     return spark.createDataFrame(rows, SCHEMA)
 
 
-def _resolved(changes: DataFrame, candidates: DataFrame | None, policy: Policy) -> DataFrame:
+def _resolved(changes: DataFrame, candidates: DataFrame, policy: Policy) -> DataFrame:
     detected = detect(changes, candidates, ["c0"], PRIORITIES, seen=tuple(SEEN.values()))
     return resolve(detected, policy.bound(PRIORITIES), SEEN)
 
@@ -145,8 +145,11 @@ def test_spark_decides_as_the_functions_do(spark: SparkSession, policy: Policy) 
 
 
 def test_without_candidates_spark_applies_everything(spark: SparkSession) -> None:
-    resolved = _resolved(_changes(spark, 9), None, POLICIES[3])
-    assert {row["verdict"] for row in resolved.collect()} == {"apply"}
+    changes = _changes(spark, 9)
+    columns = set(_resolved(changes, changes, Policy()).columns)
+    applied = unopposed(changes)
+    assert {row["verdict"] for row in applied.collect()} == {"apply"}
+    assert set(applied.columns) <= columns
 
 
 class Scene(NamedTuple):
