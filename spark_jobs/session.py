@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from pyspark.sql import SparkSession
 
-from spark_jobs.gateway import close_entrance, open_gateway
+from spark_jobs.gateway import close_entrance, open_gateway, submitted
 
 
 def start(name: str) -> SparkSession:
     """The session of this application; master, memory and jars come from spark-submit."""
     open_gateway()
     spark = (
-        SparkSession.builder.appName(name)
+        _with_workers(SparkSession.builder)
+        .appName(name)
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "20000")
         .config("spark.sql.shuffle.partitions", "4")
@@ -22,3 +25,12 @@ def start(name: str) -> SparkSession:
     close_entrance()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def _with_workers(builder: SparkSession.Builder) -> SparkSession.Builder:
+    """On this machine workers are forked from a daemon of ours; on a cluster our code reaches the workers alone."""
+    words = submitted()
+    masters = [after for word, after in pairwise(words) if word == "--master"]
+    if not any(master.startswith("local") for master in masters):
+        return builder
+    return builder.config("spark.python.daemon.module", "spark_jobs.worker_daemon")

@@ -1,0 +1,18 @@
+"""The daemon that Spark's Python workers are forked from: what each of them would import is imported once.
+
+Most of the time goes into pandas, which nobody here asks for: pyarrow imports it as soon as it meets a Python list.
+"""
+
+import adbc_driver_postgresql.dbapi
+import pandas as pd
+from pyspark.daemon import manager
+
+import spark_jobs.acquire
+import spark_jobs.custom
+import spark_jobs.decide
+import spark_jobs.write
+
+__all__ = ["adbc_driver_postgresql", "manager", "pd", "spark_jobs"]
+
+if __name__ == "__main__":
+    manager()
