@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import gcd
 
 from pydantic import BaseModel, ConfigDict
 
@@ -39,17 +40,16 @@ class Share:
         return f"every {self.step}th number from {self.first} on"
 
     def first_common(self, other: Share) -> int | None:
-        """The least number that both hand out, or None."""
-        last = min(self.last, other.last)
-        # Two progressions meet within as many steps as the other's is wide, from where both have begun, or never.
-        number = self.at_or_after(other.first)
-        for _ in range(other.step):
-            if number > last:
-                return None
-            if number in other:
-                return number
-            number += self.step
-        return None
+        """The least number that both hand out, or None: the Chinese remainder theorem, for any steps."""
+        shared = gcd(self.step, other.step)
+        apart, unequal = divmod(other.first - self.first, shared)
+        if unequal:
+            return None
+        width = other.step // shared
+        steps = apart * pow(self.step // shared, -1, width) % width
+        both = Share(self.first + steps * self.step, min(self.last, other.last), self.step * width)
+        number = both.at_or_after(max(self.first, other.first))
+        return number if number <= both.last else None
 
 
 class Identity(BaseModel):

@@ -22,7 +22,7 @@ from concord.replication_set import TableName
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database
 from tests.link.conftest import site_on
-from tests.link.installations import Bare
+from tests.link.installations import Bare, installation
 from tests.link.marked import (
     LOCAL_MILLISECONDS,
     LOCAL_SECONDS,
@@ -484,6 +484,14 @@ def test_applications_read_a_view_without_the_deleted_rows(shops: MakeShops) -> 
         with shop.site.log_in(APPLICATION) as application:
             seen = application.execute("SELECT count(*), min(id) FROM customer_live").fetchone()
         assert seen == (9, 2)
+
+
+def test_a_column_renamed_under_the_view_is_refused_until_the_view_is_made_anew(shops: MakeShops) -> None:
+    both = shops(marks=MARKS.model_copy(update={"view": LIVE}))
+    london = both.london.site
+    london.run("ALTER TABLE customer RENAME COLUMN note TO remark")
+    said = check([installation(london, both.pair.tables)])
+    assert any("DROP VIEW public.customer_live, and run `provision`" in problem for problem in said), said
 
 
 def test_rows_edited_shortly_before_they_were_declared_equal_are_common_history(shops: MakeShops) -> None:

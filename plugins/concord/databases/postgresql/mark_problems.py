@@ -10,7 +10,7 @@ from concord.databases.postgresql.catalogue import Column, Table
 from concord.databases.postgresql.marks import SiteMarks, marks_at, own_names, view_comment
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.quoting import literal, qualified, quote
-from concord.replication_set import Marks, ReplicatedTable, TableName
+from concord.replication_set import Marks, ReplicatedTable
 
 
 def problems(connection: Connection, site: str, wanted: ReplicatedTable, table: Table) -> Iterator[str]:
@@ -32,7 +32,7 @@ def problems(connection: Connection, site: str, wanted: ReplicatedTable, table: 
     )
     yield from (f"{where} {text}" for text in _zone_problems(connection, site, marks, changed_at))
     yield from (f"{where} {text}" for text in _index_problems(connection, table, changed_at))
-    yield from _view_problems(connection, site, known, table.name)
+    yield from _view_problems(connection, site, known, table)
 
 
 def _column_problems(changed_at: Column, deleted: Column, key: tuple[str, ...]) -> Iterator[str]:
@@ -88,18 +88,31 @@ SELECT 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON
         )
 
 
-def _view_problems(connection: Connection, site: str, marks: SiteMarks, table: TableName) -> Iterator[str]:
-    """A relation of that name that is not Concord's own is not replaced."""
+def _view_problems(connection: Connection, site: str, marks: SiteMarks, table: Table) -> Iterator[str]:
+    """A relation of that name that is not Concord's own is not replaced; columns of a view cannot be renamed."""
     if marks.view is None:
         return
     name = literal(qualified(marks.view.schema_name, marks.view.name))
     taken = rows(
         connection,
         f"SELECT 1 WHERE to_regclass({name}) IS NOT NULL"
-        f" AND obj_description(to_regclass({name}), 'pg_class') IS DISTINCT FROM {literal(view_comment(table))}",
+        f" AND obj_description(to_regclass({name}), 'pg_class') IS DISTINCT FROM {literal(view_comment(table.name))}",
     )
     if taken:
         yield f"{site}: {marks.view} exists and is not Concord's; name another view in tracking, or drop it"
+    shown = [
+        column
+        for (column,) in rows(
+            connection,
+            f"SELECT attname FROM pg_attribute WHERE attrelid = to_regclass({name}) AND attnum > 0"
+            " AND NOT attisdropped ORDER BY attnum",
+        )
+    ]
+    if not taken and shown != [column.name for column in table.columns][: len(shown)]:
+        yield (
+            f"{site}: {table.name} has other columns than its view {marks.view}, and PostgreSQL renames none of a view;"
+            f" DROP VIEW {marks.view}, and run `provision`, which makes it anew"
+        )
     schema = literal(marks.view.schema_name)
     if not rows(connection, f"SELECT 1 FROM pg_namespace WHERE nspname = {schema}"):
         yield f"{site}: there is no schema {marks.view.schema_name} for the view {marks.view}; create it"
