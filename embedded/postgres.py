@@ -176,8 +176,8 @@ class Server:
         )
 
     def create_database(self, name: str) -> None:
-        """Make an empty database, owned by the superuser."""
-        self._administer(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        """Make an empty database, owned by the superuser; by copying files, since no standby reads the server's log."""
+        self._administer(sql.SQL("CREATE DATABASE {} STRATEGY FILE_COPY").format(sql.Identifier(name)))
 
     def drop_database(self, name: str) -> None:
         """Drop a database with all connections to it; nothing to do when there is none."""

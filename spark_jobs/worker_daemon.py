@@ -3,6 +3,8 @@
 Most of the time goes into pandas, which nobody here asks for: pyarrow imports it as soon as it meets a Python list.
 """
 
+import gc
+
 import adbc_driver_postgresql.dbapi
 import pandas as pd
 from pyspark.daemon import manager
@@ -15,4 +17,5 @@ import spark_jobs.write
 __all__ = ["adbc_driver_postgresql", "manager", "pd", "spark_jobs"]
 
 if __name__ == "__main__":
+    gc.freeze()  # workers collect garbage after every task, and need not look at what was imported
     manager()

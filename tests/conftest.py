@@ -85,7 +85,8 @@ class Database(NamedTuple):
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The PostgreSQL 16 server that the tests share. A test that stops or crashes one makes its own."""
-    shared = Server.create(tmp_path_factory.mktemp("postgres") / "server")
+    without_care = {"fsync": "off", "full_page_writes": "off"}  # it need not outlive the machine
+    shared = Server.create(tmp_path_factory.mktemp("postgres") / "server", settings=without_care)
     yield shared
     shared.remove()
 

@@ -38,10 +38,10 @@ def test_a_server_answers_with_the_version_and_settings_that_were_asked_for(tmp_
         server.remove()
 
 
-def test_a_server_works_with_unicode_in_byte_order_and_keeps_fsync_on(server: Server) -> None:
+def test_a_server_works_with_unicode_in_byte_order_and_keeps_fsync_on(own_server: Server) -> None:
     question = """SELECT datcollate, pg_encoding_to_char(encoding), current_setting('fsync')
                   FROM pg_database WHERE datname = 'template1'"""
-    with psycopg.connect(server.uri("postgres")) as connection:
+    with psycopg.connect(own_server.uri("postgres")) as connection:
         assert connection.execute(question).fetchone() == ("C.UTF-8", "UTF8", "on")
 
 

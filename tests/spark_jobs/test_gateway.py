@@ -85,7 +85,8 @@ def test_a_start_takes_its_classes_from_the_archive_and_a_damaged_one_costs_time
     archive.write_bytes(archive.read_bytes()[:100_000])
     ended = run(COUNT)
     assert (ended.stdout.splitlines()[-1], ended.returncode) == ("counted 1000", 0), ended.stderr
-    assert not archive.exists()
+    # Java 17 dies of it, and it is removed; later ones say nothing and go on without it.
+    assert not archive.exists() or "did not start in the quick way" not in ended.stderr
 
 
 def test_a_java_that_comes_without_an_archive_of_its_own_classes_gets_one(own_cache: Path) -> None:
