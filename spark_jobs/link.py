@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -93,9 +94,11 @@ def _carry(
     spark: Callable[[], SparkSession],
     watch: Watch,
 ) -> tuple[list[TableReport], int, list[Hold]]:
-    """Move and write; anew where rows that only a function can decide were edited meanwhile. Raises DecideAgain."""
+    """Move and write; anew where a function was not shown what its rows met. In the last round it is not asked again:
+    what it has not decided by then is left to the rest of its chain, so that no row stops the link."""
+    met: dict[str, list[str]] = {}
     for rounds_left in reversed(range(ROUNDS)):
-        snapshot, heartbeat, moved = _move(job, source, target, opened, spark, watch)
+        snapshot, heartbeat, moved = _move(job, source, target, opened, spark, watch, met)
         if job.plan_only:
             return moved.reports({}), 0, []
         brake(job, target, opened, moved, watch)
@@ -105,14 +108,20 @@ def _carry(
         ) -> Session:
             return replace(_session(job, opened, snapshot, moved), heartbeat=heartbeat)
 
+        write = partial(target.write, asks=rounds_left > 0)
         try:
-            return _write(job, source, target, opened, session, moved, watch), moved.bytes, moved.holds
+            return _write(job, source, write, opened, session, moved, watch), moved.bytes, moved.holds
         except DecideAgain as error:
-            if not rounds_left:
-                raise
             log_event(logger, "decided again", why=error.message)
+            met = _united(met, error)
             target.drop_staging()
-    raise AssertionError("the last round returns or raises")
+    raise AssertionError("the last round asks nobody")
+
+
+def _united(met: Mapping[str, Sequence[str]], error: DecideAgain) -> dict[str, list[str]]:
+    """The keys by table, with those of one more round."""
+    more: Mapping[str, Sequence[str]] = error.facts["met"]  # type: ignore[assignment]
+    return {name: sorted({*met.get(name, ()), *more.get(name, ())}) for name in {*met, *more}}
 
 
 def _move(
@@ -122,6 +131,7 @@ def _move(
     opened: Opened,
     spark: Callable[[], SparkSession],
     watch: Watch,
+    met: Mapping[str, Sequence[str]],
 ) -> tuple[Snapshot, int, Moved]:
     """One snapshot of the source, moved into staging; and the heartbeat that followed it, 0 for none."""
     watch.progress("snapshot")
@@ -130,7 +140,7 @@ def _move(
         if job.moves_positions:
             watch.progress("heartbeat")
             heartbeat = source.beat(snapshot.position)
-        moved = Move(job, source, target, opened, snapshot, spark, watch).run()
+        moved = Move(job, source, target, opened, snapshot, spark, watch, met).run()
     moved.check_complete()
     return snapshot, heartbeat, moved
 
@@ -171,7 +181,7 @@ def _session(job: LinkJob, opened: Opened, snapshot: Snapshot, moved: Moved) -> 
 def _write(
     job: LinkJob,
     source: SourceEnd,
-    target: TargetEnd,
+    write: Callable[..., dict[str, TableReport]],
     opened: Opened,
     session: Callable[[], Session],
     moved: Moved,
@@ -183,10 +193,10 @@ def _write(
     """
     with watch.step("write"):
         try:
-            written = target.write(moved.placed, opened.target_state, session(), watch.progress)
+            written = write(moved.placed, opened.target_state, session(), watch.progress)
         except RowsOscillate as error:
             passing = leave_out_oscillating(error, source, moved, opened)
-            written = target.write(moved.placed, opened.target_state, session(), watch.progress, passing)
+            written = write(moved.placed, opened.target_state, session(), watch.progress, passing)
     if job.moves_positions:
         with watch.step("remember"):
             source.remember(opened.source_state, session())

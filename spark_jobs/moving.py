@@ -171,6 +171,9 @@ class Move:
     snapshot: Snapshot
     spark: Callable[[], SparkSession]
     watch: Watch
+    met: Mapping[str, Sequence[str]] = field(
+        default_factory=dict
+    )  #: keys of conflicts that the write step found
 
     def run(self) -> Moved:
         """All tables that changed. Spark is not even started when none did."""
@@ -229,14 +232,15 @@ class Move:
         )
         acquired = acquire(spark, reading)
         changes = manipulate(acquired, self.opened.shapes[name], shape, tuple(shape.base_types))
-        if not candidates:
+        if not candidates and not self.met.get(name):
             return refuse_unfaithful(unopposed(changes, asks=shape.policy.asks))
         return refuse_unfaithful(self._judged(changes, name, candidates))
 
     def _judged(self, changes: DataFrame, name: str, candidates: int) -> DataFrame:
         """Each change with the verdict on it and on what it meets at the target."""
         shape, position = self.opened.target_shapes[name], self.opened.related.session.position.of(name)
-        told = self.target.candidates(shape, position, self.opened.related_excluded)
+        met = self.met.get(name, ())
+        told = self.target.candidates(shape, position, self.opened.related_excluded, met)
         detected = detect(
             changes,
             acquire(self.spark(), told),

@@ -88,7 +88,7 @@ class Repairing:
             if staged:
                 self._refuse_altered([each.shape.name for each in staged])
                 for table, report in here.target.write(
-                    staged, LinkState({}, ()), None, self.progress
+                    staged, LinkState({}, ()), None, self.progress, asks=False
                 ).items():
                     self.written.setdefault(table, Counter())[here.compared.site().name] += report.applied
             return bool(staged)

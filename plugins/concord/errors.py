@@ -160,7 +160,7 @@ class WriteContended(ConcordError):
 
 
 class DecideAgain(ConcordError):
-    """Rows were edited while a resolver outside of the target's transaction decided them."""
+    """Rows met versions that a resolver outside of the target's transaction was not shown: it is asked again."""
 
     code = "decide_again"
     transient = True

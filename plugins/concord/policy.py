@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from concord.conflict import ConflictType, Decision, conflict_type
+from concord.conflict import ConflictType, Decision, Winner, conflict_type
 from concord.merging import Additive, Average, Custom, Link, MergeColumns, decide
 from concord.resolver import (
     Contender,
@@ -20,6 +20,7 @@ from concord.resolver import (
     Priorities,
     Resolver,
     SiteOrder,
+    passed,
 )
 from concord.text_form import TextForm
 
@@ -193,6 +194,7 @@ class Chains:
     policy: Policy
     priorities: Priorities
     forms: Mapping[str, TextForm]
+    asks: bool = True  #: can somebody else's function be asked?
 
     @cached_property
     def by_type(self) -> Mapping[ConflictType, Sequence[Link]]:
@@ -204,7 +206,12 @@ class Chains:
             if kind in KINDS[name].types:
                 yield KINDS[name].make(Given(argument, self.policy.places, self.priorities, self.forms))
 
-    @property
+    @cached_property
+    def unasked(self) -> Chains:
+        """The same where no function can be asked: the rest of its chain decides, and the reason says so."""
+        return replace(self, asks=False)
+
+    @cached_property
     def after_custom(self) -> Chains:
         """What is asked where somebody else's function leaves a conflict undecided."""
 
@@ -227,7 +234,11 @@ class Chains:
         """
         chain = self.by_type[conflict_type(source.version, target.version)]
         absent = source.version.is_absent or target.version.is_absent
-        return decide(chain[-1:] if absent else chain, source, target)
+        decision = decide(chain[-1:] if absent else chain, source, target)
+        if self.asks or decision.winner is not Winner.AGAIN:
+            return decision
+        rest = self.after_custom.decide(source, target)
+        return replace(rest, reason=f"{passed(decision.resolver, 'not asked')}; {rest.reason}")
 
     def without_hold(self) -> Chains:
         """The same for those that cannot wait, and make no rows: an initialization, a repair."""
@@ -244,4 +255,4 @@ class Chains:
                 "by_type": {kind: changed(names) for kind, names in self.policy.by_type.items()},
             }
         )
-        return Chains(policy, self.priorities, self.forms)
+        return replace(self, policy=policy)

@@ -278,6 +278,16 @@ def test_a_function_is_not_asked_here() -> None:
     assert (found.winner, found.resolver) == (Winner.AGAIN, "custom(a.b:c)")
 
 
+def test_the_rest_of_the_chain_decides_where_no_function_can_be_asked() -> None:
+    chains = Policy(resolvers=("delete_wins", "custom(a.b:c)", "earliest_timestamp")).bound({}).unasked
+    found = chains.decide(Contender(LONDON, OLD), Contender(CAPETOWN, OLD))
+    assert (found.winner, found.resolver) == (Winner.SOURCE, "earliest_timestamp")
+    assert found.reason == "custom(a.b:c): not asked; changed_at differs"
+    deleted = Contender(replace(CAPETOWN, deleted=True), OLD)
+    found = chains.decide(Contender(LONDON, OLD), deleted)
+    assert (found.winner, found.resolver) == (Winner.TARGET, "delete_wins")
+
+
 def test_those_that_make_no_rows_go_on_to_the_next_resolver() -> None:
     """An initialization, a repair."""
     chains = (

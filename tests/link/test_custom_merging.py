@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from concord.errors import DecideAgain, ResolverFailed
+from concord.errors import ResolverFailed
+from concord.interval import Interval
 from tests.link.conftest import MakePair
 from tests.link.merging import STOCK, edit, losers, merging, stock
 from tests.link.pair import At, Pair, carried
@@ -108,13 +109,36 @@ class EveryTime(At):
             self.act()
 
 
-def test_a_row_that_is_edited_all_the_while_ends_the_run_with_nothing_written(sites: Pair) -> None:
+def test_a_row_that_is_edited_all_the_while_is_left_to_the_rest_of_the_chain(sites: Pair) -> None:
     sites = merging(sites, CUSTOM.format("by_title"))
     edit(sites, 1, "title = 'both'", "title = 'one'")
+    sites.london.run("UPDATE plain SET v = 'new'")
     touch = EveryTime("write", lambda: sites.capetown.run("UPDATE stock SET seats = seats + 1 WHERE id = 1"))
-    with pytest.raises(
-        DecideAgain, match=r"capetown: public\.stock: 1 rows were edited while they were decided"
-    ):
-        sites.run("forward", at=touch)
+    sites.run("forward", at=touch)
     assert sites.capetown.rows("SELECT title, seats FROM stock WHERE id = 1") == [("one", 103)]
-    assert sites.conflicts() == []
+    assert sites.capetown.value("SELECT v FROM plain") == "new"
+    (conflict,) = sites.conflicts()
+    said = f"{CUSTOM.format('by_title')}: not asked; changed_at differs"
+    assert (conflict["resolver"], conflict["reason"]) == ("latest_timestamp", said)
+
+
+@pytest.mark.parametrize("backfilled", [False, True])
+def test_a_conflict_with_what_the_source_has_refused_goes_to_the_function(
+    sites: Pair, backfilled: bool
+) -> None:
+    """Cape Town has told its version, so that it is no candidate; yet London has not adopted it."""
+    sites = merging(sites, CUSTOM.format("by_title"))
+    sites.london.run("ALTER TABLE stock ADD CONSTRAINT cheap CHECK (price < 100)")
+    sites.capetown.run("UPDATE stock SET price = 500, title = 'c' WHERE id = 1")
+    sites.run("reverse")
+    since = sites.capetown.value('SELECT max(changed_at) + 1 FROM concord."public.stock"')
+    sites.london.run("UPDATE stock SET title = 'both' WHERE id = 1", "UPDATE plain SET v = 'new'")
+    edit(sites, 2, "title = 'target'", "title = 'theirs'")
+    sites.run("forward", interval=Interval(start=since, end=2**62) if backfilled else None)
+    sites.run("reverse")
+    assert stock(sites, "price::text, title", "id < 3") == [
+        (1, "12.50", "both and c"),
+        (2, "10.00", "theirs"),
+    ]
+    assert sites.london.value("SELECT count(*) FROM concord.waiting") == 0
+    assert sites.capetown.value("SELECT v FROM plain") == "new"

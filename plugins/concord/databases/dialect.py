@@ -299,8 +299,8 @@ class SourceEnd(End, Protocol):
 class TargetEnd(End, Protocol):
     """Where changes go."""
 
-    def candidates(self, shape: Any, since: str, excluded: str | None) -> Reading:
-        """Key and version of the rows that could be in conflict."""
+    def candidates(self, shape: Any, since: str, excluded: str | None, met: Sequence[str] = ()) -> Reading:
+        """Key and version of the rows that could be in conflict; `met`: canonical keys, as JSON, of rows that are."""
 
     def create_staging(self, shape: Any, ordinal: int) -> Staged: ...
 
@@ -319,10 +319,12 @@ class TargetEnd(End, Protocol):
         session: Session | None,
         progress: Progress,
         released: Collection[str] = (),
+        asks: bool = True,
     ) -> dict[str, TableReport]:
         """The one guarded transaction. Returns rows per outcome of every staged table.
 
-        Without a session it moves no position. Raises RowsOscillate but for the `released` tables.
+        Without a session it moves no position. Raises RowsOscillate but for the `released` tables, and DecideAgain
+        where somebody else's function was not shown what is present now, unless it is not asked again (`asks`).
         """
 
     def drop_staging(self) -> None:

@@ -155,9 +155,17 @@ def changes_query(
     return f"{rows} WHERE {_wanted(shape, since, excluded, interval)}{_part(part, parts)}"
 
 
-def standing_query(shape: Shape, interval: Interval) -> str:
+def standing_query(shape: Shape, interval: Interval, met: str = "") -> str:
     """What the target of a backfill holds under the versions of the interval: whole rows, to compare."""
-    return f"{_whole_rows(shape)} WHERE {versioned(interval)}"
+    return _and_met(shape, _whole_rows(shape), versioned(interval), met)
+
+
+def _and_met(shape: Shape, chosen: str, condition: str, met: str) -> str:
+    """The rows for which the condition holds, and others whose keys are listed in the relation `w`."""
+    query = f"{chosen} WHERE {condition}"
+    if not met:
+        return query
+    return f"{query} UNION ALL {chosen} JOIN {met} ON {shape.same_key('p', 'w')} WHERE NOT ({condition})"
 
 
 def _whole_rows(shape: Shape, beside: str = "") -> str:
@@ -202,19 +210,21 @@ def _part(part: int, parts: int) -> str:
     return "" if parts == 1 else f" AND (hashtid(p.ctid) & 2147483647) % {parts} = {part}"
 
 
-def candidates_query(shape: Shape, since: str, excluded: str | None) -> str:
+def candidates_query(shape: Shape, since: str, excluded: str | None, met: str = "") -> str:
     """Key and version of the rows that the target has not told the source: only they can conflict (step 4).
 
-    With the columns that a resolver must see, and then alone with a look at the base row.
+    With the columns that a resolver must see, and then alone with a look at the base row. What the target has told
+    and the source has not adopted (it waits there) is in conflict as well, which the write step finds: those keys are
+    `met`, a relation `w`.
     """
     brought = [(column, shape.key_in("p", column)) for column in shape.key]
     brought += [(column, f"t.{column.sql}") for column in shape.asked.values()]
     columns = ", ".join(f"{column.type.outgoing(sql)} AS {shape.alias(column)}" for column, sql in brought)
     base = f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}" if shape.asked else ""
-    return (
-        f"SELECT {columns}, {_version('p', 'p.deleted', 'p.out_of_scope IS NOT NULL')} FROM {shape.shadow.sql} p"
-        f"{base} WHERE {arrived(since)}{_unless_from(excluded)}{_spoken_of(shape)}"
-    )
+    version = _version("p", "p.deleted", "p.out_of_scope IS NOT NULL")
+    chosen = f"SELECT {columns}, {version} FROM {shape.shadow.sql} p{base}"
+    untold = f"{arrived(since)}{_unless_from(excluded)}{_spoken_of(shape)}"
+    return _and_met(shape, chosen, untold, met)
 
 
 #: A reader's plan must follow the changes, never scan the base table (performance.md, Consequences).

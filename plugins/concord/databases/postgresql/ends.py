@@ -25,6 +25,7 @@ from concord.databases.postgresql import (
     waiting_table,
     watch,
 )
+from concord.databases.postgresql.compare import listed
 from concord.databases.postgresql.link_state import application_name
 from concord.databases.postgresql.session import Connection, connect, conninfo, in_our_words, rows, run
 from concord.databases.postgresql.shape import Shape, shape_of
@@ -270,13 +271,14 @@ class Target(WrittenEnd):
 
     job: LinkJob
 
-    def candidates(self, shape: Shape, since: str, excluded: str | None) -> Reading:
+    def candidates(self, shape: Shape, since: str, excluded: str | None, met: Sequence[str] = ()) -> Reading:
         """Key and version of the rows that could conflict, read through the target's reader."""
         login = conninfo(self.job.target.reader, f"concord read {self.job.synchronization}")
+        also = listed(shape, met) if met else ""
         if self.interval is not None:
-            standing = acquire.standing_query(shape, self.interval)
+            standing = acquire.standing_query(shape, self.interval, also)
             return Reading(login, acquire.BACKFILL_SETTINGS, (standing,), shape.spark_schema)
-        query = acquire.candidates_query(shape, since, excluded)
+        query = acquire.candidates_query(shape, since, excluded, also)
         return Reading(login, acquire.READER_SETTINGS, (query,), shape.spark_key_schema)
 
     @worded
@@ -305,6 +307,7 @@ class Target(WrittenEnd):
         session: Session | None,
         progress: Progress,
         released: Collection[str] = (),
+        asks: bool = True,
     ) -> dict[str, TableReport]:
-        writing = Writing(self.job, staged, state, session, progress, frozenset(released))
+        writing = Writing(self.job, staged, state, session, progress, frozenset(released), asks)
         return transaction.write(self._connect, writing)

@@ -268,9 +268,16 @@ def _decided(row: Sequence[object], chains: Chains) -> tuple[object, str, str | 
     source = Contender(incoming, _row(row[14]), _base(row[16], row[17]))
     target = Contender(known, _row(row[15]), _base(row[18], row[19]))
     # A row that has waited comes from no run of Spark, where somebody else's function could be asked.
-    decision = (chains.after_custom if row[20] else chains).decide(source, target)
+    decision = (chains.unasked if row[20] else chains).decide(source, target)
     made = None if decision.row is None else json.dumps(decision.row)
     return (row[0], decision.winner.value, decision.resolver, decision.reason, made)
+
+
+def to_ask(connection: Connection, shape: Shape, verdicts: str) -> list[str]:
+    """Canonical keys, as JSON, of rows whose function has not been shown what is present."""
+    key = ", ".join(shape.canonical_key("v"))
+    query = f"SELECT to_jsonb(ARRAY[{key}])::text FROM {verdicts} v WHERE verdict = 'again' LIMIT {BATCH}"
+    return [found for (found,) in rows(connection, query)]
 
 
 def tally(connection: Connection, verdicts: str) -> dict[str, int]:

@@ -88,13 +88,17 @@ def _lock(connection: Connection, writing: Writing, staged: Sequence[Staged]) ->
 def _judge(
     connection: Connection, writing: Writing, ordered: Sequence[Staged]
 ) -> tuple[list[merge.Judged], dict[str, TableReport]]:
-    """The verdicts of every table. Raises DecideAgain, RowsOscillate."""
+    """The verdicts of every table. Raises DecideAgain, RowsOscillate.
+
+    A function that cannot be asked any more leaves its conflicts to the rest of its chain: no row stops a link.
+    """
     judged, reports = [], {}
     for ordinal, each in enumerate(ordered):
         writing.progress("judge")
         damaged = _damaged(writing, each)
         watch = writing.watch(each.shape.name)
-        chains = each.shape.policy.bound(writing.job.priorities, each.shape.forms)
+        bound = each.shape.policy.bound(writing.job.priorities, each.shape.forms)
+        chains = bound if writing.asks else bound.unasked
         table, report = judge_table(connection, writing.job, each, chains, ordinal, damaged, watch)
         judged.append(table)
         reports[each.shape.name] = report
@@ -191,8 +195,10 @@ def judge_table(
     guard.retake(connection, staged, verdicts, chains)
     tally = guard.tally(connection, verdicts)
     if asked := tally.get("again"):
+        table = staged.shape.name
         raise DecideAgain(
-            f"{job.target.name}: {staged.shape.name}: {asked} rows were edited while they were decided"
+            f"{job.target.name}: {table}: {asked} rows met versions that their function was not shown",
+            met={table: guard.to_ask(connection, staged.shape, verdicts)},
         )
     merged = tally.get("merged", 0)
     if merged:

@@ -32,6 +32,7 @@ class Writing:
     session: Session | None  #: None for a write that moves no position (rule 1)
     progress: Progress
     released: frozenset[str] = frozenset()  #: tables whose rows may rebound this time
+    asks: bool = True  #: what only a function can decide goes back to it; else the rest of its chain decides
 
     @property
     def site(self) -> str:
