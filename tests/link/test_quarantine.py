@@ -12,7 +12,7 @@ from concord.errors import ConstraintViolated, DecisionRefused
 from concord.link import TableReport
 from concord.waiting import Choice
 from tests.link.conftest import MakePair
-from tests.link.pair import Pair, Site, carried
+from tests.link.pair import Pair, Site, carried, provision_site
 from tests.link.plain_link import carry, settle
 
 pytestmark = pytest.mark.spark
@@ -248,6 +248,43 @@ def test_a_row_of_a_table_that_was_altered_waits_until_a_person_tries_it_again(s
         desk.retry(row)
     assert counts(sites) == {"acquired": 1, "applied": 1, "retried": 1}
     assert sites.equal
+
+
+def test_what_waits_in_columns_of_before_is_left_to_an_edit_at_its_source(sites: Pair) -> None:
+    sites.london.run("UPDATE book SET price = 500 WHERE id = 3")
+    carry(sites.job())
+    for site in sites.sites:
+        site.run("ALTER TABLE book ADD COLUMN note text")
+        provision_site(site, sites.tables)
+    with closing(Desk(sites.job())) as desk:
+        (row,) = desk.entries(10)
+        for choice in ("target", {"price": "5"}):
+            with pytest.raises(
+                DecisionRefused, match=r"had other columns then \(note\); edit the row at its"
+            ):
+                desk.decide(row, choice, "Ada")
+        with pytest.raises(DecisionRefused, match="had other columns then; edit the row at its source"):
+            desk.retry(row)
+    settle(sites)
+    assert keys(sites.capetown) == [("book", "3")]
+    sites.london.run("UPDATE book SET price = 50 WHERE id = 3")
+    settle(sites)
+    assert keys(sites.capetown) == []
+    assert sites.equal
+
+
+def test_an_old_key_that_fits_no_longer_stops_nobody(pair: MakePair) -> None:
+    sites = pair("CREATE TABLE book (id int PRIMARY KEY, title text)")
+    sites.london.run("INSERT INTO book VALUES (1, 'one')")
+    sites.capetown.run(
+        "INSERT INTO concord.waiting (link, table_name, key, synchronization, kind, version, row_image, structure,"
+        " reason, transmission) VALUES ('london_capetown/forward', 'public.book', '[\"x\"]', 'london_capetown',"
+        """ 'quarantined', '{"origin": "london#1", "changed_at": 1, "derived": 0}', '{"id": "x"}', 'of before',"""
+        " 'refused', 't')"
+    )
+    carry(sites.job())
+    assert sites.capetown.rows("TABLE book") == [(1, "one")]
+    assert keys(sites.capetown) == [("book", "x")]
 
 
 def test_what_waits_for_a_link_that_is_gone_can_be_let_go_into_the_log(sites: Pair) -> None:

@@ -112,9 +112,15 @@ class Desk(Target):
 
     @worded
     def retry(self, row: WaitingRow) -> None:
-        """Let the next run try it among the first, although its table was altered since, if it still fits."""
+        """Let the next run try it among the first, although its table was altered since.
+
+        Raises DecisionRefused where the row no longer fits.
+        """
         with self.control() as connection:
-            waiting.hurry(connection, self.job.link, self._waiting_shape(row), row.key)
+            if not waiting.hurry(connection, self.job.link, self._waiting_shape(row), row.key):
+                raise DecisionRefused(
+                    f"{row.id}: {row.table_name} at {row.site} had other columns then; edit the row at its source"
+                )
 
 
 def _read(connection: Connection, link: str, shape: Shape, rest: str) -> list[WaitingRow]:
@@ -140,11 +146,13 @@ def _refuse_unfit(shape: Shape, row: WaitingRow, image: Image | None) -> None:
         )
     if shape.where:
         raise DecisionRefused(f"{row.id}: {row.table_name} has a row filter; edit the row at either site")
-    if image is not None and set(image) != set(shape.names):
-        unlike = ", ".join(sorted(set(image) ^ set(shape.names)))
-        raise DecisionRefused(
-            f"{row.id}: {row.table_name} at {row.site} had other columns then ({unlike}); edit the row at its source"
-        )
+    for each in (image, row.incoming_row):  # the one that gives way is logged whole
+        if each is not None and set(each) != set(shape.names):
+            unlike = ", ".join(sorted(set(each) ^ set(shape.names)))
+            raise DecisionRefused(
+                f"{row.id}: {row.table_name} at {row.site} had other columns then ({unlike}); edit the row at its"
+                " source"
+            )
 
 
 def _restaged(staged: Staged, image: Image | None) -> str:

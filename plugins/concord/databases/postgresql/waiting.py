@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+
+import psycopg
 
 from concord.databases.postgresql import stage
 from concord.databases.postgresql.merge import Judged, conflict_type, version_object
@@ -69,16 +72,16 @@ def _insert(staged: Staged, waiting: str) -> str:
     )
 
 
-def hurry(connection: Connection, link: str, shape: Shape, key: Sequence[str]) -> None:
-    """Try this row before the others, and again if its image has the columns that the table has now."""
+def hurry(connection: Connection, link: str, shape: Shape, key: Sequence[str]) -> bool:
+    """Try this row again, and before the others, if its image has the columns that the table has now: has it?"""
     names = ", ".join(literal(name) for name in sorted(shape.names))
     fits = f'ARRAY(SELECT jsonb_object_keys(w.row_image) COLLATE "C" ORDER BY 1) = ARRAY[{names}]'
-    run(
+    fitting = run(
         connection,
-        f"UPDATE concord.waiting w SET tried_at = '-infinity',"
-        f" structure = CASE WHEN {fits} THEN {literal(shape.table.structure)} ELSE w.structure END"
-        f" WHERE {of(link, shape)} AND w.key = {json_of(key)}",
+        f"UPDATE concord.waiting w SET tried_at = '-infinity', structure = {literal(shape.table.structure)}"
+        f" WHERE {of(link, shape)} AND w.key = {json_of(key)} AND {fits}",
     )
+    return fitting > 0
 
 
 def _not_staged(staged: Staged) -> str:
@@ -147,12 +150,18 @@ ON CONFLICT (link, table_name, key) DO UPDATE SET {", ".join(f"{name} = excluded
 
 
 def forget(connection: Connection, link: str, shapes: Sequence[Shape]) -> None:
-    """Let go of what the present versions include."""
+    """Let go of what the present versions include, also where the table was altered since."""
     for shape in shapes:
-        dot = "jsonb_build_array(w.version -> 'changed_at', w.version -> 'derived')"
-        run(
-            connection,
-            f"DELETE FROM concord.waiting w USING {shape.shadow.sql} p WHERE {of(link, shape)}"
-            f" AND w.structure = {literal(shape.table.structure)} AND {same_key(shape, 'p')}"
-            f" AND p.vector -> (w.version ->> 'origin') >= {dot}",
-        )
+        run(connection, _letting_go(link, shape, "="))
+        # The key may have had another type then, into which its text no longer fits.
+        with suppress(psycopg.DataError), connection.transaction():
+            run(connection, _letting_go(link, shape, "<>"))
+
+
+def _letting_go(link: str, shape: Shape, structure: str) -> str:
+    dot = "jsonb_build_array(w.version -> 'changed_at', w.version -> 'derived')"
+    return (
+        f"DELETE FROM concord.waiting w USING {shape.shadow.sql} p WHERE {of(link, shape)}"
+        f" AND w.structure {structure} {literal(shape.table.structure)} AND {same_key(shape, 'p')}"
+        f" AND p.vector -> (w.version ->> 'origin') >= {dot}"
+    )
