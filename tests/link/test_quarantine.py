@@ -152,6 +152,16 @@ def test_what_a_trigger_of_the_target_refuses_waits(sites: Pair) -> None:
     assert waiting(sites.capetown)[0]["reason"] == "not that title"
 
 
+def test_what_is_too_long_for_an_index_of_the_target_waits(sites: Pair) -> None:
+    sites.capetown.run("CREATE INDEX ON book (title)")
+    sites.london.run(
+        "INSERT INTO book SELECT 30, string_agg(md5(n::text), '') FROM generate_series(1, 1000) n",
+        "INSERT INTO book VALUES (31, 'short')",
+    )
+    assert counts(sites) == {"acquired": 2, "applied": 1, "quarantined": 1}
+    assert waiting(sites.capetown)[0]["reason"].startswith("index row ")
+
+
 def test_a_winner_that_is_refused_defeats_nobody(sites: Pair) -> None:
     """The loser is logged in the transaction of its defeat, and there was none."""
     sites.capetown.run("UPDATE book SET title = 'first' WHERE id = 3")

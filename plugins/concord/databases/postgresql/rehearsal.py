@@ -19,8 +19,10 @@ from concord.databases.postgresql.session import Connection, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.errors import ConstraintViolated
 
-#: What the data of a row can provoke: SQLSTATE classes of data errors, constraints, views, triggers, PL/pgSQL.
-_REFUSALS = ("22", "23", "44", "09", "P0")
+#: What the data of a row can provoke: SQLSTATE classes of data errors, constraints, views, triggers, PL/pgSQL, limits
+#: (an index entry that is too long), and functions in other languages. Not 0A: that a statement cannot be planned is
+#: nothing about a row.
+_REFUSALS = ("22", "23", "44", "09", "P0", "54", "38", "39")
 
 #: Refused rows that the error names when there are too many.
 SHOWN = 3
