@@ -11,6 +11,7 @@ from concord.databases.postgresql.waiting_table import drop, others
 from concord.errors import ConstraintViolated, DecisionRefused
 from concord.link import TableReport
 from concord.waiting import Choice
+from concord.what_if import version_of
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, Site, carried, provision_site
 from tests.link.plain_link import carry, settle
@@ -308,3 +309,4 @@ def test_what_waits_for_a_link_that_is_gone_can_be_let_go_into_the_log(sites: Pa
     (entry,) = sites.capetown.conflicts()
     assert (entry["type"], entry["resolver"], entry["loser_row"]["price"]) == ("dropped", "person", "500.00")
     assert entry["reason"].startswith("Ada let go of it: ")
+    assert version_of(entry["winner_version"]).is_absent

@@ -83,6 +83,10 @@ def others(site: SiteAccess, links: Sequence[str]) -> list[Unconfigured]:
             raise in_our_words(error, site.name) from error
 
 
+#: A row that nobody has ever changed, as the conflict log writes its version.
+_NO_VERSION = literal('{"origin": "", "changed_at": 0, "derived": 0, "vector": {}, "deleted": false}')
+
+
 def drop(site: SiteAccess, row: Unconfigured, person: str) -> None:
     """Move the row to the conflict log, as the loser to what is present. Raises a ConcordError."""
     reason = literal(f"{person} let go of it: ") + " || w.reason"
@@ -100,7 +104,7 @@ INSERT INTO concord.conflict (id, synchronization, link, transmission, table_nam
        winner_site, loser_site, winner_version, loser_version, winner_row, loser_row)
 SELECT encode(sha256(convert_to(concat_ws('/', link, table_name, key, version), 'UTF8')), 'hex'), synchronization,
        link, transmission, table_name, key, 'dropped', {literal(PERSON)}, {reason}, {literal(site.name)},
-       split_part(version ->> 'origin', '#', 1), coalesce(against, '{{}}'), version, NULL, row_image
+       split_part(version ->> 'origin', '#', 1), coalesce(against, {_NO_VERSION}), version, NULL, row_image
   FROM concord.waiting w WHERE {this} ON CONFLICT (id) DO NOTHING""",
                     f"DELETE FROM concord.waiting w WHERE {this}",
                 )
