@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from concord.errors import DecisionRefused
@@ -79,7 +80,23 @@ class WaitingRow:
                 f"{self.id}: {self.table_name} at {self.site} has no column {', '.join(unknown)};"
                 f" it has {', '.join(sorted(whole))}"
             )
-        return {**whole, **{name: None if value is None else str(value) for name, value in given.items()}}
+        return {**whole, **{name: _text(value) for name, value in given.items()}}
+
+
+def columns_given(text: str) -> Mapping[str, object] | None:
+    """What a person typed: the columns of a JSON object, decimal numbers digit by digit; None where it is none.
+
+    Raises ValueError for what is no JSON.
+    """
+    given = json.loads(text, parse_float=Decimal)
+    return given if isinstance(given, dict) else None
+
+
+def _text(value: object) -> str | None:
+    """A value of JSON as a text that the database reads."""
+    if isinstance(value, bool | dict | list):
+        return json.dumps(value, ensure_ascii=False, default=float)
+    return None if value is None else str(value)
 
 
 def _dot(version: Mapping[str, Any] | None) -> list[Any] | None:

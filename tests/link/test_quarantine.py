@@ -10,7 +10,7 @@ from concord.databases.postgresql.decision import Desk
 from concord.databases.postgresql.waiting_table import drop, others
 from concord.errors import ConstraintViolated, DecisionRefused
 from concord.link import TableReport
-from concord.waiting import Choice
+from concord.waiting import Choice, columns_given
 from concord.what_if import version_of
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, Site, carried, provision_site
@@ -222,6 +222,23 @@ def test_a_person_mends_a_refused_row_and_every_site_follows(sites: Pair) -> Non
     assert sites.equal
     assert sites.conflicts() == []
     assert carry(sites.job()) == carry(sites.job("reverse")) == {}
+
+
+def test_a_persons_own_row_is_written_as_it_was_said_and_keeps_its_key(pair: MakePair) -> None:
+    sites = pair(
+        "CREATE TABLE book (id int PRIMARY KEY, doc text, data jsonb, sold text, price numeric)",
+        "INSERT INTO book VALUES (3, 'a', '{}', 'f', 3)",
+    )
+    sites.capetown.run(CHEAP)
+    sites.london.run("UPDATE book SET price = 500")
+    carry(sites.job())
+    with pytest.raises(DecisionRefused, match="id belongs to the key, which stays 3; leave it out"):
+        decide(sites, {"id": 99, "price": 5})
+    said = '{"id": 3, "doc": {"é": true}, "data": [1.5, null], "sold": true, "price": 12.345678901234567890}'
+    decide(sites, columns_given(said) or {})
+    assert sites.capetown.rows("SELECT id, doc, data::text, sold, price::text FROM book") == [
+        (3, '{"é": true}', "[1.5, null]", "true", "12.345678901234567890")
+    ]
 
 
 def test_a_person_lets_the_targets_row_stand_also_where_it_has_none(sites: Pair) -> None:

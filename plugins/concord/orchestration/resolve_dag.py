@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -16,7 +15,7 @@ from concord.errors import ConcordError, DecisionRefused
 from concord.orchestration import parameters, waiting_rows
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.synchronize import START, STEP_TIMEOUT
-from concord.waiting import Choice, Image, WaitingRow
+from concord.waiting import Choice, Image, WaitingRow, columns_given
 
 #: Conflicts that one run may ask about: each is a task of its own.
 MOST = 50
@@ -158,10 +157,10 @@ def _choice(answer: Mapping[str, Any]) -> Choice | None:
 def _given(text: object) -> Mapping[str, object]:
     """The columns of a person's own row. Airflow does not check what was typed (airflow.md 2)."""
     try:
-        given = json.loads(text) if isinstance(text, str) else None
+        given = columns_given(text) if isinstance(text, str) else None
     except ValueError:
         given = None
-    if not isinstance(given, dict):
+    if given is None:
         raise DecisionRefused(f"“{OWN}” was chosen, and what was typed is no JSON object of columns")
     return given
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import json
 import sys
 from collections.abc import Callable, Mapping
 
@@ -12,7 +11,7 @@ from concord.config import Configuration
 from concord.errors import ParametersRefused
 from concord.orchestration import waiting_rows
 from concord.orchestration.shown import show
-from concord.waiting import Choice, Image, WaitingRow
+from concord.waiting import Choice, Image, WaitingRow, columns_given
 
 
 def run(asked: argparse.Namespace, configuration: Configuration) -> int:
@@ -61,10 +60,10 @@ def _choice(asked: argparse.Namespace) -> Choice:
     if asked.row is None:
         return str(asked.choice)
     try:
-        given = json.loads(asked.row)
+        given = columns_given(asked.row)
     except ValueError as error:
         raise ParametersRefused(f"--row is no JSON: {error}") from None
-    if not isinstance(given, dict):
+    if given is None:
         raise ParametersRefused('--row must be an object of columns, such as \'{"price": "9.50"}\'')
     return given
 

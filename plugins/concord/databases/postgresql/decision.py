@@ -62,6 +62,7 @@ class Desk(Target):
         """Raises DecisionRefused when either row is another by now, and whatever a write may raise."""
         image, shape = row.chosen(choice), self._waiting_shape(row)
         _refuse_unfit(shape, row, image)
+        _refuse_moved(shape, row, image)
         said = choice if isinstance(choice, str) else "a row of their own"
         reason = f"{person} decided: {said}"
         verdict = "source_wins" if choice == "source" else "target_wins"
@@ -152,6 +153,16 @@ def _refuse_unfit(shape: Shape, row: WaitingRow, image: Image | None) -> None:
             raise DecisionRefused(
                 f"{row.id}: {row.table_name} at {row.site} had other columns then ({unlike}); edit the row at its"
                 " source"
+            )
+
+
+def _refuse_moved(shape: Shape, row: WaitingRow, image: Image | None) -> None:
+    """The key says which row it is; one that is written as either site has it is no other."""
+    sides = [each for each in (row.incoming_row, row.present_row) if each is not None]
+    for name in shape.key_names:
+        if image is not None and image[name] not in [each[name] for each in sides]:
+            raise DecisionRefused(
+                f"{row.id}: {name} belongs to the key, which stays {', '.join(row.key)}; leave it out of the columns"
             )
 
 
