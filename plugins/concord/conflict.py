@@ -38,6 +38,14 @@ class ConflictType(StrEnum):
     RESTORED = "restored"  #: no conflict of versions: a backfill put back what had gone without one
 
 
+#: Of two versions of one row, which a policy decides; the others are about other rows, or about none.
+BETWEEN_VERSIONS = frozenset(ConflictType) - {
+    ConflictType.UNIQUENESS,
+    ConflictType.FOREIGN_KEY,
+    ConflictType.RESTORED,
+}
+
+
 def classify(incoming: RowVersion, present: RowVersion, total_order: Order, *, row_exists: bool) -> Outcome:
     """One of four outcomes, by what each version has seen of the other (rules 4 and 8).
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from concord.conflict import ConflictType, Decision, Winner
+from concord.conflict import BETWEEN_VERSIONS, ConflictType, Decision, Winner
 from concord.ledger import Entry, Image, dot
 from concord.manipulation import Manipulation
 from concord.policy import KINDS, Chains, named
@@ -54,6 +54,8 @@ class WhatIf:
     def _unknown(self, entry: Entry, winner: RowVersion, loser: RowVersion) -> str | None:
         if named(entry.resolver)[0] not in KINDS:
             return f"decided by {entry.resolver}, not by a policy"
+        if entry.conflict_type not in BETWEEN_VERSIONS:
+            return f"{entry.conflict_type} is decided by no policy"
         if not loser.is_absent and winner.includes(loser):
             return "the row that won was made of both"
         if self.chains.policy.merges:

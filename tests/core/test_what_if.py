@@ -145,6 +145,8 @@ def test_what_cannot_be_told_is_said() -> None:
     private = an_entry(withheld={"columns": {"price": "hashed"}})
     assert asking(("maximum(price)",)).judge(private).reason == "a column that decides is private"
     assert asking(("earliest_timestamp",)).judge(private).judgement is Judgement.ANOTHER_ROW
+    unique = an_entry(conflict_type="uniqueness")
+    assert asking(("earliest_timestamp",)).judge(unique).reason == "uniqueness is decided by no policy"
     repaired = an_entry(resolver="repair")
     assert asking(("earliest_timestamp",)).judge(repaired).reason == "decided by repair, not by a policy"
     made = an_entry(winner_version={**stored(CAPETOWN), "vector": {"capetown#1": [6, 0], "london#1": [5, 0]}})
