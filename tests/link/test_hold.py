@@ -136,6 +136,17 @@ def test_later_edits_of_a_held_row_are_held_too_and_the_newest_waits(sites: Pair
     assert 3 not in held(sites) | held(sites, "reverse")
 
 
+def test_what_is_held_is_found_behind_whatever_was_refused_before(sites: Pair) -> None:
+    sites.capetown.run("ALTER TABLE book ADD CONSTRAINT cheap CHECK (price < 100)")
+    sites.london.run("UPDATE book SET price = 500 WHERE id > 10")
+    carry(sites.job())
+    conflicting(sites)
+    carry(sites.job())
+    with closing(Desk(sites.job())) as desk:
+        assert {row.kind for row in desk.entries(5)} == {"quarantined"}
+        assert [row.key for row in desk.entries(5, held=True)] == [["3"], ["4"]]
+
+
 def test_two_people_who_decide_otherwise_at_the_same_time_have_a_conflict_that_is_held(sites: Pair) -> None:
     conflicting(sites)
     settle(sites)

@@ -78,8 +78,8 @@ def resolve_dag() -> DAG:
         def gather() -> list[dict[str, str]]:
             with in_airflow_terms():
                 asked = parameters.read(ResolveParameters, get_current_context()["dag_run"].conf)
-                found = waiting_rows.listed(load(config_path()), asked.synchronization, MOST)
-            return [question(row) for row in found if row.held][: asked.limit]
+                found = waiting_rows.listed(load(config_path()), asked.synchronization, MOST, held=True)
+            return [question(row) for row in found[: asked.limit]]
 
         questions = gather()
         answers = AskOperator.partial(

@@ -18,14 +18,19 @@ from concord.waiting import Choice, WaitingRow
 MOST = 10_000
 
 
-def listed(configuration: Configuration, synchronization: str | None, limit: int) -> list[WaitingRow]:
-    """What waits, at most `limit` rows of each link, with both rows as they are now. Raises a ConcordError."""
+def listed(
+    configuration: Configuration, synchronization: str | None, limit: int, *, held: bool = False
+) -> list[WaitingRow]:
+    """What waits, or of it what is `held`, at most `limit` rows of each link, with both rows as they are now.
+
+    Raises a ConcordError.
+    """
     if synchronization is not None:
         jobs.synchronization_name(configuration, synchronization)
     found: list[WaitingRow] = []
     for job in _jobs(configuration, synchronization):
         with closing(Desk(job)) as desk:
-            found += desk.entries(limit)
+            found += desk.entries(limit, held=held)
     return found
 
 

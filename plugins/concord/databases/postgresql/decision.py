@@ -30,6 +30,9 @@ from concord.databases.quoting import literal
 from concord.errors import DecisionRefused
 from concord.waiting import PERSON, Choice, Image, WaitingRow
 
+#: Condition on a waiting row: a person is asked about it.
+_HELD = "AND w.kind = 'held'"
+
 #: Verdicts by which the present version has seen the waiting one already.
 _SETTLED = ("superseded", "converged", "unite")
 
@@ -38,11 +41,12 @@ class Desk(Target):
     """The target of a link, for as long as its waiting rows are looked at or decided."""
 
     @worded
-    def entries(self, limit: int) -> list[WaitingRow]:
-        """What waits for the link, oldest first, with both rows as they are now."""
+    def entries(self, limit: int, *, held: bool = False) -> list[WaitingRow]:
+        """What waits for the link, oldest first, with both rows as they are now; or of it what is `held`."""
+        oldest = f"{_HELD if held else ''} ORDER BY w.since, w.key LIMIT {limit}"
         found: list[WaitingRow] = []
         for shape in self._shapes():
-            found += _read(self.connection, self.job.link, shape, f"ORDER BY w.since, w.key LIMIT {limit}")
+            found += _read(self.connection, self.job.link, shape, oldest)
         return sorted(found, key=lambda each: (each.since, each.table_name, list(each.key)))[:limit]
 
     def _shapes(self) -> Sequence[Shape]:
