@@ -17,6 +17,17 @@ class OnDelete(StrEnum):
     SET_DEFAULT = "d"
 
 
+class Parent(StrEnum):
+    """What became of the row that a child refers to."""
+
+    GONE = "gone"  #: somebody deleted it, or changed what the child refers to
+    LOST = "lost"  #: it gave way to another row for a unique value, and cannot come back
+    MISSING = (
+        "missing"  #: nobody deleted it, and yet it is not there: it was lost behind capture, or never arrived
+    )
+    WAITS = "waits"  #: a version of it waits here, refused by the site or held for a person
+
+
 class Remedy(StrEnum):
     """What makes the reference true again."""
 
@@ -37,16 +48,19 @@ class Child:
     restored: bool = False  #: brought back in this very transaction, because others refer to it
 
 
-def remedy(child: Child, *, parent_lost: bool) -> Remedy:
+def remedy(child: Child, parent: Parent) -> Remedy:
     """What is declared is done where the database would have done it, had it seen the child: CASCADE and SET NULL.
 
     Otherwise the delete of the parent loses: it would have been refused. A parent that gave way to another row for a
-    unique value (`parent_lost`) cannot come back, so its child gives up the reference, or else its place. A child that
-    was brought back keeps what it refers to: then the whole cascade would have been refused.
+    unique value cannot come back, so its child gives up the reference, or else its place. A child that was brought
+    back keeps what it refers to: then the whole cascade would have been refused. Without a delete nothing cascades: a
+    child waits with its parent, and a parent that is merely missing is fetched.
     """
-    if parent_lost:
+    if parent is Parent.LOST:
         return _without_parent(child)
-    if child.restored or not child.ours:
+    if parent is Parent.WAITS:
+        return Remedy.REFUSE
+    if parent is Parent.MISSING or child.restored or not child.ours:
         return Remedy.RESTORE_PARENT
     if child.on_delete is OnDelete.CASCADE:
         return Remedy.DELETE_CHILD

@@ -2,7 +2,7 @@
 
 import pytest
 
-from concord.reference import Child, OnDelete, Remedy, remedy
+from concord.reference import Child, OnDelete, Parent, Remedy, remedy
 
 PARENT = ("parent",)
 
@@ -19,18 +19,26 @@ PARENT = ("parent",)
     ],
 )
 def test_what_is_declared_is_done_and_otherwise_the_delete_loses(child: Child, expected: Remedy) -> None:
-    assert remedy(child, parent_lost=False) is expected
+    assert remedy(child, Parent.GONE) is expected
 
 
 @pytest.mark.parametrize("on_delete", OnDelete)
 def test_a_child_that_was_brought_back_or_is_not_ours_keeps_its_parent(on_delete: OnDelete) -> None:
     for child in (Child(on_delete, ("parent",), restored=True), Child(on_delete, ("parent",), ours=False)):
-        assert remedy(child, parent_lost=False) is Remedy.RESTORE_PARENT
+        assert remedy(child, Parent.GONE) is Remedy.RESTORE_PARENT
 
 
 @pytest.mark.parametrize("on_delete", OnDelete)
 def test_a_parent_that_cannot_come_back_takes_the_reference_along_or_the_child(on_delete: OnDelete) -> None:
-    gives_up = remedy(Child(on_delete, (), ("parent",), restored=True), parent_lost=True)
+    gives_up = remedy(Child(on_delete, (), ("parent",), restored=True), Parent.LOST)
     assert gives_up is (Remedy.DELETE_CHILD if on_delete is OnDelete.CASCADE else Remedy.CLEAR_CHILD)
-    assert remedy(Child(on_delete), parent_lost=True) is Remedy.DELETE_CHILD
-    assert remedy(Child(on_delete, ours=False), parent_lost=True) is Remedy.REFUSE
+    assert remedy(Child(on_delete), Parent.LOST) is Remedy.DELETE_CHILD
+    assert remedy(Child(on_delete, ours=False), Parent.LOST) is Remedy.REFUSE
+
+
+@pytest.mark.parametrize("on_delete", OnDelete)
+def test_without_a_delete_nothing_cascades(on_delete: OnDelete) -> None:
+    """A child waits with its parent; a parent that is merely missing is fetched."""
+    for child in (Child(on_delete, PARENT, PARENT), Child(on_delete), Child(on_delete, restored=True)):
+        assert remedy(child, Parent.WAITS) is Remedy.REFUSE
+        assert remedy(child, Parent.MISSING) is Remedy.RESTORE_PARENT

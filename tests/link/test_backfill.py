@@ -365,3 +365,19 @@ def test_what_two_of_three_sites_have_lost_comes_back_on_its_way_from_the_third(
     assert [len(chained[site].conflicts()) for site in chained.topology.sites] == [0, 2, 1]
     assert not any(report.total("applied") for report in chained.round())
     assert not any(report.total("acquired") for report in chained.round())
+
+
+def test_children_that_are_put_back_fetch_a_parent_that_has_no_version(pair: MakePair) -> None:
+    """Nobody deleted it: nothing cascades."""
+    sites = pair(
+        "CREATE TABLE book (id int PRIMARY KEY, price int)",
+        "CREATE TABLE loan (id int PRIMARY KEY, book int REFERENCES book ON DELETE CASCADE)",
+        "INSERT INTO book VALUES (1, 1)",
+    )
+    sites.london.run("INSERT INTO loan VALUES (1, 1)")
+    sites.run()
+    behind_capture(sites.capetown, "DELETE FROM loan", table="loan")
+    behind_capture(sites.capetown, "DELETE FROM book", table="book")
+    backfill(sites)
+    for site in sites.sites:
+        assert (site.rows("TABLE book"), site.rows("TABLE loan")) == ([(1, 1)], [(1, 1)])

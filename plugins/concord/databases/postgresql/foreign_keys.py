@@ -12,7 +12,15 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
 from concord.conflict import ConflictType
-from concord.databases.postgresql import constraints, former, loser_log, merge, parents, references
+from concord.databases.postgresql import (
+    absent_parents,
+    constraints,
+    former,
+    loser_log,
+    merge,
+    parents,
+    references,
+)
 from concord.databases.postgresql.capture import restamp
 from concord.databases.postgresql.catalogue import ForeignKey, read_tables
 from concord.databases.postgresql.merge import Judged
@@ -21,7 +29,7 @@ from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.quoting import literal
 from concord.link import LinkJob
-from concord.reference import Child, OnDelete, Remedy, remedy
+from concord.reference import Child, OnDelete, Parent, Remedy, remedy
 from concord.replication_set import TableName
 
 #: Far more than any chain of tables is long.
@@ -120,21 +128,23 @@ class Mending:
 
     def _settle(self, found: Sequence[Orphan]) -> None:
         """One foreign key, one remedy: what is declared first, since it may leave nothing to be brought back."""
-        groups: dict[tuple[ForeignKey, Remedy, bool], list[Orphan]] = defaultdict(list)
-        for each in found:
-            groups[(each.foreign_key, self._remedy(each), each.lost)].append(each)
+        groups: dict[tuple[ForeignKey, Remedy, Parent], list[Orphan]] = defaultdict(list)
+        verdicts = {name: each.verdicts for name, each in self.judged.items()}
+        for each, parent in absent_parents.fates(self.connection, self.job, self.shapes, verdicts, found):
+            groups[(each.foreign_key, self._remedy(each, parent), parent)].append(each)
         order = (Remedy.REFUSE, Remedy.DELETE_CHILD, Remedy.CLEAR_CHILD, Remedy.RESTORE_PARENT)
         chosen = min(groups, key=lambda group: (order.index(group[1]), str(group[0].child), group[0].name))
-        foreign_key, what, lost = chosen
+        foreign_key, what, parent = chosen
         if what is Remedy.REFUSE:
-            raise references.refusal(groups[chosen], self.job.target.name)
+            raise references.refusal(groups[chosen], self.job.target.name, waits=parent is Parent.WAITS)
         if what is Remedy.RESTORE_PARENT:
             self._restore(foreign_key, groups[chosen])
         else:
+            lost = parent is Parent.LOST
             columns = None if what is Remedy.DELETE_CHILD else self._cleared(foreign_key, lost=lost)
             self._give_way(foreign_key, groups[chosen], columns, lost=lost)
 
-    def _remedy(self, orphan: Orphan) -> Remedy:
+    def _remedy(self, orphan: Orphan, fate: Parent) -> Remedy:
         foreign_key = orphan.foreign_key
         parent, child = self.shapes.get(foreign_key.parent), self.shapes.get(foreign_key.child)
         if parent is None or not _ours(parent):
@@ -147,7 +157,7 @@ class Mending:
                 child is not None and _ours(child),
                 orphan.row in self.restored.get(foreign_key.child, ()),
             ),
-            parent_lost=orphan.lost,
+            fate,
         )
 
     def _cleared(self, foreign_key: ForeignKey, *, lost: bool) -> tuple[str, ...]:

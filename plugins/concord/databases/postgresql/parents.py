@@ -10,7 +10,7 @@ from itertools import count
 import psycopg
 
 from concord.conflict import ConflictType
-from concord.databases.postgresql import former, loser_log, references
+from concord.databases.postgresql import former, loser_log, references, watch
 from concord.databases.postgresql.capture import restamp
 from concord.databases.postgresql.catalogue import ForeignKey
 from concord.databases.postgresql.references import Orphan
@@ -203,6 +203,22 @@ def _from_source(
         f"INSERT INTO {name} ({names}, concord_vector, concord_whole) SELECT {values}, x.vector, false"
         f" FROM pg_temp.{stored} x",
     )
+    _refuse_future(connection, job, shape, name)
+
+
+def _refuse_future(connection: Connection, job: LinkJob, shape: Shape, name: str) -> None:
+    """What a link would not adopt as a change is not brought back either: the edit here would be stamped later still
+    (F13). Raises ConstraintViolated."""
+    skew = job.target.max_clock_skew
+    future = watch.ahead(watch.newest("r.concord_vector"), "p.vector", skew)
+    if rows(
+        connection,
+        f"SELECT 1 FROM {name} r LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'r')} WHERE {future} LIMIT 1",
+    ):
+        raise ConstraintViolated(
+            f"{job.target.name}: a row of {shape.name} that others refer to is stamped more than max_clock_skew"
+            f" ({skew:g} s) ahead of the clock here; nothing was written"
+        )
 
 
 def _entries(shape: Shape, child: Shape | None, foreign_key: ForeignKey, name: str, listed: str) -> str:

@@ -114,12 +114,17 @@ def refers_to(shape: Shape, foreign_key: ForeignKey, row: str, texts: str) -> st
     )
 
 
-def refusal(found: Sequence[Orphan], site: str) -> ConstraintViolated:
-    """What no link may mend, in words."""
+def refusal(found: Sequence[Orphan], site: str, *, waits: bool = False) -> ConstraintViolated:
+    """What no link may mend, in words; `waits`: the parents wait themselves."""
     foreign_key = found[0].foreign_key
     shown = "; ".join(sorted({each.values.strip("[]").replace('"', "") for each in found})[:SHOWN])
+    why = (
+        f"wait ({shown}). Let them in, or decide about them (`waiting list`)"
+        if waits
+        else f"are not there after this link ({shown}): one site deleted the parent while another added the child."
+        " Delete the child or bring the parent back, at either site"
+    )
     return ConstraintViolated(
-        f"{site}: {foreign_key.child} refers by {foreign_key.name} to rows of {foreign_key.parent} that are not"
-        f" there after this link ({shown}): one site deleted the parent while another added the child."
-        " Delete the child or bring the parent back, at either site; nothing was written"
+        f"{site}: {foreign_key.child} refers by {foreign_key.name} to rows of {foreign_key.parent} that {why};"
+        " nothing was written"
     )

@@ -29,6 +29,12 @@ TRIED_AGAIN = 200
 
 _VERSION = ("origin", "changed_at", "derived", "vector", "deleted", "born", "out_of_scope")
 
+#: Condition: the shadow row `p` includes the waiting version `w`.
+_INCLUDED = (
+    "p.vector -> (w.version ->> 'origin') >="
+    " jsonb_build_array(w.version -> 'changed_at', w.version -> 'derived')"
+)
+
 
 def bring(connection: Connection, link: str, staged: Staged) -> Staged:
     """Put the quarantined rows of the table beside the staged ones; a newer version that was staged supersedes them.
@@ -115,6 +121,23 @@ def same_key(shape: Shape, row: str) -> str:
     return " AND ".join(f"{shape.key_in(row, column)} = {value}" for column, value in pairs)
 
 
+def waits(shape: Shape, row: str, verdicts: str | None) -> str:
+    """Condition: a version of `row` waits here that the present one does not include: by the verdicts of this run, or
+    since an earlier one, of whichever link."""
+    kinds = ", ".join(map(literal, KINDS))
+    now = f"SELECT 1 FROM {verdicts} v WHERE {shape.same_key('v', row)} AND v.verdict IN ({kinds})"
+    # The key may have had another type when the row came, into which its text no longer fits: compared as it reads.
+    texts = " AND ".join(f"{_image(c.name)} = ({c.type.exact(shape.key_in(row, c))})::text" for c in shape.key)
+    altered = f"w.structure <> {literal(shape.table.structure)}"
+    same = f"CASE WHEN {altered} THEN {texts} ELSE {same_key(shape, row)} END"
+    included = f"SELECT 1 FROM {shape.shadow.sql} p WHERE {shape.same_key('p', row)} AND {_INCLUDED}"
+    earlier = f"w.table_name = {literal(shape.name)} AND {same} AND NOT EXISTS ({included})"
+    return (
+        f"({f'EXISTS ({now})' if verdicts else 'false'}"
+        f" OR EXISTS (SELECT 1 FROM concord.waiting w WHERE {earlier}))"
+    )
+
+
 def remember(connection: Connection, judged: Judged, job: LinkJob) -> None:
     """Keep what was not written, in the transaction that moves the position past it."""
     shape = judged.staged.shape
@@ -159,9 +182,8 @@ def forget(connection: Connection, link: str, shapes: Sequence[Shape]) -> None:
 
 
 def _letting_go(link: str, shape: Shape, structure: str) -> str:
-    dot = "jsonb_build_array(w.version -> 'changed_at', w.version -> 'derived')"
     return (
         f"DELETE FROM concord.waiting w USING {shape.shadow.sql} p WHERE {of(link, shape)}"
         f" AND w.structure {structure} {literal(shape.table.structure)} AND {same_key(shape, 'p')}"
-        f" AND p.vector -> (w.version ->> 'origin') >= {dot}"
+        f" AND {_INCLUDED}"
     )

@@ -31,6 +31,17 @@ LOOKED_AT = 1000
 _NOW = "(SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)"
 
 
+def newest(vector: str) -> str:
+    """The newest stamp of a vector (µs); NULL of none."""
+    return f"(SELECT max((e.value ->> 0)::bigint) FROM jsonb_each({vector}) e)"
+
+
+def ahead(stamp: str, vector: str, skew: float) -> str:
+    """Condition: the stamp is further ahead than that of the clock here, and of all that the row's vector has seen."""
+    allowed = int(skew * 1_000_000)
+    return f"{stamp} > {_NOW} + {allowed} AND {stamp} > coalesce({newest(vector)}, 0) + {allowed}"
+
+
 @dataclass(frozen=True, slots=True)
 class Watch:
     """One table's watch in one transmission; the default looks out for nothing."""
@@ -44,14 +55,7 @@ class Watch:
     @property
     def _future(self) -> str:
         """Condition, as `concord.row_version.from_the_future`; the row's own history is looked at last."""
-        if self.skew is None:
-            return "false"
-        allowed = int(self.skew * 1_000_000)
-        newest = "(SELECT max((e.value ->> 0)::bigint) FROM jsonb_each(p.vector) e)"
-        return (
-            f"s.concord_changed_at > {_NOW} + {allowed}"
-            f" AND s.concord_changed_at > coalesce({newest}, 0) + {allowed}"
-        )
+        return "false" if self.skew is None else ahead("s.concord_changed_at", "p.vector", self.skew)
 
     def verdicts(self, *, known: str, follows: str) -> str:
         """What is decided before any version is: a stamp from the future is not adopted (F13, F14).

@@ -1,0 +1,87 @@
+"""What became of the rows that orphans refer to? Only a delete that somebody made reaches their children (F35, F46)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from concord.databases.postgresql import waiting
+from concord.databases.postgresql.catalogue import ForeignKey
+from concord.databases.postgresql.references import Orphan, refers_to
+from concord.databases.postgresql.session import Connection, rows
+from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.source_rows import held_by_source
+from concord.databases.quoting import literal
+from concord.link import LinkJob
+from concord.reference import Parent
+from concord.replication_set import TableName
+
+
+def fates(
+    connection: Connection,
+    job: LinkJob,
+    shapes: Mapping[TableName, Shape],
+    verdicts: Mapping[TableName, str],
+    found: Sequence[Orphan],
+) -> Iterator[tuple[Orphan, Parent]]:
+    """Every orphan with what became of its parent; `verdicts` are those of the tables that this write is about.
+
+    Raises ConstraintViolated and SiteUnavailable where the source must be asked.
+    """
+    unknown: dict[ForeignKey, set[str]] = defaultdict(set)
+    for each in found:
+        if not (each.lost or each.known) and each.foreign_key.parent in shapes:
+            unknown[each.foreign_key].add(each.values)
+    looked_up = {
+        (foreign_key, values): parent
+        for foreign_key, wanted in unknown.items()
+        for values, parent in _look_up(
+            connection,
+            shapes[foreign_key.parent],
+            verdicts.get(foreign_key.parent),
+            _keys(job, shapes[foreign_key.parent], foreign_key, sorted(wanted)),
+        )
+    }
+    for each in found:
+        yield each, _fate(each, looked_up)
+
+
+def _fate(orphan: Orphan, looked_up: Mapping[tuple[ForeignKey, str], Parent]) -> Parent:
+    """What stood here before this write went by it. What neither site has cannot be fetched, as the fetching says."""
+    if orphan.lost:
+        return Parent.LOST
+    if orphan.known:
+        return Parent.GONE
+    return looked_up.get((orphan.foreign_key, orphan.values), Parent.MISSING)
+
+
+def _look_up(
+    connection: Connection, shape: Shape, verdicts: str | None, keys: str
+) -> Iterator[tuple[str, Parent]]:
+    """By the shadow row: a version of its own, and yet no row, unless the row was only given other values."""
+    there = f"EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 'k')})"
+    query = f"""
+SELECT k.vals, CASE WHEN {waiting.waits(shape, "k", verdicts)} THEN {literal(Parent.WAITS)}
+                    WHEN p.origin <> '' AND (p.deleted OR {there}) THEN {literal(Parent.GONE)}
+                    ELSE {literal(Parent.MISSING)} END
+  FROM {keys} k LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "k")}"""
+    for values, parent in rows(connection, query):
+        yield values, Parent(parent)
+
+
+def _keys(job: LinkJob, shape: Shape, foreign_key: ForeignKey, wanted: Sequence[str]) -> str:
+    """A subquery of `vals`, what orphans refer by, and the replication key of the row that it names.
+
+    Where that is not what they refer by, the source says whose it is: the child is there, and so is its parent.
+    """
+    listed = f"unnest(ARRAY[{', '.join(map(literal, wanted))}]::text[]) o (vals)"
+    if set(foreign_key.referenced) == set(shape.shadow.key):
+        names = enumerate(shape.table.column(name) for name in foreign_key.referenced)
+        key = ", ".join(f"(o.vals::jsonb ->> {place})::{c.type.sql} AS {c.sql}" for place, c in names)
+        return f"(SELECT o.vals, {key} FROM {listed})"
+    held = held_by_source(job, shape, foreign_key, wanted)
+    images = ", ".join(literal(image) for image, _ in held)
+    columns = ", ".join(f"(x.image ->> {literal(c.name)})::{c.type.sql} AS {c.sql}" for c in shape.columns)
+    row = f"(SELECT {columns} FROM unnest(ARRAY[{images}]::jsonb[]) x (image)) r"
+    same = refers_to(shape, foreign_key, "r", "o.vals")
+    return f"(SELECT o.vals, {shape.keys_of('r')} FROM {listed} JOIN {row} ON {same})"
