@@ -120,8 +120,9 @@ class Rehearsal:
                 raise psycopg.Rollback
             if not any(self.found.values()):
                 return
-            for each, refused in self.found.items():
-                each.mark(self.connection, refused)
+            for each in [table for table, refused in self.found.items() if refused]:
+                each.mark(self.connection, self.found[each])
+                quarantine(self.connection, each)
 
     def _try_everything(self) -> None:
         self.mend()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from concord.collision import Collision, Loss, Ranks, losses
 from concord.conflict import ConflictType
-from concord.databases.postgresql import former, loser_log
+from concord.databases.postgresql import former, loser_log, waiting
 from concord.databases.postgresql.capture import restamp
 from concord.databases.postgresql.merge import Judged
 from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY
@@ -39,7 +39,7 @@ def mend(connection: Connection, judged: Judged, job: LinkJob, *, violated: bool
     if not rules:
         return 0
     _take_stock(connection, judged)
-    collisions = _collisions(connection, shape, rules)
+    collisions = _collisions(connection, judged, rules)
     if not collisions:
         return 0
     ranks = _ranks(connection, shape, job)
@@ -91,12 +91,14 @@ def _take_stock(connection: Connection, judged: Judged) -> None:
     )
 
 
-def _collisions(connection: Connection, shape: Shape, rules: Sequence[UniqueRule]) -> list[Collision]:
+def _collisions(connection: Connection, judged: Judged, rules: Sequence[UniqueRule]) -> list[Collision]:
     """Which arriving row meets which present one. The present ones are locked: what is seen of them stays so.
 
-    Rows outside of a filter are their site's own, and never give way to a link.
+    Rows outside of a filter are their site's own, and never give way to a link. Neither does a row of which a newer
+    version waits, which may have given the value up: the arriving row is refused by the site, and waits as well.
     """
-    found = _temp(shape, "collision")
+    shape = judged.staged.shape
+    found, stays = _temp(shape, "collision"), waiting.waits(shape, "q", judged.verdicts)
     run(connection, f"{_create(shape, 'collision')} (rule text, arriving text, present text) ON COMMIT DROP")
     for rule in rules:
         taken = f"EXISTS (SELECT 1 FROM {_temp(shape, 'taken')} k WHERE {shape.same_key('k', 'q')})"
@@ -107,7 +109,7 @@ def _collisions(connection: Connection, shape: Shape, rules: Sequence[UniqueRule
             f" WHERE {rule.condition} OFFSET 0) a"
             f" CROSS JOIN LATERAL (SELECT {_key_text(shape, 'q')} AS key FROM {shape.table.sql} q"
             f" WHERE {rule.condition} AND {rule.meets('a')} AND NOT {taken} AND {shape.in_scope('q')}"
-            " FOR UPDATE OF q) q",
+            f" AND NOT {stays} FOR UPDATE OF q) q",
         )
     run(connection, f"ANALYZE {found}")
     return [

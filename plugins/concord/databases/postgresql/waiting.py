@@ -127,7 +127,9 @@ def waits(shape: Shape, row: str, verdicts: str | None) -> str:
     kinds = ", ".join(map(literal, KINDS))
     now = f"SELECT 1 FROM {verdicts} v WHERE {shape.same_key('v', row)} AND v.verdict IN ({kinds})"
     # The key may have had another type when the row came, into which its text no longer fits: compared as it reads.
-    texts = " AND ".join(f"{_image(c.name)} = ({c.type.exact(shape.key_in(row, c))})::text" for c in shape.key)
+    texts = " AND ".join(
+        f"{_image(c.name)} = ({c.type.exact(shape.key_in(row, c))})::text" for c in shape.key
+    )
     altered = f"w.structure <> {literal(shape.table.structure)}"
     same = f"CASE WHEN {altered} THEN {texts} ELSE {same_key(shape, row)} END"
     included = f"SELECT 1 FROM {shape.shadow.sql} p WHERE {shape.same_key('p', row)} AND {_INCLUDED}"
