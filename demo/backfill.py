@@ -32,7 +32,7 @@ LOST = 5
 #: Every minute, so that the edits' minutes are over soon.
 SCHEDULE = ('schedule: "*/5 * * * *"', 'schedule: "* * * * *"')
 _PATIENCE_SECONDS = 900.0
-_POLL_SECONDS = 2.0
+_POLL_SECONDS = 10.0  # a command of Airflow takes seconds itself
 
 
 def main(arguments: list[str]) -> int:
