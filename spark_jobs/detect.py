@@ -51,6 +51,7 @@ def outcome_of(incoming: str, present: str, priorities: Mapping[str, int]) -> st
     greater = f"{total_order(incoming, priorities)} > {total_order(present, priorities)}"
     known = _contains(present, incoming)
     return case(
+        (f"{incoming}origin = ''", "'superseded'"),
         (absent, "'apply'"),
         (same, case((known, "'converged'"), otherwise="'unite'")),
         (f"{forward} AND (NOT {backward} OR {greater})", "'apply'"),

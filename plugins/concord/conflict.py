@@ -50,8 +50,11 @@ def classify(incoming: RowVersion, present: RowVersion, total_order: Order, *, r
     """One of four outcomes, by what each version has seen of the other (rules 4 and 8).
 
     `row_exists` tells whether the target holds a base row. A born row that meets an unshadowed present
-    row is insert/insert, although the empty vector is included in every other.
+    row is insert/insert, although the empty vector is included in every other. An absent version is no news to
+    anybody, not even where there is none either.
     """
+    if incoming.is_absent:
+        return Outcome.SUPERSEDED
     if incoming.dot == present.dot:
         return Outcome.CONVERGED
     if present.is_absent and row_exists and incoming.born:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from concord.conflict import ConflictType, Outcome, classify, conflict_id, conflict_type
 from concord.resolver import total_order
 from concord.row_version import ABSENT, RowVersion
-from tests.core.versions import PRIORITIES, present_versions, versions
+from tests.core.versions import PLACEHOLDER, PRIORITIES, present_versions, versions
 
 ORDER = total_order(PRIORITIES)
 MIRRORED = {
@@ -59,6 +59,12 @@ def test_common_history_gives_way_unless_an_insert_meets_a_row(
     # Rule 8
     expected = Outcome.CONFLICTED if incoming.born and row_exists else Outcome.APPLY
     assert classify(incoming, ABSENT, ORDER, row_exists=row_exists) is expected
+
+
+@given(present_versions, st.booleans())
+def test_an_absent_version_loses_to_every_version(present: RowVersion, row_exists: bool) -> None:
+    for absent in (ABSENT, PLACEHOLDER):
+        assert classify(absent, present, ORDER, row_exists=row_exists) is Outcome.SUPERSEDED
 
 
 @given(versions(), versions())

@@ -1,6 +1,7 @@
 """Row versions as the sites of a mesh could have made them."""
 
 import random
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
@@ -24,6 +25,9 @@ def versions(draw: st.DrawFn) -> RowVersion:
     return RowVersion(origin, *dot, vector, draw(st.booleans()), draw(st.booleans()))
 
 
+#: What a link leaves where it locked a key that it did not write.
+PLACEHOLDER = replace(ABSENT, deleted=True)
+
 #: What an incoming version may meet: another version, or a row that nobody has ever changed.
 present_versions = st.one_of(versions(), st.just(ABSENT))
 
@@ -41,11 +45,13 @@ def random_version(source: random.Random) -> RowVersion:
 
 
 def random_pairs(seed: int, many: int) -> list[tuple[RowVersion, RowVersion]]:
-    """Incoming and present; one in ten presents is absent, one in ten the incoming version itself."""
+    """Incoming and present; one in ten presents is absent, one in ten the incoming version itself, and one in twenty of
+    the incoming is a placeholder."""
     source = random.Random(seed)
     pairs = []
     for _ in range(many):
         incoming, chance = random_version(source), source.random()
+        incoming = PLACEHOLDER if source.random() < 0.05 else incoming
         present = ABSENT if chance < 0.1 else incoming if chance < 0.2 else random_version(source)
         pairs.append((incoming, present))
     return pairs

@@ -86,6 +86,9 @@ def expected(
 
 
 def test_the_pairs_hold_every_case() -> None:
+    assert {(bool(incoming.origin), bool(present.origin)) for incoming, present in PAIRS} == {
+        (ours, theirs) for ours in (False, True) for theirs in (False, True)
+    }
     verdicts = {expected(*pair).verdict for pair in PAIRS}
     assert verdicts == {"apply", "converged", "superseded", "unite", "source_wins", "target_wins"}
 

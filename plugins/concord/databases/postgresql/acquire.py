@@ -62,10 +62,11 @@ def arrived(since: str, alias: str = "p") -> str:
 def _spoken_of(shape: Shape, alias: str = "p") -> str:
     """Which shadow rows the link may speak of: a row that has left another link's filter is no news to it.
 
-    Sites beyond a link of the same filter must hear of it; those under another one keep what they have.
+    Sites beyond a link of the same filter must hear of it; those under another one keep what they have. A placeholder
+    that a link has locked and not filled (`guard.lock`) is nobody's change: sent, it would be a delete nobody made.
     """
     own = f" OR {alias}.out_of_scope = {literal(shape.where.fingerprint)}" if shape.where else ""
-    return f" AND ({alias}.out_of_scope IS NULL{own})"
+    return f" AND {alias}.origin <> '' AND ({alias}.out_of_scope IS NULL{own})"
 
 
 def _unless_from(site: str | None, alias: str = "p") -> str:

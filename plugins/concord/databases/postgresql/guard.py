@@ -111,6 +111,7 @@ SELECT row_number() OVER () AS n, x.* FROM (
          coalesce(p.deleted, false) AS p_deleted, coalesce(p.born, false) AS p_born, {_made(shape)},
          CASE WHEN {_REPAIR} THEN s.concord_verdict
               {watch.verdicts(known=f"({_SAME}) OR {_BACKWARD}", follows=_FORWARD)} {_by_scope(shape)}
+              WHEN s.concord_origin = '' THEN 'superseded'
               WHEN {_ABSENT} THEN CASE WHEN s.concord_verdict = 'source_wins' AND {exists} THEN 'source_wins'
                                        WHEN s.concord_born AND {present} THEN 'retake' ELSE 'apply' END
               WHEN {_FORCED} AND {_DECIDED} THEN 'source_wins'
