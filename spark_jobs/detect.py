@@ -81,6 +81,11 @@ def _contains(whole: str, part: str) -> str:
     return f"forall(map_entries({_vector(part)}), entry -> {known} >= entry.value)"
 
 
+def share_history(one: str, other: str) -> str:
+    """Mirrors `concord.row_version.RowVersion.shares_history_with`."""
+    return f"arrays_overlap(map_keys({_vector(one)}), map_keys({_vector(other)}))"
+
+
 def total_order(side: str, priorities: Mapping[str, int]) -> str:
     """`concord.resolver.total_order` as a struct: Spark compares structs field by field."""
     return f"struct({side}derived, {side}changed_at, {rank(side, priorities)})"

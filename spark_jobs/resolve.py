@@ -26,7 +26,7 @@ from concord.resolver import (
 )
 from concord.sortable import MOMENT, NUMBER
 from spark_jobs.custom import ASK, MERGED, REST
-from spark_jobs.detect import place, rank
+from spark_jobs.detect import place, rank, share_history
 from spark_jobs.expression import case, text
 
 #: The verdict of what the write step is to decide.
@@ -128,11 +128,12 @@ def _by_type(chains: Chains, source: Side, target: Side) -> str:
 def _type(source: Side, target: Side) -> str:
     """Mirrors `concord.conflict.conflict_type`, of two versions that both exist."""
     deleted, p_deleted = source.column("deleted"), target.column("deleted")
+    both_born = f"{source.column('born')} AND {target.column('born')}"
     kinds = {
         f"{deleted} AND {p_deleted}": ConflictType.DELETE_DELETE,
         deleted: ConflictType.DELETE_UPDATE,
         p_deleted: ConflictType.UPDATE_DELETE,
-        f"{source.column('born')} AND {target.column('born')}": ConflictType.INSERT_INSERT,
+        f"{both_born} AND NOT {share_history(source.prefix, target.prefix)}": ConflictType.INSERT_INSERT,
     }
     named = ((condition, text(kind.value)) for condition, kind in kinds.items())
     return case(*named, otherwise=text(ConflictType.UPDATE_UPDATE.value))

@@ -68,16 +68,20 @@ def classify(incoming: RowVersion, present: RowVersion, total_order: Order, *, r
 
 
 def conflict_type(incoming: RowVersion, present: RowVersion) -> ConflictType:
-    """What happened to the row on either side. Two deletes agree on the content, yet one version loses."""
+    """What happened to the row on either side. Two deletes agree on the content, yet one version loses.
+
+    A key was inserted twice only if neither side had heard of it from the other, or both from a third one: `born` stays
+    with a row for ever, and what both sides know they have updated since.
+    """
     if incoming.deleted and present.deleted:
         return ConflictType.DELETE_DELETE
     if incoming.deleted and not present.deleted:
         return ConflictType.DELETE_UPDATE
     if present.deleted and not incoming.deleted:
         return ConflictType.UPDATE_DELETE
-    if incoming.born and (present.born or present.is_absent):
-        return ConflictType.INSERT_INSERT
-    return ConflictType.UPDATE_UPDATE
+    both_born = incoming.born and (present.born or present.is_absent)
+    inserted = both_born and not incoming.shares_history_with(present)
+    return ConflictType.INSERT_INSERT if inserted else ConflictType.UPDATE_UPDATE
 
 
 def conflict_id(table: str, key: Sequence[str], one: RowVersion, other: RowVersion) -> str:

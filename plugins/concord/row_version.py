@@ -69,6 +69,10 @@ class RowVersion:
             return True
         return self.vector.get(other.origin, (0, 0)) >= (other.changed_at, other.derived)
 
+    def shares_history_with(self, other: RowVersion) -> bool:
+        """Have both seen a change of one origin? Then the earlier one of the two they saw is known to both."""
+        return not self.vector.keys().isdisjoint(other.vector)
+
     def united_with(self, other: RowVersion) -> RowVersion:
         """This version, having seen the other: its vector becomes the union."""
         return replace(self, vector=unite(self.vector, other.vector), born=self.born or other.born)

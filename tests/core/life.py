@@ -170,7 +170,11 @@ class Life:
     def killed_purge(self, deleting: int) -> None:
         """It dies when so many sites have deleted."""
         out = {name: [_name(name, peer) for peer in self.peers(name)] for name in self.copies}
+        before = {name: set(copy.shadow) for name, copy in self.copies.items()}
         self.counts["purged"] += len(purge(self.copies.values(), out, deleting=deleting))
+        for name, copy in self.copies.items():
+            for key in before[name] - set(copy.shadow):
+                self.oracle.forget(name, key)
 
     def join(self, peer: str) -> None:
         """A new site is loaded from one that is there."""
@@ -209,6 +213,7 @@ class Life:
         self.exact = False
         others = [name for name in self.copies if name != site]
         self.oracle.heard[site], self.oracle.holds[site] = knew.heard, knew.holds
+        self.oracle.recalls[site] = knew.recalls
         self.gone |= set(self.oracle.content) - self.oracle.known(site, *others) - self.losers
         for peer in self.peers(site):
             self._reunite(site, peer, stale=site)

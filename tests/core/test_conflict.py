@@ -1,5 +1,6 @@
 """Two versions of one row meet: the outcome is a matter of causality, the same seen from either side."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -109,6 +110,15 @@ def test_the_type_says_what_the_source_did_then_the_target(
     source: str, target: str, expected: ConflictType
 ) -> None:
     assert conflict_type(_version(source), _version(target)) is expected
+
+
+@given(versions(), versions())
+def test_what_both_sides_know_was_inserted_once(one: RowVersion, other: RowVersion) -> None:
+    """Whatever became of it since: an edit, a delete and another insert, a row of a third site."""
+    ours, theirs = (replace(each, born=True, deleted=False) for each in (one, other))
+    common = {*ours.vector} & {*theirs.vector}
+    expected = ConflictType.UPDATE_UPDATE if common else ConflictType.INSERT_INSERT
+    assert conflict_type(ours, theirs) is conflict_type(theirs, ours) is expected
 
 
 def test_an_insert_over_common_history_is_insert_insert() -> None:

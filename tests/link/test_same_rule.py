@@ -1,6 +1,7 @@
 """One rule, three times: the Spark columns and the SQL decide as the pure functions do, pair by pair."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -230,6 +231,7 @@ def test_the_conflict_log_gives_ids_types_and_versions_as_the_functions_do(scene
     conflicts = {n for n, verdict in found.items() if verdict.verdict in ("source_wins", "target_wins")}
     assert set(logged) == conflicts
     assert len(conflicts) > 300
+    assert min(Counter(kind for _, kind, *_ in logged.values()).values()) > 10, "every type, often"
     for n in conflicts:
         incoming, present = PAIRS[n]
         identity, kind, winner, loser = logged[n]

@@ -133,7 +133,10 @@ def restamp(shadow: Shadow, stamped: str) -> str:
 def _mark(
     shadow: Shadow, row: str, deleted: str, born: str, stamped: str = "", *, update: bool = False
 ) -> str:
-    """Stamp one key: later than anything this row's history knows, and than the stamp floor (D2)."""
+    """Stamp one key: later than anything this row's history knows, and than the stamp floor (D2).
+
+    A placeholder, where a link has locked a key and not written it, is no history: the key may still be born.
+    """
     newest = "(SELECT max((e.value ->> 0)::bigint) FROM jsonb_each(s.vector) e)"
     keeps = shadow.keeps_base and not stamped  # what a link stamps itself, the other end has not seen either
     base = before_image.kept(shadow.columns, update=update) if keeps else before_image.NONE
@@ -148,7 +151,8 @@ def _mark(
         SELECT stamp.at, s.vector || jsonb_build_object(excluded.origin, jsonb_build_array(stamp.at, 0))
           FROM (SELECT greatest(excluded.changed_at, {newest} + 1) AS at) stamp),
       origin = excluded.origin, derived = 0, deleted = excluded.deleted, agreed = false, received_from = NULL,
-      position = excluded.position, out_of_scope = NULL{base.assignments};"""
+      born = s.born OR (s.origin = '' AND excluded.born), position = excluded.position,
+      out_of_scope = NULL{base.assignments};"""
 
 
 def function_statement(shadow: Shadow) -> str:

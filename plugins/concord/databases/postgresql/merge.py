@@ -125,11 +125,13 @@ def _without_content(shape: Shape) -> str:
 def conflict_type(shape: Shape) -> str:
     """Of a verdict `v`. Mirrors `concord.conflict.conflict_type`, which a test holds equal; the same inserted key is
     another matter where the sites make the keys themselves."""
-    both_born = ConflictType.IDENTITY_COLLISION if shape.generates_key else ConflictType.INSERT_INSERT
+    twice = ConflictType.IDENTITY_COLLISION if shape.generates_key else ConflictType.INSERT_INSERT
+    shared = "v.s_vector ?| ARRAY(SELECT jsonb_object_keys(v.p_vector))"
+    inserted = f"v.s_born AND (v.p_born OR v.p_origin = '') AND NOT {shared}"
     return (
         "CASE WHEN v.s_deleted AND v.p_deleted THEN 'delete_delete' WHEN v.s_deleted THEN 'delete_update'"
         " WHEN v.p_deleted THEN 'update_delete'"
-        f" WHEN v.s_born AND (v.p_born OR v.p_origin = '') THEN {literal(both_born.value)} ELSE 'update_update' END"
+        f" WHEN {inserted} THEN {literal(twice.value)} ELSE 'update_update' END"
     )
 
 
