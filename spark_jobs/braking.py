@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from concord.brake import Brakes, Effect, Hold, Kind, holds
-from concord.databases.dialect import Rebounding, SourceEnd, Staged, TargetEnd
+from concord.databases.dialect import Rebounding, Shape, SourceEnd, Staged, TargetEnd
 from concord.errors import BrakeHeld, RowsOscillate
 from concord.link import LinkJob
 from spark_jobs.moving import Moved, Watch
@@ -47,14 +47,12 @@ def leave_out_oscillating(error: RowsOscillate, source: SourceEnd, moved: Moved,
     Edits at both sites before every run look the same at the site that loses: the source decided them.
     """
     rebounding = cast("dict[str, list[Rebounding]]", error.rebounding)
-    ids = [row.conflict_id(table) for table, found in rebounding.items() for row in found]
-    conflicts = source.among_conflicts(ids)
-    answers = {
-        table: [row for row in found if row.conflict_id(table) not in conflicts]
-        for table, found in rebounding.items()
-    }
+    answers = {table: source.without_conflict(table, found) for table, found in rebounding.items()}
     stopped = {table: found for table, found in answers.items() if found}
-    reasons = {table: _oscillation(table, found, opened.target_site.name) for table, found in stopped.items()}
+    reasons = {
+        table: _oscillation(opened.target_shapes[table], found, opened.target_site.name)
+        for table, found in stopped.items()
+    }
     moved.stop(reasons, opened.parents)
     moved.holds = [
         Hold(table=table, kind=Kind.OSCILLATION, count=len(found), rows=len(found))
@@ -66,12 +64,17 @@ def leave_out_oscillating(error: RowsOscillate, source: SourceEnd, moved: Moved,
     return answers.keys() - stopped.keys()
 
 
-def _oscillation(table: str, found: Sequence[Rebounding], site: str) -> str:
+def _oscillation(shape: Shape, found: Sequence[Rebounding], site: str) -> str:
+    shown = "; ".join(_named(row, private=shape.key_is_private) for row in found[:SHOWN])
     return (
-        f"{table}: {len(found)} rows were rewritten at {site} run after run, each time over an answer to the last write"
-        f" ({'; '.join(map(str, found[:SHOWN]))}). Nothing of the table was written. Something at both sites changes"
-        " what arrives: find it, mend it, and approve the synchronization"
+        f"{shape.name}: {len(found)} rows were rewritten at {site} run after run, each time over an answer to the last"
+        f" write ({shown}). Nothing of the table was written. Something at both sites changes what arrives: find it,"
+        " mend it, and approve the synchronization"
     )
+
+
+def _named(row: Rebounding, *, private: bool) -> str:
+    return f"a row: {row}" if private else f"row {', '.join(row.key)}: {row}"
 
 
 def _is_large(staged: Staged, removals: int, brakes: Brakes) -> bool:

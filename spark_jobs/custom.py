@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -62,10 +63,11 @@ class Layout:
     names: tuple[str, ...]
     aliases: tuple[str, ...]
     key: tuple[str, ...]
+    private: bool = False  #: no message repeats what the function says
 
     @classmethod
     def of(cls, shape: Shape) -> Layout:
-        return cls(shape.names, shape.aliases, shape.key_aliases)
+        return cls(shape.names, shape.aliases, shape.key_aliases, bool(shape.private))
 
     def rows(self, batch: pa.RecordBatch, prefix: str = "") -> pa.StructArray:
         """The rows of one side as structs; null where the row is deleted."""
@@ -124,7 +126,7 @@ def _called(batch: pa.RecordBatch, name: str, layout: Layout) -> Iterator[Answer
     try:
         answer = function(conflicts)
     except Exception as error:
-        raise ResolverFailed(f"{name} failed: {_said(error)}") from error
+        raise ResolverFailed(f"{name} failed: {_said(error, private=layout.private)}") from error
     decisions, made = _checked(answer, name, conflicts, layout)
     rest = batch.select([f"rest_{column}" for column in REST]).to_pylist()
     for decision, row, other in zip(decisions, made, rest, strict=True):
@@ -156,9 +158,8 @@ def _checked(
         raise ResolverFailed(f"{name} returned {answer.num_rows} decisions on {conflicts.num_rows} conflicts")
     decisions = answer.column("decision").to_pylist()
     if wrong := sorted({str(each) for each in decisions} - {*_VERDICTS, "undecided"}):
-        raise ResolverFailed(
-            f"{name} said {', '.join(wrong[:3])}; it may say source, target, undecided or row"
-        )
+        said = "something else" if layout.private else ", ".join(wrong[:3])
+        raise ResolverFailed(f"{name} said {said}; it may say source, target, undecided or row")
     if "row" not in decisions:
         return decisions, [None] * len(decisions)
     if "row" not in answer.schema.names:
@@ -176,7 +177,8 @@ def _made(
     try:
         rows = answer.column("row").cast(conflicts.column("source").type).to_pylist()
     except (pa.ArrowException, ValueError) as error:
-        raise ResolverFailed(f"{name} returned rows of other types: {_said(error)}") from error
+        said = _said(error, private=layout.private)
+        raise ResolverFailed(f"{name} returned rows of other types: {said}") from error
     key = [column for column, alias in zip(layout.names, layout.aliases, strict=True) if alias in layout.key]
     sides = zip(conflicts.column("source").to_pylist(), conflicts.column("target").to_pylist(), strict=True)
     for decision, row, (ours, theirs) in zip(answer.column("decision").to_pylist(), rows, sides, strict=True):
@@ -200,7 +202,10 @@ def _text(value: object) -> str | None:
     return repr(value)
 
 
-def _said(error: BaseException) -> str:
-    """The kind of error, and the first line of what it says."""
+def _said(error: BaseException, *, private: bool = False) -> str:
+    """The kind of error, and the first line of what it says; where that may hold private values, where it arose."""
+    if private:
+        arose = traceback.extract_tb(error.__traceback__)[-1]
+        return f"{type(error).__name__} in {arose.name}, line {arose.lineno}; what it says may be private"
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0][:200]}"

@@ -36,8 +36,9 @@ def manipulate(changes: DataFrame, source: Shape, target: Shape, beside: Sequenc
     arriving, entering = _through(canonical, target, out=False)
     mapped = _mapped_names(source, target)
     typed, misfits = _typed(arriving, target, mapped)
-    key = F.concat_ws(", ", *(F.col(alias).cast("string") for alias in source.key_aliases))
-    wrong = F.coalesce(*(_said(what, bad, key) for what, bad in leaving + entering + misfits))
+    row = _row(source)
+    found = leaving + entering + misfits
+    wrong = F.coalesce(*(F.when(bad, F.concat(F.lit(what), row)) for what, bad in found))
     return changes.select(
         *(typed[name].alias(alias) for name, alias in zip(target.names, target.aliases, strict=True)),
         *VERSION_TYPES,
@@ -59,8 +60,12 @@ def refuse_unfaithful(resolved: DataFrame) -> DataFrame:
     )
 
 
-def _said(what: str, bad: Column, key: Column) -> Column:
-    return F.when(bad, F.concat(F.lit(f"{what}, key "), key))
+def _row(source: Shape) -> Column:
+    """Which row it is, in a message; nothing where that is private."""
+    if source.key_is_private:
+        return F.lit("")
+    key = F.concat_ws(", ", *(F.col(alias).cast("string") for alias in source.key_aliases))
+    return F.concat(F.lit(", key "), key)
 
 
 def _through(cells: Cells, shape: Shape, *, out: bool) -> tuple[Cells, list[tuple[str, Column]]]:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict, Field
 
 from concord.link import LinkJob
+from concord.privacy import PRIVATE
 
 #: What the conflict log names as the resolver of a decision that only an initialization takes.
 RESOLVER = "initialization"
@@ -53,8 +54,13 @@ class RowError(BaseModel):
 
     site: str
     table: str
-    key: tuple[str, ...]
+    key: tuple[str, ...]  #: ranges go on from it: kept as it is
     reason: str
+    private: bool = False  #: no message tells the key
+
+    @property
+    def name(self) -> str:
+        return PRIVATE if self.private else ", ".join(self.key)
 
 
 class TableInitialization(BaseModel):

@@ -1,4 +1,4 @@
-"""Which columns the conflict ledger may show: as they are, as a keyed hash, or not at all.
+"""Which columns the conflict ledger may show: as they are, as a keyed hash, or not at all; messages show none of these.
 
 The ledger outlives the row, travels to the repository and is read by more people than the table. What a column must
 not tell there is taken out where the entry is written, inside of the site's own transaction.
@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from concord.manipulation import Manipulation
+
+#: What people read in the place of a value.
+PRIVATE = "(private)"
 
 
 class Treatment(StrEnum):

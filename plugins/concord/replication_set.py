@@ -49,7 +49,7 @@ class ReplicatedTable(BaseModel):
     policy: Policy = Field(default_factory=Policy)  #: who wins a conflict
     tracking: Marks | None = None  #: None is the shadow table that triggers keep
     captured_only: bool = False  #: the source of incremental snapshots alone: no link writes it
-    private: Mapping[str, Treatment] = Field(default_factory=dict)  #: columns that the ledger does not show
+    private: Mapping[str, Treatment] = Field(default_factory=dict)  #: columns no ledger and no message shows
     identity: Identity | None = None  #: None leaves sequences as they are
 
     brakes: Brakes = Brakes()  #: what a person has to approve
@@ -61,6 +61,11 @@ class ReplicatedTable(BaseModel):
     def sharing(self, identity: Identity | None) -> ReplicatedTable:
         """The same table, its numbers shared out between the sites."""
         return self.model_copy(update={"identity": identity})
+
+    @property
+    def is_private(self) -> bool:
+        """Does it have columns that not everybody may read?"""
+        return any(each is not Treatment.STORED for each in self.private.values())
 
     @property
     def keeps_base(self) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from concord.errors import DecisionRefused
+from concord.privacy import PRIVATE
 
 Image = Mapping[str, str | None]
 
@@ -42,6 +43,8 @@ class WaitingRow:
     incoming_row: Image | None  #: None: the source deleted it
     present_version: Mapping[str, Any] | None  #: None: nobody has ever changed it here
     present_row: Image | None
+    private: Collection[str] = ()  #: columns of `site` that are for its own readers
+    key_is_private: bool = False
 
     @property
     def id(self) -> str:
@@ -49,6 +52,11 @@ class WaitingRow:
         dots = [_dot(self.incoming_version), _dot(self.present_version)]
         said = json.dumps([self.link, self.table_name, list(self.key), *dots])
         return hashlib.sha256(said.encode()).hexdigest()[:SHOWN]
+
+    @property
+    def name(self) -> str:
+        """Its key, as everybody may read it."""
+        return PRIVATE if self.key_is_private else ", ".join(self.key)
 
     @property
     def held(self) -> bool:

@@ -1,6 +1,7 @@
 """What a function must answer: every other answer is one clear sentence, and no decision."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -73,6 +74,20 @@ def test_no_other_answer_is_a_decision(function: str, said: str) -> None:
         assert (verdict, resolver, row) == (FAILED, NAME.format(function), None)
         assert reason is not None
         assert reason.startswith(said.format(NAME.format(function)))
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        ("breaks", "{} failed: ArithmeticError in breaks, line"),
+        ("talks", "{} said something else; it may say source"),
+    ],
+)
+def test_where_columns_are_private_nothing_that_a_function_says_is_repeated(function: str, told: str) -> None:
+    answered = custom._answered(batch(function, "a"), replace(LAYOUT, private=True))
+    reason = answered.column("reason")[0].as_py()
+    assert reason.startswith(told.format(NAME.format(function)))
+    assert [word for word in ("no idea", "perhaps") if word in reason] == []
 
 
 def test_the_function_in_the_document_does_what_it_says() -> None:

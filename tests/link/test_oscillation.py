@@ -4,8 +4,9 @@ import pytest
 
 from concord.brake import Approval, Brakes, Kind
 from concord.errors import RowsOscillate
+from concord.privacy import Treatment
 from tests.link.conftest import MakePair
-from tests.link.pair import Pair, carried
+from tests.link.pair import Pair, carried, provision_site
 
 pytestmark = pytest.mark.spark
 
@@ -95,6 +96,33 @@ def test_users_who_edit_one_row_at_both_sites_before_every_run_are_never_stopped
         sites.run("forward")
         sites.run("reverse")
     assert sites.equal
+
+
+def test_users_are_told_from_programs_where_the_key_is_private_and_no_message_has_it(pair: MakePair) -> None:
+    # there the ledger's ids and keys are keyed hashes
+    sites = pair(
+        "CREATE TABLE item (id text PRIMARY KEY, token text)",
+        "CREATE TABLE other (id int PRIMARY KEY)",
+        "INSERT INTO item VALUES ('anna@example.org', 'common')",
+    )
+    private = {"public.item": {"id": Treatment.HASHED}, "public.other": {}}
+    sites.tables = tuple(
+        each.braked(Brakes(oscillation=2)).model_copy(update={"private": private[each.name]})
+        for each in sites.tables
+    )
+    for site in sites.sites:
+        provision_site(site, sites.tables)
+    for number in range(4):  # the third would stop the table, and lets the count begin anew
+        for site in sites.sites:
+            site.run(f"UPDATE item SET token = '{number}' || current_database()")
+        sites.run("forward")
+        assert not sites.run("reverse").stopped
+    sites.london.run("UPDATE item SET token = upper(token)")
+    sites.run("forward")
+    sites.capetown.run("UPDATE item SET token = lower(token)")
+    (why,) = sites.run("reverse").stopped.values()
+    assert "to the last write (a row: capetown#1/" in why
+    assert "anna" not in why
 
 
 def test_one_users_edits_in_every_run_are_never_stopped(pair: MakePair) -> None:

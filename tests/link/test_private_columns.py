@@ -148,6 +148,15 @@ def test_a_parent_that_lost_to_a_child_shows_nothing_private_of_the_child(sites:
     assert (entry["loser_row"], entry["key"], entry["id"]) == ({"id": "GB"}, ["GB"], "a")
 
 
+def test_a_row_that_would_not_come_back_the_same_is_not_named_by_its_private_key(sites: Pair) -> None:
+    sites.london.run("INSERT INTO person VALUES ('anna@example.org', 'ZA12345678', NULL, NULL)")
+    why = sites.run("forward").stopped["public.person"]
+    assert (
+        "1 rows of london would not come back the same from capetown: split of passport at capetown. Mend"
+        in why
+    )
+
+
 def test_a_private_column_that_does_not_exist_is_refused(sites: Pair, tmp_path: Path) -> None:
     tables = configured("- {table: public.person, private: {pasport: hashed}}", tmp_path)
     with pytest.raises(

@@ -3,7 +3,10 @@
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
+import pendulum
 import pytest
 from airflow.api_fastapi.core_api.datamodels.hitl import UpdateHITLDetailPayload
 from airflow.api_fastapi.core_api.routes.public.hitl import update_hitl_detail
@@ -12,7 +15,8 @@ from airflow.models.taskinstance import TaskInstance
 from airflow.utils.session import create_session
 from airflow.utils.state import TaskInstanceState
 
-from concord.orchestration.resolve_dag import LATER, OWN, SOURCE, TARGET
+from concord.orchestration.resolve_dag import LATER, OWN, SOURCE, TARGET, question
+from concord.waiting import WaitingRow
 from tests.orchestration.conftest import Pair, states
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
@@ -76,6 +80,42 @@ def notes(pair: Pair) -> list[tuple[str, str]]:
         (ours, theirs)
         for ((ours,), (theirs,)) in zip(pair.london.run(query), pair.capetown.run(query), strict=True)
     ]
+
+
+def test_a_question_shows_neither_private_values_nor_a_private_key() -> None:
+    version = {"origin": "london#1", "changed_at": 1, "derived": 0}
+    rows = [
+        {"id": "anna", "passport": passport, "city": city}
+        for passport, city in (("ZA1", "Durban"), ("GB2", None))
+    ]
+    known: dict[str, Any] = {
+        "reason": "hold",
+        "conflict_type": "update_update",
+        "since": pendulum.now("UTC"),
+        "tries": 1,
+    }
+    row = WaitingRow(
+        site="capetown",
+        synchronization="london_capetown",
+        link="london_capetown/forward",
+        table_name="public.person",
+        key=["anna"],
+        kind="held",
+        incoming_version=version,
+        incoming_row=rows[0],
+        present_version=version,
+        present_row=rows[1],
+        private={"id", "passport"},
+        key_is_private=True,
+        **known,
+    )
+    asked = question(row)
+    assert asked["subject"] == f"public.person (private) [{row.id}]"
+    assert r"| passport | \(private\) | \(private\) |" in asked["body"]
+    assert "| city | Durban | *NULL* |" in asked["body"]
+    assert [secret for secret in ("anna", "ZA1", "GB2") if secret in str(asked)] == []
+    deleted = question(replace(row, incoming_row=None))
+    assert r"| passport | *no row* | \(private\) |" in deleted["body"]
 
 
 def test_what_people_answer_is_carried_out_and_what_nobody_decides_waits_on(holding: Pair) -> None:

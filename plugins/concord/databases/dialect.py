@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from concord.brake import Brakes, Effect
-from concord.conflict import conflict_id
 from concord.link import LinkJob, TableReport
 from concord.manipulation import Manipulation
 from concord.policy import Policy
@@ -182,6 +181,14 @@ class Shape(Protocol):
         """Who wins a conflict."""
 
     @property
+    def private(self) -> frozenset[str]:
+        """The site's own columns of which no message tells a value."""
+
+    @property
+    def key_is_private(self) -> bool:
+        """No message tells which row it is about."""
+
+    @property
     def compared(self) -> Mapping[str, str]:
         """Of the canonical columns that a resolver must see, what they are called on the way."""
 
@@ -217,14 +224,15 @@ class Rebounding:
     arriving: RowVersion  #: without its vector, both
     present: RowVersion
 
-    def conflict_id(self, table: str) -> str:
-        """What the conflict log calls the two, had neither seen the other."""
-        return conflict_id(table, self.key, self.arriving, self.present)
+    @property
+    def dots(self) -> frozenset[object]:
+        """The two versions, in no order."""
+        return frozenset({self.arriving.dot, self.present.dot})
 
     def __str__(self) -> str:
-        """`row 3: capetown#1/1772366400000000/0 over london#1/1772366300000000/0`."""
+        """`capetown#1/1772366400000000/0 over london#1/1772366300000000/0`: the key may be private."""
         arriving, present = ("/".join(map(str, version.dot)) for version in (self.arriving, self.present))
-        return f"row {', '.join(self.key)}: {arriving} over {present}"
+        return f"{arriving} over {present}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,8 +294,8 @@ class SourceEnd(End, Protocol):
     ) -> Reading:
         """How executors read the `count` changes of one table."""
 
-    def among_conflicts(self, ids: Sequence[str]) -> set[str]:
-        """Which of these conflicts were decided here."""
+    def without_conflict(self, table: str, found: Sequence[Rebounding]) -> list[Rebounding]:
+        """Those of the table's rows of which no conflict between the two versions was decided here."""
 
     def altered_since(self, shapes: Sequence[Any]) -> dict[str, str]:
         """The tables that are not what they were when these shapes were taken, each with what to say of it."""

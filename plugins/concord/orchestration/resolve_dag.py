@@ -15,6 +15,7 @@ from concord.errors import ConcordError, DecisionRefused
 from concord.orchestration import parameters, waiting_rows
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.synchronize import START, STEP_TIMEOUT
+from concord.privacy import PRIVATE
 from concord.waiting import Choice, Image, WaitingRow, columns_given
 
 #: Conflicts that one run may ask about: each is a task of its own.
@@ -101,18 +102,24 @@ def resolve_dag() -> DAG:
 
 
 def question(row: WaitingRow) -> dict[str, str]:
-    """What Airflow shows of a conflict. Its id ends the subject, by which the answer finds the row again."""
+    """What Airflow shows of a conflict, and keeps. Its id ends the subject, by which the answer finds the row again."""
     where = f"It waits at {row.site} since {row.since:%Y-%m-%d %H:%M} UTC, for the link {row.link}."
     lines = [where, "", "| column | source | target |", "|---|---|---|", *_columns(row)]
     return {
-        "subject": f"{row.table_name} {', '.join(row.key)} [{row.id}]".translate(_BRACES),
+        "subject": f"{row.table_name} {row.name} [{row.id}]".translate(_BRACES),
         "body": "\n".join(lines).translate(_BRACES),
     }
 
 
 def _columns(row: WaitingRow) -> Iterator[str]:
     for name in sorted({*(row.incoming_row or {}), *(row.present_row or {})}):
-        yield f"| {_cell(name)} | {_value(row.incoming_row, name)} | {_value(row.present_row, name)} |"
+        values = [_value(_open(image, row), name) for image in (row.incoming_row, row.present_row)]
+        yield f"| {_cell(name)} | {' | '.join(values)} |"
+
+
+def _open(image: Image | None, row: WaitingRow) -> Image | None:
+    """The image without what is private."""
+    return image and {**image, **dict.fromkeys(row.private, PRIVATE)}
 
 
 def _value(image: Image | None, name: str) -> str:

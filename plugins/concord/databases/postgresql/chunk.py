@@ -23,7 +23,9 @@ from concord.databases.postgresql import (
 from concord.databases.postgresql.acquire import BEGINNING
 from concord.databases.postgresql.key_range import Key, KeyOrder, KeyRange
 from concord.databases.postgresql.plans import BY_KEY
+from concord.databases.postgresql.refusal import told
 from concord.databases.postgresql.session import Connection, in_our_words, one, rows, run
+from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.writing import Writing
 from concord.errors import ConstraintViolated, WriteContended
@@ -36,7 +38,11 @@ _PLAIN = "s.concord_verdict = 'insert'"
 
 
 class _Refused(Exception):
-    """The site will not take a row of this set; its cause says why."""
+    """The site will not take a row of this set."""
+
+    def __init__(self, error: psycopg.Error) -> None:
+        super().__init__()
+        self.error = error
 
 
 @dataclass
@@ -76,15 +82,18 @@ class ChunkWriter:
         """Halve the set until the refused rows stand alone; the others are written."""
         keys = self._keys(chunk)
         if len(keys) == 1:
-            self._record(keys[0], refused, written)
+            self._record(chunk.shape, keys[0], refused, written)
             return
         middle = keys[len(keys) // 2 - 1]
         for half in (KeyRange(upper=middle), KeyRange(lower=middle)):
             self.write(chunk, half, written)
 
-    def _record(self, key: Key, refused: _Refused, written: Written) -> None:
-        said = str(refused.__cause__).strip().splitlines()[0]
-        written.errors.append(RowError(site=self.job.target.name, table=self.table, key=key, reason=said))
+    def _record(self, shape: Shape, key: Key, refused: _Refused, written: Written) -> None:
+        said = told(refused.error, private=bool(shape.private))
+        private = shape.key_is_private
+        written.errors.append(
+            RowError(site=self.job.target.name, table=self.table, key=key, reason=said, private=private)
+        )
         if len(written.errors) > self.max_errors:
             raise ConstraintViolated(
                 f"stopped after initialize.max_errors ({self.max_errors}): {refused_rows(written.errors)}"
@@ -126,8 +135,9 @@ class ChunkWriter:
         if isinstance(error, psycopg.errors.UniqueViolation) and violations < 2:
             return
         if isinstance(error, psycopg.errors.IntegrityError | psycopg.errors.DataError):
-            raise _Refused from error
-        worded = in_our_words(error, self.job.target.name)
+            raise _Refused(error) from error
+        private = any(table.is_private for table in self.job.tables)
+        worded = in_our_words(error, self.job.target.name, private=private)
         if not isinstance(worded, WriteContended):
             raise worded from error
 
@@ -178,9 +188,7 @@ class ListenersCame(Exception):
 
 def refused_rows(errors: Sequence[RowError]) -> str:
     """What an initialization with errors ends with."""
-    listed = "\n".join(
-        f"  - {each.site}: {each.table} {', '.join(each.key)}: {each.reason}" for each in errors
-    )
+    listed = "\n".join(f"  - {each.site}: {each.table} {each.name}: {each.reason}" for each in errors)
     return (
         f"{len(errors)} rows were refused; mend them, at either site, and initialize again. What could be written is"
         f" there, and no link starts until all is:\n{listed}"

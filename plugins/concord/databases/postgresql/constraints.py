@@ -12,9 +12,6 @@ from concord.databases.quoting import quote
 from concord.errors import ConstraintViolated
 from concord.replication_set import TableName
 
-#: Offending rows named in the error.
-SHOWN = 3
-
 
 def verify(connection: Connection, judged: Sequence[Judged], site: str) -> None:
     """Every deferrable unique key that the write touched.
@@ -32,14 +29,15 @@ def _verify_unique(connection: Connection, judged: Judged, unique: Sequence[str]
     same = " AND ".join(f"a.{quote(name)} = b.{quote(name)}" for name in unique)
     twice = rows(
         connection,
-        f"SELECT {', '.join(f'a.{quote(name)}' for name in unique)} FROM {judged.staged.typed} s"
+        f"SELECT {', '.join(shape.canonical_key('a'))} FROM {judged.staged.typed} s"
         f" JOIN {shape.table.sql} a ON {shape.same_key('a', 's')} JOIN {shape.table.sql} b ON {same}"
-        f" WHERE NOT ({shape.same_key('a', 'b')}) LIMIT {SHOWN}",
+        f" WHERE NOT ({shape.same_key('a', 'b')}) ORDER BY 1 LIMIT 1",
     )
-    if twice:
+    for key in twice:
+        row = "" if shape.key_is_private else f", one of them {', '.join(key)},"
         raise ConstraintViolated(
-            f"{site}: {shape.name} would hold {', '.join(map(str, twice[0]))} twice in its unique"
-            f" ({', '.join(unique)}): two sites used one value. Change one of the rows; nothing was written"
+            f"{site}: two rows of {shape.name}{row} would have the same unique ({', '.join(unique)}): two sites used"
+            " one value. Change one of the rows; nothing was written"
         )
 
 

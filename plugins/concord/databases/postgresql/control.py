@@ -100,6 +100,7 @@ CREATE TABLE IF NOT EXISTS concord.overturn (
     *private_columns.STATEMENTS,
     "CREATE INDEX IF NOT EXISTS conflict_transmission ON concord.conflict (transmission)",
     "CREATE INDEX IF NOT EXISTS conflict_decided_at ON concord.conflict (decided_at)",
+    "CREATE INDEX IF NOT EXISTS conflict_loser ON concord.conflict ((loser_version ->> 'changed_at'))",
 ]
 
 _REFUSE_TRUNCATE = """

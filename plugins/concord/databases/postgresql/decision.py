@@ -78,7 +78,7 @@ class Desk(Target):
                 self._log(connection, judged, verdict, reason)
                 self._write(connection, judged, image)
 
-        commit = Commit(self._connect, self.job.link, None, self.access.name)
+        commit = Commit(self._connect, self.job.link, None, self.access.name, bool(shape.private))
         repeat(commit, attempt)
 
     def _judged(self, connection: Connection, shape: Shape, row: WaitingRow) -> Judged:
@@ -141,7 +141,8 @@ SELECT {literal(shape.site)} AS site, w.synchronization, w.link, w.table_name, w
   FROM concord.waiting w LEFT JOIN {shape.shadow.sql} p ON {waiting.same_key(shape, "p")}
   LEFT JOIN {shape.table.sql} t ON {waiting.same_key(shape, "t")}
  WHERE {waiting.of(link, shape)} {rest}"""
-    return connection.cursor(row_factory=class_row(WaitingRow)).execute(query.encode()).fetchall()
+    found = connection.cursor(row_factory=class_row(WaitingRow)).execute(query.encode()).fetchall()
+    return [replace(each, private=shape.private, key_is_private=shape.key_is_private) for each in found]
 
 
 def _refuse_unfit(shape: Shape, row: WaitingRow, image: Image | None) -> None:

@@ -11,7 +11,16 @@ from typing import Concatenate, ParamSpec, TypeVar
 import psycopg
 
 from concord.brake import Brakes, Effect
-from concord.databases.dialect import Job, LinkState, Progress, Reading, SiteRow, Snapshot, Survey
+from concord.databases.dialect import (
+    Job,
+    LinkState,
+    Progress,
+    Reading,
+    Rebounding,
+    SiteRow,
+    Snapshot,
+    Survey,
+)
 from concord.databases.postgresql import (
     acquire,
     catalogue,
@@ -209,9 +218,9 @@ class Source(End):
             link_state.remember(connection, self.job.link, state, session)
 
     @worded
-    def among_conflicts(self, ids: Sequence[str]) -> set[str]:
+    def without_conflict(self, table: str, found: Sequence[Rebounding]) -> list[Rebounding]:
         with connect(self._login, self._application) as connection:
-            return watch.among_conflicts(connection, ids)
+            return watch.without_conflict(connection, table, found)
 
     @worded
     def count_not_owned(self, shapes: Sequence[Shape], since: Mapping[str, str]) -> dict[str, int]:

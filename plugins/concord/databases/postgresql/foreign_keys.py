@@ -78,13 +78,13 @@ class Mending:
             if not found:
                 return self.lost
             self._settle(found)
-        raise references.refusal(found, self.job.target.name)
+        raise references.refusal(found, self.job)
 
     def verify(self) -> None:
         """Raises ConstraintViolated for a reference that is not true, mendable or not: a person wrote this."""
         self._lock()
         if found := self._orphans():
-            raise references.refusal(found, self.job.target.name)
+            raise references.refusal(found, self.job)
 
     def _lock(self) -> None:
         for each in self.judged.values():
@@ -136,7 +136,7 @@ class Mending:
         chosen = min(groups, key=lambda group: (order.index(group[1]), str(group[0].child), group[0].name))
         foreign_key, what, parent = chosen
         if what is Remedy.REFUSE:
-            raise references.refusal(groups[chosen], self.job.target.name, waits=parent is Parent.WAITS)
+            raise references.refusal(groups[chosen], self.job, waits=parent is Parent.WAITS)
         if what is Remedy.RESTORE_PARENT:
             self._restore(foreign_key, groups[chosen])
         else:

@@ -62,7 +62,8 @@ class _Overturning(Target):
                 run(connection, *_SETTINGS)
                 done[:] = [self._attempt(connection, shape, entry, person, although_changed)]
 
-        repeat(Commit(self._connect, self.job.link, None, self.access.name), attempt)
+        commit = Commit(self._connect, self.job.link, None, self.access.name, bool(shape.private))
+        repeat(commit, attempt)
         return done[0]
 
     def _attempt(

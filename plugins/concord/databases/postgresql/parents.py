@@ -189,7 +189,8 @@ def _from_source(
     if len(held) < len(wanted):
         raise ConstraintViolated(
             f"{job.target.name}: {foreign_key.child} refers by {foreign_key.name} to rows of {foreign_key.parent} that"
-            f" are at neither site ({wanted[0]}); nothing was written. If they were just deleted, the next run knows"
+            f" are at neither site{references.shown(job, foreign_key, wanted)}; nothing was written. If they were just"
+            " deleted, the next run knows"
         )
     stored = f"fetched_{next(_numbers)}"
     run(connection, f"CREATE TEMPORARY TABLE {stored} (image jsonb, vector jsonb) ON COMMIT DROP")

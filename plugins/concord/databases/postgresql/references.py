@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from concord.databases.postgresql import former
@@ -12,6 +12,8 @@ from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import qualified, quote
 from concord.errors import ConstraintViolated
+from concord.link import LinkJob
+from concord.privacy import at_site
 from concord.replication_set import TableName
 
 #: Offending rows named in the error.
@@ -114,17 +116,29 @@ def refers_to(shape: Shape, foreign_key: ForeignKey, row: str, texts: str) -> st
     )
 
 
-def refusal(found: Sequence[Orphan], site: str, *, waits: bool = False) -> ConstraintViolated:
-    """What no link may mend, in words; `waits`: the parents wait themselves."""
+def shown(job: LinkJob, foreign_key: ForeignKey, values: Iterable[str]) -> str:
+    """Some of what rows refer by, to follow a message's words; nothing where that is private at either end."""
+    site = job.target.name
+    ends = ((foreign_key.child, foreign_key.columns), (foreign_key.parent, foreign_key.referenced))
+    for table in job.tables:
+        private = at_site(table.private, table.manipulation_at(site)).keys()
+        if any(name == table.at_site(site) and private & set(columns) for name, columns in ends):
+            return ""
+    listed = sorted({each.strip("[]").replace('"', "") for each in values})
+    return f" ({'; '.join(listed[:SHOWN])})"
+
+
+def refusal(found: Sequence[Orphan], job: LinkJob, *, waits: bool = False) -> ConstraintViolated:
+    """What no link may mend of one foreign key, in words; `waits`: the parents wait themselves."""
     foreign_key = found[0].foreign_key
-    shown = "; ".join(sorted({each.values.strip("[]").replace('"', "") for each in found})[:SHOWN])
+    which = shown(job, foreign_key, [each.values for each in found if each.foreign_key == foreign_key])
     why = (
-        f"wait ({shown}). Let them in, or decide about them (`waiting list`)"
+        f"wait{which}. Let them in, or decide about them (`waiting list`)"
         if waits
-        else f"are not there after this link ({shown}): one site deleted the parent while another added the child."
+        else f"are not there after this link{which}: one site deleted the parent while another added the child."
         " Delete the child or bring the parent back, at either site"
     )
     return ConstraintViolated(
-        f"{site}: {foreign_key.child} refers by {foreign_key.name} to rows of {foreign_key.parent} that {why};"
-        " nothing was written"
+        f"{job.target.name}: {foreign_key.child} refers by {foreign_key.name} to rows of {foreign_key.parent} that"
+        f" {why}; nothing was written"
     )

@@ -15,22 +15,13 @@ import psycopg
 
 from concord.databases.postgresql import merge, orphans
 from concord.databases.postgresql.merge import Judged
+from concord.databases.postgresql.refusal import is_refusal, told
 from concord.databases.postgresql.session import Connection, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.errors import ConstraintViolated
 
-#: What the data of a row can provoke: SQLSTATE classes of data errors, constraints, views, triggers, PL/pgSQL, limits
-#: (an index entry that is too long), and functions in other languages. Not 0A: that a statement cannot be planned is
-#: nothing about a row.
-_REFUSALS = ("22", "23", "44", "09", "P0", "54", "38", "39")
-
 #: Refused rows that the error names when there are too many.
 SHOWN = 3
-
-
-def is_refusal(error: psycopg.Error) -> bool:
-    """Is it about a row, rather than about the database?"""
-    return (error.sqlstate or "").startswith(_REFUSALS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,7 +133,7 @@ class Rehearsal:
         if error is None:
             return
         if first == last:
-            self._refuse(each, first, str(error).strip().splitlines()[0])
+            self._refuse(each, first, told(error, private=bool(each.shape.private)))
             if isinstance(error, psycopg.errors.UniqueViolation):
                 unique.append(first)
             return

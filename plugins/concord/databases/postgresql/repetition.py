@@ -12,6 +12,7 @@ from typing import Protocol
 import psycopg
 
 from concord.databases.postgresql import link_state
+from concord.databases.postgresql.refusal import told
 from concord.databases.postgresql.session import Connection, in_our_words
 from concord.errors import ConcordError, ConstraintViolated, NotInitialized, WriteContended
 
@@ -33,6 +34,7 @@ class Commit:
     link: str
     session: str | None  #: None: it leaves no trace, counts as lost, and its repetition finds it done
     site: str
+    private: bool = False  #: errors may hold what people must not read
 
     def happened(self) -> bool:
         """Did the transaction commit although the answer was lost? The link's state knows (F56)."""
@@ -68,9 +70,9 @@ def repeat(commit: Commit, attempt: Attempt) -> None:
             if connection.broken and commit.happened():
                 return
             violations += isinstance(error, COLLISIONS)
-            _refuse_what_will_not_pass(error, violations, commit.site)
+            _refuse_what_will_not_pass(error, violations, commit)
             if time.monotonic() - began > PATIENCE:
-                raise _worded(error, commit.site) from error
+                raise _worded(error, commit) from error
         else:
             return
         finally:
@@ -78,21 +80,25 @@ def repeat(commit: Commit, attempt: Attempt) -> None:
         time.sleep(random.uniform(0, min(2.0, 0.05 * 2**tries)))  # noqa: S311 - jitter needs no cryptography
 
 
-def _worded(error: psycopg.Error | WriteContended, site: str) -> ConcordError:
-    return in_our_words(error, site) if isinstance(error, psycopg.Error) else error
+def _worded(error: psycopg.Error | WriteContended, commit: Commit) -> ConcordError:
+    if isinstance(error, psycopg.Error):
+        return in_our_words(error, commit.site, private=commit.private)
+    return error
 
 
-def _refuse_what_will_not_pass(error: psycopg.Error | WriteContended, violations: int, site: str) -> None:
+def _refuse_what_will_not_pass(
+    error: psycopg.Error | WriteContended, violations: int, commit: Commit
+) -> None:
     """Raise what no repetition mends: a constraint of the target, a missing right, a dead database."""
+    site, private = commit.site, commit.private
     if isinstance(error, COLLISIONS):
         if violations < RACES:
             return
         raise ConstraintViolated(
-            f"{site}: {error.diag.constraint_name}: {error.diag.message_detail} Two sites used one value; change"
-            " one of the rows, at either site. Nothing was written"
+            f"{site}: {told(error, private=private)}. Two sites used one value; change one of the rows, at either"
+            " site. Nothing was written"
         ) from error
     if isinstance(error, psycopg.errors.IntegrityError | psycopg.errors.DataError):
-        said = str(error).strip().splitlines()[0]
-        raise ConstraintViolated(f"{site}: {said}; nothing was written") from error
-    if not isinstance(_worded(error, site), WriteContended):
-        raise _worded(error, site) from error
+        raise ConstraintViolated(f"{site}: {told(error, private=private)}; nothing was written") from error
+    if not isinstance(_worded(error, commit), WriteContended):
+        raise _worded(error, commit) from error

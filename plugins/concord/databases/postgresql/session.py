@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import make_conninfo
 
+from concord.databases.postgresql.refusal import told
 from concord.errors import ConcordError, ConnectionRefused, PrivilegeMissing, SiteUnavailable, WriteContended
 from concord.site import ALLOWED_OPTIONS, Credentials
 
@@ -118,9 +119,9 @@ def _could_not_connect(credentials: Credentials, error: psycopg.OperationalError
     return SiteUnavailable(f"{where} does not answer: {said}. The next run tries again.")
 
 
-def in_our_words(error: psycopg.Error, where: str) -> ConcordError:
+def in_our_words(error: psycopg.Error, where: str, *, private: bool = False) -> ConcordError:
     """A database error as one of ours, by SQLSTATE: whether a retry can help is what matters."""
-    state, said = error.sqlstate or "", str(error).strip().splitlines()[0]
+    state, said = error.sqlstate or "", told(error, private=private)
     if state == "42501":
         return PrivilegeMissing(f"{where}: {said}. Run `provision` to grant what the role needs.")
     if state in {"40P01", "40001", "55P03", "23505"}:

@@ -19,6 +19,7 @@ from concord.databases.postgresql.marks import SiteMarks
 from concord.databases.quoting import literal, quote
 from concord.manipulation import NOTHING, Manipulation
 from concord.policy import Policy
+from concord.privacy import at_site
 from concord.replication_set import ReplicatedTable
 from concord.row_filter import RowFilter
 from concord.structure import Structure
@@ -46,6 +47,7 @@ class Shape:
     manipulation: Manipulation = NOTHING
     where: RowFilter | None = None  #: the rows that are shared, by canonical columns; None is all
     ownership: Ownership | None = None  #: where rows have owners
+    private: frozenset[str] = frozenset()  #: the site's own columns of which no message tells a value
 
     @property
     def name(self) -> str:
@@ -76,6 +78,10 @@ class Shape:
     @property
     def structure(self) -> Structure:
         return structure_of(self.site, self.shadow, self.manipulation)
+
+    @property
+    def key_is_private(self) -> bool:
+        return not self.private.isdisjoint(self.shadow.key)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -256,4 +262,5 @@ def shape_of(wanted: ReplicatedTable, site: str, table: Table) -> Shape:
         wanted.manipulation_at(site),
         wanted.where,
         Ownership(wanted.owners.get(site)) if wanted.owners else None,
+        frozenset(at_site(wanted.private, wanted.manipulation_at(site))),
     )

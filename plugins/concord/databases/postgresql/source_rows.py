@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from concord.databases.postgresql.catalogue import ForeignKey, read_tables
-from concord.databases.postgresql.references import refers_to
+from concord.databases.postgresql.references import refers_to, shown
 from concord.databases.postgresql.session import connect, rows
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.quoting import literal
@@ -31,8 +31,8 @@ def held_by_source(
         if theirs.names != shape.names or theirs.manipulation or shape.manipulation:
             raise ConstraintViolated(
                 f"{job.target.name}: {foreign_key.child} refers by {foreign_key.name} to rows of {foreign_key.parent}"
-                f" that were deleted here ({wanted[0]}), and that {job.source.name} keeps in another form: delete the"
-                " child or bring the parent back, at either site; nothing was written"
+                f" that were deleted here{shown(job, foreign_key, wanted)}, and that {job.source.name} keeps in another"
+                " form: delete the child or bring the parent back, at either site; nothing was written"
             )
         held = []
         for start in range(0, len(wanted), BATCH):

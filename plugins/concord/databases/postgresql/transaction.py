@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import psycopg
 
-from concord.databases.postgresql import link_state, rehearsal
+from concord.databases.postgresql import link_state
+from concord.databases.postgresql.refusal import is_refusal
 from concord.databases.postgresql.repetition import COLLISIONS, RACES, Commit, repeat
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.tables_written import write_tables
@@ -47,7 +48,8 @@ def write(connect: Callable[[], Connection], writing: Writing) -> dict[str, Tabl
                 return
 
     session = None if writing.session is None else writing.session.id
-    commit = Commit(connect, writing.job.link, session, writing.site)
+    private = any(table.is_private for table in writing.job.tables)
+    commit = Commit(connect, writing.job.link, session, writing.site, private)
     repeat(commit, attempt)
     return reports
 
@@ -58,9 +60,7 @@ def _is_about_rows(error: Exception, violations: int, writing: Writing) -> bool:
         return False
     if isinstance(error, COLLISIONS):
         return violations + 1 >= RACES
-    return isinstance(error, ConstraintViolated) or (
-        isinstance(error, psycopg.Error) and rehearsal.is_refusal(error)
-    )
+    return isinstance(error, ConstraintViolated) or (isinstance(error, psycopg.Error) and is_refusal(error))
 
 
 def _attempt(

@@ -137,7 +137,24 @@ def _rebounding(connection: Connection, shape: Shape, verdicts: str) -> list[Reb
     ]
 
 
-def among_conflicts(connection: Connection, ids: Sequence[str]) -> set[str]:
-    """Which of these conflicts stand in the site's log."""
-    listed = ", ".join(map(literal, ids))
-    return {found for (found,) in rows(connection, f"SELECT id FROM concord.conflict WHERE id IN ({listed})")}
+def without_conflict(connection: Connection, table: str, found: Sequence[Rebounding]) -> list[Rebounding]:
+    """Those of which the site's log has no conflict between the two versions.
+
+    Found by the versions (the index is `conflict_loser`), not by the id: where the key is private, id and key stand
+    there as keyed hashes. Two stamps in microseconds are enough to tell a row by.
+    """
+    stamps = {str(version.changed_at) for row in found for version in (row.arriving, row.present)}
+    listed = ", ".join(map(literal, sorted(stamps)))
+    met = {
+        (frozenset(map(_dot, versions)), None if key is None else tuple(key))
+        for *versions, key in rows(
+            connection,
+            "SELECT winner_version, loser_version, CASE WHEN NOT withheld ? 'key' THEN key END FROM concord.conflict"
+            f" WHERE table_name = {literal(table)} AND loser_version ->> 'changed_at' IN ({listed})",
+        )
+    }
+    return [row for row in found if met.isdisjoint({(row.dots, row.key), (row.dots, None)})]
+
+
+def _dot(version: Mapping[str, object]) -> tuple[object, ...]:
+    return tuple(version.get(part) for part in ("origin", "changed_at", "derived"))

@@ -11,6 +11,7 @@ from concord.databases.postgresql.session import Connection, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal, qualified, quote
 from concord.initialization import RowError
+from concord.privacy import PRIVATE
 from concord.replication_set import TableName
 
 End = Source | Target
@@ -59,8 +60,9 @@ def _orphans(
             site=end.access.name,
             table=shape.name,
             key=tuple(key_texts),
+            private=shape.key_is_private,
             reason=f"refers by {foreign_key.name} to a row of {foreign_key.parent} that is at neither site"
-            f" ({', '.join(values)})",
+            f" ({', '.join(_shown(values, private=_refers_privately(foreign_key, shape, parent)))})",
         )
 
 
@@ -98,7 +100,22 @@ def _twice(end: End, shape: Shape, unique: Sequence[str], most: int) -> Iterator
     )
     for (values,) in found:
         reason = f"the same value twice in its unique ({', '.join(unique)})"
-        yield RowError(site=end.access.name, table=shape.name, key=tuple(values), reason=reason)
+        yield RowError(
+            site=end.access.name,
+            table=shape.name,
+            key=tuple(values),
+            private=not shape.private.isdisjoint(unique),
+            reason=reason,
+        )
+
+
+def _shown(texts: Sequence[str], *, private: bool) -> tuple[str, ...]:
+    return (PRIVATE,) if private else tuple(texts)
+
+
+def _refers_privately(key: ForeignKey, child: Shape, parent: tuple[Connection, Shape] | None) -> bool:
+    theirs = parent is not None and not parent[1].private.isdisjoint(key.referenced)
+    return theirs or not child.private.isdisjoint(key.columns)
 
 
 def _sql(name: TableName) -> str:
