@@ -145,14 +145,10 @@ def _decide(chain: Sequence[Link], source: Side, target: Side) -> str:
     before: list[str] = []
     for resolver in chain:
         found, name = opinion(resolver, source, target), resolver.name
-        reason = _joined(*before, found.reason)
+        reason = f"concat({', '.join([*before, found.reason])})"
         cases.append((f"({found.verdict}) IS NOT NULL", _decision(found.verdict, name, reason)))
         before += [text(passed(name, "")), found.reason, "'; '"]
     return case(*cases[:-1], otherwise=cases[-1][1])
-
-
-def _joined(*parts: str) -> str:
-    return f"concat({', '.join(parts)})"
 
 
 def _decision(verdict: str, resolver: str, reason: str) -> str:
