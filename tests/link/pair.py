@@ -109,19 +109,25 @@ class Site:
             assert time.monotonic() < deadline, "a session of the link's does not end"
             time.sleep(0.02)
 
-    def writes(self, *, ended: bool = True) -> dict[str, int]:
-        """Rows written since the database was made, by table, as the database itself counts them.
-
-        A session hands in its counts when it ends; `ended` is False where one is held up on purpose.
-        """
-        if ended:
-            self._wait_for_the_links_sessions_to_end()
+    def writes(self) -> dict[str, int]:
+        """Rows written since the database was made, by table, as the database itself counts them."""
+        self._wait_for_the_links_sessions_to_end()  # a session hands in its counts when it ends
         self.run("SELECT pg_stat_force_next_flush()")
         return dict(
             self.rows(
                 "SELECT schemaname || '.' || relname, n_tup_ins + n_tup_upd + n_tup_del FROM pg_stat_user_tables"
             )
         )
+
+    @property
+    def stored(self) -> set[tuple[str, str, int]]:
+        """Each row outside staging by its table, its place and its writing transaction: no commit leaves it equal."""
+        tables = self.rows(
+            "SELECT format('%I.%I', schemaname, relname) FROM pg_stat_user_tables"
+            " WHERE schemaname <> 'concord_staging'"
+        )
+        each = (f"SELECT '{table}', ctid::text, xmin::text::bigint FROM {table}" for (table,) in tables)
+        return {(str(table), str(place), int(by)) for table, place, by in self.rows(" UNION ALL ".join(each))}
 
 
 @dataclass
