@@ -51,6 +51,11 @@ class Limit(BaseModel):
             return 1
         return max(smallest_table, math.ceil(count / self.share) + 1)
 
+    def __str__(self) -> str:
+        """`50% or 10000 rows`."""
+        share = [] if self.share is None else [f"{round(self.share * 100)}%"]
+        return " or ".join([*share, *([] if self.rows is None else [f"{self.rows} rows"])]) or "no limit"
+
 
 class Brakes(BaseModel):
     """The limits of one table in one synchronization.
@@ -71,6 +76,12 @@ class Brakes(BaseModel):
 
     def limit(self, kind: Kind) -> Limit:
         return self.deletes if kind is Kind.DELETES else self.changes
+
+    def reason(self, kind: Kind) -> str:
+        """Why these brakes hold something of that kind."""
+        if kind in _COUNTED:
+            return f"{kind}: more than {self.limit(kind)}"
+        return f"{kind}: rewritten run after run, each time in answer to the last write"
 
 
 class Effect(BaseModel):

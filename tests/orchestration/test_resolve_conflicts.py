@@ -1,22 +1,14 @@
 """Held conflicts, asked about and decided in Airflow; and at a terminal, as docs/waiting.md shows it."""
 
-import threading
-import time
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pendulum
 import pytest
-from airflow.api_fastapi.core_api.datamodels.hitl import UpdateHITLDetailPayload
-from airflow.api_fastapi.core_api.routes.public.hitl import update_hitl_detail
-from airflow.models.hitl import HITLDetail
-from airflow.models.taskinstance import TaskInstance
-from airflow.utils.session import create_session
-from airflow.utils.state import TaskInstanceState
 
 from concord.orchestration.resolve_dag import LATER, OWN, SOURCE, TARGET, question
 from concord.waiting import WaitingRow
+from tests.orchestration.answering import Answering
 from tests.orchestration.conftest import Pair, states
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
@@ -24,42 +16,6 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
 #: Braces as the body of a question has them, where Airflow would take two of them for a template.
 ENCODED = {"{": "\N{FULLWIDTH LEFT CURLY BRACKET}", "}": "\N{FULLWIDTH RIGHT CURLY BRACKET}"}
-
-
-class Ada:
-    """Somebody whom Airflow knows."""
-
-    def get_id(self) -> str:
-        return "ada"
-
-    def get_name(self) -> str:
-        return "Ada"
-
-
-class Answering(threading.Thread):
-    """Answers each question by what its subject begins with, as the REST API does when a button is pressed."""
-
-    def __init__(self, answers: Mapping[str, tuple[str, str | None]]) -> None:
-        super().__init__(daemon=True)
-        self.answers, self.bodies = dict(answers), dict[str, str]()
-
-    def run(self) -> None:
-        deadline = time.monotonic() + 60
-        while self.answers and time.monotonic() < deadline:
-            with create_session() as session:
-                for ti in session.query(TaskInstance).filter_by(
-                    dag_id="resolve_conflicts", state=TaskInstanceState.AWAITING_INPUT
-                ):
-                    asked = session.get(HITLDetail, ti.id)
-                    assert asked is not None
-                    key = asked.subject.partition(" [")[0]
-                    self.bodies[key] = str(asked.body)
-                    option, row = self.answers.pop(key)
-                    given = UpdateHITLDetailPayload(chosen_options=[option], params_input={"row": row})
-                    update_hitl_detail(
-                        ti.dag_id, ti.run_id, ti.task_id, given, Ada(), session, map_index=ti.map_index
-                    )
-            time.sleep(0.2)
 
 
 @pytest.fixture
@@ -125,7 +81,7 @@ def test_what_people_answer_is_carried_out_and_what_nobody_decides_waits_on(hold
         "public.flights 3": (OWN, '{"note": "both"}'),
         "public.flights 4": (LATER, None),
     }
-    answering = Answering(answers)
+    answering = Answering("resolve_conflicts", answers)
     answering.start()
     run = holding.run("resolve_conflicts", conf={"limit": 4})
     answering.join()

@@ -68,6 +68,28 @@ def test_an_approval_counts_once(repository: Engine) -> None:
     assert [each.table for each in holds.approvals(repository, PAIR, FORWARD)] == ["public.airlines"]
 
 
+def test_two_approvals_of_one_link_do_not_undo_each_other(repository: Engine) -> None:
+    """Another table is held before the approval of the first is used: the run that has both passes."""
+    record(repository, deletes(8000))
+    holds.approve(repository, PAIR, "ada", NOON)
+    record(repository, deletes(9, "public.airlines"), minute=5)
+    holds.approve(repository, PAIR, "bob", NOON + 6 * MINUTE)
+    approved = {each.table: each.up_to for each in holds.approvals(repository, PAIR, FORWARD)}
+    assert approved == {"public.flights": 9600, "public.airlines": 109}
+    record(repository, deletes(9, "public.airlines"), since="two", minute=10)
+    assert [each.hold.table for each in holds.waiting(repository)] == ["public.airlines"], "the link went on"
+
+
+def test_a_person_agrees_to_the_count_that_was_shown_and_once(repository: Engine) -> None:
+    record(repository, deletes(800))
+    [shown] = holds.waiting(repository)
+    record(repository, deletes(8000), minute=5)
+    assert holds.agree(repository, {shown.id: shown.hold.count}, "ada", NOON) == 1
+    assert [each.approved_up_to for each in holds.waiting(repository)] == [960]
+    assert holds.agree(repository, {shown.id: shown.hold.count}, "bob", NOON) == 0
+    assert [each.approved_by for each in holds.waiting(repository)] == ["ada"]
+
+
 def test_holds_that_are_over_go_with_the_runs_of_their_time(repository: Engine) -> None:
     record(repository, deletes(8000))
     holds.end(repository, PAIR, FORWARD, ["public.flights"], NOON)

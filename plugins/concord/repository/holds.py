@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Engine, and_, select, update
+from sqlalchemy import ColumnElement, Engine, and_, not_, select, update
 
 from concord import brake
 from concord.link import Direction
@@ -20,6 +20,7 @@ from concord.repository.opening import reading
 class Waiting:
     """One open hold, as people see it."""
 
+    id: str
     synchronization: str
     direction: str
     hold: brake.Hold
@@ -42,7 +43,8 @@ def record(
 ) -> None:
     """Take down why a run was held; what an earlier run waited for with another count is one hold with it.
 
-    Every other hold of the link is over, an approval that was not enough among them.
+    Every other hold of the link is over, an approval that was not enough among them; but not one that this run would
+    have used if it had not been held by something else: else two approvals would undo each other for ever.
     """
     mine = _open(synchronization, direction)
     with engine.begin() as connection:
@@ -50,14 +52,15 @@ def record(
             connection.scalars(
                 update(Hold)
                 .where(mine, Hold.approved_at.is_(None), Hold.since == since)
-                .where(Hold.table_name == hold.table, Hold.kind == hold.kind)
+                .where(_about(hold))
                 .values(seen=hold.count, table_rows=hold.rows, run_id=run_id)
                 .returning(Hold.id)
             ).all()
             for hold in found
         ]
         known = [hold_id for ids in kept for hold_id in ids]
-        connection.execute(update(Hold).where(mine, Hold.id.not_in(known)).values(ended_at=now))
+        over = and_(mine, Hold.id.not_in(known), not_(_still_agreed(found, since)))
+        connection.execute(update(Hold).where(over).values(ended_at=now))
         for hold, ids in zip(found, kept, strict=True):
             if not ids:
                 row = {
@@ -71,15 +74,37 @@ def record(
                 connection.execute(insert_into(connection, Hold).values(row))
 
 
+def _about(hold: brake.Hold) -> ColumnElement[bool]:
+    return and_(Hold.table_name == hold.table, Hold.kind == hold.kind)
+
+
+def _still_agreed(found: Sequence[brake.Hold], since: str) -> ColumnElement[bool]:
+    """Approvals of what this run, which went on from `since`, did not name: they stand while the link does.
+
+    An oscillation goes by no session: it says nothing of where the others stand, nor they of it.
+    """
+    agreed = and_(Hold.approved_at.is_not(None), *(not_(_about(hold)) for hold in found))
+    return and_(agreed, Hold.since.in_([since, ""])) if since else agreed
+
+
 def approve(engine: Engine, synchronization: str, who: str, now: datetime) -> list[Waiting]:
     """Let what is held now pass once, with some headroom; returns all that is approved, since it may be said twice."""
-    with engine.begin() as connection:
-        for hold_id, count in connection.execute(
-            select(Hold.id, Hold.seen).where(_open(synchronization), Hold.approved_at.is_(None))
-        ).all():
-            agreed = {"approved_at": now, "approved_by": who, "approved_up_to": brake.headroom(count)}
-            connection.execute(update(Hold).where(Hold.id == hold_id).values(agreed))
+    found = waiting(engine, synchronization)
+    agree(engine, {each.id: each.hold.count for each in found if each.approved_at is None}, who, now)
     return waiting(engine, synchronization)
+
+
+def agree(engine: Engine, seen: Mapping[str, int], who: str, now: datetime) -> int:
+    """Let these holds (id → the count that `who` has seen) pass once, with some headroom; how many still wait."""
+    with engine.begin() as connection:
+        return sum(
+            connection.execute(
+                update(Hold)
+                .where(Hold.id == hold_id, Hold.ended_at.is_(None), Hold.approved_at.is_(None))
+                .values(approved_at=now, approved_by=who, approved_up_to=brake.headroom(count))
+            ).rowcount
+            for hold_id, count in seen.items()
+        )
 
 
 def approvals(engine: Engine, synchronization: str, direction: Direction) -> tuple[brake.Approval, ...]:
@@ -109,6 +134,7 @@ def waiting(engine: Engine, synchronization: str | None = None) -> list[Waiting]
     with reading(engine).begin() as connection:
         return [
             Waiting(
+                id=row.id,
                 synchronization=row.synchronization,
                 direction=row.direction,
                 hold=brake.Hold(table=row.table_name, kind=row.kind, count=row.seen, rows=row.table_rows),

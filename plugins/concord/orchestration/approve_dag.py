@@ -1,0 +1,133 @@
+"""The DAG by which people let pass, or leave, what the brakes hold, where Airflow asks them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import pendulum
+from airflow.sdk import DAG, TriggerRule, get_current_context, task
+
+from concord.config import Configuration, config_path, load
+from concord.errors import DecisionRefused
+from concord.link import Direction
+from concord.orchestration import jobs, parameters
+from concord.orchestration.airflow_errors import in_airflow_terms
+from concord.orchestration.question import (
+    PATIENCE,
+    Answer,
+    AskOperator,
+    AskParameters,
+    asked,
+    carry_out,
+    cell,
+    params,
+    person,
+)
+from concord.orchestration.repository_connection import repository
+from concord.orchestration.synchronize import START, STEP_TIMEOUT
+from concord.repository import holds
+from concord.repository.holds import Waiting
+
+APPROVE, LEAVE = "approve", "leave"
+
+_MEANING = (
+    "Approved, the next run lets this pass, once, and up to a fifth more rows (at least 100 more). Left, every run is"
+    " held again."
+)
+
+
+def approve_dag() -> DAG:
+    """`approve_held_runs`: asks about each link that a brake holds, then lets pass what was approved.
+
+    Never part of a synchronization: an open question keeps its run alive (airflow.md 2).
+    """
+    with DAG(
+        "approve_held_runs",
+        description="Asks people about runs that the brakes hold.",
+        schedule=None,
+        start_date=START,
+        catchup=False,
+        max_active_runs=1,
+        params=params("Held links"),
+        tags=["concord", "brakes"],
+    ) as dag:
+
+        @task(retries=0, execution_timeout=STEP_TIMEOUT)
+        def gather() -> list[dict[str, Any]]:
+            with in_airflow_terms():
+                given = parameters.read(AskParameters, get_current_context()["dag_run"].conf)
+                return questions(load(config_path()), given)
+
+        answers = AskOperator.partial(
+            task_id="ask",
+            options=[APPROVE, LEAVE],
+            defaults=[LEAVE],
+            response_timeout=PATIENCE,
+            map_index_template="{{ task.subject }}",
+        ).expand_kwargs(gather())
+
+        @task(retries=0, execution_timeout=STEP_TIMEOUT, trigger_rule=TriggerRule.ALL_DONE)
+        def approve(answered: Any) -> list[str]:
+            with in_airflow_terms():
+                return carry_out(list(answered or ()), _approved, "were approved")
+
+        approve(answers.output)
+    return dag
+
+
+def questions(configuration: Configuration, given: AskParameters) -> list[dict[str, Any]]:
+    """One for each link that is held and that nobody has approved. Raises ParametersRefused."""
+    if given.synchronization is not None:
+        jobs.synchronization_name(configuration, given.synchronization)
+    found = [
+        each
+        for each in holds.waiting(repository(), given.synchronization)
+        if each.approved_at is None and each.synchronization in configuration.synchronizations
+    ]
+    links = groupby(sorted(found, key=_link), key=_link)
+    return [_question(configuration, list(held)) for _, held in links][: given.limit]
+
+
+def _link(held: Waiting) -> tuple[str, str]:
+    return held.synchronization, held.direction
+
+
+def _question(configuration: Configuration, held: Sequence[Waiting]) -> dict[str, Any]:
+    """What stands there of one link; the answer approves as many rows as were shown, whatever was held since."""
+    synchronization, direction = _link(held[0])
+    source, target = jobs.ends(configuration, synchronization, Direction(direction))
+    since = min(each.held_at for each in held)
+    lines = [
+        f"Held on the way from {cell(source)} to {cell(target)} since {since:%Y-%m-%d %H:%M} UTC: nothing of it was"
+        f" written at {cell(target)}.",
+        "",
+        "| table | rows | of | why |",
+        "|---|---|---|---|",
+        *_lines(configuration, held),
+        "",
+        _MEANING,
+    ]
+    return asked(
+        f"{synchronization}: {source} → {target}", lines, {each.id: each.hold.count for each in held}
+    )
+
+
+def _lines(configuration: Configuration, held: Sequence[Waiting]) -> Iterator[str]:
+    brakes = {table.name: table.brakes for table in configuration.tables(held[0].synchronization)}
+    for each in held:
+        hold = each.hold
+        known = brakes.get(hold.table)
+        why = f"{hold.kind}: no longer configured" if known is None else known.reason(hold.kind)
+        yield f"| {cell(hold.table)} | {hold.count} | {hold.rows} | {cell(why)} |"
+
+
+def _approved(answer: Answer) -> bool:
+    """Carry out one answer; False for “leave”. Raises DecisionRefused for what is not held any more."""
+    approves = APPROVE in list(answer["chosen_options"])
+    if approves and not holds.agree(repository(), answer["about"], person(answer), pendulum.now("UTC")):
+        raise DecisionRefused(
+            f"{answer['subject']}: held no longer, or somebody else has approved it; python -m concord status tells"
+        )
+    return approves
