@@ -83,6 +83,16 @@ def test_deletes_of_rows_that_the_target_has_not_are_no_harm(pair: MakePair) -> 
     assert sites.equal
 
 
+def test_deletes_are_weighed_alone_and_only_those_that_win(pair: MakePair) -> None:
+    sites = pair(*DDL)
+    sites.london.run("DELETE FROM item WHERE id <= 600", "UPDATE item SET token = 'new' WHERE id > 600")
+    sites.capetown.run("UPDATE item SET token = 'later' WHERE id <= 150")
+    report = carried(sites.run())
+    assert (report.applied, report.lost) == (450 + 400, 150)
+    sites.run("reverse")
+    assert sites.equal
+
+
 def test_changes_are_held_where_a_limit_is_set_and_inserts_never(pair: MakePair) -> None:
     sites = pair(*DDL)
     sites.london.run("INSERT INTO item SELECT n, 'new' FROM generate_series(1001, 9000) n")

@@ -79,8 +79,18 @@ def test_held_rows_stay_untouched_at_both_sites_and_wait_at_both(sites: Pair) ->
             3: "update_update",
             4: "update_delete",
         }
+        assert {row.kind for row in (*held(sites).values(), *held(sites, "reverse").values())} == {"held"}
         settle(sites)
     assert kinds(compared(sites)) == {("3",): "content", ("4",): "only_target"}
+
+
+def is_newer_than_both(site: Site) -> None:
+    """A decision is a version of the site where it was taken."""
+    query = 'SELECT origin, changed_at, vector FROM concord."public.book" WHERE id IN (3, 4)'
+    for origin, changed_at, vector in site.rows(query):
+        assert origin == f"{site.name}#1"
+        assert vector.keys() == {"london#1", "capetown#1"}
+        assert vector[origin] == max(vector.values()) == [changed_at, 0]
 
 
 @pytest.mark.parametrize(
@@ -99,6 +109,7 @@ def test_a_decision_is_followed_by_every_site_and_logged_once(
     settle(sites)
     decide(sites, 3, choice, direction)
     decide(sites, 4, choice, direction)
+    is_newer_than_both(sites.capetown if direction == "forward" else sites.london)
     settle(sites)
     expected = {3: three, 5: "plain"} | ({4: four} if four else {})
     assert titles(sites.london) == titles(sites.capetown) == expected
@@ -145,6 +156,8 @@ def test_what_is_held_is_found_behind_whatever_was_refused_before(sites: Pair) -
     with closing(Desk(sites.job())) as desk:
         assert {row.kind for row in desk.entries(5)} == {"quarantined"}
         assert [row.key for row in desk.entries(5, held=True)] == [["3"], ["4"]]
+    again = carry(sites.job())["public.book"]
+    assert (again.retried, again.quarantined, again.held) == (10, 10, 0)
 
 
 def test_two_people_who_decide_otherwise_at_the_same_time_have_a_conflict_that_is_held(sites: Pair) -> None:

@@ -81,6 +81,17 @@ def test_every_run_tries_again_and_what_is_taken_at_last_leaves(sites: Pair) -> 
     assert carry(sites.job()) == carry(sites.job("reverse")) == {}
 
 
+def test_those_are_tried_again_that_were_tried_longest_ago(
+    sites: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("concord.databases.postgresql.waiting.TRIED_AGAIN", 1)
+    sites.london.run("UPDATE book SET price = 500 WHERE id <= 3")
+    carry(sites.job())
+    for _ in range(3):
+        assert counts(sites) == {"acquired": 1, "quarantined": 1, "retried": 1}
+    assert [each["tries"] for each in waiting(sites.capetown)] == [2, 2, 2]
+
+
 def test_a_newer_version_supersedes_the_one_that_waits(sites: Pair) -> None:
     sites.london.run("UPDATE book SET price = 500 WHERE id = 3")
     carry(sites.job())

@@ -259,7 +259,7 @@ MUTANTS = (
         f"{POSTGRESQL}/stage.py",
         'FROM {self.sql} WHERE attempt IN ({believed}))"',
         'FROM {self.sql})"',
-        f"{LINK}/test_cluster.py -k killed_while_staging",
+        f"{LINK}/test_cluster.py -k not_believed",
     ),
     # Tombstones
     Mutant(

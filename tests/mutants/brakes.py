@@ -1,0 +1,133 @@
+"""Errors to plant in what holds a run or stops a table: brakes, oscillation, stamps from the future.
+
+One that no test can find: a plan that weighs. It stages nothing, and so there is nothing to hold.
+"""
+
+from __future__ import annotations
+
+from tests.mutants.planted import LINK, POSTGRESQL, Mutant
+
+BRAKES = (
+    Mutant(
+        "a share that is just reached is exceeded",
+        "plugins/concord/brake.py",
+        "rows >= smallest_table and count > self.share * rows",
+        "rows >= smallest_table and count >= self.share * rows",
+        "tests/core/test_brake.py -k half_of_a_table",
+    ),
+    Mutant(
+        "a number of rows that is just reached is exceeded",
+        "plugins/concord/brake.py",
+        "return by_share or (self.rows is not None and count > self.rows)",
+        "return by_share or (self.rows is not None and count >= self.rows)",
+        "tests/core/test_brake.py",
+    ),
+    Mutant(
+        "shares hold for tables of any size",
+        "plugins/concord/brake.py",
+        "self.share is not None and rows >= smallest_table and count",
+        "self.share is not None and count",
+        "tests/core/test_brake.py -k half_of_a_table",
+    ),
+    Mutant(
+        "an approval holds for a later run",
+        "plugins/concord/brake.py",
+        "(self.table, self.kind, self.since) == (hold.table, hold.kind, since)",
+        "(self.table, self.kind) == (hold.table, hold.kind)",
+        "tests/core/test_brake.py -k as_long_as",
+    ),
+    Mutant(
+        "an approval holds for any number of rows",
+        "plugins/concord/brake.py",
+        "return same and hold.count <= self.up_to",
+        "return same",
+        "tests/core/test_brake.py -k many_times",
+    ),
+    Mutant(
+        "inserts count",
+        f"{POSTGRESQL}/effect.py",
+        """CROSS JOIN LATERAL (SELECT t.* FROM {shape.table.sql} t"
+        f" WHERE {shape.same_key('t', 's')} OFFSET 0) t\"""",
+        """LEFT JOIN LATERAL (SELECT t.* FROM {shape.table.sql} t"
+        f" WHERE {shape.same_key('t', 's')} OFFSET 0) t ON true\"""",
+        f"{LINK}/test_brakes.py -k inserts_never",
+    ),
+    Mutant(
+        "updates count as deletes",
+        f"{POSTGRESQL}/effect.py",
+        "return f\"s.concord_gone AND {shape.in_scope('t')}\"",
+        "return f\"{shape.in_scope('t')}\"",
+        f"{LINK}/test_brakes.py -k only_those_that_win",
+    ),
+    Mutant(
+        "deletes that lose count",
+        f"{POSTGRESQL}/effect.py",
+        "WHERE s.concord_verdict IN ({', '.join(map(literal, WINNING))})\"",
+        'WHERE true"',
+        f"{LINK}/test_brakes.py -k only_those_that_win",
+    ),
+    Mutant(
+        "every run is weighed",
+        "spark_jobs/braking.py",
+        "most = {Kind.DELETES: removals,",
+        "most = {Kind.DELETES: staged.rows,",
+        f"{LINK}/test_brakes.py -k only_deletes",
+    ),
+    Mutant(
+        "a run that is held moves the position",
+        "spark_jobs/link.py",
+        "        brake(job, target, opened, moved, watch)\n",
+        "        source.remember(opened.source_state, _session(job, opened, snapshot, moved))\n"
+        "        brake(job, target, opened, moved, watch)\n",
+        f"{LINK}/test_brakes.py -k 'mass_delete and forward'",
+    ),
+    Mutant(
+        "a rebound counts however long ago the last one was",
+        f"{POSTGRESQL}/watch.py",
+        'going_on = f"p.rebounded_in IN {self._recent}{most}"',
+        'going_on = f"true{most}"',
+        f"{LINK}/test_oscillation.py -k now_and_then",
+    ),
+    Mutant(
+        "rebounds are counted by table",
+        f"{POSTGRESQL}/watch.py",
+        'latched = f"p.rebounds >= {self.rebounds} AND',
+        'latched = f"(SELECT max(r.rebounds) FROM concord.\\"{self.table}\\" r) >= {self.rebounds} AND',
+        f"{LINK}/test_oscillation.py -k names_both",
+    ),
+    Mutant(
+        "a table that is stopped is let go by the runs that leave it out",
+        f"{POSTGRESQL}/watch.py",
+        "WHERE NOT {stopped}",
+        "WHERE true",
+        f"{LINK}/test_oscillation.py -k names_both",
+    ),
+    Mutant(
+        "an approval does not begin the count anew",
+        f"{POSTGRESQL}/watch.py",
+        'most = f" AND p.rebounds < {self.rebounds}" if self.rebounds else ""',
+        'most = ""',
+        f"{LINK}/test_oscillation.py -k names_both",
+    ),
+    Mutant(
+        "a conflict at every run is taken for an oscillation",
+        f"{POSTGRESQL}/watch.py",
+        "if met.isdisjoint(",
+        "if met is not None or met.isdisjoint(",
+        f"{LINK}/test_oscillation.py -k both_sites",
+    ),
+    Mutant(
+        "a stamp may be behind what the row has seen",
+        f"{POSTGRESQL}/watch.py",
+        "coalesce({newest(vector)}, 0) + {allowed}",
+        "coalesce({newest(vector)}, 0) - {allowed}",
+        f"{LINK}/test_future_stamps.py -k poisons_no_other",
+    ),
+    Mutant(
+        "a stamp from the future is adopted",
+        f"{POSTGRESQL}/watch.py",
+        'return "false" if self.skew is None else ahead(',
+        'return "false" if self.skew is not None else ahead(',
+        f"{LINK}/test_future_stamps.py -k poisons_no_other",
+    ),
+)

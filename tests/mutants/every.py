@@ -1,0 +1,31 @@
+"""All lists of mutants, by the word that chooses them (`make mutants ONLY=waiting`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tests.mutants.backfill import BACKFILL
+from tests.mutants.brakes import BRAKES
+from tests.mutants.comparison import COMPARISON
+from tests.mutants.planted import MUTANTS, Mutant
+from tests.mutants.replication_set import REPLICATION_SET
+from tests.mutants.waiting import WAITING
+
+LISTS: Mapping[str, Sequence[Mutant]] = {
+    "core": MUTANTS,
+    "replication_set": REPLICATION_SET,
+    "brakes": BRAKES,
+    "waiting": WAITING,
+    "comparison": COMPARISON,
+    "backfill": BACKFILL,
+}
+
+
+def chosen(words: Sequence[str]) -> list[Mutant]:
+    """Those of the lists that are named, and those whose own name has one of the words; all, when none is given."""
+    return [
+        mutant
+        for name, mutants in LISTS.items()
+        for mutant in mutants
+        if not words or any(word == name or word in mutant.name for word in words)
+    ]

@@ -1,0 +1,178 @@
+"""Errors to plant in what waits at a target, quarantined or held, and in what people decide about it.
+
+One that no test can find: a decision that has not seen the present row. The write unites both vectors once more.
+"""
+
+from __future__ import annotations
+
+from tests.mutants.planted import LINK, POSTGRESQL, Mutant
+
+QUARANTINE = f"{LINK}/test_quarantine.py"
+HOLD = f"{LINK}/test_hold.py"
+
+WAITING = (
+    Mutant(
+        "a position passes a row that nobody remembers",
+        f"{POSTGRESQL}/tables_written.py",
+        "            waiting.remember(connection, table, writing.job)\n",
+        "            pass\n",
+        f"{QUARANTINE} -k image_and_reason",
+    ),
+    Mutant(
+        "what waits is not tried again",
+        f"{POSTGRESQL}/tables_written.py",
+        "again = waits if writing.session is not None",
+        "again = {} if writing.session is not None",
+        f"{QUARANTINE} -k every_run_tries",
+    ),
+    Mutant(
+        "a waiting row is tried beside its newer version",
+        f"{POSTGRESQL}/waiting.py",
+        '    if not staged.rows:\n        return "true"\n    matches',
+        '    if True:\n        return "true"\n    matches',
+        f"{QUARANTINE} -k newer_version",
+    ),
+    Mutant(
+        "the same waiting rows are tried again and again, and others never",
+        f"{POSTGRESQL}/waiting.py",
+        "ORDER BY w.tried_at, w.key LIMIT",
+        "ORDER BY w.key LIMIT",
+        f"{QUARANTINE} -k longest_ago",
+    ),
+    Mutant(
+        "a row whose table was altered is tried again",
+        f"{POSTGRESQL}/waiting.py",
+        "AND w.kind = 'quarantined' AND w.structure = {literal(shape.table.structure)}",
+        "AND w.kind = 'quarantined'",
+        f"{QUARANTINE} -k altered",
+    ),
+    Mutant(
+        "what is held is tried again like what is refused",
+        f"{POSTGRESQL}/waiting.py",
+        "WHERE {of(link, shape)} AND w.kind = 'quarantined' AND",
+        "WHERE {of(link, shape)} AND",
+        f"{HOLD} -k refused_before",
+    ),
+    Mutant(
+        "an entry stays when its row is written at last",
+        f"{POSTGRESQL}/tables_written.py",
+        "    waiting.forget(connection, writing.job.link, [each",
+        "    waiting.forget(connection, 'none', [each",
+        f"{QUARANTINE} -k every_run_tries",
+    ),
+    Mutant(
+        "an entry leaves before its row is written",
+        f"{POSTGRESQL}/waiting.py",
+        'f" AND {_INCLUDED}"\n',
+        '""\n',
+        f"{HOLD} -k stay_untouched",
+    ),
+    Mutant(
+        "a refused row counts as applied",
+        "spark_jobs/moving.py",
+        "        settled = self.settled.get(table, Counter())\n        merged",
+        "        settled = self.settled.get(table, Counter())\n"
+        '        refused = {"applied": written.applied + written.quarantined, "quarantined": 0}\n'
+        "        written = written.model_copy(update=refused)\n        merged",
+        f"{QUARANTINE} -k image_and_reason",
+    ),
+    Mutant(
+        "a waiting row loses a column",
+        f"{POSTGRESQL}/waiting.py",
+        'v.verdict, jsonb_build_object({version}), {shape.image("s")},',
+        "v.verdict, jsonb_build_object({version}), {shape.image(\"s\")} - 'title',",
+        f"{QUARANTINE} -k image_and_reason",
+    ),
+    Mutant(
+        "a row that is held is kept as refused",
+        f"{POSTGRESQL}/waiting.py",
+        "       v.verdict, jsonb_build_object({version}),",
+        "       'quarantined', jsonb_build_object({version}),",
+        f"{HOLD} -k stay_untouched",
+    ),
+    Mutant(
+        "what is to be held is decided for the source",
+        "plugins/concord/resolver.py",
+        "return Opinion(Winner.HELD, self.because)",
+        "return Opinion(Winner.SOURCE, self.because)",
+        f"{HOLD} -k stay_untouched",
+    ),
+    Mutant(
+        "a child is written whose parent waits",
+        f"{POSTGRESQL}/waiting.py",
+        'AND v.verdict IN ({kinds})"\n',
+        'AND false"\n',
+        f"{LINK}/test_waiting_parents.py -k 'held_parent and source'",
+    ),
+    Mutant(
+        "a child is written whose parent has waited since an earlier run",
+        f"{POSTGRESQL}/waiting.py",
+        '        f" OR EXISTS (SELECT 1 FROM concord.waiting w WHERE {earlier}))"',
+        '        ")"',
+        f"{LINK}/test_waiting_parents.py -k 'held_parent and source'",
+    ),
+    Mutant(
+        "a value is taken from a row that waits to give it up",
+        f"{POSTGRESQL}/uniqueness.py",
+        'f" AND NOT {stays} FOR UPDATE OF q) q",',
+        'f" FOR UPDATE OF q) q",',
+        f"{LINK}/test_waiting_parents.py -k not_taken_from_it_later",
+    ),
+    Mutant(
+        "what was refused before stops a run like what is refused now",
+        f"{POSTGRESQL}/rehearsal.py",
+        "self.refused[reason] += number <= each.fresh",
+        "self.refused[reason] += 1",
+        f"{QUARANTINE} -k more_refused",
+    ),
+    Mutant(
+        "rows that swap a value are refused together",
+        f"{POSTGRESQL}/rehearsal.py",
+        "        if len(unique) < 2:\n",
+        "        if True:\n",
+        f"{QUARANTINE} -k moves_between",
+    ),
+    Mutant(
+        "a winner that is refused defeats its loser",
+        f"{POSTGRESQL}/tables_written.py",
+        "    judged, reports = _judge(connection, writing, ordered)\n",
+        "    judged, reports = _judge(connection, writing, ordered)\n"
+        "    for table in judged:\n        log_table(connection, writing, table)\n",
+        f"{QUARANTINE} -k defeats_nobody",
+    ),
+    Mutant(
+        "a decision is no new version",
+        f"{POSTGRESQL}/decision.py",
+        '"changed_at": "d.at",',
+        '"changed_at": "s.changed_at",',
+        f"{HOLD} -k 'followed_by_every_site and forward-source'",
+    ),
+    Mutant(
+        "a decision has not seen the row that waited",
+        f"{POSTGRESQL}/decision.py",
+        "concord.vector_unite(x.concord_vector, coalesce(p.vector, '{{}}')) AS vector",
+        "coalesce(p.vector, '{{}}') AS vector",
+        f"{HOLD} -k 'followed_by_every_site and forward-source'",
+    ),
+    Mutant(
+        "a decision is not logged",
+        f"{POSTGRESQL}/decision.py",
+        "        merge.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)\n",
+        "        del job\n",
+        f"{HOLD} -k 'followed_by_every_site and forward-source'",
+    ),
+    Mutant(
+        "a decision holds for rows that nobody has seen",
+        f"{POSTGRESQL}/decision.py",
+        "if [each.id for each in now] != [row.id]:",
+        "if not now:",
+        f"{QUARANTINE} -k not_seen",
+    ),
+    Mutant(
+        "a person may move a row to another key",
+        f"{POSTGRESQL}/decision.py",
+        "        _refuse_moved(shape, row, image)\n",
+        "",
+        f"{QUARANTINE} -k keeps_its_key",
+    ),
+)
