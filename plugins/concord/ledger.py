@@ -58,6 +58,8 @@ class Entry:
             return f"{self.overturned_by} overturned it at {self.overturned_at:%Y-%m-%d %H:%M:%S} UTC"
         if self.winner_row is None and self.loser_row is None:
             return "both sites deleted the row, so there is no other row to bring back"
+        if not kept(self.winner_version):
+            return "the version that won was not kept, so nobody can tell whether the row was changed since"
         withheld = self.withheld or {}
         if "key" in withheld:
             return "its key is private and not kept here, so the row cannot be found again"
@@ -65,6 +67,15 @@ class Entry:
             names = ", ".join(sorted(withheld["columns"]))
             return f"{names} of the row that lost {'are' if ',' in names else 'is'} private and not kept here"
         return None
+
+
+#: What a version must have to be told from another; entries of early releases may have none of it.
+_PARTS = frozenset({"origin", "changed_at", "derived", "vector", "deleted"})
+
+
+def kept(version: Mapping[str, Any]) -> bool:
+    """Does an entry hold this version of its own?"""
+    return version.keys() >= _PARTS
 
 
 def dot(version: Mapping[str, Any]) -> Dot:

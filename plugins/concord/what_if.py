@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from concord.conflict import BETWEEN_VERSIONS, ConflictType, Decision, Winner
-from concord.ledger import Entry, Image, dot
+from concord.ledger import Entry, Image, dot, kept
 from concord.manipulation import Manipulation
 from concord.policy import KINDS, Chains, named
 from concord.resolver import Contender, Row
@@ -22,7 +22,7 @@ class Judgement(StrEnum):
     ANOTHER_ROW = "another row"  #: the other side would have won, with other content
     OTHER_SIDE = "other side"  #: it would have won with the same content: only the version would differ
     HELD = "held"  #: a person would have been asked
-    UNKNOWN = "unknown"  #: what the policy asks for was withheld, or no policy decided this
+    UNKNOWN = "unknown"  #: what the policy asks for was withheld or not kept, or no policy decided this
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +45,31 @@ class WhatIf:
 
     def judge(self, entry: Entry) -> Judged:
         """Which of the two would have won. The same, whichever link had met them."""
+        if (unreadable := self._unreadable(entry)) is not None:
+            return Judged(entry, Judgement.UNKNOWN, reason=unreadable)
         winner = self._contender(entry, entry.winner_version, entry.winner_row)
         loser = self._contender(entry, entry.loser_version, entry.loser_row)
         if (unknown := self._unknown(entry, winner.version, loser.version)) is not None:
             return Judged(entry, Judgement.UNKNOWN, reason=unknown)
         return _judged(entry, self.chains.decide(winner, loser))
 
+    def _unreadable(self, entry: Entry) -> str | None:
+        """Why the entry does not hold what is asked: it may be older than the configuration, or than this release."""
+        if not (kept(entry.winner_version) and kept(entry.loser_version)):
+            return "a version of it was not kept"
+        if (manipulation := self.manipulations.get(entry.site)) is None:
+            return "its site has left the configuration"
+        asked = {own for each in manipulation.operations for own in each.own}
+        asked |= set(manipulation.own_names(self.chains.columns)) if self.chains.columns else set()
+        dropped = {*(entry.withheld or {}).get("columns", ())}
+        rows = (row for row in (entry.winner_row, entry.loser_row) if row is not None and self.chains.columns)
+        if any(asked - row.keys() - dropped for row in rows):
+            return "its table had other columns then"
+        return None
+
     def _unknown(self, entry: Entry, winner: RowVersion, loser: RowVersion) -> str | None:
         if named(entry.resolver)[0] not in KINDS:
-            return f"decided by {entry.resolver}, not by a policy"
+            return f"it was decided by {entry.resolver}, not by a policy"
         if entry.conflict_type not in BETWEEN_VERSIONS:
             return f"{entry.conflict_type} is decided by no policy"
         if not loser.is_absent and winner.includes(loser):

@@ -148,7 +148,23 @@ def test_what_cannot_be_told_is_said() -> None:
     unique = an_entry(conflict_type="uniqueness")
     assert asking(("earliest_timestamp",)).judge(unique).reason == "uniqueness is decided by no policy"
     repaired = an_entry(resolver="repair")
-    assert asking(("earliest_timestamp",)).judge(repaired).reason == "decided by repair, not by a policy"
+    assert (
+        asking(("earliest_timestamp",)).judge(repaired).reason == "it was decided by repair, not by a policy"
+    )
     made = an_entry(winner_version={**stored(CAPETOWN), "vector": {"capetown#1": [6, 0], "london#1": [5, 0]}})
     assert asking(("earliest_timestamp",)).judge(made).judgement is Judgement.UNKNOWN
     assert asking(("average(price)",)).judge(an_entry()).reason == "the other policy may make a new row"
+
+
+def test_an_entry_that_does_not_hold_what_is_asked_is_told_apart_and_stops_nothing() -> None:
+    asked, renamed = (
+        asking(("maximum(price)",)),
+        Manipulation(operations=(Rename(canonical=("price",), own=("amount",)),)),
+    )
+    for lost in ({"winner_version": {}}, {"loser_version": {}}, {"winner_version": {"origin": "london#1"}}):
+        entry = an_entry(**lost)
+        assert asked.judge(entry) == Judged(entry, Judgement.UNKNOWN, reason="a version of it was not kept")
+    assert asked.judge(an_entry(site="oslo")).reason == "its site has left the configuration"
+    assert asking(("maximum(price)",), renamed).judge(an_entry()).reason == "its table had other columns then"
+    assert asked.judge(an_entry(loser_row={"id": "7"})).reason == "its table had other columns then"
+    assert "was not kept" in str(an_entry(winner_version={}).refusal)

@@ -6,9 +6,10 @@ import argparse
 import getpass
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from concord.config import Configuration
-from concord.ledger import Entry, Image
+from concord.ledger import Entry, Image, kept
 from concord.orchestration.overturning import overturn
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.shown import show
@@ -70,12 +71,16 @@ def _facts(entry: Entry, run: str | None) -> Iterator[tuple[str, str]]:
     yield "transmission", entry.transmission + (f" of the run {run}" if run else "")
     yield "resolver", f"{entry.resolver}: {entry.reason}"
     for side, version in (("won", entry.winner_version), ("lost", entry.loser_version)):
-        vector = ", ".join(f"{origin} {at} {derived}" for origin, (at, derived) in version["vector"].items())
-        yield side, "{origin} {changed_at} {derived}".format(**version) + f", has seen {vector or 'nothing'}"
+        yield side, _version(version) if kept(version) else "its version was not kept"
     if entry.overturned_at is not None:
         version = entry.overturned_version or {}
         came_back = "{origin} {changed_at} {derived}".format(**version)
         yield "overturned", f"{entry.overturned_at:{_WHEN}} UTC by {entry.overturned_by}, as {came_back}"
+
+
+def _version(version: Mapping[str, Any]) -> str:
+    vector = ", ".join(f"{origin} {at} {derived}" for origin, (at, derived) in version["vector"].items())
+    return "{origin} {changed_at} {derived}".format(**version) + f", has seen {vector or 'nothing'}"
 
 
 def _columns(entry: Entry) -> Iterator[tuple[object, ...]]:

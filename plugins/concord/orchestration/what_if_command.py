@@ -32,7 +32,7 @@ class _Tables:
             self._known[place] = self._made(*place)
         asked = self._known[place]
         if asked is None:
-            return Judged(entry, Judgement.UNKNOWN, reason="no longer configured")
+            return Judged(entry, Judgement.UNKNOWN, reason="its table is no longer configured")
         return asked.judge(entry)
 
     def _made(self, synchronization: str, table: str) -> WhatIf | None:
@@ -50,16 +50,17 @@ def what_if(asked: argparse.Namespace, configuration: Configuration) -> int:
     if asked.synchronization is not None:
         jobs.synchronization_name(configuration, asked.synchronization)
     wanted = ledger.Chosen(asked.synchronization, asked.table, asked.type, asked.since, asked.until)
-    tables, counted, differing = (
-        _Tables(configuration, asked.policy),
-        Counter[tuple[str, Judgement]](),
-        list[Judged](),
-    )
+    tables, differing = _Tables(configuration, asked.policy), list[Judged]()
+    counted, unknown = Counter[tuple[str, Judgement]](), Counter[str]()
     for judged in _judged(repository(), wanted, tables):
         counted[judged.entry.table_name, judged.judgement] += 1
+        if judged.judgement is Judgement.UNKNOWN:
+            unknown[judged.reason] += 1
         if judged.judgement in (Judgement.ANOTHER_ROW, Judgement.HELD) and len(differing) < asked.limit:
             differing.append(judged)
     _print(asked.policy, counted, differing)
+    for reason, count in unknown.most_common():
+        sys.stdout.write(f"could not be re-evaluated: {count}, because {reason}\n")
     return 0
 
 
