@@ -13,6 +13,7 @@ from typing import Any
 
 from psycopg.rows import class_row
 
+from concord.conflict import ConflictType
 from concord.databases.postgresql import foreign_keys, stage
 from concord.databases.postgresql.compare import listed
 from concord.databases.postgresql.ends import Target, worded
@@ -34,6 +35,9 @@ _SETTINGS = (
     "SET LOCAL lock_timeout = '500ms'",
     "SET LOCAL synchronous_commit = on",
 )
+
+#: The winner is a version of another row: the row that lost has never been what won.
+_BETWEEN_ROWS = (ConflictType.UNIQUENESS, ConflictType.FOREIGN_KEY)
 
 
 def overturn(job: LinkJob, entry: Entry, person: str, *, although_changed: bool) -> Overturn:
@@ -150,7 +154,15 @@ def _version(connection: Connection, shape: Shape, entry: Entry) -> dict[str, An
 def _refuse_changed(
     connection: Connection, shape: Shape, entry: Entry, present: dict[str, Any] | None
 ) -> None:
-    """A tombstone that was cleaned away since is no change: nobody has brought the row back."""
+    """A tombstone that was cleaned away since is no change: nobody has brought the row back.
+
+    What gave way to another row was edited by that decision itself, and nothing tells that edit from a user's.
+    """
+    if entry.conflict_type in _BETWEEN_ROWS:
+        raise OverturnRefused(
+            f"{entry.short_id}: it gave way to another row ({entry.reason}), and may have been edited at {entry.site}"
+            " since; make room for it there, look at it, and overturn it with --even-if-changed (even_if_changed)"
+        )
     if present is None or not present["origin"]:
         row = f"SELECT 1 FROM {shape.table.sql} t JOIN {_key(shape, entry)} ON {shape.same_key('t', 'w')}"
         unchanged = not entry.winner[0] or (entry.winner_row is None and not rows(connection, row))

@@ -1,0 +1,81 @@
+"""What gave way to another row, for a unique value or a reference, comes back once there is room for it again."""
+
+import pytest
+
+from concord.errors import ConstraintViolated
+from tests.link import collected
+from tests.link.conftest import MakePair
+from tests.link.pair import Pair
+from tests.link.plain_link import carry
+from tests.link.soundness import broken
+from tests.link.test_overturn import overturn, refused
+
+TABLES = (
+    "CREATE TABLE person (id int PRIMARY KEY, name text, email text UNIQUE)",
+    "CREATE TABLE badge (number int PRIMARY KEY, code text NOT NULL UNIQUE)",
+    "CREATE TABLE parent (id int PRIMARY KEY, name text)",
+    "CREATE TABLE child (id int PRIMARY KEY, parent int NOT NULL REFERENCES parent)",
+    "CREATE TABLE part (id int PRIMARY KEY, parent int NOT NULL REFERENCES parent ON DELETE CASCADE)",
+    "CREATE TABLE friend (id int PRIMARY KEY, parent int REFERENCES parent ON DELETE SET NULL)",
+    "INSERT INTO parent SELECT n, 'parent ' || n FROM generate_series(1, 3) n",
+)
+#: What makes room for each, as its users would, at the site that decided.
+ROOM = (
+    "UPDATE person SET email = NULL WHERE email = 'one@x'",
+    "DELETE FROM badge",
+    "DELETE FROM child",
+    "INSERT INTO parent VALUES (2, 'again'), (3, 'again')",
+)
+#: And what stands everywhere then.
+BACK = {
+    "person": [(1, "ours", "one@x"), (2, "theirs", None)],
+    "badge": [(1, "gold")],
+    "parent": [(2, "again"), (3, "again")],
+    "child": [],
+    "part": [(2, 2)],
+    "friend": [(3, 3)],
+}
+
+
+def settle(sites: Pair) -> None:
+    for direction in ("forward", "reverse") * 2:
+        carry(sites.job(direction))
+    assert sites.equal
+    assert [name for site in sites.sites for name in broken(site)] == []
+
+
+def test_it_is_refused_in_one_line_until_there_is_room_and_then_every_site_follows(pair: MakePair) -> None:
+    """With the reverse link first it is the same at London."""
+    sites = pair(*TABLES)
+    london, capetown = sites.sites
+    london.run("INSERT INTO person VALUES (1, 'ours', 'one@x')", "INSERT INTO badge VALUES (1, 'gold')")
+    capetown.run("INSERT INTO person VALUES (2, 'theirs', 'one@x')", "INSERT INTO badge VALUES (2, 'gold')")
+    for name, n in (("child", 1), ("part", 2), ("friend", 3)):
+        london.run(f"INSERT INTO {name} VALUES ({n}, {n})")
+        capetown.run(f"DELETE FROM parent WHERE id = {n}")
+    settle(sites)
+    entries = collected.entries(sites)
+    assert {each.site for each in entries} == {"capetown"}
+    assert {each.table_name for each in entries} == {
+        f"public.{name}" for name in ("person", "badge", "parent", "part", "friend")
+    }
+    for each in entries:
+        said = refused(sites, each, chosen=(each.table_name,))
+        assert "it gave way to another row" in said
+        assert "--even-if-changed" in said
+        with pytest.raises(ConstraintViolated) as error:
+            overturn(sites, each, although_changed=True, chosen=(each.table_name,))
+        assert "\n" not in error.value.message
+        assert "othing was written" in error.value.message
+
+    capetown.run(*ROOM)
+    for each in entries:
+        overturn(sites, each, although_changed=True, chosen=(each.table_name,))
+    settle(sites)
+    for table, rows in BACK.items():
+        assert capetown.rows(f"SELECT * FROM {table} ORDER BY 1") == rows
+    assert len(collected.entries(sites)) == len(entries), (
+        "each includes what it replaced: no further conflict"
+    )
+    for direction in ("forward", "reverse"):
+        assert sum(report.acquired for report in carry(sites.job(direction)).values()) == 0, "quiet again"
