@@ -10,6 +10,7 @@ import pytest
 
 from concord.conflict import conflict_id
 from concord.databases import provisioning
+from concord.databases.postgresql.waiting_table import drop, others
 from concord.errors import ProvisioningRefused
 from concord.ledger import Entry
 from embedded.postgres import Server
@@ -163,3 +164,20 @@ def test_a_private_column_that_does_not_exist_is_refused(sites: Pair, tmp_path: 
         ProvisioningRefused, match="has no column pasport, which is to be private; did you mean"
     ):
         provisioning.provision(installations([sites.london], tables))
+
+
+def test_a_row_that_waited_and_is_let_go_shows_nothing_private_although_its_table_has_left(
+    sites: Pair, tmp_path: Path
+) -> None:
+    """Provisioning without the table forgets neither what is private of it nor who takes it out."""
+    sites.capetown.run("ALTER TABLE person ADD CHECK (city <> 'Durban')")
+    sites.london.run("INSERT INTO person VALUES ('anna@example.org', 'ZA123456', 'owes us money', 'Durban')")
+    sites.run("forward")
+    provisioning.provision(installations(sites.sites, configured("- table: public.country\n", tmp_path)))
+    (row,) = others(sites.capetown.access, [])
+    drop(sites.capetown.access, row, "Ada")
+    (entry,) = sites.capetown.conflicts()
+    assert entry["loser_row"].keys() == {"id", "country", "number", "city"}
+    assert (entry["type"], entry["loser_row"]["city"], len(entry["key"][0])) == ("dropped", "Durban", 64)
+    assert [secret for secret in SECRETS if secret in str(entry)] == []
+    assert sites.capetown.value("SELECT count(*) FROM concord.waiting") == 0

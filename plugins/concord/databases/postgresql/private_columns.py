@@ -121,15 +121,21 @@ def private_at(wanted: ReplicatedTable, site: str, shadow: Shadow) -> dict[str, 
     return private | ({"key": key} if set(key) != {Treatment.STORED} else {})
 
 
-def statements(private: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Make a site heed the private columns of its tables, by their names in the replication set."""
+def statements(
+    private: Mapping[str, Mapping[str, Any]], left: Mapping[str, Mapping[str, Any]]
+) -> Iterator[str]:
+    """Make a site heed the private columns of its tables, by their names in the replication set.
+
+    `left` are tables that are in no synchronization any more: rows of them may still wait, and be let go into the
+    ledger.
+    """
     for name, treatments in private.items():
         kept = f"{literal(json.dumps(treatments))}::jsonb"
         yield (
             f"UPDATE concord.replicated_table SET private = {kept}"
             f" WHERE name = {literal(name)} AND private IS DISTINCT FROM {kept}"
         )
-    yield from _trigger(name for name, treatments in private.items() if treatments)
+    yield from _trigger(name for name, treatments in {**left, **private}.items() if treatments)
 
 
 def _trigger(tables: Iterable[str]) -> Iterator[str]:

@@ -63,6 +63,11 @@ class SiteState:
         wanted = zip(self.wanted, self.shadows(), strict=True)
         return {each.name: private_columns.private_at(each, self.site, shadow) for each, shadow in wanted}
 
+    @property
+    def private_before(self) -> dict[str, Mapping[str, Any]]:
+        """What the ledger had not to show of each table here when the site was last provisioned."""
+        return {name: known.private for name, known in self.registered.items()}
+
     def shadows(self) -> Iterator[Shadow]:
         for wanted in self.wanted:
             table = self.tables[wanted.at_site(self.site)]
@@ -174,7 +179,7 @@ def statements(state: SiteState, reader: str, applier: str, snapshots: Sequence[
         if known is not None and known.keeps_base and not shadow.keeps_base:
             made.append(before_image.dropped_from(shadow.sql))
         made += registration.statements(shadow, manipulation)
-    made += private_columns.statements(state.private)
+    made += private_columns.statements(state.private, state.private_before)
     return made + list(_grants(state, reader, applier))
 
 
