@@ -7,6 +7,7 @@ import secrets
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from demo.options import parser
 from demo.progress import Progress
 from demo.scene import opened
 from embedded import ports
+from spark_jobs.handover import RESIDENT
 
 HOST = "127.0.0.1"
 _STANDALONE = ["airflow", "standalone"]
@@ -66,8 +68,15 @@ def _run_airflow(
 ) -> None:
     home, log = directory / "airflow", directory / "logs" / "airflow.log"
     make_password(home)
+    spark = {name: value for name, value in environment(home, {}).items() if not name.startswith("AIRFLOW")}
     settings = {**environment(home, connections), **local_settings(home, port)}
-    with background.running(_STANDALONE, settings, log) as process:
+    with (
+        tempfile.TemporaryDirectory(prefix="concord-") as private,
+        background.running(
+            ["spark_jobs.resident", f"{private}/spark"], spark, directory / "logs" / "spark.log"
+        ),
+        background.running(_STANDALONE, settings | {RESIDENT: f"{private}/spark"}, log) as process,
+    ):
         with progress.step("Start Airflow"):
             wait_until_healthy(process, port, log)
         console.print(_invitation(port, home, log), highlight=False, soft_wrap=True)

@@ -36,7 +36,9 @@ def make() -> str:
     unfinished = command.archive.with_name(f"{command.archive.name}.{os.getpid()}")
     java = Java(command.words, [*upon(command), f"-XX:ArchiveClassesAtExit={unfinished}"])
     if java.is_attached():
-        _transmit()
+        spark = SparkSession.builder.getOrCreate()
+        rehearse(spark)
+        spark.stop()
     status = java.end()
     if status or not unfinished.exists():
         unfinished.unlink(missing_ok=True)
@@ -72,16 +74,14 @@ def _pass(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches
 
 
-def _transmit() -> None:
+def rehearse(spark: SparkSession) -> None:
     """What a link asks of Spark, with two rows: read, join both ways, compare, hand to Python, collect."""
-    spark = SparkSession.builder.getOrCreate()
     changes = spark.range(0, 2, 1, 2).mapInArrow(_read, "id bigint, vector string")
     for present in (F.broadcast(changes), changes.hint("merge")):
         _staged(
             changes.join(present.withColumnRenamed("vector", "p_vector"), on=["id"], how="left")
         ).collect()
     changes.groupBy("vector").agg(F.count("*"), F.min("id")).collect()
-    spark.stop()
 
 
 def _staged(joined: DataFrame) -> DataFrame:

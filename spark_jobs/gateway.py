@@ -52,6 +52,11 @@ def close_entrance() -> None:
             os.environ.pop(name, None)
 
 
+def lives() -> bool:
+    """Does the Java that we started still run?"""
+    return bool(_RUNNING) and _RUNNING[-1].is_running
+
+
 def submitted() -> list[str]:
     """The options of spark-submit, in pyspark's own variable."""
     return shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
@@ -87,6 +92,10 @@ class Java:
         os.environ[_PORT] = str(port)
         os.environ[_SECRET] = greeting[8 : 8 + length].decode()
         return True
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
 
     def end(self) -> int:
         """Let Java end, and wait for it; its status."""

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from spark_jobs.handover import hand_over
+
 #: The options of spark-submit that stand alone; every other one is followed by its value.
 _FLAGS = ("--verbose", "--supervise")
 
@@ -31,16 +33,24 @@ def _libraries(options: Sequence[str]) -> list[str]:
     return [path for value in given for path in value.split(",")]
 
 
-def main(arguments: Sequence[str]) -> None:
+def run_here(options: Sequence[str], application: Sequence[str]) -> None:
     """Run the application in this process, as `spark-submit OPTIONS APPLICATION ARGUMENTS` would beside Java."""
-    options, application = split(arguments)
-    if not application:
-        sys.exit("usage: spark-submit [options] application.py [arguments]")
     # pyspark's own variable: its launcher and ours both start the gateway with what stands in it.
     os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join([*options, "pyspark-shell"])
     sys.path[:1] = [str(Path(application[0]).parent), *_libraries(options)]
-    sys.argv = application
+    sys.argv = list(application)
     runpy.run_path(application[0], run_name="__main__")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the application where it begins soonest, and end as it ended."""
+    options, application = split(arguments)
+    if not application:
+        sys.exit("usage: spark-submit [options] application.py [arguments]")
+    status = hand_over(options, application)
+    if status is not None:
+        sys.exit(status)
+    run_here(options, application)
 
 
 if __name__ == "__main__":

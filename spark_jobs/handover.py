@@ -1,0 +1,106 @@
+"""Hand an application over to the resident driver, where there is one that runs it as we would ourselves."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+
+#: Names the socket of the resident driver.
+RESIDENT = "CONCORD_RESIDENT"
+_PROJECT = Path(__file__).parents[1]
+_CODE = (_PROJECT / "spark_jobs", _PROJECT / "plugins" / "concord")
+#: Options that name this submission and change nothing of how Spark is started.
+_OF_THE_SUBMISSION = ("--name",)
+#: What else decides how Java, Spark and Python's workers are started.
+_DECISIVE = (
+    "JAVA_HOME",
+    "JDK_JAVA_OPTIONS",
+    "SPARK_HOME",
+    "SPARK_CONF_DIR",
+    "PYSPARK_PYTHON",
+    "PYTHONPATH",
+    "_SPARK_AUTH_SECRET",
+)
+_GIVEN = ("CONCORD_JOB", "CONCORD_REPORT")
+#: Bytes of a message, at most.
+LARGEST = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a driver was started, and with which code: applications of other terms are not its business."""
+
+    options: Sequence[str]
+    environment: Mapping[str, str]
+    code: str
+
+    @classmethod
+    def of(cls, options: Sequence[str]) -> Terms:
+        """Those of this process."""
+        named = {at + n for at, word in enumerate(options) if word in _OF_THE_SUBMISSION for n in (0, 1)}
+        environment = {name: os.environ[name] for name in _DECISIVE if name in os.environ}
+        return cls([word for at, word in enumerate(options) if at not in named], environment, code())
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the executors run inside the driver; others need code that is sent along with each submission."""
+        at = self.options.index("--master") + 1 if "--master" in self.options else 0
+        return self.options[at].startswith("local") if at else False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What spark-submit was told to run. Paths lead to the job with its logins; these never travel themselves (S5)."""
+
+    terms: Terms
+    application: Sequence[str]
+    environment: Mapping[str, str]
+
+    @classmethod
+    def read(cls, message: bytes) -> Request:
+        said = json.loads(message)
+        return cls(Terms(**said.pop("terms")), **said)
+
+
+def code() -> str:
+    """Changes when a file of ours does: a driver that stays must not run yesterday's code."""
+    files = sorted(file for place in _CODE for file in place.rglob("*.py"))
+    stated = [(str(file), state.st_size, state.st_mtime_ns) for file in files for state in [file.stat()]]
+    return sha256(json.dumps(stated).encode()).hexdigest()[:16]
+
+
+def hand_over(options: Sequence[str], application: Sequence[str]) -> int | None:
+    """The status with which the application ended there; None when it is to run here."""
+    place, terms = os.environ.get(RESIDENT), Terms.of(options)
+    if not place or not terms.is_local:
+        return None
+    given = {name: os.environ[name] for name in _GIVEN if name in os.environ}
+    request = Request(terms, application, given)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        try:
+            connection.connect(place)
+        except OSError as error:
+            _say(f"{place}: {error.strerror}")
+            return None
+        socket.send_fds(connection, [json.dumps(asdict(request)).encode()], [1, 2])
+        if (why := connection.recv(LARGEST).decode()) != ACCEPTED:
+            _say(why or "it ended")
+            return None
+        status = connection.recv(LARGEST)
+    if not status:
+        sys.stderr.write("the resident driver ended, and the application with it\n")
+    return int(status or 1)
+
+
+#: The resident's first answer, unless it says why not; the second one is the status.
+ACCEPTED = "accepted"
+
+
+def _say(why: str) -> None:
+    sys.stderr.write(f"not handed over to the resident driver: {why}; Spark is started for this run\n")

@@ -1,0 +1,217 @@
+"""`python -m spark_jobs.resident SOCKET`: a driver that stays, with Spark started; applications run in copies of it.
+
+Starting Java and Python's libraries takes longer than carrying some thousand rows. A copy of a process that has done
+both (fork) begins at once. Our spark-submit hands its application over when CONCORD_RESIDENT names the socket, and runs
+it in its own process wherever that is not possible: nobody listens, or Spark was started in another way.
+An application ends with whoever handed it over, as it does with spark-submit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import selectors
+import shlex
+import signal
+import socket
+import struct
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+
+from pyspark import SparkContext
+
+import spark_jobs.compare
+import spark_jobs.initialize
+import spark_jobs.link
+import spark_jobs.snapshot
+from spark_jobs import gateway, java_objects
+from spark_jobs.archive import rehearse
+from spark_jobs.handover import ACCEPTED, LARGEST, Request, Terms, code
+from spark_jobs.session import start
+from spark_jobs.submit import run_here
+
+__all__ = ["spark_jobs"]  # every application, so that copies need not import it
+
+#: Java keeps what killed applications had made: begin anew after so many.
+MOST = 2_000
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+
+
+@dataclass
+class Running:
+    """An application in a copy of this process, and the connection of whoever waits for it."""
+
+    pid: int
+    client: socket.socket
+
+
+@dataclass
+class Resident:
+    """Runs applications of one kind of submission: the first one decides which options Spark is started with."""
+
+    listening: socket.socket
+    code: str = field(default_factory=code)
+    terms: Terms | None = None
+    running: dict[int, Running] = field(default_factory=dict)  #: by the descriptor that tells of its end
+    accepted: int = 0
+    selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+
+    def serve(self) -> None:
+        """Until this process should begin anew, and nothing runs."""
+        self.selector.register(self.listening, selectors.EVENT_READ, self._accept)
+        while self.running or not self._is_outdated:
+            for key, _ in self.selector.select():
+                if key.fd in self.selector.get_map():  # an event before it may have removed it
+                    key.data()
+
+    @property
+    def _is_outdated(self) -> bool:
+        return (
+            self.accepted >= MOST or self.code != code() or (self.terms is not None and not gateway.lives())
+        )
+
+    def _accept(self) -> None:
+        client, _ = self.listening.accept()
+        message, descriptors, *_ = socket.recv_fds(client, LARGEST, 2)
+        why = self._refusal(client, message)
+        if why:
+            client.send(why.encode())
+            client.close()
+        else:
+            self._begin(client, Request.read(message), descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def _refusal(self, client: socket.socket, message: bytes) -> str:
+        """Why this is not ours to run; empty when it is, and Spark is up by then."""
+        _, user, _ = struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        if user != os.geteuid():
+            return "it belongs to another user"
+        terms = Request.read(message).terms
+        if self._is_outdated or terms.code != self.code:
+            return "it is about to begin anew"
+        if self.terms is None:
+            self._start(terms)
+        return "" if terms == self.terms else "its Spark was started with other options"
+
+    def _start(self, terms: Terms) -> None:
+        os.environ |= {
+            **terms.environment,
+            "PYSPARK_SUBMIT_ARGS": shlex.join([*terms.options, "pyspark-shell"]),
+        }
+        rehearse(start("concord"))
+        self.terms = terms
+
+    def _begin(self, client: socket.socket, request: Request, standard: list[int]) -> None:
+        client.send(ACCEPTED.encode())
+        sys.stdout.flush()
+        known = java_objects.known()
+        pid = os.fork()
+        if not pid:
+            self._forget_others()
+            os._exit(_run(request, standard, known))
+        self.accepted += 1
+        ended = os.pidfd_open(pid)
+        running = self.running[ended] = Running(pid, client)
+        self.selector.register(ended, selectors.EVENT_READ, lambda: self._tell(ended))
+        self.selector.register(client, selectors.EVENT_READ, lambda: self._kill(running))
+
+    def _forget_others(self) -> None:
+        """In the copy: only the resident keeps the socket and the other clients."""
+        self.listening.close()
+        for other in self.running.values():
+            other.client.close()
+
+    def _tell(self, ended: int) -> None:
+        running = self.running.pop(ended)
+        _, status = os.waitpid(running.pid, 0)
+        self.selector.unregister(ended)
+        os.close(ended)
+        if running.client in self.selector.get_map():
+            self.selector.unregister(running.client)
+        with suppress(OSError):  # perhaps nobody waits any more
+            running.client.send(str(os.waitstatus_to_exitcode(status) & 0xFF).encode())
+        running.client.close()
+
+    def _kill(self, running: Running) -> None:
+        """Nobody waits for it any more: it ends at once, and so do its tasks in Spark."""
+        self.selector.unregister(running.client)
+        os.kill(running.pid, signal.SIGKILL)
+        context = SparkContext._active_spark_context
+        if context is not None:
+            context.cancelJobGroup(str(running.pid))
+
+
+def _run(request: Request, standard: list[int], known: frozenset[str]) -> int:
+    """In the copy: the application as spark-submit would run it; its status.
+
+    In a thread of its own, for which py4j opens a connection of its own: the one it has is the resident's.
+    """
+    _end_with_the_resident()
+    for number, descriptor in enumerate(standard, start=1):
+        os.dup2(descriptor, number)
+    logging.getLogger().handlers.clear()  # an application sets up its own
+    os.environ |= request.environment
+    status = [1]
+
+    def work() -> None:
+        context = SparkContext._active_spark_context
+        assert context is not None, "the resident has started Spark"
+        context.setJobGroup(str(os.getpid()), "an application", interruptOnCancel=True)
+        status[0] = _status_of(request)
+        java_objects.release(known)
+
+    thread = Thread(target=work)
+    thread.start()
+    thread.join()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return status[0]
+
+
+def _end_with_the_resident() -> None:
+    """Whoever handed the application over is told that it has ended when the resident has."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _status_of(request: Request) -> int:
+    try:
+        run_here(request.terms.options, request.application)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # noqa: BLE001 - as the interpreter does it
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+@contextmanager
+def _listening(place: Path) -> Iterator[socket.socket]:
+    """A socket that this user alone can reach."""
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    place.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        mask = os.umask(0o177)
+        listening.bind(str(place))
+        os.umask(mask)
+        listening.listen()
+        yield listening
+    place.unlink(missing_ok=True)
+
+
+def main(place: str) -> None:
+    """Serve until a signal; begin anew, with a Java of its own, when the code was changed or Java has ended."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with _listening(Path(place)) as listening:
+        Resident(listening).serve()
+    os.execv(sys.executable, [sys.executable, "-m", "spark_jobs.resident", place])  # noqa: S606
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
