@@ -109,6 +109,15 @@ class Configuration(Settings):
             if any(each.table == table.table for each in self.replication_sets[pair.replication_set].tables)
         ]
 
+    def announced_at(self, site: str) -> frozenset[str]:
+        """The site's tables for whose commits some synchronization listens."""
+        listening = (
+            name
+            for name, pair in self.synchronizations.items()
+            if site in pair.sites and pair.watch is not None and pair.watch.listen
+        )
+        return frozenset(table.name for name in listening for table in self.tables(name))
+
     def snapshot(self, name: str) -> SnapshotDefinition:
         """The snapshot as its refreshes carry it. Raises KeyError for an unknown name."""
         settings = self.snapshots[name]

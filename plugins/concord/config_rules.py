@@ -20,6 +20,7 @@ from concord.config_settings import (
     TrackingSettings,
 )
 from concord.config_snapshot import Place, SnapshotSettings, snapshot_rules
+from concord.config_watch_rules import watch_findings
 from concord.cron import longest_gap
 from concord.manipulation import Rename
 from concord.replication_set import TableName
@@ -84,6 +85,7 @@ def broken_rules(sections: Sections) -> Iterator[Finding]:
             yield from mapping_findings(path, table, sections.site_names)
     for name, pair in sections.synchronizations.items():
         yield from _own_rules(name, pair)
+        yield from watch_findings(name, pair, sections.tables(pair))
     yield from _unlike_twins(sections)
     for first, second in combinations(sections.resolved(), 2):
         yield from _overlap(first, second, sections)

@@ -27,6 +27,7 @@ from concord.config_field import (
 from concord.config_identity import IdentitySettings
 from concord.config_mapping import MappingSettings
 from concord.config_notify import NotifySettings
+from concord.config_watch import WatchSettings
 from concord.identity import Identity
 from concord.policy import Policy
 from concord.privacy import Treatment
@@ -214,6 +215,10 @@ class SynchronizationSettings(Settings):
     target: Name = Field(description="The site that the forward link writes: a name under sites.")
     schedule: Schedule | None = Field(
         default=None, description="Five cron fields in UTC, or @hourly and the like. Default: on demand only."
+    )
+    watch: WatchSettings | None = Field(
+        default=None,
+        description="Also start a run soon after a user's commit, at either site. Default: by the schedule alone.",
     )
     resolvers: Resolvers | None = Field(
         default=None,

@@ -18,6 +18,7 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 @pytest.mark.parametrize(
     ("text", "duration"),
     [
+        ("200 ms", timedelta(milliseconds=200)),
         ("90s", timedelta(seconds=90)),
         ("1 second", timedelta(seconds=1)),
         ("30 sec", timedelta(seconds=30)),

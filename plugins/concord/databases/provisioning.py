@@ -15,7 +15,7 @@ import psycopg
 
 from concord.databases import identity
 from concord.databases.identity import SiteSequences
-from concord.databases.postgresql import preflight, snapshot_provision
+from concord.databases.postgresql import notify, preflight, snapshot_provision
 from concord.databases.postgresql import provision as site_provision
 from concord.databases.postgresql.catalogue import Table, read_tables
 from concord.databases.postgresql.provision import SiteState
@@ -39,6 +39,7 @@ class Installation:
     tables: tuple[ReplicatedTable, ...]
     max_clock_skew: float = 60.0
     snapshots: tuple[SnapshotDefinition, ...] = ()  #: those of which this site is the source or the target
+    announced: frozenset[str] = frozenset()  #: the tables of whose commits some synchronization wants to hear
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +191,7 @@ def provision(installations: Sequence[Installation]) -> None:
 def _provision(survey: _Survey, each: _Surveyed) -> None:
     roles = (each.installation.reader, each.installation.applier)
     snapshots = _snapshot_statements(each, survey.reached)
-    numbers = _shared_numbers(survey, each)
-    site_provision.provision(each.connection, each.state, *roles, snapshots, numbers)
+    site_provision.provision(each.connection, each.state, *roles, snapshots, _afterwards(survey, each))
 
 
 def sql(installations: Sequence[Installation]) -> Iterator[tuple[str, str]]:
@@ -205,13 +205,23 @@ def sql(installations: Sequence[Installation]) -> Iterator[tuple[str, str]]:
                 each.installation.applier,
                 _snapshot_statements(each, survey.reached),
             )
-            yield each.installation.site, _script([*statements, *_shared_numbers(survey, each)])
+            yield each.installation.site, _script([*statements, *_afterwards(survey, each)])
         survey.name_the_failed("printed the others")
 
 
-def _shared_numbers(survey: _Survey, site: _Surveyed) -> list[str]:
-    """The statements about sequences, for tables whose configuration says `identity`."""
-    return list(identity.statements(survey.sequences, site.sequences, site.installation.applier))
+def _afterwards(survey: _Survey, site: _Surveyed) -> list[str]:
+    """What needs the shadow tables, or more than one site: announcements where a synchronization says `watch`, and
+    sequences, for tables whose configuration says `identity`."""
+    wanted = site.installation
+    shadows = site.state.shadows()
+    announcements = notify.statements(site.connection, shadows, wanted.announced, wanted.applier)
+    return [*announcements, *identity.statements(survey.sequences, site.sequences, wanted.applier)]
+
+
+def _announced(site: _Surveyed) -> list[Table]:
+    """The tables of whose commits some synchronization wants to hear, those that are gone left out."""
+    wanted = {each.name: site.state.table(each) for each in site.state.wanted}
+    return [table for name, table in wanted.items() if table and name in site.installation.announced]
 
 
 def _script(statements: Sequence[str]) -> str:
@@ -228,6 +238,7 @@ def check(installations: Sequence[Installation]) -> list[str]:
             wanted = each.installation
             found += snapshot_provision.check(each.connection, wanted.site, wanted.snapshots)
             if each.state.facts.provisioned_as is not None:
+                found += notify.check(each.connection, wanted.site, _announced(each))
                 found += [
                     f"{each.installation.site}: the applier {each.installation.applier} may write {table},"
                     " which no link does; revoke it"

@@ -96,6 +96,7 @@ def _installation(configuration: Configuration, name: str, site: SiteSettings) -
         tables=tables_of(configuration, name),
         max_clock_skew=site.max_clock_skew.total_seconds(),
         snapshots=snapshots_of(configuration, name),
+        announced=configuration.announced_at(name),
     )
 
 

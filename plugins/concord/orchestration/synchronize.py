@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ from airflow.sdk import (
     DAG,
     Asset,
     AssetOrTimeSchedule,
+    AssetWatcher,
     CronDataIntervalTimetable,
     Param,
     get_current_context,
@@ -21,6 +23,7 @@ from concord.config import Configuration
 from concord.cron import PRESETS
 from concord.link import Direction
 from concord.orchestration import parameters, run_steps
+from concord.orchestration.change_trigger import watchers
 from concord.orchestration.link_operator import LinkOperator
 
 #: Transient errors are tried again; permanent ones never are (`airflow_errors`).
@@ -44,7 +47,12 @@ def synchronize_dag(configuration: Configuration, name: str) -> DAG:
         f"synchronize__{name}",
         description=f"Keeps {pair.replication_set} equal in {pair.source} and {pair.target}.",
         doc_md=noticed(configuration),
-        schedule=schedule(f"synchronize__{name}", f"concord://synchronize/{name}", pair.schedule),
+        schedule=schedule(
+            f"synchronize__{name}",
+            f"concord://synchronize/{name}",
+            pair.schedule,
+            watchers(configuration, name),
+        ),
         start_date=START,
         catchup=False,
         max_active_runs=1,
@@ -93,12 +101,13 @@ def _link(name: str, direction: Direction, plan: Any, **settings: Any) -> LinkOp
     )
 
 
-def schedule(dag_id: str, uri: str, cron: str | None) -> Any:
-    """By its cron and whenever the asset of the DAG's name is updated.
+def schedule(dag_id: str, uri: str, cron: str | None, watchers: Sequence[AssetWatcher] = ()) -> Any:
+    """By its cron and whenever the asset of the DAG's name is updated, by a task of somebody's or by a watcher.
 
+    An update during a run waits for its end, and however many there were, one run follows.
     The data interval of a scheduled run is what a person reads; only a backfill looks at it.
     """
-    asset = Asset(name=dag_id, uri=uri)
+    asset = Asset(name=dag_id, uri=uri, watchers=list(watchers))
     if cron is None:
         return [asset]
     timetable = CronDataIntervalTimetable(PRESETS.get(cron, cron), timezone="UTC")

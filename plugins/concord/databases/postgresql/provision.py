@@ -241,9 +241,9 @@ def provision(
     reader: str,
     applier: str,
     snapshots: Sequence[str] = (),
-    numbers: Sequence[str] = (),
+    afterwards: Sequence[str] = (),
 ) -> None:
-    """Run the statements, and those about sequences, in one transaction.
+    """Run the statements, and those that follow on them, in one transaction.
 
     Raises ProvisioningRefused; then nothing was written.
     """
@@ -251,7 +251,7 @@ def provision(
         granted = _already_granted(connection, applier)
         with connection.transaction():
             run(connection, "SET LOCAL lock_timeout = '10s'")
-            for statement in (*statements(state, reader, applier, snapshots), *numbers):
+            for statement in (*statements(state, reader, applier, snapshots), *afterwards):
                 if not (granted and statement.startswith("GRANT SET ON PARAMETER")):
                     run(connection, statement)
     except psycopg.Error as error:

@@ -99,12 +99,13 @@ def connect(credentials: Credentials, application: str = "concord") -> Connectio
     try:
         connection = psycopg.connect(conninfo(credentials, application), autocommit=True)
     except psycopg.OperationalError as error:
-        raise _could_not_connect(credentials, error) from None
+        raise could_not_connect(credentials, error) from None
     connection.execute(UNHURRIED.encode())
     return connection
 
 
-def _could_not_connect(credentials: Credentials, error: psycopg.OperationalError) -> ConcordError:
+def could_not_connect(credentials: Credentials, error: psycopg.OperationalError) -> ConcordError:
+    """Ours for a login that failed: whether mending the connection or waiting helps."""
     where = f"{credentials.user}@{credentials.host}:{credentials.port}/{credentials.database}"
     said = str(error).strip().splitlines()[-1]
     refused = (

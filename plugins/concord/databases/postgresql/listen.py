@@ -1,0 +1,114 @@
+"""Who hears of a site's commits: first what is pending already, then each announcement, without end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from concord.databases.postgresql.acquire import arrived
+from concord.databases.postgresql.notify import CHANNEL
+from concord.databases.postgresql.session import UNHURRIED, conninfo, could_not_connect, in_our_words
+from concord.databases.quoting import literal, qualified, quote
+from concord.position import session_from_json
+from concord.site import Credentials
+
+AsyncConnection = psycopg.AsyncConnection[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedLink:
+    """A link as a watch of its source sees it."""
+
+    name: str  #: `london_capetown/forward`
+    source: str
+    peer: str
+    tables: frozenset[str]  #: by their names in the replication set
+
+
+async def arrivals(
+    login: Credentials, link: WatchedLink, *, listen: bool, poll: float | None
+) -> AsyncGenerator[frozenset[str], None]:
+    """The tables that have something for the link, again and again.
+
+    The first answer, empty where nothing is pending, says that the watch stands; it is the link's own position that
+    tells, so that nothing committed while nobody listened is passed over. Raises SiteUnavailable or another
+    ConcordError as soon as the site does not answer.
+    """
+    try:
+        async with await _connect(login) as connection:
+            if listen:  # before looking: what is committed in between is heard
+                await connection.execute(f"LISTEN {quote(CHANNEL)}".encode())
+            found, since = await _look(connection, link, None)
+            yield found
+            while True:
+                heard = await _hear(connection, link, listen=listen, patience=poll)
+                if poll is not None:
+                    found, since = await _look(connection, link, since)
+                    heard |= found
+                if heard:
+                    yield heard
+    except psycopg.Error as error:
+        raise in_our_words(error, link.source) from error
+
+
+async def _connect(login: Credentials) -> AsyncConnection:
+    try:
+        connection = await psycopg.AsyncConnection.connect(conninfo(login, "concord watch"), autocommit=True)
+    except psycopg.OperationalError as error:
+        raise could_not_connect(login, error) from None
+    await connection.execute(UNHURRIED.encode())
+    return connection
+
+
+async def _hear(
+    connection: AsyncConnection, link: WatchedLink, *, listen: bool, patience: float | None
+) -> frozenset[str]:
+    """The link's tables that were announced; empty once the patience is at its end."""
+    if not listen:
+        await asyncio.sleep(patience or 0)
+        return frozenset()
+    # One at a time, and never while a query runs on the connection: two would wait for each other for ever.
+    heard = {each.payload async for each in connection.notifies(timeout=patience, stop_after=1)}
+    return link.tables & heard
+
+
+async def _look(
+    connection: AsyncConnection, link: WatchedLink, since: str | None
+) -> tuple[frozenset[str], str]:
+    """The tables in which rows for the peer arrived after `since`, or else after the link's own position; and the
+    snapshot in which this was so, to go on from. Costs what arrived, not what the tables hold.
+
+    What came from the peer is not for it, and what a link has locked and not written is nobody's change.
+    """
+    seen = "p.origin <> '' AND p.received_from IS DISTINCT FROM " + literal(link.peer)
+    pending = [
+        f"CASE WHEN EXISTS (SELECT 1 FROM {qualified('concord', shadow)} p WHERE {arrived(since or position)}"
+        f" AND {seen}) THEN {literal(name)} END"
+        for name, shadow, position in await _carried(connection, link)
+    ]
+    query = f"SELECT array_remove(ARRAY[{', '.join(pending)}]::text[], NULL), pg_current_snapshot()::text"
+    ((names, snapshot),) = await _rows(connection, query)
+    return frozenset(names), snapshot
+
+
+async def _carried(connection: AsyncConnection, link: WatchedLink) -> list[tuple[str, str, str]]:
+    """Name, shadow table and position of each table that the link has begun to carry."""
+    found = await _rows(
+        connection,
+        "SELECT r.name, r.shadow, s.history -> 0 FROM concord.link_state s"
+        " JOIN concord.replicated_table r ON s.initialized ? r.name"
+        f" WHERE s.link = {literal(link.name)} AND s.history <> '[]'",
+    )
+    return [
+        (name, shadow, session_from_json(newest).position.of(name))
+        for name, shadow, newest in found
+        if name in link.tables
+    ]
+
+
+async def _rows(connection: AsyncConnection, query: str) -> list[tuple[Any, ...]]:
+    return await (await connection.execute(query.encode())).fetchall()
