@@ -75,7 +75,7 @@ def _measure(directory: Path, plan: Plan, *, recorded: bool) -> int:
         try:
             with databases.running(directory) as made:
                 results = compare(made, plan, Progress(console))
-                surroundings = report.surroundings(made, plan.repeat)
+                surroundings = report.surroundings(made.capetown, plan.repeat)
         finally:
             workspace.clear(directory)
     grids = list(report.grids(results))

@@ -34,10 +34,19 @@ md5({number}::text), 'window seat, quiet, ' || md5(({number} * 31)::text), ({num
 jsonb_build_object('meal', {number} % 12, 'bags', {number} % 4, 'tier', 'gold')"""
 
 
+def filling(rows: int) -> str:
+    """Query of the first so many rows."""
+    return f"SELECT {_row('g')} FROM generate_series(1::bigint, {rows}) g"
+
+
 def creation(rows: int) -> tuple[str, ...]:
     """Statements that make the table with this many rows; each runs outside a transaction."""
-    fill = f"INSERT INTO public.bookings SELECT {_row('g')} FROM generate_series(1::bigint, {rows}) g"
-    return (_CREATE, fill, *_INDEXES, "VACUUM (ANALYZE) public.bookings")
+    return (
+        _CREATE,
+        f"INSERT INTO public.bookings {filling(rows)}",
+        *_INDEXES,
+        "VACUUM (ANALYZE) public.bookings",
+    )
 
 
 @dataclass(frozen=True)

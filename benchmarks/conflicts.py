@@ -145,7 +145,9 @@ def main(arguments: list[str]) -> int:
             try:
                 with databases.running(directory) as servers:
                     measured = list(measure(servers, options.changes))
-                    sys.stdout.write("\n".join([report.surroundings(servers, 1), "", *lines(measured), ""]))
+                    sys.stdout.write(
+                        "\n".join([report.surroundings(servers.capetown, 1), "", *lines(measured), ""])
+                    )
             finally:
                 workspace.clear(directory)
         return 0

@@ -98,6 +98,17 @@ def running(directory: Path) -> Iterator[Databases]:
         here.remove()
 
 
+@contextmanager
+def running_alone(directory: Path) -> Iterator[Database]:
+    """One server below `directory` with one empty database; removed when the block ends."""
+    with Server.create(directory / LONDON, settings=SETTINGS) as server:
+        password = secrets.token_urlsafe(24)
+        _create_logins(server, password)
+        server.create_database(LONDON)
+        yield Database(LONDON, server, password)
+        server.remove()
+
+
 def fill(databases: Databases, rows: int) -> None:
     """Begin anew: the table with this many rows in all three databases, and nothing of Concord."""
     made = bookings.creation(rows)

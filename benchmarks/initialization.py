@@ -19,7 +19,7 @@ _epochs = count(time.time_ns() // 1_000_000)
 
 def provision_pair(databases: Databases, table: ReplicatedTable = TABLE) -> None:
     """Capture changes at both sites."""
-    provision([_installation(databases.london, table), _installation(databases.capetown, table)])
+    provision([installation(databases.london, table), installation(databases.capetown, table)])
 
 
 def initialize(databases: Databases) -> None:
@@ -46,6 +46,7 @@ def job(
     )
 
 
-def _installation(database: Database, table: ReplicatedTable) -> Installation:
+def installation(database: Database, table: ReplicatedTable = TABLE) -> Installation:
+    """One site that carries the table."""
     installer = database.credentials(database.server.superuser)
     return Installation(database.name, installer, READER, APPLIER, (table,))

@@ -1,4 +1,4 @@
-"""Write the results into docs/benchmarks.md, between its markers, and the chart beside it."""
+"""Write results into docs/benchmarks.md, between their markers, and the chart beside it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,22 +7,36 @@ from benchmarks.chart import chart
 from benchmarks.measurement import Point
 from benchmarks.report import Grid
 
-BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 CHART = "benchmarks.svg"
 
 
+def markers(part: str) -> tuple[str, str]:
+    """Between which two lines of the page the results of one benchmark stand."""
+    return f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
+
+
+BEGIN, END = markers("results")
+
+
 def record(page: Path, surroundings: str, grids: Sequence[Grid], points: Sequence[Point]) -> None:
-    """Replace what stands between the markers. Raises ValueError when the page has lost them."""
-    text = page.read_text()
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{page} needs the lines {BEGIN} and {END}, between which the results go")
-    results = "\n\n".join([surroundings, f"![Seconds by changes]({CHART})", *map(_markdown, grids)])
-    page.write_text(f"{before}{BEGIN}\n\n{results}\n\n{END}{after}")
+    """Replace the results of a link, and draw them. Raises ValueError when the page has lost its markers."""
+    put(
+        page, "results", "\n\n".join([surroundings, f"![Seconds by changes]({CHART})", *map(markdown, grids)])
+    )
     page.with_name(CHART).write_text(chart(points))
 
 
-def _markdown(grid: Grid) -> str:
+def put(page: Path, part: str, results: str) -> None:
+    """Replace what stands between the markers of a part. Raises ValueError when the page has lost them."""
+    (one, other), text = markers(part), page.read_text()
+    before, begin, rest = text.partition(one)
+    _, end, after = rest.partition(other)
+    if not begin or not end:
+        raise ValueError(f"{page} needs the lines {one} and {other}, between which the results go")
+    page.write_text(f"{before}{one}\n\n{results}\n\n{other}{after}")
+
+
+def markdown(grid: Grid) -> str:
+    """A heading and a table, as the page shows them."""
     lines = [grid.head, ["---:" for _ in grid.head], *grid.rows]
     return "\n".join([f"### {grid.title}", "", *(f"| {' | '.join(line)} |" for line in lines)])

@@ -11,7 +11,7 @@ import psutil
 import pyspark
 
 from benchmarks.comparison import Results
-from benchmarks.databases import Databases
+from benchmarks.databases import Database
 from benchmarks.measurement import Point, Spread
 
 _MEBIBYTE = 1024**2
@@ -39,9 +39,9 @@ def grids(results: Results) -> Iterator[Grid]:
     yield _idle(results)
 
 
-def surroundings(databases: Databases, repeat: int) -> str:
+def surroundings(database: Database, repeat: int) -> str:
     """Machine, versions, date: without them no number means anything."""
-    (server,) = databases.capetown.row("SELECT split_part(version(), ' ', 2)")
+    (server,) = database.row("SELECT split_part(version(), ' ', 2)")
     memory = psutil.virtual_memory().total / 1024**3
     versions = f"PostgreSQL {server}, PySpark {pyspark.__version__}, Python {platform.python_version()}"
     when = pendulum.now("UTC").to_datetime_string()

@@ -1,0 +1,188 @@
+"""`python -m benchmarks.capture`: what capture costs the users of a table, beside an equal table without it."""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+
+from benchmarks import bookings, databases, report
+from benchmarks.databases import Database
+from benchmarks.initialization import installation
+from benchmarks.measurement import Spread
+from benchmarks.pgbench import Users, transactions_per_second
+from benchmarks.record import markdown, put
+from benchmarks.report import Grid
+from concord.databases.provisioning import provision
+from demo import terminal, workspace
+from demo.environment import PROJECT
+from demo.progress import Progress
+
+PAGE = PROJECT / "docs" / "benchmarks.md"
+PART = "capture"
+
+TRACKED, UNTRACKED = "public.bookings", "public.untracked"
+SHADOW = 'concord."public.bookings"'
+
+UNTRACKED_TABLE = (
+    f"CREATE TABLE {UNTRACKED} (LIKE {TRACKED} INCLUDING ALL)",
+    f"INSERT INTO {UNTRACKED} SELECT * FROM {TRACKED} ORDER BY id",
+)
+
+#: What one user does again and again; `{table}` is one of the two.
+SINGLE = "\\set id random(1, {rows})\nUPDATE {{table}} SET miles = miles + 1 WHERE id = :id;\n"
+
+#: How commits end. The disk's part is the same with capture and without; where commits wait for it, it hides the rest.
+COMMITS = {"wait for the disk": "on", "do not wait for it": "off"}
+
+#: In this order: rows that were never edited, the same rows again, then rows that come and go.
+BULK = {
+    "update, first edits": "UPDATE {table} SET miles = miles + 1 WHERE id <= {count}",
+    "update, edited before": "UPDATE {table} SET miles = miles + 1 WHERE id <= {count}",
+    "delete": "DELETE FROM {table} WHERE id <= {count}",
+    "insert": "INSERT INTO {table} {rows}",
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A table of so many rows, statements that change so many of them, and how often all is repeated."""
+
+    rows: int
+    count: int
+    repeat: int
+    users: Users
+
+
+@dataclass
+class Pairs:
+    """The same thing done to the untracked and to the tracked table, in turn: so many numbers of each."""
+
+    untracked: list[float] = field(default_factory=list)
+    tracked: list[float] = field(default_factory=list)
+
+    @property
+    def ratio(self) -> Spread:
+        """Tracked by untracked, of each two that stood beside each other: what else the machine does hits both."""
+        return Spread.of([ours / theirs for ours, theirs in zip(self.tracked, self.untracked, strict=True)])
+
+    def add(self, table: str, number: float) -> None:
+        (self.tracked if table == TRACKED else self.untracked).append(number)
+
+
+@dataclass
+class Results:
+    """Transactions per second of single-row updates, and seconds of each statement that changes many rows."""
+
+    single: dict[str, Pairs] = field(default_factory=lambda: {title: Pairs() for title in COMMITS})
+    bulk: dict[str, Pairs] = field(default_factory=lambda: {title: Pairs() for title in BULK})
+
+
+def fill(database: Database, rows: int) -> None:
+    """Two equal tables, one of them captured."""
+    database.run(*bookings.creation(rows), *UNTRACKED_TABLE)
+    provision([installation(database)])
+    database.run("VACUUM (ANALYZE)")
+
+
+def measure(database: Database, plan: Plan, progress: Progress) -> Results:
+    """Everything in turn, so often as the plan says; which table comes first changes each time."""
+    results = Results()
+    for turn in range(plan.repeat):
+        tables = (UNTRACKED, TRACKED) if turn % 2 else (TRACKED, UNTRACKED)
+        with progress.step(f"{turn + 1} of {plan.repeat}") as step:
+            for title in BULK:
+                _bulk(database, plan, title, tables, results.bulk[title])
+            for title in COMMITS:
+                _single(database, plan, title, tables, results.single[title])
+            step.result = _so_far(results)
+    return results
+
+
+def _bulk(database: Database, plan: Plan, title: str, tables: Sequence[str], pairs: Pairs) -> None:
+    if title == next(iter(BULK)):
+        database.run(f"TRUNCATE {SHADOW}")
+    database.run(
+        "VACUUM", "CHECKPOINT"
+    )  # as autovacuum would: it is off, so that it does not hit one of the two
+    for table in tables:
+        text = BULK[title].format(table=table, count=plan.count, rows=bookings.filling(plan.count))
+        with database.connect() as connection:
+            began = time.monotonic()
+            connection.execute(text.encode())
+            pairs.add(table, time.monotonic() - began)
+
+
+def _single(database: Database, plan: Plan, title: str, tables: Sequence[str], pairs: Pairs) -> None:
+    database.run("VACUUM", "CHECKPOINT")
+    users = replace(plan.users, settings={"synchronous_commit": COMMITS[title]})
+    for table in tables:
+        script = SINGLE.format(rows=plan.rows).format(table=table)
+        pairs.add(table, transactions_per_second(database, script, users))
+
+
+def _so_far(results: Results) -> str:
+    every = results.single | results.bulk
+    return ", ".join(f"{title} {pairs.ratio.median:.2f}" for title, pairs in every.items())
+
+
+def grids(results: Results, plan: Plan) -> Iterator[Grid]:
+    """Both tables of the report."""
+    head = ("commits", "transactions/s without", "with capture", "ratio")
+    title = f"Single-row updates, {plan.users.clients} clients, {plan.users.seconds} s each"
+    yield Grid(title, head, [(title, *_cells(pairs, ",.0f")) for title, pairs in results.single.items()])
+    head = ("statement", "ms without", "with capture", "ratio")
+    rows = [(title, *_cells(pairs, ",.0f", 1_000)) for title, pairs in results.bulk.items()]
+    yield Grid(f"One statement of {plan.count:,} rows", head, rows)
+
+
+def _cells(pairs: Pairs, form: str, scale: int = 1) -> tuple[str, str, str]:
+    medians = [format(median(numbers) * scale, form) for numbers in (pairs.untracked, pairs.tracked)]
+    ratio = pairs.ratio
+    return medians[0], medians[1], f"{ratio.median:.2f} ({ratio.least:.2f} to {ratio.most:.2f})"
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and print."""
+    options = _parser().parse_args(arguments)
+    plan = Plan(options.rows, options.count, options.repeat, Users(options.clients, options.seconds))
+    directory = options.directory.absolute()
+
+    def run() -> int:
+        with workspace.workspace(directory):
+            try:
+                _measure(directory, plan, recorded=options.record)
+            finally:
+                workspace.clear(directory)
+        return 0
+
+    return terminal.run(run, directory)
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="python -m benchmarks.capture", description=__doc__)
+    made.add_argument("--rows", type=int, default=500_000, help="of each of the two tables")
+    made.add_argument("--count", type=int, default=100_000, help="rows that one statement changes")
+    made.add_argument("--repeat", type=int, default=9, help="runs of each measurement")
+    made.add_argument("--clients", type=int, default=4)
+    made.add_argument("--seconds", type=int, default=5, help="of each run of single-row updates")
+    made.add_argument("--record", action="store_true", help="write the results into docs/benchmarks.md")
+    made.add_argument("--directory", type=Path, default=workspace.DEFAULT / "capture", help="for the server")
+    return made
+
+
+def _measure(directory: Path, plan: Plan, *, recorded: bool) -> None:
+    console = terminal.console()
+    with databases.running_alone(directory) as database:
+        fill(database, plan.rows)
+        results = measure(database, plan, Progress(console))
+        text = "\n\n".join([report.surroundings(database, plan.repeat), *map(markdown, grids(results, plan))])
+    console.print(text, highlight=False, markup=False)
+    if recorded:
+        put(PAGE, PART, text)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,36 @@
+"""What the benchmark of capture measures: real statements on two real tables, and ratios of neighbours."""
+
+from collections.abc import Iterator
+
+import pytest
+from rich.console import Console
+
+from benchmarks import databases
+from benchmarks.capture import BULK, COMMITS, SHADOW, TRACKED, UNTRACKED, Pairs, Plan, fill, grids, measure
+from benchmarks.databases import Database
+from benchmarks.pgbench import Users
+from demo.progress import Progress
+
+PLAN = Plan(rows=300, count=100, repeat=1, users=Users(clients=1, seconds=1))
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    with databases.running_alone(tmp_path_factory.mktemp("capture")) as made:
+        fill(made, PLAN.rows)
+        yield made
+
+
+def test_both_tables_are_measured_alike_and_only_one_of_them_is_captured(database: Database) -> None:
+    results = measure(database, PLAN, Progress(Console(quiet=True)))
+    single, bulk = grids(results, PLAN)
+    assert [row[0] for row in (*single.rows, *bulk.rows)] == [*COMMITS, *BULK]
+    assert all(pairs.ratio.least > 0 for pairs in (*results.single.values(), *results.bulk.values()))
+    for table in (TRACKED, UNTRACKED):
+        assert database.row(f"SELECT count(*) FROM {table}") == (PLAN.rows,)
+    assert database.row(f"SELECT count(*) >= {PLAN.count} FROM {SHADOW}") == (True,)
+
+
+def test_a_ratio_is_of_two_that_stood_beside_each_other() -> None:
+    ratio = Pairs(untracked=[1.0, 10.0, 2.0], tracked=[2.0, 30.0, 2.0]).ratio
+    assert (ratio.median, ratio.least, ratio.most) == (2.0, 1.0, 3.0)
