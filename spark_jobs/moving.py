@@ -156,6 +156,7 @@ class Moved:
             conflicts=written.conflicts + won + lost,
             merged=written.merged + merged,
             restored=written.restored,
+            reinitializing=written.reinitializing,
             tolerance=self.tolerances.get(table),
         )
 

@@ -97,6 +97,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     initialize.add_argument("--table", action="append", dest="tables", help="only this one; may be repeated")
     initialize.add_argument(
+        "--requested",
+        action="store_true",
+        help="reinitialize: only tables for which a conflict asked for it (publisher_wins_and_reinitialize)",
+    )
+    initialize.add_argument(
         "--accept-restored",
         action="store_true",
         help="take a restored or replaced database for the site it was",

@@ -13,7 +13,7 @@ import pendulum
 
 from concord.config import Configuration
 from concord.databases import provisioning
-from concord.databases.postgresql import records
+from concord.databases.postgresql import records, reinitialization
 from concord.databases.postgresql.tombstones import SiteTombstones
 from concord.errors import ConcordError
 from concord.link import Direction, TransmissionReport
@@ -175,12 +175,14 @@ def _sites(configuration: Configuration) -> int:
     """What the sites themselves remember; a site that does not answer is a line on stderr and exit status 1."""
     rows, moving, failed = [], [], 0
     waiting: list[Sequence[object]] = []
+    asked: set[tuple[str, str]] = set()
     for name in configuration.sites:
         try:
             access = jobs.site_access(configuration, name)
             links = records.links_at(access)
             moving += [_moving(each) for each in records.initializations(access)]
             waiting += [(name, *_waits(each)) for each in records.waiting_at(access)]
+            asked |= set(reinitialization.asked(access))
         except ConcordError as error:
             failed = 1
             sys.stderr.write(f"{name}: {error.message}\n")
@@ -193,6 +195,9 @@ def _sites(configuration: Configuration) -> int:
     if waiting:
         kept = ("site", "link", "table", "kind", "rows", "since", "reason of the first")
         show("Rows that wait, to be decided or mended: `waiting list`", kept, waiting)
+    if asked:
+        title = "Tables that conflicts ask to bring back: `initialize NAME --how reinitialize --requested`"
+        show(title, ("synchronization", "table"), sorted(asked))
     if moving:
         columns = ("synchronization", "table", "how", "phase", "rows", "of about", "started", "last chunk")
         show("Initializations under way", columns, moving)

@@ -63,6 +63,12 @@ def conflict_findings(
         if name == "hold" and (kind := _undecidable(table)):
             text = f"hold: what a person decides cannot be written to a table with {kind}; choose another resolver"
             yield Finding(path, text)
+        if KINDS[name].reinitializes and table.tracking is not None:
+            text = (
+                f"{name}: a table with marks of the application (tracking) is not re-initialized; use"
+                " publisher_wins, or triggers"
+            )
+            yield Finding(path, text)
         if KINDS[name].merges:
             yield from (Finding(path, f"{name}: {text}") for text in _unmergeable(table, edges))
         if KINDS[name].takes_column:

@@ -85,6 +85,9 @@ class TableReport(BaseModel):
     not_owned: int = 0  #: how many were last changed at the source although another site owns the row
     merged: int = 0  #: how many of the applied are new rows, made of both sites' by a resolver
     restored: int = 0  #: how many of the applied were put back by a backfill
+    reinitializing: int = (
+        0  #: how many of the conflicts ask to bring the table back to the publisher's copy (S3-21)
+    )
     tolerance: float | None = None  #: seconds, where changes are found by the application's marks (S4-074)
     stopped: str | None = None  #: why the table was left out of the run: nothing of it was written
 

@@ -64,6 +64,7 @@ class Kind:
     by_source: bool = False  #: asks which of two sites is nearer to the synchronizations' source
     types: Collection[ConflictType] = frozenset(ConflictType)  #: undecided in all others
     chooses: bool = True  #: one of the two rows, by an order
+    reinitializes: bool = False  #: and asks to bring the target's copy back to the source's (S3-21)
 
 
 def _nearer(
@@ -83,6 +84,9 @@ KINDS: Mapping[str, Kind] = {
     "source_wins": _nearer("source_wins", _SOURCE, 1),
     "target_wins": _nearer("target_wins", _TARGET, -1),
     "publisher_wins": _nearer("publisher_wins", _SOURCE, 1),
+    "publisher_wins_and_reinitialize": replace(
+        _nearer("publisher_wins_and_reinitialize", _SOURCE, 1), reinitializes=True
+    ),
     "subscriber_wins": _nearer("subscriber_wins", _TARGET, -1),
     "site_priority": Kind(
         lambda given: SiteOrder("site_priority", "site priority differs", given.priorities)
@@ -113,6 +117,11 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
+#: Resolvers whose decisions ask for a re-initialization; who cannot ask goes by the other name (`_without_asking`).
+REINITIALIZING = tuple(name for name, kind in KINDS.items() if kind.reinitializes)
+_ONLY_WINS = {"publisher_wins_and_reinitialize": "publisher_wins"}
+
+
 def named(resolver: str) -> tuple[str, str]:
     """`maximum(price)` as `maximum` and `price`; the second is empty where there is none."""
     name, bracket, argument = resolver.partition("(")
@@ -121,6 +130,10 @@ def named(resolver: str) -> tuple[str, str]:
 
 def _without_hold(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if name != "hold") or (LAST,)
+
+
+def _without_asking(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_ONLY_WINS.get(name, name) for name in names)
 
 
 def _without_merges(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -142,10 +155,10 @@ class Policy(BaseModel):
     places: Mapping[str, int] = Field(default_factory=dict)  #: site → the greater, the nearer to the source
 
     def names(self, kind: ConflictType) -> tuple[str, ...]:
-        """The chain of a type, to its end. Two deletes agree, so that there is nothing to wait for."""
+        """The chain of a type, to its end. Two deletes agree, so that there is nothing to wait for or to bring back."""
         own = self.by_type.get(kind) or self.by_type.get(_MIRRORED.get(kind, kind)) or self.resolvers
         if kind is ConflictType.DELETE_DELETE:
-            own = _without_hold(own)
+            own = _without_asking(_without_hold(own))
         return own if own[-1] == LAST else (*own, LAST)
 
     def bound(self, priorities: Priorities, forms: Mapping[str, TextForm] | None = None) -> Chains:
@@ -180,6 +193,11 @@ class Policy(BaseModel):
     def asks(self) -> bool:
         """Is somebody else's function asked?"""
         return any(kind.takes_function for kind in self.kinds)
+
+    @property
+    def reinitializes(self) -> bool:
+        """May a conflict ask to bring the target's copy back to the source's?"""
+        return any(kind.reinitializes for kind in self.kinds)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -241,10 +259,11 @@ class Chains:
         return replace(rest, reason=f"{passed(decision.resolver, 'not asked')}; {rest.reason}")
 
     def without_hold(self) -> Chains:
-        """The same for those that cannot wait, and make no rows: an initialization, a repair."""
+        """The same for those that cannot wait, make no rows, and bring copies back themselves: an initialization, a
+        repair."""
 
         def deciding(names: tuple[str, ...]) -> tuple[str, ...]:
-            return _without_merges(_without_hold(names))
+            return _without_asking(_without_merges(_without_hold(names)))
 
         return self._with(deciding)
 

@@ -93,7 +93,27 @@ def test_a_chain_that_nobody_can_ask_is_refused_where_it_stands(
     assert problem.key.startswith("synchronizations.london_capetown")
 
 
-@pytest.mark.parametrize("resolver", ["source_wins", "target_wins", "publisher_wins", "subscriber_wins"])
+def test_a_table_with_marks_of_the_application_is_never_brought_back_to_the_publishers_copy(
+    parse: Parse, problems: Problems
+) -> None:
+    own = "key: [carrier]\n        tracking: {changed_at: updated_at}"
+    text = chained("resolvers: [publisher_wins_and_reinitialize]")
+    assert [table.policy.reinitializes for table in parse(text).tables("london_capetown")] == [True, True]
+    (problem,) = problems(text.replace("key: [carrier]", own))
+    assert "is not re-initialized; use publisher_wins" in problem.message
+    assert problem.key == "synchronizations.london_capetown.resolvers"
+
+
+DIRECTED = [
+    "source_wins",
+    "target_wins",
+    "publisher_wins",
+    "publisher_wins_and_reinitialize",
+    "subscriber_wins",
+]
+
+
+@pytest.mark.parametrize("resolver", DIRECTED)
 def test_the_source_wins_nowhere_where_the_directions_lead_round(problems: Problems, resolver: str) -> None:
     circle = pairs("ab", "bc", "ca")
     for pair in circle.values():

@@ -32,6 +32,10 @@ POLICIES = {
     "the source, then the higher site": conflict_policy.Policy(
         resolvers=("source_wins", "site_priority"), places={"oslo": 0, "paris": -1, "quito": -1, "rome": -2}
     ),
+    "the publisher, by whose copy the others are brought back": conflict_policy.Policy(
+        resolvers=("publisher_wins_and_reinitialize",),
+        places={"oslo": 0, "paris": -1, "quito": -1, "rome": -2},
+    ),
     "a delete, or the smaller value": conflict_policy.Policy(resolvers=("delete_wins", "minimum(price)")),
     "whatever is no delete": conflict_policy.Policy(resolvers=("update_wins",)),
     "the greater value, where both have one": conflict_policy.Policy(resolvers=("maximum(price)",)),

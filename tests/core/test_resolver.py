@@ -102,6 +102,7 @@ GONE = edit("oslo", 3, deleted=True)
         ("source_wins", EARLY, LATE, EARLY, "the source's change"),
         ("target_wins", EARLY, LATE, LATE, "the target's change"),
         ("publisher_wins", EARLY, GONE, EARLY, "the source's change"),
+        ("publisher_wins_and_reinitialize", EARLY, GONE, EARLY, "the source's change"),
         ("subscriber_wins", EARLY, GONE, GONE, "the target's change"),
         ("site_priority", EARLY, LATE, LATE, "site priority differs"),
         ("delete_wins", EARLY, GONE, GONE, "one side deleted the row"),
@@ -118,7 +119,7 @@ GONE = edit("oslo", 3, deleted=True)
 def test_each_resolver_prefers_what_its_name_says_and_gives_its_reason(
     resolver: str, one: Contender, other: Contender, winner: Contender, reason: str
 ) -> None:
-    """S4-049 to S4-058, S3-19, S3-20; the reason also says why the resolvers before were undecided (S4-051)."""
+    """S4-049 to S4-058, S3-19 to S3-21; the reason also says why the resolvers before were undecided (S4-051)."""
     decision = Policy(resolvers=(resolver,), places=PLACES).bound(PRIORITIES).decide(one, other)
     assert (one if decision.source_wins else other) == winner
     assert decision.reason == reason
@@ -168,6 +169,18 @@ def test_hold_leaves_both_rows_to_a_person_but_where_nobody_can_wait() -> None:
     held = chains.decide(EARLY, GONE)
     assert (held.winner, held.reason) == (Winner.HELD, "maximum(price): no value; waits for a person")
     assert chains.without_hold().decide(EARLY, GONE).winner is Winner.TARGET
+
+
+def test_who_brings_copies_back_itself_asks_for_no_reinitialization_and_two_deletes_do_not_either() -> None:
+    """S3-21: or an initialization would ask for the next one."""
+    policy = Policy(resolvers=("publisher_wins_and_reinitialize",), places=PLACES)
+    assert policy.reinitializes
+    chains = policy.bound(PRIORITIES)
+    for one, other in ((EARLY, LATE), (LATE, EARLY)):
+        asking, quiet = chains.decide(one, other), chains.without_hold().decide(one, other)
+        assert asking.resolver == "publisher_wins_and_reinitialize"
+        assert (quiet.winner, quiet.resolver) == (asking.winner, "publisher_wins")
+    assert chains.decide(edit("london", 1, deleted=True), GONE).resolver == "publisher_wins"
 
 
 @given(policies, contenders())

@@ -15,7 +15,8 @@ from concord.initialization import How, InitializationJob, InitializationReport
 from concord.link import Direction
 from concord.orchestration import parameters, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
-from concord.orchestration.jobs import link_job, synchronization_name
+from concord.orchestration.jobs import link_job, refuse_unknown_tables, synchronization_name
+from concord.orchestration.reinitialization import requested
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.spark_application import SparkApplication
 
@@ -31,6 +32,7 @@ class InitializeParameters(parameters.Parameters):
     named: str | None = Field(default=None, alias="from")
     tables: list[str] | None = None
     accept_restored: bool = False
+    requested: bool = False
 
 
 class InitializeOperator(SparkApplication):
@@ -88,10 +90,28 @@ def _under_lease(
     lease = run_lease.take(engine, synchronization, owner)
     try:
         with run_lease.kept(engine, lease, on_lost=on_lost):
-            job = initialization_job(configuration, synchronization, asked, epoch=lease.epoch)
+            chosen = _narrowed(configuration, synchronization, asked) if asked.requested else asked
+            if chosen is None:
+                return InitializationReport(synchronization=synchronization)
+            job = initialization_job(configuration, synchronization, chosen, epoch=lease.epoch)
             return _equal(job) or (move or _no_move)(job)
     finally:
         run_lease.give_back(engine, synchronization, owner)
+
+
+def _narrowed(
+    configuration: Configuration, synchronization: str, asked: InitializeParameters
+) -> InitializeParameters | None:
+    """To what conflicts still ask for; None where another run has done it all. Raises ParametersRefused."""
+    pair = configuration.synchronizations[synchronization]
+    if asked.how != How.REINITIALIZE or asked.named not in (None, pair.source):
+        raise ParametersRefused(
+            f"requested: what conflicts ask for is how: {How.REINITIALIZE}, from: {pair.source}; say so"
+        )
+    refuse_unknown_tables(asked.tables, configuration.tables(synchronization))
+    wanted = requested(configuration, synchronization)
+    tables = [table for table in wanted if asked.tables is None or table in asked.tables]
+    return asked.model_copy(update={"tables": tables, "named": pair.source}) if tables else None
 
 
 def _equal(job: InitializationJob) -> InitializationReport | None:

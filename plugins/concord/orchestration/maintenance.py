@@ -120,6 +120,12 @@ def _initialize_params(sites: Sequence[str], tables: Sequence[str]) -> dict[str,
             items={"type": "string", "enum": list(tables)},
             description="Only these tables. Default: those that need it.",
         ),
+        "requested": Param(
+            False,
+            type="boolean",
+            description="Only tables for which a conflict asked for it (publisher_wins_and_reinitialize); for how:"
+            " reinitialize.",
+        ),
         "accept_restored": Param(
             False,
             type="boolean",

@@ -101,5 +101,10 @@ class RunPlan(BaseModel):
     plan_only: bool = False
     interval: Interval | None = None  #: of versions; None is all that has arrived
 
+    @property
+    def is_whole(self) -> bool:
+        """Does it run both links, and carry all that has arrived?"""
+        return Scope(self.direction, self.tables, self.plan_only, self.interval).is_whole
+
     def includes(self, direction: Direction) -> bool:
         return self.direction in (None, direction)

@@ -25,6 +25,7 @@ from concord.link import Direction
 from concord.orchestration import parameters, run_steps
 from concord.orchestration.change_trigger import watchers
 from concord.orchestration.link_operator import LinkOperator
+from concord.orchestration.reinitialize_operator import ReinitializeOperator
 
 #: Transient errors are tried again; permanent ones never are (`airflow_errors`).
 RETRIES = {
@@ -42,7 +43,7 @@ START = pendulum.datetime(2025, 1, 1)
 
 def synchronize_dag(configuration: Configuration, name: str) -> DAG:
     """`synchronize__<name>`: on its schedule, on demand, and whenever the asset of the same name is updated."""
-    pair = configuration.synchronizations[name]
+    pair, tables = configuration.synchronizations[name], configuration.tables(name)
     with DAG(
         f"synchronize__{name}",
         description=f"Keeps {pair.replication_set} equal in {pair.source} and {pair.target}.",
@@ -57,10 +58,10 @@ def synchronize_dag(configuration: Configuration, name: str) -> DAG:
         catchup=False,
         max_active_runs=1,
         default_args={"execution_timeout": STEP_TIMEOUT, **RETRIES},
-        params=_params([table.name for table in configuration.tables(name)]),
+        params=_params([table.name for table in tables]),
         tags=["concord", "synchronization"],
     ) as dag:
-        _tasks(name)
+        _tasks(name, reinitializes=any(table.policy.reinitializes for table in tables))
     return dag
 
 
@@ -70,7 +71,7 @@ def noticed(configuration: Configuration) -> str | None:
     return "\n".join(["Notices of the configuration:", "", *listed]) if listed else None
 
 
-def _tasks(name: str) -> None:
+def _tasks(name: str, *, reinitializes: bool) -> None:
     @task
     def begin() -> dict[str, Any]:
         return run_steps.begin(name, get_current_context())
@@ -87,7 +88,11 @@ def _tasks(name: str) -> None:
     plan = begin()
     forward = _link(name, Direction.FORWARD, plan)
     reverse = _link(name, Direction.REVERSE, plan, trigger_rule="none_failed")
-    plan >> forward >> reverse >> complete(plan) >> release()
+    done, released = complete(plan), release()
+    plan >> forward >> reverse >> done >> released
+    if reinitializes:
+        # After both: what follows a teardown alone would run however the links ended.
+        [done, released] >> ReinitializeOperator(task_id="reinitialize", synchronization=name, plan=plan)
 
 
 def _link(name: str, direction: Direction, plan: Any, **settings: Any) -> LinkOperator:

@@ -313,12 +313,11 @@ class Initialization:
 
     def _violations(self, done: Sequence[Progressed]) -> list[RowError]:
         moved = [each.table for each in done if each.how is not How.EQUAL]
-        here = [self.shapes[table][0] for table in moved]
-        there = [self.shapes[table][1] for table in moved]
-        found = whole_set.violations((self.target, there), (self.source, here), self.job.max_errors + 1)
-        return found + whole_set.violations(
-            (self.source, here), (self.target, there), self.job.max_errors + 1
-        )
+        if not moved:
+            return []
+        most, tables = self.job.max_errors + 1, self.job.link.tables
+        here, there = ((end, end.survey(tables).shapes) for end in self._ends)
+        return whole_set.violations(there, here, moved, most) + whole_set.violations(here, there, moved, most)
 
     def _keep_errors(self, done: Sequence[Progressed], errors: Sequence[RowError]) -> None:
         for each in done:

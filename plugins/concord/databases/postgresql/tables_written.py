@@ -15,6 +15,7 @@ from concord.databases.postgresql import (
     merge,
     merged_row,
     rehearsal,
+    reinitialization,
     restoration,
     uniqueness,
     waiting,
@@ -50,6 +51,8 @@ def write_tables(
         judged, reports = _without_refused(connection, writing, judged, care)
     for table in judged:
         log_table(connection, writing, table)
+        name = table.staged.shape.name
+        reports[name] = reinitialization.counted(connection, table, reports[name])
     gave_way = _mend_uniqueness(connection, writing, judged, violated=moving)
     left = {table.staged.shape.table.name for table in judged if former.remember(connection, table)}
     for table in judged:

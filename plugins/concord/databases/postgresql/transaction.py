@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import psycopg
 
-from concord.databases.postgresql import link_state
+from concord.databases.postgresql import link_state, reinitialization
 from concord.databases.postgresql.refusal import is_refusal
 from concord.databases.postgresql.repetition import COLLISIONS, RACES, Commit, repeat
 from concord.databases.postgresql.session import Connection, run
@@ -73,6 +73,7 @@ def _attempt(
         link_state.hold_fence(connection, writing.job.synchronization, writing.job.epoch, writing.site)
         if writing.staged:
             reports |= write_tables(connection, writing, moving=moving, care=care)
+            reinitialization.ask(connection, writing.job, reports.values())
         if writing.session is not None and writing.job.moves_positions:
             writing.progress("link_state")
             link_state.remember(connection, writing.job.link, writing.state, writing.session)

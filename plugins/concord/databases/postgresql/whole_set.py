@@ -15,22 +15,26 @@ from concord.privacy import PRIVATE
 from concord.replication_set import TableName
 
 End = Source | Target
+Shapes = Mapping[str, Shape]
 
 
 def violations(
-    site: tuple[End, Sequence[Shape]], other: tuple[End, Sequence[Shape]], most: int
+    site: tuple[End, Shapes], other: tuple[End, Shapes], moved: Sequence[str], most: int
 ) -> list[RowError]:
-    """Rows of the site without their parents, and values twice in a deferrable unique key; at most `most`.
+    """Rows of the site's `moved` tables without their parents, and values twice in a deferrable unique key; at most
+    `most`. Both ends come with the shapes of all tables of the pair.
 
-    A parent that stands at the other site came after its table was copied: the first run brings it.
+    A parent that stands at the other site came after its table was copied, or is not copied: the first run brings it.
     """
-    (end, shapes), elsewhere = site, {shape.name: shape for shape in other[1]}
-    by_table = {shape.table.name: shape for shape in shapes}
+    (end, ours), elsewhere = site, other[1]
+    shapes = [ours[name] for name in moved]
+    by_table = {shape.table.name: shape for shape in ours.values()}
     found: list[RowError] = []
     for shape in shapes:
         for foreign_key in shape.table.foreign_keys:
             parent = by_table.get(foreign_key.parent)
-            there = (other[0].connection, elsewhere[parent.name]) if parent else None
+            theirs = elsewhere.get(parent.name) if parent else None
+            there = (other[0].connection, theirs) if theirs else None
             found += _orphans(end, shape, foreign_key, there, most - len(found))
         for unique in shape.table.deferrable_unique:
             found += _twice(end, shape, unique, most - len(found))

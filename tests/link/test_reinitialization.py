@@ -1,0 +1,155 @@
+"""Publisher wins, and the subscriber's copy is brought back to the publisher's (S3-21)."""
+
+import re
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from concord.conflict import ConflictType
+from concord.databases.postgresql import reinitialization
+from concord.initialization import How, InitializationReport
+from concord.policy import Policy
+from spark_jobs.initialize import initialize
+from spark_jobs.link import transmit
+from tests.conftest import PROJECT
+from tests.link.conftest import MakePair
+from tests.link.initializing import initialization, initialized, unstamped
+from tests.link.killed import killed
+from tests.link.pair import At, Pair, carried
+
+pytestmark = pytest.mark.spark
+
+RESOLVER = "publisher_wins_and_reinitialize"
+PLACES = {"london": 0, "capetown": -1}
+TABLES = (
+    "CREATE TABLE book (id int PRIMARY KEY, title text)",
+    "INSERT INTO book SELECT n, 'as loaded' FROM generate_series(1, 9) n",
+    "CREATE TABLE shelf (id int PRIMARY KEY, name text)",
+    "INSERT INTO shelf VALUES (1, 'as loaded')",
+)
+BLOCK = re.compile(r"```(sql [a-z ]+|text [a-z]+)\n(.*?)```", re.DOTALL)
+BOOK = ("london_capetown", "public.book")
+
+
+def published(sites: Pair) -> Pair:
+    policy = Policy(resolvers=(RESOLVER,), places=PLACES)
+    return replace(sites, tables=tuple(each.model_copy(update={"policy": policy}) for each in sites.tables))
+
+
+@pytest.fixture
+def sites(pair: MakePair) -> Pair:
+    return published(pair(*TABLES))
+
+
+def edit_at_both(sites: Pair, key: int) -> None:
+    for site in sites.sites:
+        site.run(f"UPDATE book SET title = '{site.name}' WHERE id = {key}")
+
+
+def asked(sites: Pair) -> dict[str, list[tuple[str, str]]]:
+    return {site.name: reinitialization.asked(site.access) for site in sites.sites}
+
+
+def brought_back(sites: Pair) -> InitializationReport:
+    tables = {table for found in asked(sites).values() for _, table in found}
+    return initialized(sites, "reinitialize", named="london", chosen=tuple(sorted(tables)))
+
+
+def resolvers(sites: Pair) -> list[str]:
+    return [each["resolver"] for each in sites.conflicts()]
+
+
+def test_the_site_where_the_conflict_was_decided_remembers_which_table_is_to_be_brought_back(
+    sites: Pair,
+) -> None:
+    """S3-19, S3-21: by the forward link in Spark, and by the reverse one under lock; so say ledger and report."""
+    sites.london.run("UPDATE shelf SET name = 'no conflict'")
+    edit_at_both(sites, 1)
+    report = carried(sites.run("forward"), "public.book")
+    assert (report.conflicts, report.reinitializing, report.applied) == (1, 1, 1)
+    assert asked(sites) == {"london": [], "capetown": [BOOK]}
+    sites.run("reverse")
+    assert resolvers(sites) == [RESOLVER]
+    sites.capetown.run("UPDATE book SET title = 'capetown' WHERE id = 3")
+    late = At("lock", lambda: sites.london.run("UPDATE book SET title = 'london' WHERE id = 3"))
+    assert carried(sites.run("reverse", at=late), "public.book").reinitializing == 1
+    assert asked(sites) == {"london": [BOOK], "capetown": [BOOK]}
+    sites.run("forward")
+    assert sites.equal
+    assert resolvers(sites) == [RESOLVER] * 2
+    assert sites.capetown.rows("SELECT title FROM book WHERE id IN (1, 3)") == [("london",)] * 2
+
+
+def test_the_example_of_the_document_ends_as_it_says_and_the_runs_after_it_are_quiet(pair: MakePair) -> None:
+    """What capture has missed is brought back; unsent edits live unless the publisher edited, too."""
+    text = (PROJECT / "docs" / "conflicts.md").read_text().partition("\n## Publisher wins, and")[2]
+    said = dict(BLOCK.findall(text.partition("\n## ")[0]))
+    sites = published(pair(said["sql both"]))
+    sites.london.run(said["sql london"])
+    sites.capetown.run(said["sql capetown"])
+    unstamped(sites.capetown, said["sql capetown unseen"])
+    sites.run("forward")
+    sites.run("reverse")
+    sites.london.run(said["sql london later"])
+    sites.capetown.run(said["sql capetown later"])
+
+    (book,) = brought_back(sites).tables
+
+    assert (book.table, book.how) == ("public.book", How.REINITIALIZE)
+    held = [f"{number} {title}" for number, title in sites.london.rows("TABLE book ORDER BY id")]
+    assert held == said["text held"].splitlines()
+    logged = [f"{each['key'][0]} {each['resolver']}: {each['reason']}" for each in sites.conflicts()]
+    assert sorted(logged) == said["text ledger"].splitlines()
+    assert asked(sites) == {"london": [], "capetown": []}, "its own decisions ask for nothing"
+    assert not any(table.reinitializing for each in sites.settle() for table in each.tables)
+    assert sites.equal
+    assert [each.total("acquired") for each in sites.settle()] == [0] * 4
+    assert asked(sites) == {"london": [], "capetown": []}
+    assert len(sites.conflicts()) == len(logged)
+
+
+def test_a_request_outlives_whatever_dies_after_the_defeat_and_ends_with_the_initialization_alone(
+    sites: Pair,
+) -> None:
+    edit_at_both(sites, 1)
+    for step, there in (("commit", []), ("remember", [BOOK])):
+        killed(sites, partial(transmit, sites.job(), sites.spark), step, 1)
+        assert asked(sites)["capetown"] == there
+        assert len(sites.capetown.conflicts()) == len(there)
+    sites.run("forward")
+    job = initialization(sites, "reinitialize", named="london", chosen=("public.book",), chunk_rows=4)
+    killed(sites, partial(initialize, job, sites.spark), "chunk", 1)
+    assert asked(sites) == {"london": [BOOK], "capetown": [BOOK]}, "its progress stands for it"
+    brought_back(sites)
+    assert asked(sites) == {"london": [], "capetown": []}
+
+
+def test_two_deletes_agree_and_ask_for_nothing(sites: Pair) -> None:
+    for site in sites.sites:
+        site.run("DELETE FROM book WHERE id = 1")
+    assert carried(sites.run("forward"), "public.book").reinitializing == 0
+    assert asked(sites) == {"london": [], "capetown": []}
+    (conflict,) = sites.conflicts()
+    assert (conflict["type"], conflict["resolver"]) == (ConflictType.DELETE_DELETE, "publisher_wins")
+
+
+def test_a_child_that_came_with_its_parent_while_no_link_ran_is_brought_back_without_it(
+    pair: MakePair,
+) -> None:
+    """The parent stands at the other site, in a table that is not brought back: the first run brings it."""
+    sites = published(
+        pair(
+            "CREATE TABLE shelf (id int PRIMARY KEY, name text)",
+            "CREATE TABLE book (id int PRIMARY KEY, title text, shelf int REFERENCES shelf)",
+            "INSERT INTO book VALUES (1, 'as loaded', NULL)",
+        )
+    )
+    edit_at_both(sites, 1)
+    sites.run("forward")
+    sites.london.run("INSERT INTO shelf VALUES (7, 'new')", "INSERT INTO book VALUES (2, 'new', 7)")
+    brought_back(sites)
+    assert sites.capetown.value("SELECT shelf FROM book WHERE id = 2") == 7
+    sites.settle()
+    assert sites.equal
+    assert sites.capetown.value("SELECT name FROM shelf") == "new"

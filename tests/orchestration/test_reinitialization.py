@@ -1,0 +1,86 @@
+"""Publisher wins, and the run that found it starts the re-initialization of the table, once (S3-21)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from airflow.models.dagrun import DagRun
+from airflow.utils.session import create_session
+
+from concord.orchestration import run_lease
+from tests.orchestration.conftest import NAME, Pair, states
+from tests.orchestration.terminal import Terminal
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+
+RESOLVERS = "resolvers: [publisher_wins_and_reinitialize]"
+INITIALIZE = f"initialize__{NAME}"
+ASKED = {"how": "reinitialize", "from": "london", "tables": ["public.flights"], "requested": True}
+AT_THE_TERMINAL = ("initialize", NAME, "--how", "reinitialize", "--requested")
+#: As a link writes, which no trigger captures.
+BEHIND_THE_BACK = """
+SET SESSION AUTHORIZATION orchestration_applier; SET concord.applying = 'on';
+UPDATE flights SET note = 'behind the back' WHERE flight = 5"""
+QUERY = "SELECT note FROM flights WHERE flight = 5"
+#: What a conflict leaves where it is decided (tests/link/test_reinitialization.py).
+REQUEST = """
+UPDATE concord.link_state SET initialized = jsonb_set(initialized, '{public.flights, reinitialize}', '"t"')
+ WHERE link = 'london_capetown/forward'"""
+STATE = "SELECT link, history, initialized FROM concord.link_state ORDER BY link"
+
+
+def waiting_to_begin() -> list[dict[str, Any]]:
+    """What the runs of `initialize__…` are asked that nobody has begun."""
+    with create_session() as session:
+        runs = session.query(DagRun).filter(DagRun.dag_id == INITIALIZE, DagRun.state == "queued")
+        return [run.conf for run in runs]
+
+
+def forget_them() -> None:
+    with create_session() as session:
+        session.query(DagRun).filter(DagRun.dag_id == INITIALIZE, DagRun.state == "queued").delete()
+
+
+@pytest.fixture
+def published(pair: Pair) -> Iterator[Pair]:
+    text = pair.path.read_text()
+    pair.path.write_text(text.replace("target: capetown,", f"target: capetown, {RESOLVERS},"))
+    yield pair
+    forget_them()
+
+
+def last_task(pair: Pair, **conf: Any) -> str:
+    """How the last task of a run ended."""
+    return states(pair.run(conf=conf))["reinitialize"]
+
+
+def test_a_run_that_ends_well_starts_the_reinitialization_that_is_asked_for_once_and_no_other_does(
+    published: Pair, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run that found the conflict died before its last task: what it asked for stands at the site."""
+    terminal = Terminal(monkeypatch, capsys)
+    published.capetown.run(BEHIND_THE_BACK)
+    assert last_task(published) == "skipped", "nothing is asked for"
+    published.capetown.run(REQUEST)
+    assert last_task(published, plan_only=True) == "skipped", "it covers nothing"
+    assert waiting_to_begin() == []
+    assert last_task(published) == "success"
+    assert waiting_to_begin() == [ASKED]
+    assert last_task(published) == "skipped", "one is on its way"
+    assert waiting_to_begin() == [ASKED]
+    assert "Tables that conflicts ask to bring back" in terminal("status").out
+
+    run_lease.take(published.repository, NAME, "another run")
+    answer = terminal(*AT_THE_TERMINAL)
+    assert (answer.status, "is being run by another run" in answer.err) == (1, True)
+    assert published.capetown.run(QUERY) == [("behind the back",)]
+    run_lease.give_back(published.repository, NAME, "another run")
+    assert published.run(INITIALIZE, conf=ASKED).state == "success"
+    assert published.london.run(QUERY) == published.capetown.run(QUERY) == [("as loaded",)]
+    before = published.capetown.run(STATE)
+    assert published.run(INITIALIZE, conf=ASKED).state == "success"
+    answer = terminal(*AT_THE_TERMINAL)
+    assert (answer.status, "none" in answer.out) == (0, True)
+    assert published.capetown.run(STATE) == before, "what another run has done is not done again"
+    answer = terminal(*AT_THE_TERMINAL[:2], "--requested")
+    assert (answer.status, "how: reinitialize, from: london" in answer.err) == (2, True)
