@@ -96,7 +96,7 @@ def test_a_chain_that_nobody_can_ask_is_refused_where_it_stands(
 def test_a_table_with_marks_of_the_application_is_never_brought_back_to_the_publishers_copy(
     parse: Parse, problems: Problems
 ) -> None:
-    own = "key: [carrier]\n        tracking: {changed_at: updated_at}"
+    own = "key: [carrier]\n        tracking: {changed_at: updated_at, deleted: is_deleted}"
     text = chained("resolvers: [publisher_wins_and_reinitialize]")
     assert [table.policy.reinitializes for table in parse(text).tables("london_capetown")] == [True, True]
     (problem,) = problems(text.replace("key: [carrier]", own))
