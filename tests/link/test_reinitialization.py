@@ -8,14 +8,15 @@ import pytest
 
 from concord.conflict import ConflictType
 from concord.databases.postgresql import reinitialization
-from concord.initialization import How, InitializationReport
+from concord.initialization import How, InitializationJob, InitializationReport
 from concord.policy import Policy
 from spark_jobs.initialize import initialize
 from spark_jobs.link import transmit
 from tests.conftest import PROJECT
-from tests.link.conftest import MakePair
+from tests.link.conftest import MakeNetwork, MakePair
 from tests.link.initializing import initialization, initialized, unstamped
 from tests.link.killed import killed
+from tests.link.network import Network, mesh
 from tests.link.pair import At, Pair, carried
 
 pytestmark = pytest.mark.spark
@@ -102,9 +103,10 @@ def test_the_example_of_the_document_ends_as_it_says_and_the_runs_after_it_are_q
     logged = [f"{each['key'][0]} {each['resolver']}: {each['reason']}" for each in sites.conflicts()]
     assert sorted(logged) == said["text ledger"].splitlines()
     assert asked(sites) == {"london": [], "capetown": []}, "its own decisions ask for nothing"
-    assert not any(table.reinitializing for each in sites.settle() for table in each.tables)
+    later = sites.settle()
+    assert not any(table.reinitializing for each in later for table in each.tables)
+    assert [each.total("acquired") for each in later[2:]] == [0, 0]
     assert sites.equal
-    assert [each.total("acquired") for each in sites.settle()] == [0] * 4
     assert asked(sites) == {"london": [], "capetown": []}
     assert len(sites.conflicts()) == len(logged)
 
@@ -117,7 +119,6 @@ def test_a_request_outlives_whatever_dies_after_the_defeat_and_ends_with_the_ini
         killed(sites, partial(transmit, sites.job(), sites.spark), step, 1)
         assert asked(sites)["capetown"] == there
         assert len(sites.capetown.conflicts()) == len(there)
-    sites.run("forward")
     job = initialization(sites, "reinitialize", named="london", chosen=("public.book",), chunk_rows=4)
     killed(sites, partial(initialize, job, sites.spark), "chunk", 1)
     assert asked(sites) == {"london": [BOOK], "capetown": [BOOK]}, "its progress stands for it"
@@ -145,11 +146,41 @@ def test_a_child_that_came_with_its_parent_while_no_link_ran_is_brought_back_wit
             "INSERT INTO book VALUES (1, 'as loaded', NULL)",
         )
     )
-    edit_at_both(sites, 1)
-    sites.run("forward")
     sites.london.run("INSERT INTO shelf VALUES (7, 'new')", "INSERT INTO book VALUES (2, 'new', 7)")
-    brought_back(sites)
+    initialized(sites, "reinitialize", named="london", chosen=("public.book",))
     assert sites.capetown.value("SELECT shelf FROM book WHERE id = 2") == 7
-    sites.settle()
+    sites.run("forward")
     assert sites.equal
     assert sites.capetown.value("SELECT name FROM shelf") == "new"
+
+
+def test_three_sites_that_share_the_table_come_to_rest_whichever_copies_are_brought_back(
+    network: MakeNetwork,
+) -> None:
+    """Each pair brings back its own target; what one has brought back is news to the others, and no conflict."""
+    sites = network(mesh("london", "capetown", "oslo"), *TABLES[:2])
+    policy = Policy(resolvers=(RESOLVER,), places={"london": 0, "capetown": -1, "oslo": -2})
+    sites = replace(sites, tables=tuple(each.model_copy(update={"policy": policy}) for each in sites.tables))
+    for number, site in enumerate(sites.sites, 1):
+        site.run(f"UPDATE book SET title = '{site.name}' WHERE id IN (1, {number + 1})")
+        unstamped(site, f"UPDATE book SET title = 'unseen at {site.name}' WHERE id = {number + 5}")
+    made = [pair for _ in range(2) for pair in sites.topology.pairs if round_of(sites, *pair)]
+    assert set(made) <= set(sites.topology.pairs)
+    assert 0 < len(made) <= 3
+    sites.settle()
+    found = [site.rows("TABLE book ORDER BY id") for site in sites.sites]
+    assert found[0] == found[1] == found[2]
+    assert found[0][:4] == [(1, "london"), (2, "london"), (3, "capetown"), (4, "oslo")]
+    assert not any(round_of(sites, *pair) for pair in sites.topology.pairs)
+
+
+def round_of(sites: Network, source: str, target: str) -> bool:
+    """A run of both links, and what it asks for; was anything asked?"""
+    sites.run(source, target)
+    sites.run(target, source)
+    job, named = sites.job(source, target), (f"{source}_{target}", "public.book")
+    if not any(named in reinitialization.asked(sites[each].access) for each in (source, target)):
+        return False
+    asked_for = InitializationJob(link=job, how=How.REINITIALIZE, named=source)
+    initialize(asked_for, sites.spark, lambda step: None)
+    return True
