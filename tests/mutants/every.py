@@ -8,6 +8,7 @@ from tests.mutants.backfill import BACKFILL
 from tests.mutants.brakes import BRAKES
 from tests.mutants.comparison import COMPARISON
 from tests.mutants.planted import MUTANTS, Mutant
+from tests.mutants.reinitialization import REINITIALIZATION
 from tests.mutants.replication_set import REPLICATION_SET
 from tests.mutants.waiting import WAITING
 
@@ -18,6 +19,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "waiting": WAITING,
     "comparison": COMPARISON,
     "backfill": BACKFILL,
+    "reinitialization": REINITIALIZATION,
 }
 
 

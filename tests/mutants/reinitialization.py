@@ -1,0 +1,82 @@
+"""Errors to plant in what a conflict asks to be brought back to the publisher's copy, and in who does it, how often."""
+
+from __future__ import annotations
+
+from tests.mutants.planted import LINK, POSTGRESQL, Mutant
+
+ASKED = f"{LINK}/test_reinitialization.py"
+STARTED = "tests/orchestration/test_reinitialization.py"
+OPERATOR = "plugins/concord/orchestration/reinitialize_operator.py"
+
+REINITIALIZATION = (
+    Mutant(
+        "the publisher wins, and asks for nothing",
+        f"{POSTGRESQL}/reinitialization.py",
+        "for each in reports if each.reinitializing)",
+        "for each in reports if each.stopped)",
+        f"{ASKED} -k remembers_which",
+    ),
+    Mutant(
+        "whatever the resolver, a conflict asks for a re-initialization",
+        f"{POSTGRESQL}/reinitialization.py",
+        "f\" AND string_to_array(resolver, ', ') && ARRAY[{names}]\"",
+        'f" AND ARRAY[{names}] IS NOT NULL"',
+        f"{ASKED} -k two_deletes",
+    ),
+    Mutant(
+        "a request ends where its initialization is killed",
+        f"{POSTGRESQL}/reinitialization.py",
+        "WHERE how = {literal(How.REINITIALIZE.value)}",
+        "WHERE how = {literal(How.EQUAL.value)}",
+        f"{ASKED} -k outlives",
+    ),
+    Mutant(
+        "a re-initialization's own conflicts ask for the next one",
+        "plugins/concord/policy.py",
+        "return _without_asking(_without_merges(_without_hold(names)))",
+        "return _without_merges(_without_hold(names))",
+        f"{ASKED} -k example",
+    ),
+    Mutant(
+        "two deletes that agree ask for a re-initialization",
+        "plugins/concord/policy.py",
+        "own = _without_asking(_without_hold(own))",
+        "own = _without_hold(own)",
+        "tests/core/test_resolver.py -k brings_copies_back",
+    ),
+    Mutant(
+        "a parent in a table that stays as it is counts as missing",
+        f"{POSTGRESQL}/whole_set.py",
+        "theirs = elsewhere.get(parent.name) if parent else None",
+        "theirs = elsewhere.get(parent.name) if parent and parent.name in moved else None",
+        f"{ASKED} -k child",
+    ),
+    Mutant(
+        "tables with marks may be asked to be brought back",
+        "plugins/concord/config_conflict_rules.py",
+        "if KINDS[name].reinitializes and table.tracking is not None:",
+        "if KINDS[name].reinitializes and table.tracking is ...:",
+        "tests/config/test_conflict_policy.py -k marks",
+    ),
+    Mutant(
+        "a plan starts a re-initialization",
+        OPERATOR,
+        "if not plan.is_whole:",
+        "if plan.interval:",
+        STARTED,
+    ),
+    Mutant(
+        "every run starts one more re-initialization until the first begins",
+        OPERATOR,
+        'states=["queued", "running"]',
+        'states=["failed"]',
+        STARTED,
+    ),
+    Mutant(
+        "what another run has brought back is brought back again",
+        "plugins/concord/orchestration/initialization.py",
+        "wanted = requested(configuration, synchronization)",
+        "wanted = asked.tables or [table.name for table in configuration.tables(synchronization)]",
+        STARTED,
+    ),
+)
