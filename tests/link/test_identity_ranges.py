@@ -137,6 +137,27 @@ def test_a_sequence_never_hands_out_a_key_of_its_share_that_a_row_has(new_site: 
     assert inserted(sites[0], 2) == [61, 71]
 
 
+@pytest.mark.parametrize("identity", [SLOTS, Identity(ranges={"london": (1, 1_000_000)})])
+def test_the_newest_number_is_found_from_the_top_of_the_index_and_no_lower_than_what_comes_next(
+    new_site: Callable[..., Site], identity: Identity
+) -> None:
+    """20,000 rows, of the site's own range or of another site's slot, of which one is looked at a pass."""
+    site = new_site("london", TABLES[0])
+    provision([site], identity)
+    site.run(
+        "INSERT INTO booking (id, note) OVERRIDING SYSTEM VALUE SELECT 10 * n + 2, '' FROM generate_series(1, 20000) n",
+        "SELECT setval('booking_id_seq', 200011)",
+        "ANALYZE booking",
+    )
+    read = "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'booking_pkey'"
+    before = site.value(read)
+    provision([site], identity)
+    assert check([site], identity) == []
+    site.value("SELECT pg_stat_force_next_flush() IS NULL")
+    assert 0 < site.value(read) - before <= 10
+    assert inserted(site, 1)[0] > 200011
+
+
 def test_a_row_with_the_last_number_of_its_share_uses_the_sequence_up(new_site: Callable[..., Site]) -> None:
     """Provisioning goes on: there is nothing to mend, and inserts fail as they do when all numbers are handed out."""
     site = new_site("london")

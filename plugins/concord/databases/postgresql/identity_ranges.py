@@ -9,7 +9,7 @@ from concord.databases.postgresql.merge import Judged
 from concord.databases.postgresql.sequences import Fed, Sequence, read
 from concord.databases.postgresql.session import Connection, one, run
 from concord.databases.quoting import literal, qualified, quote
-from concord.identity import Share
+from concord.identity import GREATEST, Share
 from concord.replication_set import ReplicatedTable
 
 #: Below this part of its numbers left, a sequence is named.
@@ -48,6 +48,7 @@ def statement(sequence: Sequence, share: Share, floor: int) -> str:
         if share.step == 1
         else f"greatest(following, CASE WHEN settled THEN 0 ELSE {floor}::numeric + 1 END)"
     )
+    least = "1" if share.step == 1 else f"least(wanted, {GREATEST})::bigint"
     name, limit = literal(sequence.sql), f"{share.last}::numeric" if share.step == 1 else "seqmax"
     body = f"""
 DECLARE
@@ -59,8 +60,9 @@ BEGIN
       FROM pg_catalog.pg_sequence WHERE seqrelid = {name}::regclass;
     SELECT CASE WHEN is_called THEN last_value::numeric + seqincrement ELSE last_value END INTO STRICT following
       FROM {sequence.sql}, pg_catalog.pg_sequence WHERE seqrelid = {name}::regclass;
-    SELECT max(n) INTO newest FROM ({_newest(sequence.fed, share)}) x (n);
-    wanted := greatest({base}, coalesce(newest, 0) + 1);
+    wanted := {base};
+    SELECT max(n) INTO newest FROM ({_newest(sequence.fed, share, least)}) x (n);
+    wanted := greatest(wanted, coalesce(newest, 0) + 1);
     wanted := wanted + mod(mod({share.first} - wanted, {share.step}) + {share.step}, {share.step});
     wanted := least(greatest(wanted, {share.first}), ending + {share.step});
     EXIT WHEN settled AND wanted = following;
@@ -78,13 +80,19 @@ END"""
     return f"DO LANGUAGE plpgsql {literal(body)}"
 
 
-def _newest(fed: Several[Fed], share: Share) -> str:
-    """The greatest number of the share that a row has, of each column; found from the top of its index."""
+def _newest(fed: Several[Fed], share: Share, least: str) -> str:
+    """The greatest number of the share, not below `least`, that a row has, of each column.
+
+    It is found from the top of its index. In a residue class that reads the numbers of the others, too, down to
+    `least`, a bigint so that the index serves: below what the sequence gives next, no number matters.
+    """
     queries = [
-        f"(SELECT {quote(each.column)}::numeric FROM {qualified(each.table.schema_name, each.table.name)}"
-        f" WHERE {_owned(quote(each.column), share)} ORDER BY {quote(each.column)} DESC LIMIT 1)"
+        f"(SELECT {column}::numeric FROM {qualified(each.table.schema_name, each.table.name)} t"
+        f" WHERE {_owned(column, share)} AND {column} >= {least} ORDER BY {column} DESC LIMIT 1)"
         for each in fed
         if each.is_integer
+        # By its table: the bare name would be the numeric that is selected, which no index gives in order.
+        for column in [f"t.{quote(each.column)}"]
     ]
     return " UNION ALL ".join(queries) or "SELECT NULL::numeric"
 
@@ -106,8 +114,12 @@ def deviations(connection: Connection, site: str, sequence: Sequence, share: Sha
         stands = f"next {sequence.next} in steps of {sequence.increment}"
         yield f"{where} does not keep to {share.described}: {stands}; run `provision`"
         return
-    newest = one(connection, f"SELECT max(n) FROM ({_newest(sequence.fed, share)}) x (n)")[0]
-    if newest is not None and sequence.maximum >= sequence.next and newest >= sequence.next:
+    if sequence.maximum < sequence.next:
+        return
+    newest = one(
+        connection, f"SELECT max(n) FROM ({_newest(sequence.fed, share, str(sequence.next))}) x (n)"
+    )[0]
+    if newest is not None:
         yield f"{where} comes to {newest}, which a row has, next {sequence.next}; run `provision`"
 
 
