@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from concord.row_filter_text import parse_row_filter
+
 _SECRET_KEY = re.compile(
     r"(?:^|[_-])(?:passwords?|passwd|passphrase|pwd|pass|secrets?|tokens?|credentials?|api_?key|private_?key|"
     r"url|uri|dsn|jdbc|conninfo)(?:$|[_-])|password|passwd",
@@ -42,8 +44,20 @@ def secrets(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[t
     elif isinstance(value, tuple):
         for index, item in enumerate(value):
             yield from secrets(item, (*path, index))
-    elif isinstance(value, str) and looks_secret(value):
+    elif isinstance(value, str) and any(map(looks_secret, _said(path, value))):
         yield path, f"this value looks like an address or a password; {_ADVICE}"
+
+
+def _said(path: tuple[str | int, ...], value: str) -> tuple[str, ...]:
+    """The texts of a value: of a row filter its constants, since it may well compare a column `token` with one."""
+    try:
+        return parse_row_filter(value).texts if _is_row_filter(path) else (value,)
+    except ValueError:
+        return (value,)
+
+
+def _is_row_filter(path: tuple[str | int, ...]) -> bool:
+    return path[-1:] == ("where",) or path[-2:-1] == ("owners",)
 
 
 def _is_about_a_column(path: tuple[str | int, ...], value: object) -> bool:

@@ -126,6 +126,18 @@ def leaves(condition: Condition) -> Iterator[Leaf]:
             yield condition
 
 
+def _constants(leaf: Leaf) -> tuple[Constant, ...]:
+    match leaf:
+        case Comparison(value=value):
+            return (value,)
+        case Membership(values=values):
+            return values
+        case Range(low=low, high=high):
+            return (low, high)
+        case Null():
+            return ()
+
+
 @dataclass(frozen=True, slots=True)
 class RowFilter:
     """A parsed `where`. A row is in scope when the condition is true; unknown (NULL) is out of scope."""
@@ -140,6 +152,11 @@ class RowFilter:
     def columns(self) -> tuple[str, ...]:
         """The columns it looks at, each once, by their names in the replication set."""
         return tuple(dict.fromkeys(leaf.column for leaf in leaves(self.condition)))
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Every constant that it compares a column with, as text."""
+        return tuple(constant.text for leaf in leaves(self.condition) for constant in _constants(leaf))
 
     @property
     def fingerprint(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from concord.config import Configuration
 from concord.errors import Problem
 from tests.config.examples import VALID, spoiled
 
@@ -120,3 +121,40 @@ def test_a_site_may_be_called_like_a_secret(problems: Problems) -> None:
     """A site called `token` is a name, and the mapping below it no secret."""
     text = VALID.replace("  london: {connection: london}", "  token: {connection: london}")
     assert {problem.key for problem in problems(text)} == {"synchronizations.london_capetown.source"}
+
+
+def filtered(where: str) -> str:
+    """The valid configuration with this filter on a table, and on what a site owns of it."""
+    quoted = '"' + where.replace('"', '\\"') + '"'
+    return spoiled(
+        "public.airlines", f"public.airlines\n        where: {quoted}\n        owners: {{london: {quoted}}}"
+    )
+
+
+@pytest.mark.parametrize(
+    "where", ["token = 'x'", "NOT (api_token='x' OR secret IN ('y', 'z'))", "pwd = 'a' AND password IS NULL"]
+)
+def test_a_row_filter_may_compare_a_column_that_is_called_like_a_secret(
+    parse: Callable[[str | bytes], Configuration], where: str
+) -> None:
+    (table,) = [each for each in parse(filtered(where)).tables("london_capetown") if each.where]
+    assert table.where is not None
+    assert table.where.columns
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        *SECRET_VALUES,
+        f"link = 'postgresql://concord:{CANARY}@db.example/flights'",
+        f"note IN ('x', 'password={CANARY}')",
+        f"a > 1 OR note BETWEEN 'a' AND 'concord:{CANARY}@db.example'",
+    ],
+)
+def test_an_address_or_a_password_is_refused_in_a_row_filter_as_anywhere(
+    problems: Problems, where: str
+) -> None:
+    found = problems(filtered(where))
+    assert {problem.key.rsplit(".", 1)[-1] for problem in found} == {"where", "london"}
+    assert all("looks like an address or a password" in problem.message for problem in found)
+    assert CANARY not in "".join(map(str, found))
