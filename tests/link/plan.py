@@ -15,7 +15,15 @@ WIDTH = 10  #: of a history's range of keys
 
 #: What a batch goes through beside its links, in this order; what happens between is left to chance.
 FAMILIES: Mapping[str, tuple[str, ...]] = {
-    "faults": ("killed_link", "clock_jumps", "killed_link", "killed_purge", "killed_link", "purge"),
+    "faults": (
+        "clock_jumps_ahead",
+        "killed_link",
+        "clock_jumps_back",
+        "killed_link",
+        "killed_purge",
+        "killed_link",
+        "purge",
+    ),
     "sites come and go": ("killed_link", "join", "clock_jumps", "killed_link", "leave"),
     "restores": ("killed_link", "back_up", "link", "link", "restore", "killed_link"),
 }
@@ -91,12 +99,15 @@ def _schedule(
 ) -> list[Step]:
     """`unlucky` is the site that is put back, or leaves."""
     steps: list[Step] = []
+    unsteady = chance.choice(sites)  # one clock: what is set back was ahead, or nobody would notice
     for verb in happens:
         steps += [_link(chance, pairs) for _ in range(LINKS)]
         about: Mapping[str, Step] = {
             "link": _link(chance, pairs),
             "killed_link": (*_link(chance, pairs, "killed_link"), chance.choice(STEPS)),
-            "clock_jumps": ("clock_jumps", chance.choice(sites), chance.choice([-20, -3, 3, 20])),
+            "clock_jumps": ("clock_jumps", unsteady, chance.choice([-20, -3, 3, 20])),
+            "clock_jumps_ahead": ("clock_jumps", unsteady, chance.choice([3, 20])),
+            "clock_jumps_back": ("clock_jumps", unsteady, chance.choice([-20, -3])),
             "purge": ("purge", len(sites)),
             "killed_purge": ("purge", chance.randrange(1, len(sites))),
             "join": ("join", chance.choice(sites)),

@@ -194,7 +194,8 @@ def test_both_images_of_every_conflict_are_whole(life: Life) -> None:
     assert ledger.misrecorded(life.account, life.network) == []
     for conflict in life.conflicts:
         for side in ("winner", "loser"):
-            image = conflict[f"{side}_row"]
+            image, origin = conflict[f"{side}_row"], conflict[f"{side}_version"]["origin"]
+            assert conflict[f"{side}_site"] == origin.partition("#")[0]
             assert (image is None) == conflict[f"{side}_version"]["deleted"]
             assert image is None or image.keys() == {"id", "token", "note"}
 

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from tests.mutants.backfill import BACKFILL
 from tests.mutants.brakes import BRAKES
 from tests.mutants.comparison import COMPARISON
+from tests.mutants.histories import HISTORIES
 from tests.mutants.planted import MUTANTS, Mutant
 from tests.mutants.reinitialization import REINITIALIZATION
 from tests.mutants.replication_set import REPLICATION_SET
+from tests.mutants.topologies import TOPOLOGIES
 from tests.mutants.waiting import WAITING
 
 LISTS: Mapping[str, Sequence[Mutant]] = {
@@ -20,6 +22,8 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "comparison": COMPARISON,
     "backfill": BACKFILL,
     "reinitialization": REINITIALIZATION,
+    "topologies": TOPOLOGIES,
+    "histories": HISTORIES,
 }
 
 

@@ -1,0 +1,64 @@
+"""Errors that the histories on real databases must find: an invariant that cannot fail proves nothing.
+
+Most stand in other lists too, beside a test of their own. Two that stand there are not found here, since others stand
+behind them: the age of a tombstone, which all sites hold by then; the heartbeat of a restored site, which is another
+database as well.
+"""
+
+from __future__ import annotations
+
+from tests.mutants.planted import LINK, POSTGRESQL, Mutant
+
+LIVES = f"{LINK}/test_lives.py"
+
+HISTORIES = (
+    Mutant(
+        "in the histories: a tombstone goes that one site has never heard of",
+        f"{POSTGRESQL}/tombstone_agreement.py",
+        "if all(held.values()) or all(each in held or tombstone in outside[each] for each in found)",
+        "if True",
+        f"{LIVES} -k 'faults or go'",
+    ),
+    Mutant(
+        "in the histories: a restored site keeps its incarnation",
+        f"{POSTGRESQL}/restored.py",
+        "SET incarnation = incarnation + 1,",
+        "SET incarnation = incarnation,",
+        f"{LIVES} -k restores",
+    ),
+    Mutant(
+        "in the histories: a loser is not logged",
+        f"{POSTGRESQL}/merge.py",
+        "WHERE v.verdict IN ('source_wins', 'target_wins') ON CONFLICT",
+        "WHERE v.verdict IN ('target_wins') ON CONFLICT",
+        f"{LIVES} -k faults",
+    ),
+    Mutant(
+        "in the histories: a winner forgets what the loser had seen",
+        f"{POSTGRESQL}/merge.py",
+        'f"CASE WHEN {contained} THEN excluded.vector ELSE concord.vector_unite(p.vector, excluded.vector) END"',
+        '"excluded.vector"',
+        f"{LIVES} -k faults",
+    ),
+    Mutant(
+        "in the histories: the wall clock alone stamps",
+        f"{POSTGRESQL}/capture.py",
+        "greatest(excluded.changed_at, {newest} + 1) AS at",
+        "greatest(excluded.changed_at, 0) AS at",
+        f"{LIVES} -k faults",
+    ),
+    Mutant(
+        "in the histories: a key change leaves the old key live",
+        f"{POSTGRESQL}/capture.py",
+        "IF TG_OP = 'DELETE' OR (TG_OP = 'UPDATE' AND NOT ({same_key})) THEN",
+        "IF TG_OP = 'DELETE' THEN",
+        f"{LIVES} -k faults",
+    ),
+    Mutant(
+        "in the histories: late commits are overlooked",
+        f"{POSTGRESQL}/acquire.py",
+        'f" AND NOT pg_visible_in_snapshot({alias}.position, {literal(since)}::pg_snapshot)"',
+        'f" AND {alias}.position >= pg_snapshot_xmax({literal(since)}::pg_snapshot)"',
+        f"{LIVES} -k faults",
+    ),
+)

@@ -1,0 +1,124 @@
+"""Errors to plant in what three sites and more need: versions on their way, sites that are away, that come and go."""
+
+from __future__ import annotations
+
+from tests.mutants.planted import LINK, POSTGRESQL, Mutant
+
+COMING_AND_GOING = f"{LINK}/test_coming_and_going.py"
+UNREACHABLE = "tests/orchestration/test_unreachable_site.py"
+
+TOPOLOGIES = (
+    Mutant(
+        "what came from one site is not sent on to others",
+        f"{POSTGRESQL}/acquire.py",
+        'received_from IS DISTINCT FROM {literal(site)}"',
+        'received_from IS NULL"',
+        f"{COMING_AND_GOING} -k added_while",
+    ),
+    Mutant(
+        "a conflict that a third site has settled is decided again",
+        f"{POSTGRESQL}/guard.py",
+        """WHEN {_BACKWARD} AND NOT {_FORWARD} THEN CASE WHEN {includes} THEN 'superseded' ELSE 'unite' END
+              WHEN {_DECIDED} AND NOT {_BACKWARD} AND""",
+        "WHEN {_DECIDED} AND",
+        f"{LINK}/test_topologies.py -k settled_meanwhile",
+    ),
+    Mutant(
+        "a conflict stands in the log once for each link",
+        f"{POSTGRESQL}/merge.py",
+        "SELECT {_conflict_id(shape.name, key)}, {literal(synchronization)},",
+        "SELECT {_conflict_id(shape.name, key)} || {literal(link)}, {literal(synchronization)},",
+        f"{LINK}/test_topologies.py -k 'one_id and ring'",
+    ),
+    Mutant(
+        "a version in the log is named by the link's source",
+        f"{POSTGRESQL}/merge.py",
+        """incoming_site = "split_part(v.s_origin, '#', 1)\"""",
+        "incoming_site = literal(judged.source)",
+        f"{LINK}/test_topologies.py -k 'both_images and hub'",
+    ),
+    Mutant(
+        "a site that does not answer is waited for by nobody",
+        f"{POSTGRESQL}/tombstones.py",
+        "        if link.peer in silent:\n",
+        "        if False:\n",
+        f"{COMING_AND_GOING} -k 'until_a_person_forces_it'",
+    ),
+    Mutant(
+        "a site that was heard of lately can be forced out",
+        f"{POSTGRESQL}/outgoing_link.py",
+        "return self.silent_since is None or self.silent_since < silent_before",
+        "return True",
+        f"{COMING_AND_GOING} -k heard_of_lately",
+    ),
+    Mutant(
+        "a site that answers can be forced out",
+        f"{POSTGRESQL}/outgoing_link.py",
+        "if self.peer in reached:",
+        "if not reached:",
+        f"{COMING_AND_GOING} -k every_site_that_answers",
+    ),
+    Mutant(
+        "a site that was forced out resumes",
+        f"{POSTGRESQL}/tombstone_agreement.py",
+        "                link_state.force_below_floor(each.connection, name)\n",
+        "                pass\n",
+        f"{COMING_AND_GOING} -k absent_one_is_refused",
+    ),
+    Mutant(
+        "cleanups go on waiting for a site that was forced out",
+        f"{POSTGRESQL}/outgoing_link.py",
+        "            return self.forced\n",
+        "            return False\n",
+        f"{COMING_AND_GOING} -k go_on_after_a_forced",
+    ),
+    Mutant(
+        "a dry run forces",
+        f"{POSTGRESQL}/tombstones.py",
+        "        if not asked.dry_run:\n            publish",
+        "        if True:\n            publish",
+        f"{COMING_AND_GOING} -k dry_run",
+    ),
+    Mutant(
+        "a link that has left the configuration is waited for by nobody",
+        f"{POSTGRESQL}/outgoing_link.py",
+        "every = sorted((remembered | dict(configured)).items())",
+        "every = sorted((dict(configured)).items())",
+        f"{COMING_AND_GOING} -k left_the_configuration",
+    ),
+    Mutant(
+        "a site forgets the epochs of a link and not where it stood",
+        f"{POSTGRESQL}/forgetting.py",
+        '                run(connection, f"DELETE FROM concord.link_state WHERE link IN ({listed})")\n',
+        "",
+        f"{COMING_AND_GOING} -k left_the_configuration",
+    ),
+    Mutant(
+        "a site that is configured is forgotten",
+        "plugins/concord/orchestration/forgetting.py",
+        "    if used:\n",
+        "    if False:\n",
+        f"{UNREACHABLE} -k only_when_it_has_left",
+    ),
+    Mutant(
+        "one site that does not answer stops the cleanup of all",
+        f"{POSTGRESQL}/tombstones.py",
+        "        except ConcordError as error:\n            silent[name] = error.message\n",
+        "        except ZeroDivisionError as error:\n            silent[name] = str(error)\n",
+        f"{COMING_AND_GOING} -k absent_one_is_refused",
+    ),
+    Mutant(
+        "one site that does not answer keeps the others from being made ready",
+        "plugins/concord/databases/provisioning.py",
+        "    if problems := _problems(survey.reached):\n",
+        "    if problems := [*_problems(survey.reached), *survey.failures]:\n",
+        f"{UNREACHABLE} -k makes_the_others_ready",
+    ),
+    Mutant(
+        "a table is carried between sites that were never compared",
+        "spark_jobs/opening.py",
+        "    _check_initialized(job, [table.name for table in tables], at_source, at_target)\n",
+        "",
+        f"{LINK}/test_compare.py -k without_a_common_history",
+    ),
+)
