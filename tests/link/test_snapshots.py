@@ -301,6 +301,29 @@ def test_a_copy_is_read_only_for_everybody_but_its_refresh(late: Copies) -> None
     content(late)
 
 
+def test_a_copy_is_vacuumed_while_a_refresh_writes_it_and_its_guard_stands_until_the_commit(
+    late: Copies,
+) -> None:
+    """Autovacuum takes the lock of this VACUUM, and would give way for as long as a refresh writes."""
+    late.london.run("UPDATE flight SET delay = delay + 1")
+    vacuumed, refused = [], []
+
+    def meanwhile() -> None:
+        late.capetown.run("SET lock_timeout = '300ms'", "VACUUM late")
+        vacuumed.append(True)
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            late.capetown.run("ALTER TABLE late DISABLE TRIGGER concord_snapshot")
+        refused.append(True)
+
+    late.refresh("late", at=At("commit", meanwhile))
+    assert (vacuumed, refused) == ([True], [True])
+    content(late)
+    late.london.run("UPDATE flight SET delay = delay + 1")
+    unguarded = At("content", lambda: late.capetown.run("ALTER TABLE late DISABLE TRIGGER concord_snapshot"))
+    with pytest.raises(StructureChanged, match=r"capetown: public\.late has lost or changed its guard"):
+        late.refresh("late", at=unguarded)
+
+
 def test_a_definition_that_changed_is_filled_anew(late: Copies) -> None:
     late.define("late", "incremental", "public.flight", "public.late", columns=("delay",), where="delay > 80")
     report = late.refresh("late")

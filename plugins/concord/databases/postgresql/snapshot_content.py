@@ -76,10 +76,14 @@ def enter(connection: Connection) -> None:
 
 
 def hold(connection: Connection, staged: StagedRows) -> None:
-    """Keep other writers out until the commit; readers go on, and see the content as it was."""
+    """Keep the table and its guard as they are until the commit; readers go on, and see the content as it was.
+
+    The guard keeps other writers out, and the fence other refreshes. Every lock that would keep writers out ends an
+    autovacuum of the table, and lets none begin for as long as a refresh writes; this one is what any write takes.
+    """
     run(
         connection,
-        f"LOCK TABLE {staged.layout.table.sql} IN SHARE ROW EXCLUSIVE MODE",
+        f"LOCK TABLE {staged.layout.table.sql} IN ROW EXCLUSIVE MODE",
         f"ANALYZE {staged.sql}",
     )
 

@@ -148,9 +148,7 @@ class SnapshotTarget(WrittenEnd):
         """
         definition, site = self.job.snapshot, self.access.name
         self._check_identity(provision.read_site(self.connection, site, (), time.time()))
-        wrong = guard_problem(self.connection, definition)
-        if wrong:
-            raise StructureChanged(f"{site}: {definition.table} {wrong}")
+        self._refuse_unguarded(self.connection)
         table = _table(self.connection, definition.table, site)
         layout = target_layout(source.names, table, source.key)
         if layout is None or layout.structure != source.structure:
@@ -160,6 +158,11 @@ class SnapshotTarget(WrittenEnd):
             )
         self._layout = layout
         return layout
+
+    def _refuse_unguarded(self, connection: Connection) -> None:
+        definition = self.job.snapshot
+        if wrong := guard_problem(connection, definition):
+            raise StructureChanged(f"{self.access.name}: {definition.table} {wrong}")
 
     def digests(self) -> Reading:
         """One digest for each row of the destination, for a plan."""
@@ -204,6 +207,7 @@ class SnapshotTarget(WrittenEnd):
                 link_state.hold_fence(connection, self.job.synchronization, self.job.epoch, self.access.name)
                 progress("content")
                 snapshot_content.hold(connection, staged)
+                self._refuse_unguarded(connection)
                 done.append(write(connection))
                 progress("commit")
 
