@@ -164,14 +164,13 @@ def test_three_sites_that_share_the_table_come_to_rest_whichever_copies_are_brou
     for number, site in enumerate(sites.sites, 1):
         site.run(f"UPDATE book SET title = '{site.name}' WHERE id IN (1, {number + 1})")
         unstamped(site, f"UPDATE book SET title = 'unseen at {site.name}' WHERE id = {number + 5}")
-    made = [pair for _ in range(2) for pair in sites.topology.pairs if round_of(sites, *pair)]
-    assert set(made) <= set(sites.topology.pairs)
-    assert 0 < len(made) <= 3
+    made = [pair for pair in sites.topology.pairs if round_of(sites, *pair)]
+    assert len(made) >= 2, "London's edit beats each of the others'"
     sites.settle()
     found = [site.rows("TABLE book ORDER BY id") for site in sites.sites]
     assert found[0] == found[1] == found[2]
     assert found[0][:4] == [(1, "london"), (2, "london"), (3, "capetown"), (4, "oslo")]
-    assert not any(round_of(sites, *pair) for pair in sites.topology.pairs)
+    assert not any(reinitialization.asked(site.access) for site in sites.sites)
 
 
 def round_of(sites: Network, source: str, target: str) -> bool:
