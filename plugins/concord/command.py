@@ -182,7 +182,7 @@ def _sites(configuration: Configuration) -> int:
             links = records.links_at(access)
             moving += [_moving(each) for each in records.initializations(access)]
             waiting += [(name, *_waits(each)) for each in records.waiting_at(access)]
-            asked |= set(reinitialization.asked(access))
+            asked |= {(each.synchronization, each.table) for each in reinitialization.asked(access)}
         except ConcordError as error:
             failed = 1
             sys.stderr.write(f"{name}: {error.message}\n")

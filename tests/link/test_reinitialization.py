@@ -49,7 +49,10 @@ def edit_at_both(sites: Pair, key: int) -> None:
 
 
 def asked(sites: Pair) -> dict[str, list[tuple[str, str]]]:
-    return {site.name: reinitialization.asked(site.access) for site in sites.sites}
+    return {
+        site.name: [(each.synchronization, each.table) for each in reinitialization.asked(site.access)]
+        for site in sites.sites
+    }
 
 
 def brought_back(sites: Pair) -> InitializationReport:
@@ -178,7 +181,8 @@ def round_of(sites: Network, source: str, target: str) -> bool:
     sites.run(source, target)
     sites.run(target, source)
     job, named = sites.job(source, target), (f"{source}_{target}", "public.book")
-    if not any(named in reinitialization.asked(sites[each].access) for each in (source, target)):
+    asked_there = [each for site in (source, target) for each in reinitialization.asked(sites[site].access)]
+    if named not in [(each.synchronization, each.table) for each in asked_there]:
         return False
     asked_for = InitializationJob(link=job, how=How.REINITIALIZE, named=source)
     initialize(asked_for, sites.spark, lambda step: None)

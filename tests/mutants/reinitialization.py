@@ -73,6 +73,13 @@ REINITIALIZATION = (
         STARTED,
     ),
     Mutant(
+        "a table of which rows wait is brought back",
+        "plugins/concord/orchestration/reinitialization.py",
+        "(wanted & waiting) - begun",
+        "(wanted & waiting) - wanted",
+        STARTED,
+    ),
+    Mutant(
         "what another run has brought back is brought back again",
         "plugins/concord/orchestration/initialization.py",
         "wanted = requested(configuration, synchronization)",

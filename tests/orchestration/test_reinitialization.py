@@ -8,6 +8,7 @@ from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
 
 from concord.orchestration import run_lease
+from concord.orchestration.reinitialization import requested
 from tests.orchestration.conftest import NAME, Pair, states
 from tests.orchestration.terminal import Terminal
 
@@ -26,6 +27,11 @@ QUERY = "SELECT note FROM flights WHERE flight = 5"
 REQUEST = """
 UPDATE concord.link_state SET initialized = jsonb_set(initialized, '{public.flights, reinitialize}', '"t"')
  WHERE link = 'london_capetown/forward'"""
+WAITING = """
+INSERT INTO concord.waiting
+       (link, table_name, key, synchronization, kind, version, row_image, structure, reason, transmission)
+VALUES ('london_capetown/forward', 'public.flights', '["3"]', 'london_capetown', 'quarantined', '{}', '{}', '', 'no',
+        't')"""
 STATE = "SELECT link, history, initialized FROM concord.link_state ORDER BY link"
 
 
@@ -69,6 +75,11 @@ def test_a_run_that_ends_well_starts_the_reinitialization_that_is_asked_for_once
     assert last_task(published) == "skipped", "one is on its way"
     assert waiting_to_begin() == [ASKED]
     assert "Tables that conflicts ask to bring back" in terminal("status").out
+
+    published.capetown.run(WAITING)
+    assert requested(published.configuration, NAME) == [], "it would be refused, and stop all tables"
+    published.capetown.run("DELETE FROM concord.waiting")
+    assert requested(published.configuration, NAME) == ASKED["tables"]
 
     run_lease.take(published.repository, NAME, "another run")
     answer = terminal(*AT_THE_TERMINAL)

@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+import logging
+
 from concord.config import Configuration
-from concord.databases.postgresql import reinitialization
+from concord.databases.postgresql import records, reinitialization
+from concord.event_log import log_event
 from concord.orchestration.jobs import site_access
+
+logger = logging.getLogger("concord.reinitialize")
 
 
 def requested(configuration: Configuration, synchronization: str) -> list[str]:
-    """The tables, in the order of the configuration. Raises a ConcordError where a site does not answer."""
-    sites = configuration.synchronizations[synchronization].sites
-    found = {each for site in sites for each in reinitialization.asked(site_access(configuration, site))}
-    names = [table.name for table in configuration.tables(synchronization)]
-    return [name for name in names if (synchronization, name) in found]
+    """The tables, in the order of the configuration. Raises a ConcordError where a site does not answer.
+
+    A table of which rows wait at a site is left until none does: its initialization would decide what is held, be
+    refused what is quarantined, and so stop all links of the pair.
+    """
+    sites = [
+        site_access(configuration, site) for site in configuration.synchronizations[synchronization].sites
+    ]
+    asked = [
+        each
+        for site in sites
+        for each in reinitialization.asked(site)
+        if each.synchronization == synchronization
+    ]
+    waiting = {
+        each.table_name
+        for site in sites
+        for each in records.waiting_at(site)
+        if each.synchronization == synchronization
+    }
+    begun, wanted = {each.table for each in asked if each.begun}, {each.table for each in asked}
+    if put_off := (wanted & waiting) - begun:
+        log_event(logger, "re-initialization waits for rows that wait", tables=sorted(put_off))
+    return [table.name for table in configuration.tables(synchronization) if table.name in wanted - put_off]

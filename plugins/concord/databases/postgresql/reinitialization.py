@@ -8,8 +8,10 @@ nor met twice, whoever dies in between.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import psycopg
+from psycopg.rows import class_row
 
 from concord.databases.postgresql.merge import Judged
 from concord.databases.postgresql.session import Connection, connect, in_our_words, one, run
@@ -47,19 +49,26 @@ def ask(connection: Connection, job: LinkJob, reports: Iterable[TableReport]) ->
         )
 
 
-def asked(site: SiteAccess) -> list[tuple[str, str]]:
-    """Synchronization and table: what is asked for at the site, and what was begun there and not ended.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A table that is to be brought back."""
 
-    One that was begun has no record of common history left; its progress stands for it.
-    """
+    synchronization: str
+    table: str
+    begun: bool  #: an initialization has begun with it, and not ended
+
+
+def asked(site: SiteAccess) -> list[Asked]:
+    """What is asked for at the site. A table that was begun with has no record of common history left: its progress
+    stands for it."""
     query = f"""
-SELECT split_part(l.link, '/', 1), t.key FROM concord.link_state l, jsonb_each(l.initialized) t
- WHERE l.role = 'target' AND t.value ? {literal(_ASKED)}
-UNION SELECT synchronization, table_name FROM concord.initialization WHERE how = {literal(How.REINITIALIZE.value)}
- ORDER BY 1, 2"""
+SELECT split_part(l.link, '/', 1) AS synchronization, t.key AS table, false AS begun
+  FROM concord.link_state l, jsonb_each(l.initialized) t WHERE l.role = 'target' AND t.value ? {literal(_ASKED)}
+UNION SELECT synchronization, table_name, true FROM concord.initialization
+ WHERE how = {literal(How.REINITIALIZE.value)} ORDER BY 1, 2"""
     with connect(site.reader, "concord status") as connection:
         try:
-            return connection.execute(query.encode()).fetchall()
+            return connection.cursor(row_factory=class_row(Asked)).execute(query.encode()).fetchall()
         except psycopg.errors.UndefinedTable:
             return []  # provisioned by an earlier version
         except psycopg.Error as error:
