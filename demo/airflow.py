@@ -10,7 +10,8 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
@@ -68,19 +69,26 @@ def _run_airflow(
 ) -> None:
     home, log = directory / "airflow", directory / "logs" / "airflow.log"
     make_password(home)
-    spark = {name: value for name, value in environment(home, {}).items() if not name.startswith("AIRFLOW")}
     settings = {**environment(home, connections), **local_settings(home, port)}
     with (
-        tempfile.TemporaryDirectory(prefix="concord-") as private,
-        background.running(
-            ["spark_jobs.resident", f"{private}/spark"], spark, directory / "logs" / "spark.log"
-        ),
-        background.running(_STANDALONE, settings | {RESIDENT: f"{private}/spark"}, log) as process,
+        resident_spark(home, directory / "logs" / "spark.log") as reached,
+        background.running(_STANDALONE, settings | reached, log) as process,
     ):
         with progress.step("Start Airflow"):
             wait_until_healthy(process, port, log)
         console.print(_invitation(port, home, log), highlight=False, soft_wrap=True)
         background.wait(process, _STANDALONE, log)
+
+
+@contextmanager
+def resident_spark(home: Path, log: Path) -> Iterator[dict[str, str]]:
+    """A driver that stays while the block lasts, and what tells Airflow of it. It needs none of Airflow's secrets."""
+    alone = {name: value for name, value in environment(home, {}).items() if not name.startswith("AIRFLOW")}
+    with (
+        tempfile.TemporaryDirectory(prefix="concord-") as private,
+        background.running(["spark_jobs.resident", f"{private}/spark"], alone, log),
+    ):
+        yield {RESIDENT: f"{private}/spark"}
 
 
 def local_settings(home: Path, port: int) -> Mapping[str, str]:
@@ -163,7 +171,7 @@ Password: in {password_file(home)}
 Airflow's output: {log}
 
 Users of both sites have edited their flights. Trigger [bold]{runs.DAG}[/] to make the sites equal.
-DAGs are paused at first: unpause it, and it runs every five minutes.
+DAGs are paused at first: unpause it, and it runs every five minutes, and whenever users of a site commit.
 Ctrl-C stops Airflow, Spark and both PostgreSQL servers, and deletes all but the logs.
 """
 

@@ -18,7 +18,10 @@ def provision_sites(sites: Sites, configuration: Configuration) -> None:
     tables = configuration.tables(SYNCHRONIZATION)
     provision(
         [
-            Installation(name, site.credentials(INSTALLER), READER, APPLIER, tables)
+            Installation(
+                *(name, site.credentials(INSTALLER), READER, APPLIER, tables),
+                announced=configuration.announced_at(name),
+            )
             for name, site in sites.items()
         ]
     )

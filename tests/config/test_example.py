@@ -20,6 +20,7 @@ from concord.config import (
     config_path,
     load,
 )
+from concord.config_watch import WatchSettings
 from concord.policy import Policy
 from concord.replication_set import ReplicatedTable, TableName
 from tests.config.examples import VALID
@@ -51,6 +52,7 @@ def test_the_example_is_read_exactly() -> None:
                 source="london",
                 target="capetown",
                 schedule="*/5 * * * *",
+                watch=WatchSettings(),
                 resolvers=("latest_timestamp",),
                 tombstone_retention=14 * DAY,
             )

@@ -54,7 +54,8 @@ def test_it_serves_the_demos_dags_on_this_machine_and_stops_with_all_its_process
     started = psutil.Process(airflow.pid).children(recursive=True)
     assert _listening_addresses(started, port) == {"127.0.0.1"}
 
-    (spark,) = [each for each in started if "spark_jobs.resident" in each.cmdline()]
+    commands = [(each, each.as_dict(["cmdline"])["cmdline"] or []) for each in started]  # of a zombie: None
+    (spark,) = [each for each, command in commands if "spark_jobs.resident" in command]
     assert not [name for name in spark.environ() if name.startswith("AIRFLOW")], (
         "it needs none of its secrets"
     )

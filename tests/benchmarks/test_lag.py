@@ -1,0 +1,31 @@
+"""What the benchmark of lags configures, counts and prints; the benchmark itself needs minutes."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.lag import CONFIGURATION, MODES, Lags, lines, share, until_next
+from concord.config import load
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_is_a_valid_configuration(mode: str, tmp_path: Path) -> None:
+    path = tmp_path / "concord.yaml"
+    path.write_text(CONFIGURATION.format(MODES[mode]))
+    watch = load(path).synchronizations["london_capetown"].watch
+    assert (watch is None) == mode.startswith("scheduled")
+
+
+def test_a_commit_waits_for_the_next_run_and_the_last_ones_for_none() -> None:
+    assert until_next([1.0, 5.0, 7.0, 9.0], [0.5, 4.0, 8.0]) == [3.0, 3.0, 1.0]
+
+
+def test_a_share_is_what_so_many_commits_do_not_exceed() -> None:
+    seconds = [float(n) for n in range(100, 0, -1)]
+    assert [share(seconds, part) for part in (0.5, 0.99, 1)] == [50, 99, 100]
+    assert share([7.0], 0.5) == 7
+
+
+def test_the_table_has_a_line_for_each_mode() -> None:
+    *_, last = lines([Lags("event-driven", [1.0, 2.0], [8.0, 9.0], 2)])
+    assert last == "| event-driven | 2 | 2 | 1.00 | 2.00 | 8.00 | 9.00 | 9.00 |"
