@@ -9,6 +9,7 @@ import pytest
 from concord.databases.postgresql import acquire
 from concord.databases.postgresql.ends import Source
 from concord.databases.postgresql.session import connect
+from concord.errors import CountMismatch
 from embedded.postgres import Server
 from spark_jobs.link import transmit
 from tests.conftest import Database
@@ -67,6 +68,20 @@ def test_what_commits_during_a_run_arrives_with_the_next(sites: Pair, step: str)
 def test_what_commits_between_the_fence_and_the_snapshot_arrives_at_once(sites: Pair) -> None:
     insert = At("snapshot", lambda: sites.london.run("INSERT INTO book VALUES (100, 'just in time')"))
     assert carried(sites.run("forward", insert)).acquired == 1
+
+
+def test_rows_that_the_source_has_counted_and_nobody_has_read_stop_the_run(
+    sites: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 11: a reader that loses rows on the way must not move the position past them."""
+    sites.london.run("INSERT INTO book VALUES (100, 'a'), (101, 'b')")
+    whole = acquire.changes_query
+    with monkeypatch.context() as patched:
+        patched.setattr(acquire, "changes_query", lambda *about: f"{whole(*about)} AND t.id <> 101")
+        with pytest.raises(CountMismatch, match=r"public\.book: 2 rows changed .* but 1 were read; nothing"):
+            sites.run("forward")
+    assert sites.capetown.rows(TITLES) == []
+    assert carried(sites.run("forward")).applied == 2
 
 
 def test_a_table_left_out_of_a_run_is_sent_by_the_next(pair: MakePair) -> None:

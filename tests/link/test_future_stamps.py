@@ -4,7 +4,9 @@ import time
 
 import pytest
 
+from concord.errors import ClockSkew
 from tests.link.conftest import MakePair
+from tests.link.lives import with_a_clock
 from tests.link.pair import Pair, Site, carried
 
 pytestmark = pytest.mark.spark
@@ -84,3 +86,21 @@ def test_an_edit_elsewhere_meanwhile_is_not_lost(pair: MakePair) -> None:
     sites.settle()
     assert sites.equal
     assert {row["loser_row"]["token"] for row in sites.conflicts()} == {"in Cape Town"}
+
+
+def test_a_link_is_refused_while_the_clocks_of_its_sites_are_too_far_apart(pair: MakePair) -> None:
+    """S1-27: in either direction, whichever clock is wrong; nothing is written, not even an epoch."""
+    sites = pair(*DDL)
+    sites.london.run("UPDATE item SET token = 'new'")
+    with_a_clock(sites.capetown)
+    for seconds in (-100, 100):
+        sites.capetown.run(f"ALTER DATABASE {sites.capetown.database} SET test.ahead = '{seconds} seconds'")
+        before = [site.writes() for site in sites.sites]
+        for direction in ("forward", "reverse"):
+            with pytest.raises(
+                ClockSkew, match=r"are (99|100|101) s apart, more than max_clock_skew \(60 s\)"
+            ):
+                sites.run(direction)
+        assert [site.writes() for site in sites.sites] == before
+    sites.capetown.run(f"ALTER DATABASE {sites.capetown.database} RESET test.ahead")
+    assert carried(sites.run()).applied == 5

@@ -5,6 +5,7 @@ from pyspark.sql import SparkSession
 
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, Site
+from tests.link.plain_link import carry
 
 pytestmark = pytest.mark.spark
 
@@ -64,6 +65,17 @@ def test_both_sites_hold_the_same_versions_after_two_rounds(pair: MakePair) -> N
     for table in ("public.plane", "public.flight"):
         versions = f'SELECT id, origin, changed_at, derived, vector, deleted, born FROM concord."{table}" ORDER BY id'
         assert sites.london.rows(versions) == sites.capetown.rows(versions)
+
+
+def test_content_that_stands_there_already_is_not_written_again(pair: MakePair) -> None:
+    """Only its version is: two sites that make one edit have nothing to tell their own triggers and replicas."""
+    sites = pair(*FLEET)
+    for site in reversed(sites.sites):
+        site.run("UPDATE plane SET seats = 101 WHERE id <= 3")
+    before = sites.capetown.writes()
+    assert carry(sites.job())["public.plane"].applied == 3
+    changed = written(sites.capetown, before)
+    assert ("public.plane" in changed, changed["concord.public.plane"]) == (False, 3)
 
 
 def test_no_staging_table_is_left(pair: MakePair) -> None:

@@ -8,6 +8,7 @@ from tests.mutants.backfill import BACKFILL
 from tests.mutants.brakes import BRAKES
 from tests.mutants.comparison import COMPARISON
 from tests.mutants.histories import HISTORIES
+from tests.mutants.link import LINK
 from tests.mutants.planted import MUTANTS, Mutant
 from tests.mutants.reinitialization import REINITIALIZATION
 from tests.mutants.replication_set import REPLICATION_SET
@@ -16,6 +17,7 @@ from tests.mutants.waiting import WAITING
 
 LISTS: Mapping[str, Sequence[Mutant]] = {
     "core": MUTANTS,
+    "link": LINK,
     "replication_set": REPLICATION_SET,
     "brakes": BRAKES,
     "waiting": WAITING,
@@ -28,10 +30,11 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
 
 
 def chosen(words: Sequence[str]) -> list[Mutant]:
-    """Those of the lists that are named, and those whose own name has one of the words; all, when none is given."""
+    """Those of the lists that are named, and those whose own name has another of the words; all, when none is given."""
+    lists, parts = set(words) & set(LISTS), set(words) - set(LISTS)
     return [
         mutant
         for name, mutants in LISTS.items()
         for mutant in mutants
-        if not words or any(word == name or word in mutant.name for word in words)
+        if not words or name in lists or any(part in mutant.name for part in parts)
     ]

@@ -1,0 +1,117 @@
+"""Errors to plant in what surrounds a link's decisions: its checks, its one transaction, what keeps constraints true.
+
+Some that no test can find: keys that are locked in no order, or a fence that is asked for after the rows are written
+(the transaction is rolled back, or repeated, either way).
+"""
+
+from __future__ import annotations
+
+from tests.mutants.planted import LINK as TESTS
+from tests.mutants.planted import POSTGRESQL, Mutant
+
+LINK = (
+    # Before anything is moved
+    Mutant(
+        "clocks may be any time apart",
+        "spark_jobs/opening.py",
+        "    if abs(apart) > allowed:\n",
+        "    if False:\n",
+        f"{TESTS}/test_future_stamps.py -k too_far_apart",
+    ),
+    Mutant(
+        "a clock that is behind is not noticed",
+        "spark_jobs/opening.py",
+        "    if abs(apart) > allowed:\n",
+        "    if apart > allowed:\n",
+        f"{TESTS}/test_future_stamps.py -k too_far_apart",
+    ),
+    Mutant(
+        "a heartbeat that went back is not noticed",
+        "spark_jobs/opening.py",
+        "    if site.heartbeat < newest:\n",
+        "    if False:\n",
+        f"{TESTS}/test_reinitialize.py -k restored_from_a_copy",
+    ),
+    Mutant(
+        "a table whose parent is stopped is carried",
+        "spark_jobs/opening.py",
+        "            if parent in found and child not in found\n",
+        "            if False\n",
+        f"{TESTS}/test_schema_changes.py -k stops_its_table",
+    ),
+    # Between the source and staging
+    Mutant(
+        "rows that are lost on the way are not missed",
+        "spark_jobs/link.py",
+        "    moved.check_complete()\n",
+        "",
+        f"{TESTS}/test_acquisition.py -k nobody_has_read",
+    ),
+    Mutant(
+        "a source that is altered while it is read is believed",
+        "spark_jobs/moving.py",
+        "            moved.stop(self.source.altered_since(read), self.opened.parents)\n",
+        "            del read\n",
+        f"{TESTS}/test_schema_changes.py -k rewritten_while",
+    ),
+    # The one transaction
+    Mutant(
+        "a target that is altered before the write is written",
+        f"{POSTGRESQL}/tables_written.py",
+        "    _refuse_altered(connection, ordered, writing.site)\n",
+        "",
+        f"{TESTS}/test_schema_changes.py -k altered_before",
+    ),
+    Mutant(
+        "a commit whose reply is lost is repeated",
+        f"{POSTGRESQL}/repetition.py",
+        "if connection.broken and commit.happened():",
+        "if False:",
+        f"{TESTS}/test_kill_points.py -k reply_is_lost",
+    ),
+    Mutant(
+        "the target's own triggers fire",
+        f"{POSTGRESQL}/transaction.py",
+        '    "SET LOCAL session_replication_role = replica",\n',
+        "",
+        f"{TESTS}/test_application_triggers.py -k one_row_for_each_change",
+    ),
+    Mutant(
+        "an application is the deadlock's victim",
+        f"{POSTGRESQL}/transaction.py",
+        "    \"SET LOCAL deadlock_timeout = '20ms'\",\n    \"SET LOCAL lock_timeout = '500ms'\",\n",
+        "",
+        f"{TESTS}/test_concurrency.py -k deadlocks_victim",
+    ),
+    Mutant(
+        "shadow rows are not locked",
+        f"{POSTGRESQL}/guard.py",
+        '        _lock_rows(staged, f"{shape.shadow.sql} p", absent, "FOR UPDATE"),\n',
+        "",
+        f"{TESTS}/test_concurrency.py",
+    ),
+    Mutant(
+        "content that is the same is written again",
+        f"{POSTGRESQL}/merge.py",
+        'actions += f" WHEN MATCHED AND {shape.differs(shape.updated)} THEN UPDATE SET {assigned}"',
+        'actions += f" WHEN MATCHED THEN UPDATE SET {assigned}"',
+        f"{TESTS}/test_quiescence.py -k stands_there_already",
+    ),
+    # Constraints
+    Mutant(
+        "a unique value that two sites used is not mended",
+        f"{POSTGRESQL}/tables_written.py",
+        "if lost := uniqueness.mend(connection, table, writing.job, violated=violated):",
+        "if lost := 0:",
+        f"{TESTS}/test_second_reading.py -k stays_with_the_later",
+    ),
+    Mutant(
+        "what a write breaks between rows is not looked at",
+        f"{POSTGRESQL}/tables_written.py",
+        "    for name, lost in foreign_keys.Mending(connection, writing.job, judged, left).run().items():\n"
+        "        reports[name] = _with_conflicts(reports.get(name, TableReport(table=name)), lost)\n"
+        "    constraints.verify(connection, judged, writing.site)\n",
+        "    del left\n",
+        f"{TESTS}/test_foreign_keys.py -k 'every_constraint_held'",
+    ),
+)
