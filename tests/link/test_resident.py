@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from concord.link import TransmissionReport
 from tests.conftest import PROJECT
 from tests.link.conftest import MakePair
+from tests.resident_driver import resident_driver
 
 pytestmark = pytest.mark.spark
 
@@ -29,14 +29,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 def socket(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where the resident driver of these tests listens."""
     place = tmp_path_factory.mktemp("resident") / "private" / "socket"
-    resident = subprocess.Popen([sys.executable, "-m", "spark_jobs.resident", place], cwd=PROJECT)
-    until = time.monotonic() + 60
-    while not place.exists():
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    yield place
-    resident.terminate()
-    assert resident.wait(60) == -signal.SIGKILL, "by the last of these tests"
+    with resident_driver(place):
+        yield place
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Two provisioned sites with one table, their Airflow connections, and the DAGs of their synchronization."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from concord.orchestration.jobs import installations
 from concord.orchestration.repository_connection import repository
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database
+from tests.resident_driver import resident_driver
 
 #: No encoding of it is itself, and nothing else looks like it.
 CANARY = "canary/5ecret ümlaut%+"
@@ -109,13 +110,21 @@ def logins(server: Server) -> None:
             )
 
 
+@pytest.fixture(scope="session")
+def resident(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where a Spark that stays listens: most of these tests are about what is submitted, not about Spark's start."""
+    place = tmp_path_factory.mktemp("resident") / "socket"
+    with resident_driver(place):
+        yield place
+
+
 @pytest.fixture
 def unprovisioned(
+    resident: Path,
     server: Server,
     logins: None,
     database: Callable[[], Database],
     airflow_home: Path,
-    java: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Pair:
@@ -132,6 +141,7 @@ def unprovisioned(
     path.write_text(CONFIGURATION)
     repository_file = tmp_path / "repository.db"
     monkeypatch.setenv("CONCORD_CONFIG", str(path))
+    monkeypatch.setenv("CONCORD_RESIDENT", str(resident))
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
     monkeypatch.setenv(
         "AIRFLOW_CONN_CONCORD_REPOSITORY",

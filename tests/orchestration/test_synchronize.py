@@ -12,7 +12,10 @@ SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.re
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
 
-def test_a_run_carries_a_change_each_way_and_records_run_transmissions_and_conflict(pair: Pair) -> None:
+def test_a_run_carries_a_change_each_way_and_records_run_transmissions_and_conflict(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CONCORD_RESIDENT")  # each link starts a Spark of its own
     pair.london.run("UPDATE flights SET delay = 10 WHERE flight IN (1, 3)")
     pair.capetown.run("UPDATE flights SET delay = 20 WHERE flight = 2")
     pair.capetown.run("UPDATE flights SET delay = 30 WHERE flight = 3")
