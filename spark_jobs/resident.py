@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
 
+import pendulum
 from pyspark import SparkContext
 
 import spark_jobs.compare
@@ -81,6 +82,7 @@ class Resident:
         message, descriptors, *_ = socket.recv_fds(client, LARGEST, 2)
         why = self._refusal(client, message)
         if why:
+            _say(f"refused: {why}")
             client.send(why.encode())
             client.close()
         else:
@@ -110,12 +112,12 @@ class Resident:
 
     def _begin(self, client: socket.socket, request: Request, standard: list[int]) -> None:
         client.send(ACCEPTED.encode())
-        sys.stdout.flush()
         known = java_objects.known()
         pid = os.fork()
         if not pid:
             self._forget_others()
             os._exit(_run(request, standard, known))
+        _say(f"process {pid}: {Path(request.application[0]).name}")
         self.accepted += 1
         ended = os.pidfd_open(pid)
         running = self.running[ended] = Running(pid, client)
@@ -131,6 +133,7 @@ class Resident:
     def _tell(self, ended: int) -> None:
         running = self.running.pop(ended)
         _, status = os.waitpid(running.pid, 0)
+        _say(f"process {running.pid}: ended with status {os.waitstatus_to_exitcode(status)}")
         self.selector.unregister(ended)
         os.close(ended)
         if running.client in self.selector.get_map():
@@ -146,6 +149,11 @@ class Resident:
         context = SparkContext._active_spark_context
         if context is not None:
             context.cancelJobGroup(str(running.pid))
+
+
+def _say(what: str) -> None:
+    sys.stdout.write(f"{pendulum.now('UTC').to_datetime_string()} {what}\n")
+    sys.stdout.flush()
 
 
 def _run(request: Request, standard: list[int], known: frozenset[str]) -> int:

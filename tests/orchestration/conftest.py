@@ -20,6 +20,7 @@ from concord.orchestration.jobs import installations
 from concord.orchestration.repository_connection import repository
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database
+from tests.orchestration.terminal import Terminal
 from tests.resident_driver import resident_driver
 
 #: No encoding of it is itself, and nothing else looks like it.
@@ -108,6 +109,12 @@ def logins(server: Server) -> None:
             superuser.execute(
                 sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(login), password)
             )
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Terminal:
+    """Types `python -m concord` without the seconds that a process of its own needs to import Airflow."""
+    return Terminal(monkeypatch, capsys)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import PROJECT
 from tests.orchestration.conftest import CONFIGURATION, NAME, Pair
+from tests.orchestration.terminal import Terminal
 
 
 def concord(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -50,18 +51,20 @@ def test_notices_are_printed_and_harm_nothing(unprovisioned: Pair) -> None:
 
 
 @pytest.mark.airflow
-def test_a_pair_is_provisioned_checked_initialized_and_removed(unprovisioned: Pair) -> None:
-    assert concord("provision", "--check").returncode == 1
-    printed = concord("provision", "--print-sql", "--site", "london")
-    assert printed.returncode == 0
-    assert printed.stdout.startswith("-- site london\nBEGIN;")
+def test_a_pair_is_provisioned_checked_initialized_and_removed(
+    unprovisioned: Pair, terminal: Terminal
+) -> None:
+    assert terminal("provision", "--check").status == 1
+    printed = terminal("provision", "--print-sql", "--site", "london")
+    assert printed.status == 0
+    assert printed.out.startswith("-- site london\nBEGIN;")
     assert unprovisioned.london.run("SELECT to_regclass('concord.site')") == [(None,)]
-    assert concord("provision").stdout == "Provisioned: london, capetown.\n"
-    assert concord("provision", "--check").returncode == 0
-    proven = concord("initialize", NAME)
-    assert proven.returncode == 0
-    assert "public.flights" in proven.stdout
-    assert concord("provision", "--remove").returncode == 0
+    assert terminal("provision").out == "Provisioned: london, capetown.\n"
+    assert terminal("provision", "--check").status == 0
+    proven = terminal("initialize", NAME)
+    assert proven.status == 0
+    assert "public.flights" in proven.out
+    assert terminal("provision", "--remove").status == 0
     assert unprovisioned.london.run("SELECT to_regclass('concord.site')") == [(None,)]
     assert unprovisioned.london.run("SELECT count(*) FROM flights") == [(20,)]
 

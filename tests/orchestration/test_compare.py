@@ -11,7 +11,7 @@ from concord.repository.comparisons import differences
 from concord.repository.status import synchronizations
 from tests.conftest import PROJECT
 from tests.orchestration.conftest import NAME, Pair, Site, states
-from tests.orchestration.test_command import concord
+from tests.orchestration.terminal import Terminal
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
@@ -48,12 +48,12 @@ def test_a_comparison_is_a_success_that_says_what_differs_and_a_repair_mends_it(
     assert [each.owner for each in synchronizations(pair.repository)] == [None], "the lease is given back"
 
 
-def test_a_repair_waits_for_the_run_that_holds_the_lease(pair: Pair) -> None:
+def test_a_repair_waits_for_the_run_that_holds_the_lease(pair: Pair, terminal: Terminal) -> None:
     damage(pair.capetown, "DELETE FROM flights WHERE flight = 1")
     run_lease.take(pair.repository, NAME, "a synchronization")
-    refused = concord("compare", NAME, "--repair", "apply")
-    assert (refused.returncode, pair.capetown.run(FLIGHT_1)) == (1, [])
-    assert "is being run by a synchronization" in refused.stderr
+    refused = terminal("compare", NAME, "--repair", "apply")
+    assert (refused.status, pair.capetown.run(FLIGHT_1)) == (1, [])
+    assert "is being run by a synchronization" in refused.err
 
 
 def test_an_unknown_parameter_is_refused(pair: Pair) -> None:
@@ -61,16 +61,16 @@ def test_an_unknown_parameter_is_refused(pair: Pair) -> None:
     assert pair.run(DAG_ID, conf={"repairs": "apply"}).state == "failed"
 
 
-def test_the_worked_example_of_the_documents(pair: Pair) -> None:
+def test_the_worked_example_of_the_documents(pair: Pair, terminal: Terminal) -> None:
     """docs/compare.md: somebody wrote to Cape Town with the triggers disabled; three commands find and mend it."""
     text = (PROJECT / "docs" / "compare.md").read_text()
     [block] = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
     compares, plans, repairs = (shlex.split(line)[4:] for line in block.splitlines())
     damage(pair.capetown, "UPDATE flights SET note = 'damaged' WHERE flight = 1")
-    assert concord(*compares).returncode == 1
-    planned = concord(*plans)
-    assert planned.returncode == 1, planned.stderr
-    printed = [" ".join(line.split()) for line in planned.stdout.replace("│", " ").splitlines()]
+    assert terminal(*compares).status == 1
+    planned = terminal(*plans)
+    assert planned.status == 1, planned.err
+    printed = [" ".join(line.split()) for line in planned.out.replace("│", " ").splitlines()]
     shown = [" ".join(line.split()) for line in text.splitlines()]
     found = [line for line in printed if "note=damaged" in line]
     assert found == [
@@ -79,7 +79,7 @@ def test_the_worked_example_of_the_documents(pair: Pair) -> None:
     ]
     assert any(line.startswith(found[0][:90]) for line in shown), "as the document prints it"
     assert pair.capetown.run(FLIGHT_1) == [("damaged",)]
-    repaired = concord(*repairs)
-    assert repaired.returncode == 0, repaired.stderr
+    repaired = terminal(*repairs)
+    assert repaired.status == 0, repaired.err
     assert pair.capetown.run(FLIGHT_1) == [("as loaded",)]
-    assert concord("compare", NAME, "--table", "public.no").returncode == 2
+    assert terminal("compare", NAME, "--table", "public.no").status == 2

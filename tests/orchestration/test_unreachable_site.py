@@ -33,11 +33,6 @@ def newyork_away(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> Pair:
     return pair
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Terminal:
-    return Terminal(monkeypatch, capsys)
-
-
 def test_the_other_pairs_run(newyork_away: Pair) -> None:
     assert newyork_away.run().state == "success"
 
