@@ -231,6 +231,21 @@ def test_a_transaction_that_commits_late_is_found_by_asking(nothing_pending: Pai
     asyncio.run(polled())
 
 
+def test_what_another_sites_link_brought_is_found_by_asking_and_announced_by_nobody(
+    nothing_pending: Pair, heard: Heard
+) -> None:
+    """In a chain it is not for the site that it came from, and the next one has yet to hear of it."""
+    brought = (
+        """UPDATE concord."public.book" SET received_from = 'newyork', position = pg_current_xact_id()"""
+    )
+
+    def bring() -> None:
+        nothing_pending.london.run(f"{brought} WHERE id = 12")
+
+    assert heard(bring) == []
+    assert asyncio.run(first_answer(nothing_pending)) == {"public.book"}
+
+
 def test_who_listens_and_asks_is_told_once_of_a_commit(nothing_pending: Pair) -> None:
     async def both() -> None:
         answers = watch(nothing_pending, poll=0.2)
