@@ -176,7 +176,7 @@ def share(seconds: Sequence[float], part: float) -> float:
 def lines(measured: Sequence[Lags]) -> Iterator[str]:
     """The table for docs/benchmarks.md: until the next run begins, then until the other site shows it."""
     yield "| mode | commits | runs | run begins, p50, s | p99, s | visible, p50, s | p99, s | longest, s |"
-    yield f"| --- {'| ---: ' * 8}|"
+    yield f"| --- {'| ---: ' * 7}|"
     for each in measured:
         begun = (f"{share(each.begun, part):.2f}" for part in (0.5, 0.99))
         visible = (f"{share(each.visible, part):.2f}" for part in (0.5, 0.99, 1))
