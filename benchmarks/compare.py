@@ -20,6 +20,7 @@ from benchmarks.initialization import initialize, job
 from benchmarks.link_run import run_application, run_link
 from benchmarks.measurement import Measurement
 from concord.comparison import CompareJob, CompareReport, Repair
+from concord.databases.postgresql import triggers
 from concord.errors import ConcordError
 from concord.link import Direction
 from demo import workspace
@@ -120,8 +121,7 @@ def _damage(made: Databases, rows: int, differences: int) -> dict[int, str]:
         sites[site].run(statement.replace("%s", str(key)))
         planted[key] = kind
     for each in sites.values():
-        for trigger in ("capture", "capture_update", "truncate"):
-            each.run(f"ALTER TABLE bookings ENABLE ALWAYS TRIGGER zz_concord_{trigger}")
+        each.run(triggers.enabling("public.bookings"))
     return planted
 
 

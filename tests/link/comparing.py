@@ -3,6 +3,7 @@
 from typing import Any
 
 from concord.comparison import CompareJob, CompareReport, Repair, TableComparison
+from concord.databases.postgresql import triggers
 from spark_jobs.compare import compare
 from tests.link.pair import At, Pair, Site
 
@@ -28,11 +29,10 @@ def only(report: CompareReport) -> TableComparison:
 
 
 def behind_the_back(site: Site, *statements: str) -> None:
-    """As a superuser who silences the triggers: what capture, were it not ENABLE ALWAYS, would miss too."""
-    tables = site.rows("SELECT relation FROM concord.replicated_table")
-    for (table,) in tables:
+    """As a superuser who silences the triggers: what capture would miss too, did it not fire under replica role."""
+    tables = site.rows("SELECT relation, keeps_base FROM concord.replicated_table")
+    for table, _ in tables:
         site.run(f"ALTER TABLE {table} DISABLE TRIGGER USER")
     site.run(*statements)
-    for (table,) in tables:
-        for trigger in ("capture", "capture_update", "truncate"):
-            site.run(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER zz_concord_{trigger}")
+    for table, keeps_base in tables:
+        site.run(triggers.enabling(table, keeps_base=keeps_base))

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from concord.databases.postgresql import triggers
 from concord.databases.postgresql.common_history import declare_equal
 from concord.interval import Interval
 from embedded.postgres import Server
@@ -55,8 +56,7 @@ def behind_capture(site: Site, *statements: str, table: str = "flight") -> None:
         connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER".encode())
         for statement in statements:
             connection.execute(statement.encode())
-        for trigger in ("capture", "capture_update", "truncate"):
-            connection.execute(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER zz_concord_{trigger}".encode())
+        connection.execute(triggers.enabling(table).encode())
 
 
 def stamped(site: Site, identifier: int, changed_at: int) -> None:

@@ -123,7 +123,8 @@ def test_removing_leaves_the_tables_and_their_rows(bare: Bare) -> None:
 ALTERED = {
     "ALTER TABLE public.parent DISABLE TRIGGER zz_concord_capture": "a capture trigger is missing, disabled or altered",
     "ALTER TABLE public.parent ENABLE TRIGGER zz_concord_capture": "a capture trigger is missing, disabled or altered",
-    "ALTER TABLE public.parent ENABLE REPLICA TRIGGER zz_concord_capture_update": "a capture trigger is missing,",
+    "ALTER TABLE public.parent ENABLE REPLICA TRIGGER zz_concord_update": "a capture trigger is missing,",
+    "ALTER TABLE public.parent DISABLE TRIGGER zz_concord_delete": "a capture trigger is missing, disabled or altered",
     "DROP TRIGGER zz_concord_truncate ON public.parent": "a capture trigger is missing, disabled or altered",
     'CREATE OR REPLACE FUNCTION concord."capture public.parent"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER'
     " SET search_path = pg_catalog, pg_temp AS 'BEGIN RETURN NULL; END'": "a capture trigger is missing, disabled or",

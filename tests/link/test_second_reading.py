@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from concord.databases.postgresql import triggers
 from concord.databases.postgresql.common_history import declare_equal
 from concord.errors import NotInitialized, SitesDiffer
 from tests.link.conftest import MakePair
@@ -142,9 +143,7 @@ def test_equal_rows_inserted_at_both_sites_before_the_start_are_no_conflict(pair
     sites.capetown.run(
         "ALTER TABLE tag DISABLE TRIGGER ALL",
         "INSERT INTO tag SELECT n, 'tag ' || n FROM generate_series(1, 9) n",
-        "ALTER TABLE tag ENABLE ALWAYS TRIGGER zz_concord_capture",
-        "ALTER TABLE tag ENABLE ALWAYS TRIGGER zz_concord_capture_update",
-        "ALTER TABLE tag ENABLE ALWAYS TRIGGER zz_concord_truncate",
+        triggers.enabling("tag"),
     )
     sites.settle()
     assert sites.equal

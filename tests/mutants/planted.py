@@ -40,9 +40,9 @@ MUTANTS = (
     ),
     Mutant(
         "the wall clock alone stamps",
-        f"{POSTGRESQL}/capture.py",
-        "greatest(excluded.changed_at, {newest} + 1) AS at",
-        "greatest(excluded.changed_at, 0) AS at",
+        f"{POSTGRESQL}/stamp.py",
+        'overtaken = f"jsonb_path_exists(s.vector,',
+        'overtaken = f"false AND jsonb_path_exists(s.vector,',
         f"{LINK}/test_capture.py -k clock_went_back",
     ),
     Mutant(
@@ -149,16 +149,16 @@ MUTANTS = (
     # Capture
     Mutant(
         "whoever sets the applier's setting is not captured",
-        f"{POSTGRESQL}/capture.py",
+        f"{POSTGRESQL}/triggers.py",
         'f"({unset} OR session_user <> {literal(applier)})"',
         'f"({unset})"',
         f"{LINK}/test_capture.py -k who_sets_the_appliers",
     ),
     Mutant(
         "a key change leaves the old key live",
-        f"{POSTGRESQL}/capture.py",
-        "IF TG_OP = 'DELETE' OR (TG_OP = 'UPDATE' AND NOT ({same_key})) THEN",
-        "IF TG_OP = 'DELETE' THEN",
+        f"{POSTGRESQL}/triggers.py",
+        "WHERE {gone} OR {born} OR {_differ(shadow)}",
+        "WHERE {born} OR {_differ(shadow)}",
         f"{LINK}/test_capture.py -k key_change",
     ),
     # Versions and decisions

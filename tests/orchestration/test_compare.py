@@ -6,6 +6,7 @@ import shlex
 import pytest
 from sqlalchemy import text
 
+from concord.databases.postgresql import triggers
 from concord.orchestration import run_lease
 from concord.repository.comparisons import differences
 from concord.repository.status import synchronizations
@@ -22,8 +23,7 @@ FLIGHT_1 = "SELECT note FROM flights WHERE flight = 1"
 def damage(site: Site, statement: str) -> None:
     site.run("ALTER TABLE flights DISABLE TRIGGER USER")
     site.run(statement)
-    for trigger in ("capture", "capture_update", "truncate"):
-        site.run(f"ALTER TABLE flights ENABLE ALWAYS TRIGGER zz_concord_{trigger}")
+    site.run(triggers.enabling("flights"))
 
 
 def test_a_comparison_is_a_success_that_says_what_differs_and_a_repair_mends_it(pair: Pair) -> None:

@@ -21,12 +21,12 @@ from concord.databases.postgresql import (
     parents,
     references,
 )
-from concord.databases.postgresql.capture import restamp
 from concord.databases.postgresql.catalogue import ForeignKey, read_tables
 from concord.databases.postgresql.merge import Judged
 from concord.databases.postgresql.references import Orphan
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape, shape_of
+from concord.databases.postgresql.stamp import restamp
 from concord.databases.quoting import literal
 from concord.link import LinkJob
 from concord.reference import Child, OnDelete, Parent, Remedy, remedy

@@ -11,12 +11,12 @@ import psycopg
 
 from concord.conflict import ConflictType
 from concord.databases.postgresql import former, loser_log, references, watch
-from concord.databases.postgresql.capture import restamp
 from concord.databases.postgresql.catalogue import ForeignKey
 from concord.databases.postgresql.references import Orphan
 from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.source_rows import held_by_source
+from concord.databases.postgresql.stamp import restamp
 from concord.databases.quoting import literal, quote
 from concord.errors import ConstraintViolated
 from concord.link import LinkJob

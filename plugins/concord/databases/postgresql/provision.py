@@ -17,6 +17,7 @@ from concord.databases.postgresql import (
     preflight,
     private_columns,
     registration,
+    triggers,
 )
 from concord.databases.postgresql.canonical import structure_of
 from concord.databases.postgresql.capture import Shadow
@@ -174,7 +175,7 @@ def statements(state: SiteState, reader: str, applier: str, snapshots: Sequence[
     for shadow in state.shadows():
         manipulation = state.manipulation(shadow.name)
         made.append(registration.distrust(shadow, manipulation))
-        made += capture.statements(shadow, applier)
+        made += capture.statements(shadow) + triggers.statements(shadow, applier)
         known = state.registered.get(shadow.name)
         if known is not None and known.keeps_base and not shadow.keeps_base:
             made.append(before_image.dropped_from(shadow.sql))

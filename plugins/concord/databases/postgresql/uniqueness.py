@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from concord.collision import Collision, Loss, Ranks, losses
 from concord.conflict import ConflictType
 from concord.databases.postgresql import former, loser_log, waiting
-from concord.databases.postgresql.capture import restamp
 from concord.databases.postgresql.merge import Judged
 from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY
 from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.stamp import restamp
 from concord.databases.postgresql.unique_rules import UniqueRule, read
 from concord.databases.quoting import literal
 from concord.link import LinkJob

@@ -1,0 +1,65 @@
+"""Stamping: many keys at once become edits of this very site, in the shadow table (design 5, D2)."""
+
+from __future__ import annotations
+
+from concord.databases.postgresql import before_image
+from concord.databases.postgresql.before_image import Parts
+from concord.databases.postgresql.capture import Shadow
+from concord.databases.quoting import quote
+
+#: The site's clock in µs since 1970, where a row of concord.site is in sight.
+NOW = "greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, stamp_floor + 1)"
+
+_NEWEST = "(SELECT max((e.value ->> 0)::bigint) FROM jsonb_each(s.vector) e)"
+
+
+def vector(origin: str, now_us: str) -> str:
+    """What an edit has seen that has seen nothing but itself."""
+    return f"jsonb_build_object({origin}, jsonb_build_array({now_us}, 0))"
+
+
+def restamp(shadow: Shadow, stamped: str) -> str:
+    """Stamp many keys as an edit of this very site: what the trigger does, in a transaction that it is blind to.
+
+    `stamped` is a subquery of the keys, under their own names, and `concord_deleted`.
+    """
+    selected = f"""
+    SELECT {shadow.columns_of("x")}, here.origin, now_us, 0, {vector("here.origin", "now_us")},
+           x.concord_deleted, false, NULL, pg_current_xact_id()
+      FROM {stamped} x CROSS JOIN (SELECT origin, {NOW} AS now_us FROM concord.site) here"""
+    now = "jsonb_build_object('now', excluded.changed_at)"
+    # No before-image: what a link stamps itself, the other end has not seen either.
+    return upsert(shadow, selected, now, "excluded.deleted")
+
+
+def upsert(shadow: Shadow, selected: str, now: str, deleted: str, base: Parts = before_image.NONE) -> str:
+    """Write the selected stamps: later than anything a row's history knows, and than the stamp floor.
+
+    Hardly ever is the clock not the latest: that alone is asked of a vector, and no vector is taken apart. `now` is an
+    object that says the clock as `now`. A placeholder, where a link has locked a key and not written it, is no history:
+    the key may still be born.
+    """
+    overtaken = f"jsonb_path_exists(s.vector, '$.*[0] ? (@ >= $now)', {now})"
+    later = vector("excluded.origin", f"{_NEWEST} + 1")
+    return f"""
+    INSERT INTO {shadow.sql} AS s
+           ({shadow.key_list}, origin, changed_at, derived, vector, deleted, born, received_from,
+            position{base.names}){selected}
+    ON CONFLICT ({shadow.key_list}) DO UPDATE SET
+      changed_at = CASE WHEN {overtaken} THEN {_NEWEST} + 1 ELSE excluded.changed_at END,
+      vector = s.vector || CASE WHEN {overtaken} THEN {later} ELSE excluded.vector END,
+      origin = excluded.origin, derived = 0, deleted = {deleted}, agreed = false, received_from = NULL,
+      born = s.born OR (s.origin = '' AND excluded.born), position = excluded.position,
+      out_of_scope = NULL{base.assignments};"""
+
+
+def by_the_row(shadow: Shadow) -> str:
+    """Whether a key is deleted that this very transaction has deleted and written, in whatever order its triggers tell.
+
+    What one statement did is captured after what its triggers did in turn; so the row itself is asked.
+    """
+    same = " AND ".join(f"t.{quote(name)} = s.{shadow.key_column(name)}" for name in shadow.key)
+    return (
+        "CASE WHEN s.deleted <> excluded.deleted AND s.position = excluded.position"
+        f" THEN NOT EXISTS (SELECT FROM {shadow.table.sql} t WHERE {same}) ELSE excluded.deleted END"
+    )

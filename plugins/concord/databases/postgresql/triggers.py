@@ -1,0 +1,170 @@
+"""The triggers that capture users' changes: by the statement, and by the row where that is all there is.
+
+A statement's rows are stamped together, which costs a third of stamping each on its own. PostgreSQL calls no statement
+trigger for what a subscription of its logical replication applies, and that works under replica role: there, rows are
+stamped one by one. So they are where before-images are kept, since a statement may change a row twice (two foreign
+keys that cascade), and no longer knows then which of its states was the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from concord.databases.postgresql import before_image
+from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.stamp import NOW, by_the_row, upsert, vector
+from concord.databases.quoting import literal, quote
+
+#: Trigger → in which sessions it fires.
+_BY_STATEMENTS = {"zz_concord_insert": "", "zz_concord_update": "", "zz_concord_delete": ""}
+_BY_ROWS = ("zz_concord_capture", "zz_concord_capture_update")
+_TRUNCATE = "zz_concord_truncate"
+
+
+def statements(shadow: Shadow, applier: str) -> list[str]:
+    """Everything that captures one table's changes, idempotent; what an older Concord or policy needed is taken."""
+    if shadow.marks is not None:
+        return shadow.marks.provisioning(shadow.table, shadow.sql)
+    made = _definitions(shadow, applier)
+    stale = sorted(shadow.table.triggers.keys() - made.keys())
+    return [
+        _function(shadow),
+        f"REVOKE ALL ON FUNCTION {shadow.function}() FROM PUBLIC",
+        *(f"DROP TRIGGER IF EXISTS {quote(name)} ON {shadow.table.sql}" for name in stale),
+        *(f"CREATE OR REPLACE TRIGGER {name} {definition}" for name, definition in made.items()),
+        enabling(shadow.table.sql, keeps_base=shadow.keeps_base),
+    ]
+
+
+def enabling(table: str, *, keeps_base: bool = False) -> str:
+    """Enable each trigger as it is meant to be: whatever role a session has, exactly one kind captures its changes."""
+    modes = {**dict.fromkeys(_BY_ROWS, "ALWAYS"), _TRUNCATE: "ALWAYS"}
+    if not keeps_base:
+        modes = _BY_STATEMENTS | modes | dict.fromkeys(_BY_ROWS, "REPLICA")
+    return f"ALTER TABLE {table} " + ", ".join(
+        f"ENABLE {mode} TRIGGER {name}" for name, mode in modes.items()
+    )
+
+
+def _definitions(shadow: Shadow, applier: str) -> Mapping[str, str]:
+    """Blind to the applier and only to the applier: its setting and its login (design 5).
+
+    The test stands in WHEN, where it costs nothing. An unset setting reads as NULL, hence IS DISTINCT FROM.
+    """
+    unset = "current_setting('concord.applying', true) IS DISTINCT FROM 'on'"
+    not_applying = f"({unset} OR session_user <> {literal(applier)})"
+    table, call = shadow.table.sql, f"EXECUTE FUNCTION {shadow.function}()"
+    old, new = "OLD TABLE AS old_rows", "NEW TABLE AS new_rows"
+    seen = {"INSERT": new, "UPDATE": f"{old} {new}", "DELETE": old}
+    by_statements = {
+        f"zz_concord_{event.lower()}": f"AFTER {event} ON {table} REFERENCING {rows}"
+        f" FOR EACH STATEMENT WHEN ({not_applying}) {call}"
+        for event, rows in seen.items()
+    }
+    # By PostgreSQL's own rule no table with such a trigger for rows becomes a partition or an heir: what is written
+    # through a parent calls no trigger for statements.
+    alone = "" if shadow.keeps_base else f" REFERENCING {new}"
+    return {
+        **({} if shadow.keeps_base else by_statements),
+        "zz_concord_capture": f"AFTER INSERT OR DELETE ON {table} FOR EACH ROW WHEN ({not_applying}) {call}",
+        "zz_concord_capture_update": f"AFTER UPDATE ON {table}{alone} FOR EACH ROW"
+        f" WHEN ({not_applying} AND OLD *<> NEW) {call}",
+        _TRUNCATE: f"BEFORE TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION concord.refuse_truncate()",
+    }
+
+
+def _function(shadow: Shadow) -> str:
+    """SECURITY DEFINER: application users need no right on the shadow table, and get none (S7, S16)."""
+    body = f"""
+DECLARE
+  here record;
+BEGIN{_unless_listed(shadow)}
+  SELECT x.origin, x.now_us, x.acquired, {vector("x.origin", "x.now_us")} AS stamp,
+         jsonb_build_object('now', x.now_us) AS now
+    INTO STRICT here FROM (SELECT origin, {NOW} AS now_us, acquired FROM concord.site) x;
+  IF TG_LEVEL = 'ROW' THEN{_row(shadow)}
+  ELSIF TG_OP = 'INSERT' THEN{_stamp(shadow, _all("new_rows", shadow, deleted="false", born="true"))}
+  ELSIF TG_OP = 'DELETE' THEN{_stamp(shadow, _all("old_rows", shadow, deleted="true", born="false"))}
+  ELSE{_stamp(shadow, _updated(shadow))}
+  END IF;
+  RETURN NULL;
+END"""
+    return f"""
+CREATE OR REPLACE FUNCTION {shadow.function}() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp{before_image.SETTINGS if shadow.keeps_base else ""}
+AS {literal(body)}"""
+
+
+def _row(shadow: Shadow) -> str:
+    """A key change is a tombstone for the old key and a change for the new one (S1-29, F37)."""
+    same_key = " AND ".join(f"NEW.{quote(column)} = OLD.{quote(column)}" for column in shadow.key)
+    moved = f"TG_OP = 'UPDATE' AND NOT ({same_key})"
+    return f"""
+    IF TG_OP = 'DELETE' OR ({moved}) THEN{_stamp(shadow, _one("OLD", shadow, deleted="true", born="false"))}
+    END IF;
+    IF TG_OP = 'INSERT' OR ({moved}) THEN{_stamp(shadow, _one("NEW", shadow, deleted="false", born="true"))}
+    ELSIF TG_OP = 'UPDATE' THEN{_stamp(shadow, _one("NEW", shadow, deleted="false", born="false"), update=True)}
+    END IF;"""
+
+
+def _stamp(shadow: Shadow, changed: str, *, update: bool = False) -> str:
+    """`changed` is a subquery of the keys, under their own names, `concord_deleted` and `concord_born`."""
+    base = before_image.kept(shadow.columns, update=update) if shadow.keeps_base else before_image.NONE
+    selected = f"""
+    SELECT {shadow.columns_of("x")}, here.origin, here.now_us, 0, here.stamp, x.concord_deleted, x.concord_born, NULL,
+           pg_current_xact_id(){base.values}
+      FROM ({changed}) x"""
+    return upsert(shadow, selected, "here.now", by_the_row(shadow), base)
+
+
+def _one(row: str, shadow: Shadow, *, deleted: str, born: str) -> str:
+    return f"SELECT {shadow.columns_of(row)}, {deleted} AS concord_deleted, {born} AS concord_born"
+
+
+def _all(rows: str, shadow: Shadow, *, deleted: str, born: str) -> str:
+    """In the order of keys, as links lock them; once each, though a trigger may have a statement insert a key twice."""
+    keys = shadow.columns_of("concord_x")
+    return (
+        f"SELECT DISTINCT {keys}, {deleted} AS concord_deleted, {born} AS concord_born"
+        f" FROM {rows} concord_x ORDER BY {keys}"
+    )
+
+
+def _updated(shadow: Shadow) -> str:
+    """Rows before and after, paired by their keys: a key without a row after is gone, one without a row before is born,
+    one whose rows are the same is not changed. A FULL JOIN is never a nested loop, whatever a plan was first made for.
+    """
+    key = shadow.key[0]
+    pairs = " AND ".join(f"concord_o.{quote(name)} = concord_n.{quote(name)}" for name in shadow.key)
+    either = {name: f"coalesce(concord_n.{quote(name)}, concord_o.{quote(name)})" for name in shadow.key}
+    keys = ", ".join(either.values())
+    named = ", ".join(f"{value} AS {quote(name)}" for name, value in either.items())
+    gone, born = f"concord_n.{quote(key)} IS NULL", f"concord_o.{quote(key)} IS NULL"
+    return f"""
+        SELECT DISTINCT ON ({keys}) {named}, {gone} AS concord_deleted, {born} AS concord_born
+          FROM old_rows concord_o FULL JOIN new_rows concord_n ON {pairs}
+         WHERE {gone} OR {born} OR {_differ(shadow)} ORDER BY {keys}"""
+
+
+def _differ(shadow: Shadow) -> str:
+    if not shadow.unlisted:
+        return "(concord_o.*) *<> (concord_n.*)"
+    return f"NOT {_same_listed(shadow, 'concord_o', 'concord_n')}"
+
+
+def _same_listed(shadow: Shadow, *rows: str) -> str:
+    one, other = ("ROW(" + ", ".join(f"{row}.{c.sql}" for c in shadow.columns) + ")" for row in rows)
+    return f"record_image_eq({one}, {other})"
+
+
+def _unless_listed(shadow: Shadow) -> str:
+    """An update of nothing but unlisted columns is no change: it would win conflicts that it has no part in.
+
+    Tested here and not in the trigger's WHEN, which would keep the columns from being altered.
+    """
+    if not shadow.unlisted:
+        return ""
+    return f"""
+  IF TG_LEVEL = 'ROW' AND TG_OP = 'UPDATE' THEN
+    IF {_same_listed(shadow, "OLD", "NEW")} THEN RETURN NULL; END IF;
+  END IF;"""

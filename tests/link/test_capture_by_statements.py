@@ -1,0 +1,168 @@
+"""What one statement changed is captured at once, whatever its rows, its triggers and its plan make of it."""
+
+import psycopg
+import pytest
+
+from concord.databases import provisioning
+from concord.policy import Policy
+from tests.link.conftest import MakePair
+from tests.link.installations import installation
+from tests.link.pair import APPLICATION, Pair, Site, provision_site
+
+#: Columns named as whatever a careless query would call its rows.
+TABLES = (
+    "CREATE TABLE book (id int PRIMARY KEY, n int, o int, gone text, here text, concord_x text)",
+    "ALTER TABLE book DROP COLUMN gone",
+    "INSERT INTO book SELECT g, 1 FROM generate_series(1, 9) g",
+    "CREATE TABLE airport (code text PRIMARY KEY)",
+    "CREATE TABLE flight (number int, day date, origin text REFERENCES airport ON UPDATE CASCADE,"
+    " destination text REFERENCES airport ON UPDATE CASCADE, PRIMARY KEY (number, day))",
+    "INSERT INTO airport VALUES ('LHR'), ('JFK')",
+    "INSERT INTO flight VALUES (1, '2026-01-01', 'LHR', 'LHR'), (2, '2026-01-01', 'LHR', 'JFK')",
+)
+CHANGED, INSERTED, DELETED = (False, False), (False, True), (True, False)
+
+
+@pytest.fixture
+def sites(pair: MakePair) -> Pair:
+    return pair(*TABLES)
+
+
+@pytest.fixture
+def london(sites: Pair) -> Site:
+    return sites.london
+
+
+def captured(site: Site, table: str = "book", key: str = "id") -> dict[object, tuple[bool, bool]]:
+    """Key → (deleted, born)."""
+    rows = site.rows(f'SELECT {key}, deleted, born FROM concord."public.{table}" ORDER BY 1')
+    return {key: (deleted, born) for key, deleted, born in rows}
+
+
+def acting(site: Site, when: str, body: str) -> None:
+    """Give the books a trigger of the application's own."""
+    site.run(
+        f"CREATE FUNCTION act() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$",
+        f"CREATE TRIGGER act {when} EXECUTE FUNCTION act()",
+    )
+
+
+def test_only_the_rows_that_changed_of_a_statement_get_its_stamp(london: Site) -> None:
+    london.run("UPDATE book SET n = 2 WHERE id > 7", 'TRUNCATE concord."public.book"')
+    london.as_application("UPDATE book SET n = 2")
+    assert captured(london) == dict.fromkeys(range(1, 8), CHANGED)
+    assert (
+        london.value('SELECT count(DISTINCT (changed_at, vector, position)) FROM concord."public.book"') == 1
+    )
+
+
+def test_a_row_that_two_foreign_keys_change_in_one_statement_is_captured_once(london: Site) -> None:
+    """PostgreSQL shows what both cascades did as one statement's rows: the same key twice."""
+    london.as_application("UPDATE airport SET code = 'LGW' WHERE code = 'LHR'")
+    assert captured(london, "flight", "number") == {1: CHANGED, 2: CHANGED}
+    assert captured(london, "airport", "code") == {"LGW": INSERTED, "LHR": DELETED}
+
+
+def test_a_key_that_one_statement_inserts_twice_is_captured_once(london: Site) -> None:
+    acting(london, "BEFORE INSERT ON book FOR EACH ROW", "DELETE FROM book WHERE id = NEW.id; RETURN NEW;")
+    london.as_application("INSERT INTO book VALUES (20, 1), (20, 2)")
+    assert captured(london) == {20: INSERTED}
+    assert london.rows("SELECT n FROM book WHERE id = 20") == [(2,)]
+
+
+def test_what_a_users_trigger_deletes_of_the_statements_own_rows_is_deleted(london: Site) -> None:
+    acting(london, "AFTER INSERT OR UPDATE ON book", "DELETE FROM book WHERE n < 0; RETURN NULL;")
+    london.as_application("INSERT INTO book VALUES (20, -1), (21, 1)", "UPDATE book SET n = -n WHERE id = 1")
+    assert {key: deleted for key, (deleted, _) in captured(london).items()} == {1: True, 20: True, 21: False}
+
+
+def test_a_row_that_a_statement_deletes_and_inserts_again_is_live(london: Site) -> None:
+    """The insert ends first, and is told first."""
+    london.as_application(
+        "WITH moved AS (DELETE FROM book WHERE id < 3 RETURNING id) INSERT INTO book SELECT id FROM moved LIMIT 1"
+    )
+    left = london.value("SELECT min(id) FROM book")
+    assert {key: deleted for key, (deleted, _) in captured(london).items()} == {left: False, 3 - left: True}
+
+
+def test_keys_that_move_into_each_others_places_are_told_apart(london: Site) -> None:
+    london.as_application("UPDATE book SET id = CASE id WHEN 9 THEN 10 ELSE 9 END, n = id WHERE id = 9")
+    london.as_application("DELETE FROM book WHERE id = 8", "UPDATE book SET id = id - 2 WHERE id = 10")
+    assert captured(london) == {8: (False, False), 9: DELETED, 10: (True, True)}
+
+
+def test_a_column_that_was_added_since_is_watched_as_well(london: Site) -> None:
+    london.run("ALTER TABLE book ADD note text")
+    london.as_application("UPDATE book SET note = 'new' WHERE id = 1")
+    assert captured(london) == {1: CHANGED}
+
+
+@pytest.mark.parametrize(
+    "parent", ["ALTER TABLE book INHERIT heir", "ALTER TABLE parts ATTACH PARTITION book DEFAULT"]
+)
+def test_a_captured_table_is_not_written_through_a_parent(london: Site, parent: str) -> None:
+    london.run(
+        "CREATE TABLE heir (id int)",
+        "CREATE TABLE parts (id int NOT NULL, n int, o int, here text, concord_x text) PARTITION BY LIST (id)",
+    )
+    with pytest.raises(
+        psycopg.errors.ObjectNotInPrerequisiteState, match="ROW triggers with transition tables"
+    ):
+        london.run(parent)
+
+
+@pytest.mark.timeout(60)
+def test_a_session_that_made_its_plan_for_one_row_changes_many_as_fast(london: Site) -> None:
+    with london.log_in(APPLICATION) as connection:
+        for key in range(1, 8):
+            connection.execute("UPDATE book SET n = 5 WHERE id = %s", [key])
+        connection.execute("INSERT INTO book SELECT g, 1 FROM generate_series(10, 20000) g")
+        connection.execute("SET statement_timeout = '15s'")
+        connection.execute("UPDATE book SET n = 6 WHERE id >= 10")
+    assert london.value('SELECT count(*) FROM concord."public.book" WHERE changed_at > 0') == 19_998
+
+
+def test_where_no_statement_trigger_is_called_every_row_is_captured_once(london: Site) -> None:
+    """Logical replication applies under replica role, and calls row triggers alone."""
+    for role in ("replica", "origin"):
+        london.run(
+            f"SET session_replication_role = {role}",
+            "INSERT INTO book VALUES (30)",
+            "UPDATE book SET id = 31 WHERE id = 30",
+            "UPDATE book SET n = 7 WHERE id = 1",
+            "DELETE FROM book WHERE id = 31",
+        )
+        assert captured(london) == {1: CHANGED, 30: (True, True), 31: (True, True)}
+        london.run('TRUNCATE concord."public.book"')
+    fired = (
+        "SELECT tgname, tgenabled::text FROM pg_trigger WHERE tgrelid = 'book'::regclass AND NOT tgisinternal"
+    )
+    by_row, by_statement = ("zz_concord_capture", "zz_concord_capture_update"), ("insert", "update", "delete")
+    assert dict(london.rows(fired)) == {
+        **dict.fromkeys(by_row, "R"),
+        **{f"zz_concord_{event}": "O" for event in by_statement},
+        "zz_concord_truncate": "A",
+    }
+
+
+def test_a_site_of_an_older_concord_is_brought_up_to_date_and_loses_no_history(sites: Pair) -> None:
+    """It had triggers by the row alone, as a table that keeps before-images still has."""
+    now = sites.london.rows("SELECT triggers FROM concord.replicated_table ORDER BY name")
+    by_rows = [
+        each.model_copy(update={"policy": Policy(resolvers=("merge_columns",))}) for each in sites.tables
+    ]
+    for site in sites.sites:
+        provision_site(site, by_rows)
+    assert len(sites.london.rows("SELECT 1 FROM pg_trigger WHERE tgname = 'zz_concord_update'")) == 0
+    sites.london.run("UPDATE book SET n = 2 WHERE id = 1")
+    assert captured(sites.london) == {1: CHANGED}
+    initialized = "SELECT initialized FROM concord.link_state ORDER BY link"
+    before = sites.london.rows(initialized)
+
+    provisioning.provision([installation(site, sites.tables) for site in sites.sites])
+
+    assert sites.london.rows("SELECT triggers FROM concord.replicated_table ORDER BY name") == now
+    assert provisioning.check([installation(site, sites.tables) for site in sites.sites]) == []
+    assert sites.london.rows(initialized) == before
+    sites.london.run("UPDATE book SET n = 3 WHERE id = 2")
+    assert captured(sites.london) == {1: CHANGED, 2: CHANGED}
