@@ -66,7 +66,7 @@ def test_a_row_that_two_foreign_keys_change_in_one_statement_is_captured_once(lo
 def test_a_key_that_one_statement_inserts_twice_is_captured_once(london: Site) -> None:
     acting(london, "BEFORE INSERT ON book FOR EACH ROW", "DELETE FROM book WHERE id = NEW.id; RETURN NEW;")
     london.as_application("INSERT INTO book VALUES (20, 1), (20, 2)")
-    assert captured(london) == {20: INSERTED}
+    assert captured(london) == {20: CHANGED}
     assert london.rows("SELECT n FROM book WHERE id = 20") == [(2,)]
 
 
@@ -105,9 +105,7 @@ def test_a_captured_table_is_not_written_through_a_parent(london: Site, parent: 
         "CREATE TABLE heir (id int)",
         "CREATE TABLE parts (id int NOT NULL, n int, o int, here text, concord_x text) PARTITION BY LIST (id)",
     )
-    with pytest.raises(
-        psycopg.errors.ObjectNotInPrerequisiteState, match="ROW triggers with transition tables"
-    ):
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="ROW triggers with transition tables"):
         london.run(parent)
 
 
@@ -129,7 +127,7 @@ def test_where_no_statement_trigger_is_called_every_row_is_captured_once(london:
             f"SET session_replication_role = {role}",
             "INSERT INTO book VALUES (30)",
             "UPDATE book SET id = 31 WHERE id = 30",
-            "UPDATE book SET n = 7 WHERE id = 1",
+            "UPDATE book SET n = n + 1 WHERE id = 1",
             "DELETE FROM book WHERE id = 31",
         )
         assert captured(london) == {1: CHANGED, 30: (True, True), 31: (True, True)}
