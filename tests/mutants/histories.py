@@ -36,16 +36,16 @@ HISTORIES = (
     ),
     Mutant(
         "in the histories: the wall clock alone stamps",
-        f"{POSTGRESQL}/capture.py",
-        "greatest(excluded.changed_at, {newest} + 1) AS at",
-        "greatest(excluded.changed_at, 0) AS at",
+        f"{POSTGRESQL}/stamp.py",
+        'overtaken = f"jsonb_path_exists(s.vector,',
+        'overtaken = f"false AND jsonb_path_exists(s.vector,',
         f"{LIVES} -k faults",
     ),
     Mutant(
         "in the histories: a key change leaves the old key live",
-        f"{POSTGRESQL}/capture.py",
-        "IF TG_OP = 'DELETE' OR (TG_OP = 'UPDATE' AND NOT ({same_key})) THEN",
-        "IF TG_OP = 'DELETE' THEN",
+        f"{POSTGRESQL}/triggers.py",
+        "WHERE {gone} OR {born} OR {_differ(shadow)}",
+        "WHERE {born} OR {_differ(shadow)}",
         f"{LIVES} -k faults",
     ),
     Mutant(
