@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.bookings import Edits
 from benchmarks.by_hand import run_by_hand
-from benchmarks.databases import Databases, fill
+from benchmarks.databases import Database, Databases, fill
 from benchmarks.initialization import initialize, job
 from benchmarks.link_run import LinkRun, run_link
 from benchmarks.measurement import Measurement, Point
@@ -90,7 +90,7 @@ class _Table:
                     point.link.append(_carrying(run_link(job(self.databases)), edits))
                 else:
                     point.by_hand.append(run_by_hand(self.databases))
-            check(self.databases, edits)
+            check(self.databases.all, edits)
             self.results.idle.append(run_link(job(self.databases, Direction.REVERSE)).measurement)
             step.result = f"{point.link[-1].wall:.1f} s, by hand {point.by_hand[-1].wall:.1f} s"
 
@@ -103,9 +103,9 @@ class _Table:
         return edits
 
 
-def check(databases: Databases, edits: Edits) -> None:
-    """Raises WrongResult when the edited rows are not the same in all three databases."""
-    found = {each.name: each.row(edits.digest) for each in databases.all}
+def check(databases: Sequence[Database], edits: Edits) -> None:
+    """Raises WrongResult when the edited rows are not the same in all of them."""
+    found = {each.name: each.row(edits.digest) for each in databases}
     if len(set(found.values())) != 1:
         raise WrongResult(f"the edited rows differ: {found}")
 

@@ -22,6 +22,7 @@ from concord.errors import (
     MappingNotReversible,
     PrivilegeMissing,
     ResolverFailed,
+    SiteUnavailable,
     StructureChanged,
 )
 from concord.event_log import log_event
@@ -39,6 +40,8 @@ from spark_jobs.write import STOPPING, stage
 logger = logging.getLogger("concord.link")
 
 _DATABASE_SAID = re.compile(r"(?:ERROR|FATAL|PANIC):  (.+)")
+#: What ADBC calls a connection that is not to be had or has broken; and a snapshot ends with the session that holds it.
+_AWAY = re.compile(r"OperationalError: IO:|query 'SET TRANSACTION SNAPSHOT")
 
 
 @contextmanager
@@ -51,6 +54,11 @@ def worded(table: str) -> Iterator[None]:
         if "permission denied" in said:
             raise PrivilegeMissing(
                 f"{table}: {said}. Run `provision` to grant what the role needs; nothing was written"
+            ) from error
+        if _AWAY.search(str(error)):
+            raise SiteUnavailable(
+                f"{table}: a site's database does not answer Spark's tasks: {said}. Nothing was written; the next run"
+                " tries again"
             ) from error
         raise LinkFailed(f"{table}: Spark could not move the rows: {said}. Nothing was written") from error
 

@@ -1,0 +1,29 @@
+"""What fails inside Spark is told in our words, and says whether a later run can help (F61)."""
+
+import pytest
+from pyspark.errors import PythonException
+
+from concord.errors import ConcordError
+from spark_jobs.moving import worded
+
+SAID = {
+    "site_unavailable": (
+        "adbc_driver_manager.OperationalError: IO: Failed to connect: FATAL:  the database system is starting up",
+        "adbc_driver_manager.OperationalError: IO: Failed to execute query: server closed the connection",
+        "adbc_driver_manager.DataError: INVALID_DATA: [libpq] Failed to execute query 'SET TRANSACTION SNAPSHOT '1-1''"
+        ': ERROR:  invalid snapshot identifier: "1-1"',
+    ),
+    "privilege_missing": (
+        "adbc_driver_manager.ProgrammingError: UNAUTHORIZED: ERROR:  permission denied for table t",
+    ),
+    "link_failed": ("ValueError: of our own making",),
+}
+
+
+@pytest.mark.parametrize(("code", "said"), [(code, said) for code, every in SAID.items() for said in every])
+def test_a_database_that_went_away_is_told_from_what_a_person_has_to_mend(code: str, said: str) -> None:
+    with pytest.raises(ConcordError) as raised, worded("public.flight"):
+        raise PythonException(f"Traceback (most recent call last):\n{said}")
+    assert raised.value.code == code
+    assert raised.value.message.startswith("public.flight: ")
+    assert "othing was written" in raised.value.message
