@@ -71,8 +71,16 @@ class Request:
 def code() -> str:
     """Changes when a file of ours does: a driver that stays must not run yesterday's code."""
     files = sorted(file for place in _CODE for file in place.rglob("*.py"))
-    stated = [(str(file), state.st_size, state.st_mtime_ns) for file in files for state in [file.stat()]]
+    stated = [_stated(file) for file in files]
     return sha256(json.dumps(stated).encode()).hexdigest()[:16]
+
+
+def _stated(file: Path) -> tuple[str, int, int]:
+    try:
+        state = file.stat()
+    except FileNotFoundError:  # it is being exchanged at this moment
+        return str(file), 0, 0
+    return str(file), state.st_size, state.st_mtime_ns
 
 
 def hand_over(options: Sequence[str], application: Sequence[str]) -> int | None:
@@ -85,11 +93,12 @@ def hand_over(options: Sequence[str], application: Sequence[str]) -> int | None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         try:
             connection.connect(place)
-        except OSError as error:
+            socket.send_fds(connection, [json.dumps(asdict(request)).encode()], [1, 2])
+            why = connection.recv(LARGEST).decode()
+        except OSError as error:  # nobody listens, or the one who did has ended; nothing has begun
             _say(f"{place}: {error.strerror}")
             return None
-        socket.send_fds(connection, [json.dumps(asdict(request)).encode()], [1, 2])
-        if (why := connection.recv(LARGEST).decode()) != ACCEPTED:
+        if why != ACCEPTED:
             _say(why or "it ended")
             return None
         status = connection.recv(LARGEST)

@@ -23,8 +23,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
+from typing import NoReturn
 
 import pendulum
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 
 import spark_jobs.compare
@@ -34,11 +36,15 @@ import spark_jobs.snapshot
 from spark_jobs import gateway, java_objects
 from spark_jobs.archive import rehearse
 from spark_jobs.handover import ACCEPTED, LARGEST, Request, Terms, code
-from spark_jobs.session import start
+from spark_jobs.session import share_as, start
 from spark_jobs.submit import run_here
 
 __all__ = ["spark_jobs"]  # every application, so that copies need not import it
 
+#: What Airflow's own settings and connections are called in the environment; they hold passwords (S5).
+_OF_AIRFLOW = ("AIRFLOW_CONN_", "AIRFLOW_VAR_", "AIRFLOW__")
+#: Seconds until whoever connects must have said what to run: everybody else waits behind him.
+_PATIENCE = 5.0
 #: Java keeps what killed applications had made: begin anew after so many.
 MOST = 2_000
 _PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -50,6 +56,7 @@ class Running:
 
     pid: int
     client: socket.socket
+    group: str  #: of its jobs in Spark
 
 
 @dataclass
@@ -57,7 +64,7 @@ class Resident:
     """Runs applications of one kind of submission: the first one decides which options Spark is started with."""
 
     listening: socket.socket
-    code: str = field(default_factory=code)
+    code: str
     terms: Terms | None = None
     running: dict[int, Running] = field(default_factory=dict)  #: by the descriptor that tells of its end
     accepted: int = 0
@@ -68,7 +75,7 @@ class Resident:
         self.selector.register(self.listening, selectors.EVENT_READ, self._accept)
         while self.running or not self._is_outdated:
             for key, _ in self.selector.select():
-                if key.fd in self.selector.get_map():  # an event before it may have removed it
+                if self.selector.get_map().get(key.fd) is key:  # an event before it may have removed it
                     key.data()
 
     @property
@@ -78,17 +85,26 @@ class Resident:
         )
 
     def _accept(self) -> None:
+        """Whoever comes may be killed at any moment: that is his end alone."""
         client, _ = self.listening.accept()
-        message, descriptors, *_ = socket.recv_fds(client, LARGEST, 2)
-        why = self._refusal(client, message)
-        if why:
-            _say(f"refused: {why}")
-            client.send(why.encode())
+        client.settimeout(_PATIENCE)
+        descriptors = list[int]()
+        try:
+            message, descriptors, *_ = socket.recv_fds(client, LARGEST, 2)
+            if not message:
+                raise BrokenPipeError("whoever came has gone")
+            if why := self._refusal(client, message):
+                _say(f"refused: {why}")
+                client.send(why.encode())
+                client.close()
+            else:
+                self._begin(client, Request.read(message), descriptors)
+        except (OSError, ValueError, TypeError, KeyError) as error:  # gone, or of another Concord
+            _say(f"nobody to answer: {error}")
             client.close()
-        else:
-            self._begin(client, Request.read(message), descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
 
     def _refusal(self, client: socket.socket, message: bytes) -> str:
         """Why this is not ours to run; empty when it is, and Spark is up by then."""
@@ -113,16 +129,30 @@ class Resident:
     def _begin(self, client: socket.socket, request: Request, standard: list[int]) -> None:
         client.send(ACCEPTED.encode())
         known = java_objects.known()
+        self.accepted += 1
+        group = f"application {self.accepted}"
         pid = os.fork()
         if not pid:
-            self._forget_others()
-            os._exit(_run(request, standard, known))
+            self._become(client, request, standard, known, group)
         _say(f"process {pid}: {Path(request.application[0]).name}")
-        self.accepted += 1
         ended = os.pidfd_open(pid)
-        running = self.running[ended] = Running(pid, client)
+        running = self.running[ended] = Running(pid, client, group)
         self.selector.register(ended, selectors.EVENT_READ, lambda: self._tell(ended))
         self.selector.register(client, selectors.EVENT_READ, lambda: self._kill(running))
+
+    def _become(
+        self, client: socket.socket, request: Request, standard: list[int], known: frozenset[str], group: str
+    ) -> NoReturn:
+        """In the copy: the application and nothing else, whatever happens to it."""
+        status = 1
+        try:
+            self._forget_others()
+            client.close()
+            status = _run(request, standard, known, group)
+        except BaseException:  # noqa: BLE001 - it must not go on as a second resident
+            traceback.print_exc()
+        finally:
+            os._exit(status)
 
     def _forget_others(self) -> None:
         """In the copy: only the resident keeps the socket and the other clients."""
@@ -147,8 +177,11 @@ class Resident:
         self.selector.unregister(running.client)
         os.kill(running.pid, signal.SIGKILL)
         context = SparkContext._active_spark_context
-        if context is not None:
-            context.cancelJobGroup(str(running.pid))
+        if context is None:
+            return
+        with suppress(Py4JError, OSError):  # Java may have ended, and its tasks with it
+            # What it had asked for and Java has yet to begin must not begin, either.
+            context._jsc.sc().cancelJobGroupAndFutureJobs(running.group)
 
 
 def _say(what: str) -> None:
@@ -156,7 +189,7 @@ def _say(what: str) -> None:
     sys.stdout.flush()
 
 
-def _run(request: Request, standard: list[int], known: frozenset[str]) -> int:
+def _run(request: Request, standard: list[int], known: frozenset[str], group: str) -> int:
     """In the copy: the application as spark-submit would run it; its status.
 
     In a thread of its own, for which py4j opens a connection of its own: the one it has is the resident's.
@@ -169,9 +202,7 @@ def _run(request: Request, standard: list[int], known: frozenset[str]) -> int:
     status = [1]
 
     def work() -> None:
-        context = SparkContext._active_spark_context
-        assert context is not None, "the resident has started Spark"
-        context.setJobGroup(str(os.getpid()), "an application", interruptOnCancel=True)
+        share_as(group)
         status[0] = _status_of(request)
         java_objects.release(known)
 
@@ -213,12 +244,17 @@ def _listening(place: Path) -> Iterator[socket.socket]:
     place.unlink(missing_ok=True)
 
 
-def main(place: str) -> None:
-    """Serve until a signal; begin anew, with a Java of its own, when the code was changed or Java has ended."""
+def main(place: str, begun_with: str | None = None) -> None:
+    """Serve until a signal; begin anew, with a Java of its own, when the code was changed or Java has ended.
+
+    `begun_with` is the code as it was before this process read any of it: it may be changing at this moment.
+    """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    for name in [each for each in os.environ if each.startswith(_OF_AIRFLOW)]:
+        del os.environ[name]  # neither Java nor an application's own function needs Airflow's secrets
     with _listening(Path(place)) as listening:
-        Resident(listening).serve()
-    os.execv(sys.executable, [sys.executable, "-m", "spark_jobs.resident", place])  # noqa: S606
+        Resident(listening, begun_with or code()).serve()
+    os.execv(sys.executable, [sys.executable, "-m", "spark_jobs.resident", place, code()])  # noqa: S606
 
 
 if __name__ == "__main__":

@@ -8,6 +8,14 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.gateway import close_entrance, open_gateway, submitted
 
+#: The group of this process's jobs in a Spark that others use as well; none where Spark is ours alone.
+_GROUP: list[str] = []
+
+
+def share_as(group: str) -> None:
+    """Spark is others' as well: what any thread of ours asks of it belongs to this group, and ends with it."""
+    _GROUP[:] = [group]
+
 
 def start(name: str) -> SparkSession:
     """The session of this application; master, memory and jars come from spark-submit."""
@@ -24,6 +32,8 @@ def start(name: str) -> SparkSession:
     )
     close_entrance()
     spark.sparkContext.setLogLevel("ERROR")
+    for group in _GROUP:
+        spark.sparkContext.setJobGroup(group, "an application", interruptOnCancel=True)
     return spark
 
 

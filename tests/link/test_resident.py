@@ -1,16 +1,21 @@
 """A driver that stays: what is handed over to it runs as spark-submit would run it, only sooner (issue: warm mode)."""
 
+import json
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
+from socket import AF_UNIX, SOCK_SEQPACKET
+from socket import socket as connected
 
 import psutil
 import pytest
 
 from concord.link import TransmissionReport
+from spark_jobs.handover import Request, Terms
 from tests.conftest import PROJECT
 from tests.link.conftest import MakePair
 from tests.resident_driver import resident_driver
@@ -21,6 +26,7 @@ SPARK = "from spark_jobs.session import start; spark = start('test')"
 WHICH = f"{SPARK}; print(spark.sparkContext.applicationId)"
 SUBMIT = (PROJECT / "spark_jobs" / "spark-submit", "--master", "local[2]", "--name", "a test")
 LONG = "spark.range(2).mapInArrow(lambda rows: __import__('time').sleep(60), 'id long').collect()"
+OF_AIRFLOW = "AIRFLOW_CONN_OF_A_TEST"
 Begin = Callable[..., subprocess.Popen[str]]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -29,8 +35,10 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 def socket(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where the resident driver of these tests listens."""
     place = tmp_path_factory.mktemp("resident") / "private" / "socket"
-    with resident_driver(place):
-        yield place
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(OF_AIRFLOW, "postgresql://somebody:secret@localhost/x")
+        with resident_driver(place):
+            yield place
 
 
 @pytest.fixture
@@ -105,6 +113,47 @@ def test_who_submitted_it_is_killed_and_so_is_the_application_with_its_tasks(beg
     assert time.monotonic() - began < 30
 
 
+def test_who_is_killed_before_he_is_answered_takes_nobody_with_him(run: Run, socket: Path) -> None:
+    """Nor does one of another version of Concord, who asks in words that this one does not know."""
+    before = run(WHICH)
+    of_others = json.dumps(asdict(Request(Terms([], {}, "other"), ["application.py"], {})))
+    for message in ("", "{}", "no words", of_others):
+        with connected(AF_UNIX, SOCK_SEQPACKET) as connection:
+            connection.connect(str(socket))
+            if message:
+                connection.send(message.encode())
+    after = run(WHICH)
+    assert (after.stdout, after.stderr) == (before.stdout, "")
+
+
+def test_what_threads_of_an_application_have_begun_in_spark_ends_with_it(
+    begin: Begin, run: Run, tmp_path: Path
+) -> None:
+    """An initialization stages rows in a thread of its own."""
+    work = f"(open({str(tmp_path / 'begun')!r}, 'a').close(), __import__('time').sleep(60))"
+    job = f"start('test').range(2).mapInArrow(lambda rows: {work}, 'id long').collect()"
+    pool = "from concurrent.futures import ThreadPoolExecutor"
+    waiting = begin(f"{SPARK}; {pool}; ThreadPoolExecutor(1).submit(lambda: {job}).result()")
+    until = time.monotonic() + 60
+    while not (tmp_path / "begun").exists():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    waiting.kill()
+    waiting.communicate()
+    began = time.monotonic()
+    assert run(f"{SPARK}; print(spark.range(3).rdd.count())").stdout == "3\n"
+    assert time.monotonic() - began < 30
+
+
+def test_airflows_secrets_reach_neither_java_nor_an_application(run: Run) -> None:
+    asked = f"""
+{SPARK}
+import json
+import os
+print(os.environ.get({OF_AIRFLOW!r}), spark._jvm.java.lang.System.getenv({OF_AIRFLOW!r}))"""
+    assert run(asked).stdout == "None None\n"
+
+
 def test_an_application_of_other_options_runs_where_it_was_submitted(run: Run) -> None:
     ended = run("print('here')", "--conf", "spark.sql.shuffle.partitions=7")
     assert (ended.stdout, ended.returncode) == ("here\n", 0)
@@ -144,6 +193,25 @@ def test_it_begins_anew_when_its_java_has_ended(run: Run, socket: Path) -> None:
     while not has_ended(int(java)):
         assert time.monotonic() < until
         time.sleep(0.01)
+    while (between := run("print('here')")).stderr:
+        assert between.stdout == "here\n"
+        assert time.monotonic() < until
+    assert run(WHICH).stdout not in ("", before)
+
+
+def test_java_has_ended_and_so_does_who_waits_and_it_begins_anew_all_the_same(begin: Begin, run: Run) -> None:
+    before = run(WHICH).stdout
+    pid = "spark._jvm.java.lang.ProcessHandle.current().pid()"
+    waiting = begin(f"{SPARK}; import time; print({pid}, flush=True); time.sleep(60)")
+    assert waiting.stdout is not None
+    java = int(waiting.stdout.readline())
+    os.kill(java, signal.SIGKILL)
+    until = time.monotonic() + 60
+    while not has_ended(java):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    waiting.kill()
+    waiting.communicate()
     while (between := run("print('here')")).stderr:
         assert between.stdout == "here\n"
         assert time.monotonic() < until

@@ -32,6 +32,9 @@ INSERT INTO concord.waiting
        (link, table_name, key, synchronization, kind, version, row_image, structure, reason, transmission)
 VALUES ('london_capetown/forward', 'public.flights', '["3"]', 'london_capetown', 'quarantined', '{}', '{}', '', 'no',
         't')"""
+BEGUN = """
+INSERT INTO concord.initialization (synchronization, table_name, peer, how, named, stale)
+VALUES ('london_capetown', 'public.flights', 'london', 'reinitialize', '{named}', '{stale}')"""
 STATE = "SELECT link, history, initialized FROM concord.link_state ORDER BY link"
 
 
@@ -95,3 +98,16 @@ def test_a_run_that_ends_well_starts_the_reinitialization_that_is_asked_for_once
     assert published.capetown.run(STATE) == before, "what another run has done is not done again"
     answer = terminal(*AT_THE_TERMINAL[:2], "--requested")
     assert (answer.status, "how: reinitialize, from: london" in answer.err) == (2, True)
+
+
+def test_what_a_person_has_begun_to_bring_back_from_the_subscriber_is_not_turned_round(
+    published: Pair,
+) -> None:
+    """Begun from the publisher it goes on, whoever began it."""
+    published.capetown.run(BEGUN.format(named="capetown", stale="london"))
+    assert requested(published.configuration, NAME) == []
+    published.capetown.run(
+        "DELETE FROM concord.initialization;" + BEGUN.format(named="london", stale="capetown")
+    )
+    assert requested(published.configuration, NAME) == ASKED["tables"]
+    published.capetown.run("DELETE FROM concord.initialization")

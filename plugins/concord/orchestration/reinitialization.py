@@ -16,16 +16,16 @@ def requested(configuration: Configuration, synchronization: str) -> list[str]:
     """The tables, in the order of the configuration. Raises a ConcordError where a site does not answer.
 
     A table of which rows wait at a site is left until none does: its initialization would decide what is held, be
-    refused what is quarantined, and so stop all links of the pair.
+    refused what is quarantined, and so stop all links of the pair. One that a person has begun to bring back from the
+    subscriber is that person's to end.
     """
-    sites = [
-        site_access(configuration, site) for site in configuration.synchronizations[synchronization].sites
-    ]
+    pair = configuration.synchronizations[synchronization]
+    sites = [site_access(configuration, site) for site in pair.sites]
     asked = [
         each
         for site in sites
         for each in reinitialization.asked(site)
-        if each.synchronization == synchronization
+        if each.synchronization == synchronization and each.begun_from in (None, pair.source)
     ]
     waiting = {
         each.table_name
@@ -33,7 +33,7 @@ def requested(configuration: Configuration, synchronization: str) -> list[str]:
         for each in records.waiting_at(site)
         if each.synchronization == synchronization
     }
-    begun, wanted = {each.table for each in asked if each.begun}, {each.table for each in asked}
+    begun, wanted = {each.table for each in asked if each.begun_from}, {each.table for each in asked}
     if put_off := (wanted & waiting) - begun:
         log_event(logger, "re-initialization waits for rows that wait", tables=sorted(put_off))
     return [table.name for table in configuration.tables(synchronization) if table.name in wanted - put_off]

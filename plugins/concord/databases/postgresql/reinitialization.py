@@ -55,16 +55,16 @@ class Asked:
 
     synchronization: str
     table: str
-    begun: bool  #: an initialization has begun with it, and not ended
+    begun_from: str | None  #: an initialization has begun with it, and not ended: the site whose rows hold
 
 
 def asked(site: SiteAccess) -> list[Asked]:
     """What is asked for at the site. A table that was begun with has no record of common history left: its progress
     stands for it."""
     query = f"""
-SELECT split_part(l.link, '/', 1) AS synchronization, t.key AS table, false AS begun
+SELECT split_part(l.link, '/', 1) AS synchronization, t.key AS table, NULL AS begun_from
   FROM concord.link_state l, jsonb_each(l.initialized) t WHERE l.role = 'target' AND t.value ? {literal(_ASKED)}
-UNION SELECT synchronization, table_name, true FROM concord.initialization
+UNION SELECT synchronization, table_name, named FROM concord.initialization
  WHERE how = {literal(How.REINITIALIZE.value)} ORDER BY 1, 2"""
     with connect(site.reader, "concord status") as connection:
         try:
