@@ -26,11 +26,13 @@ def initialized(
 
 def unstamped(site: Site, *statements: str) -> None:
     """Rows that were there before Concord was: no trigger sees them."""
+    modes = {"O": "", "A": "ALWAYS", "R": "REPLICA"}
     with site.connection.transaction():
         site.run("SET LOCAL session_replication_role = replica")
-        triggers = site.rows(
-            "SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE tgname LIKE 'zz\\_concord\\_%'"
+        found = site.rows(
+            "SELECT tgrelid::regclass::text, tgname, tgenabled FROM pg_trigger WHERE tgname LIKE 'zz\\_concord\\_%'"
         )
-        site.run(*(f"ALTER TABLE {table} ENABLE TRIGGER {name}" for table, name in triggers))
+        triggers = [(table, name, modes[mode]) for table, name, mode in found]
+        site.run(*(f"ALTER TABLE {table} ENABLE TRIGGER {name}" for table, name, _ in triggers))
         site.run(*statements)
-        site.run(*(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name}" for table, name in triggers))
+        site.run(*(f"ALTER TABLE {table} ENABLE {mode} TRIGGER {name}" for table, name, mode in triggers))
