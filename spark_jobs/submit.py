@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from spark_jobs.handover import hand_over
-
 #: The options of spark-submit that stand alone; every other one is followed by its value.
 _FLAGS = ("--verbose", "--supervise")
 
@@ -47,9 +45,12 @@ def main(arguments: Sequence[str]) -> None:
     options, application = split(arguments)
     if not application:
         sys.exit("usage: spark-submit [options] application.py [arguments]")
-    status = hand_over(options, application)
-    if status is not None:
-        sys.exit(status)
+    if os.environ.get("CONCORD_RESIDENT"):
+        # Only now: without a resident driver, the application may bring the only copy of our code.
+        from spark_jobs.handover import hand_over  # noqa: PLC0415
+
+        if (status := hand_over(options, application)) is not None:
+            sys.exit(status)
     run_here(options, application)
 
 

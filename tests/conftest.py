@@ -8,7 +8,9 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
@@ -18,6 +20,7 @@ from embedded.java import java_home
 from embedded.postgres import Server
 
 PROJECT = Path(__file__).resolve().parent.parent
+PLENTY = 6 * 1024**3  #: bytes of memory; the databases of a test take some 50 MB
 
 # Airflow reads its settings when it is first imported, so they are fixed before any test module is. The
 # user's own Airflow and its database must not be seen, whatever the shell has set.
@@ -85,10 +88,23 @@ class Database(NamedTuple):
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The PostgreSQL 16 server that the tests share. A test that stops or crashes one makes its own."""
-    without_care = {"fsync": "off", "full_page_writes": "off"}  # it need not outlive the machine
-    shared = Server.create(tmp_path_factory.mktemp("postgres") / "server", settings=without_care)
-    yield shared
-    shared.remove()
+    # It need not outlive the machine.
+    without_care = {"fsync": "off", "full_page_writes": "off", "max_wal_size": "256MB"}
+    with ExitStack() as stack:
+        folder = _in_memory(stack) or tmp_path_factory.mktemp("postgres")
+        shared = Server.create(folder / "server", settings=without_care)
+        yield shared
+        shared.remove()
+
+
+def _in_memory(stack: ExitStack) -> Path | None:
+    """A folder in memory where there is plenty: making and dropping two databases a test is mostly making files."""
+    memory = Path("/dev/shm")  # noqa: S108 - the folder in it has a name that nobody can know
+    if not memory.is_dir() or shutil.disk_usage(memory).free < PLENTY:
+        return None
+    folder = Path(stack.enter_context(TemporaryDirectory(prefix="concord-tests-", dir=memory)))
+    folder.chmod(0o711)  # a server that root starts belongs to somebody else
+    return folder
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ def test_the_script_by_hand_repeats_updates_inserts_and_deletes(made: Databases)
 def test_edits_that_did_not_arrive_everywhere_are_no_result(made: Databases) -> None:
     fill(made, ROWS)
     edits = Edits(ROWS, CHANGES)
-    check(made, edits)
+    check(made.all, edits)
     made.london.run(*edits.statements)
     with pytest.raises(WrongResult, match="edited rows differ"):
-        check(made, edits)
+        check(made.all, edits)
