@@ -202,7 +202,9 @@ def test_it_begins_anew_when_its_java_has_ended(run: Run, socket: Path) -> None:
     while not has_ended(int(java)):
         assert time.monotonic() < until
         time.sleep(0.01)
-    while (between := run("print('here')")).stderr:  # who comes at that moment runs here, or fails and is tried again
+    while (
+        between := run("print('here')")
+    ).stderr:  # who comes at that moment runs here, or fails and is tried again
         assert between.stdout == "here\n" or between.returncode
         assert time.monotonic() < until
     assert run(WHICH).stdout not in ("", before)
@@ -221,7 +223,9 @@ def test_java_has_ended_and_so_does_who_waits_and_it_begins_anew_all_the_same(be
         time.sleep(0.01)
     waiting.kill()
     waiting.communicate()
-    while (between := run("print('here')")).stderr:  # who comes at that moment runs here, or fails and is tried again
+    while (
+        between := run("print('here')")
+    ).stderr:  # who comes at that moment runs here, or fails and is tried again
         assert between.stdout == "here\n" or between.returncode
         assert time.monotonic() < until
     assert run(WHICH).stdout not in ("", before)
