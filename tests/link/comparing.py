@@ -35,4 +35,4 @@ def behind_the_back(site: Site, *statements: str) -> None:
         site.run(f"ALTER TABLE {table} DISABLE TRIGGER USER")
     site.run(*statements)
     for table, keeps_base in tables:
-        site.run(triggers.enabling(table, keeps_base=keeps_base))
+        site.run(triggers.enabling(table, rows_alone=keeps_base))

@@ -1,13 +1,17 @@
 """What one statement changed is captured at once, whatever its rows, its triggers and its plan make of it."""
 
+import time
+from dataclasses import replace
+
 import psycopg
 import pytest
 
 from concord.databases import provisioning
+from concord.databases.postgresql import provision
 from concord.policy import Policy
 from tests.link.conftest import MakePair
 from tests.link.installations import installation
-from tests.link.pair import APPLICATION, Pair, Site, provision_site
+from tests.link.pair import APPLICATION, APPLIER, READER, Pair, Site, provision_site
 
 #: Columns named as whatever a careless query would call its rows.
 TABLES = (
@@ -164,3 +168,67 @@ def test_a_site_of_an_older_concord_is_brought_up_to_date_and_loses_no_history(s
     assert sites.london.rows(initialized) == before
     sites.london.run("UPDATE book SET n = 3 WHERE id = 2")
     assert captured(sites.london) == {1: CHANGED, 2: CHANGED}
+
+
+def test_a_table_that_was_renamed_is_written_as_before(london: Site) -> None:
+    """Its next run stops; its users go on, and what they do is known once it has its name again."""
+    london.run("ALTER TABLE book RENAME TO novel")
+    london.as_application("INSERT INTO novel VALUES (20), (21)", "UPDATE novel SET n = 2 WHERE id = 1")
+    london.as_application(
+        "DELETE FROM novel WHERE id IN (2, 3)",
+        "INSERT INTO novel VALUES (2)",
+        "DELETE FROM novel WHERE id = 21",
+    )
+    assert {key for key, (deleted, _) in captured(london).items() if deleted} == {3, 21}
+    assert {key for key, (deleted, _) in captured(london).items() if not deleted} == {1, 2, 20}
+
+
+def test_what_stands_in_a_tables_place_is_not_read_with_the_rights_of_the_installer(london: Site) -> None:
+    london.run(f"GRANT CREATE ON SCHEMA public TO {APPLICATION}", f"ALTER TABLE book OWNER TO {APPLICATION}")
+    london.as_application(
+        "CREATE TABLE seen (by text)",
+        "CREATE FUNCTION look(int) RETURNS boolean LANGUAGE plpgsql AS"
+        " 'BEGIN INSERT INTO public.seen VALUES (current_user); RETURN true; END'",
+        "ALTER TABLE book RENAME TO novel",
+        "CREATE VIEW book AS SELECT * FROM novel WHERE look(id)",
+        "DELETE FROM novel WHERE id = 1",
+        "INSERT INTO novel VALUES (1)",
+    )
+    assert london.rows("SELECT * FROM seen") == []
+    assert captured(london) == {1: CHANGED}
+
+
+def test_the_row_that_capture_asks_for_is_found_by_its_key_however_small_the_table_was(london: Site) -> None:
+    london.run("VACUUM ANALYZE book", "ALTER TABLE book SET (autovacuum_enabled = off)")
+    with london.log_in(APPLICATION) as connection:
+        for key in range(20, 28):
+            connection.execute("INSERT INTO book VALUES (%s)", [key])
+        connection.execute("SET statement_timeout = '15s'")
+        with connection.transaction():
+            for _ in range(2):
+                connection.execute("INSERT INTO book SELECT g, 1 FROM generate_series(100, 20000) g")
+                connection.execute("DELETE FROM book WHERE id >= 100")
+    assert london.value('SELECT count(*) FROM concord."public.book" WHERE deleted') == 19_901
+
+
+def test_a_server_that_hides_some_of_a_merge_from_statements_captures_by_the_row(sites: Pair) -> None:
+    """PostgreSQL's fix of 2026-02-12; our own servers have it."""
+    site, fired = (
+        sites.london,
+        "SELECT tgname, tgenabled::text FROM pg_trigger WHERE tgrelid = 'book'::regclass",
+    )
+    fired += " AND NOT tgisinternal"
+    found = provision.read_site(site.connection, site.name, sites.tables, time.time())
+    by_statements = site.rows(fired + " ORDER BY 1")
+    for version, alone in ((160011, True), (160012, False), (180001, True), (190000, False)):
+        state = replace(found, facts=replace(found.facts, version=version))
+        state = replace(
+            state, tables=provision.read_site(site.connection, site.name, sites.tables, time.time()).tables
+        )
+        provision.provision(site.connection, state, READER, APPLIER)
+        assert (site.rows(fired + " ORDER BY 1") != by_statements) == alone
+        if alone:
+            names = ("zz_concord_capture", "zz_concord_capture_update", "zz_concord_truncate")
+            assert dict(site.rows(fired)) == dict.fromkeys(names, "A")
+            site.run("UPDATE book SET n = n + 1 WHERE id = 1")
+            assert captured(site) == {1: CHANGED}

@@ -97,6 +97,11 @@ class Shadow:
     def key_list(self) -> str:
         return ", ".join(self.key_column(column) for column in self.key)
 
+    @property
+    def standing(self) -> str:
+        """The function that asks the table for a row."""
+        return qualified("concord", shortened(f"standing {self.name}"))
+
     def columns_of(self, row: str) -> str:
         return ", ".join(f"{row}.{quote(column)}" for column in self.key)
 

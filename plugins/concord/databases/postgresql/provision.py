@@ -175,7 +175,7 @@ def statements(state: SiteState, reader: str, applier: str, snapshots: Sequence[
     for shadow in state.shadows():
         manipulation = state.manipulation(shadow.name)
         made.append(registration.distrust(shadow, manipulation))
-        made += capture.statements(shadow) + triggers.statements(shadow, applier)
+        made += capture.statements(shadow) + triggers.statements(shadow, applier, state.facts.version)
         known = state.registered.get(shadow.name)
         if known is not None and known.keeps_base and not shadow.keeps_base:
             made.append(before_image.dropped_from(shadow.sql))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concord.databases.postgresql import before_image
 from concord.databases.postgresql.before_image import Parts
 from concord.databases.postgresql.capture import Shadow
-from concord.databases.quoting import quote
+from concord.databases.quoting import literal, quote
 
 #: The site's clock in µs since 1970, where a row of concord.site is in sight.
 NOW = "greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, stamp_floor + 1)"
@@ -58,8 +58,43 @@ def by_the_row(shadow: Shadow) -> str:
 
     What one statement did is captured after what its triggers did in turn; so the row itself is asked.
     """
-    same = " AND ".join(f"t.{quote(name)} = s.{shadow.key_column(name)}" for name in shadow.key)
+    keys = ", ".join(f"s.{shadow.key_column(name)}" for name in shadow.key)
     return (
         "CASE WHEN s.deleted <> excluded.deleted AND s.position = excluded.position"
-        f" THEN NOT EXISTS (SELECT FROM {shadow.table.sql} t WHERE {same}) ELSE excluded.deleted END"
+        f" THEN NOT {shadow.standing}(TG_RELID, {keys}) ELSE excluded.deleted END"
     )
+
+
+def standing(shadow: Shadow) -> list[str]:
+    """The function that says whether a row with this key stands in the very table whose trigger asks.
+
+    A function of its own, so that users write without it: their table may have got another name or owner. What stands
+    under its old name then is never read, as it would be with the installer's rights. The plan must follow the index,
+    whatever was known of the table when the session first asked.
+    """
+    types = ", ".join(shadow.table.column(name).type.sql for name in shadow.key)
+    parameters = range(2, len(shadow.key) + 2)
+    same, renamed = (
+        " AND ".join(f"t.{quote(name)} = ${n}" for name, n in zip(shadow.key, numbers, strict=True))
+        for numbers in (parameters, range(1, len(shadow.key) + 1))
+    )
+    given = ", ".join(f"${n}" for n in parameters)
+    body = f"""
+DECLARE
+  stands boolean;
+BEGIN
+  IF to_regclass({literal(shadow.table.sql)}) = $1 THEN
+    RETURN EXISTS (SELECT FROM ONLY {shadow.table.sql} t WHERE {same});
+  END IF;
+  EXECUTE 'SELECT EXISTS (SELECT FROM ONLY ' || $1::regclass::text || {literal(f" t WHERE {renamed})")}
+    INTO STRICT stands USING {given};
+  RETURN stands;
+END"""
+    signature = f"{shadow.standing}(oid, {types})"
+    return [
+        f"""
+CREATE OR REPLACE FUNCTION {signature} RETURNS boolean LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+AS {literal(body)}""",
+        f"REVOKE ALL ON FUNCTION {signature} FROM PUBLIC",
+    ]

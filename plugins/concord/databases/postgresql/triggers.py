@@ -3,7 +3,8 @@
 A statement's rows are stamped together, which costs a third of stamping each on its own. PostgreSQL calls no statement
 trigger for what a subscription of its logical replication applies, and that works under replica role: there, rows are
 stamped one by one. So they are where before-images are kept, since a statement may change a row twice (two foreign
-keys that cascade), and no longer knows then which of its states was the first.
+keys that cascade), and no longer knows then which of its states was the first; and on servers that do not show a
+statement's triggers everything it did.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 
 from concord.databases.postgresql import before_image
 from concord.databases.postgresql.capture import Shadow
-from concord.databases.postgresql.stamp import NOW, by_the_row, upsert, vector
+from concord.databases.postgresql.stamp import NOW, by_the_row, standing, upsert, vector
 from concord.databases.quoting import literal, quote
 
 #: Trigger → in which sessions it fires.
@@ -20,33 +21,42 @@ _BY_STATEMENTS = {"zz_concord_insert": "", "zz_concord_update": "", "zz_concord_
 _BY_ROWS = ("zz_concord_capture", "zz_concord_capture_update")
 _TRUNCATE = "zz_concord_truncate"
 
+#: Major release → the minor release since which the triggers of a statement are shown what its MERGE did although
+#: another part of it, or a cascade of a foreign key, writes the table as well (2026-02-12). Before, rows were missed.
+_SHOWS_MERGES = {15: 150016, 16: 160012, 17: 170008, 18: 180002}
 
-def statements(shadow: Shadow, applier: str) -> list[str]:
-    """Everything that captures one table's changes, idempotent; what an older Concord or policy needed is taken."""
+
+def statements(shadow: Shadow, applier: str, version: int) -> list[str]:
+    """Everything that captures one table's changes, idempotent; what an older Concord or policy needed is taken.
+
+    `version` is the server's own number.
+    """
     if shadow.marks is not None:
         return shadow.marks.provisioning(shadow.table, shadow.sql)
-    made = _definitions(shadow, applier)
+    rows_alone = shadow.keeps_base or version < _SHOWS_MERGES.get(version // 10_000, 0)
+    made = _definitions(shadow, applier, rows_alone=rows_alone)
     stale = sorted(shadow.table.triggers.keys() - made.keys())
     return [
+        *standing(shadow),
         _function(shadow),
         f"REVOKE ALL ON FUNCTION {shadow.function}() FROM PUBLIC",
         *(f"DROP TRIGGER IF EXISTS {quote(name)} ON {shadow.table.sql}" for name in stale),
         *(f"CREATE OR REPLACE TRIGGER {name} {definition}" for name, definition in made.items()),
-        enabling(shadow.table.sql, keeps_base=shadow.keeps_base),
+        enabling(shadow.table.sql, rows_alone=rows_alone),
     ]
 
 
-def enabling(table: str, *, keeps_base: bool = False) -> str:
+def enabling(table: str, *, rows_alone: bool = False) -> str:
     """Enable each trigger as it is meant to be: whatever role a session has, exactly one kind captures its changes."""
     modes = {**dict.fromkeys(_BY_ROWS, "ALWAYS"), _TRUNCATE: "ALWAYS"}
-    if not keeps_base:
+    if not rows_alone:
         modes = _BY_STATEMENTS | modes | dict.fromkeys(_BY_ROWS, "REPLICA")
     return f"ALTER TABLE {table} " + ", ".join(
         f"ENABLE {mode} TRIGGER {name}" for name, mode in modes.items()
     )
 
 
-def _definitions(shadow: Shadow, applier: str) -> Mapping[str, str]:
+def _definitions(shadow: Shadow, applier: str, *, rows_alone: bool) -> Mapping[str, str]:
     """Blind to the applier and only to the applier: its setting and its login (design 5).
 
     The test stands in WHEN, where it costs nothing. An unset setting reads as NULL, hence IS DISTINCT FROM.
@@ -63,9 +73,9 @@ def _definitions(shadow: Shadow, applier: str) -> Mapping[str, str]:
     }
     # By PostgreSQL's own rule no table with such a trigger for rows becomes a partition or an heir: what is written
     # through a parent calls no trigger for statements.
-    alone = "" if shadow.keeps_base else f" REFERENCING {new}"
+    alone = "" if rows_alone else f" REFERENCING {new}"
     return {
-        **({} if shadow.keeps_base else by_statements),
+        **({} if rows_alone else by_statements),
         "zz_concord_capture": f"AFTER INSERT OR DELETE ON {table} FOR EACH ROW WHEN ({not_applying}) {call}",
         "zz_concord_capture_update": f"AFTER UPDATE ON {table}{alone} FOR EACH ROW"
         f" WHEN ({not_applying} AND OLD *<> NEW) {call}",
