@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Table
 from concord.databases.postgresql.session import Connection, rows
+from concord.databases.postgresql.triggers import by_a_user
 from concord.databases.quoting import literal, qualified, shortened
 
 #: Every site announces here, under the names of the tables that were changed.
@@ -54,7 +55,6 @@ BEGIN
   RETURN NULL;
 END"""
     function, table = _function(shadow), shadow.table.sql
-    unset = "current_setting('concord.applying', true) IS DISTINCT FROM 'on'"
     return [
         f"""
 CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql
@@ -62,7 +62,7 @@ SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
 AS {literal(body)}""",
         f"REVOKE ALL ON FUNCTION {function}() FROM PUBLIC",
         f"CREATE OR REPLACE TRIGGER {TRIGGER} AFTER INSERT OR UPDATE OR DELETE ON {table} FOR EACH STATEMENT"
-        f" WHEN ({unset} OR session_user <> {literal(applier)}) EXECUTE FUNCTION {function}()",
+        f" WHEN {by_a_user(applier)} EXECUTE FUNCTION {function}()",
         f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {TRIGGER}",
     ]
 

@@ -56,19 +56,24 @@ def enabling(table: str, *, rows_alone: bool = False) -> str:
     )
 
 
-def _definitions(shadow: Shadow, applier: str, *, rows_alone: bool) -> Mapping[str, str]:
+def by_a_user(applier: str) -> str:
     """Blind to the applier and only to the applier: its setting and its login (design 5).
 
-    The test stands in WHEN, where it costs nothing. An unset setting reads as NULL, hence IS DISTINCT FROM.
+    It stands in a trigger's WHEN, where it costs nothing. An unset setting reads as NULL, hence IS DISTINCT FROM.
     """
     unset = "current_setting('concord.applying', true) IS DISTINCT FROM 'on'"
-    not_applying = f"({unset} OR session_user <> {literal(applier)})"
+    return f"({unset} OR session_user <> {literal(applier)})"
+
+
+def _definitions(shadow: Shadow, applier: str, *, rows_alone: bool) -> Mapping[str, str]:
+    """Each trigger's definition, after its name."""
+    user = by_a_user(applier)
     table, call = shadow.table.sql, f"EXECUTE FUNCTION {shadow.function}()"
     old, new = "OLD TABLE AS old_rows", "NEW TABLE AS new_rows"
     seen = {"INSERT": new, "UPDATE": f"{old} {new}", "DELETE": old}
     by_statements = {
         f"zz_concord_{event.lower()}": f"AFTER {event} ON {table} REFERENCING {rows}"
-        f" FOR EACH STATEMENT WHEN ({not_applying}) {call}"
+        f" FOR EACH STATEMENT WHEN ({user}) {call}"
         for event, rows in seen.items()
     }
     # By PostgreSQL's own rule no table with such a trigger for rows becomes a partition or an heir: what is written
@@ -76,9 +81,9 @@ def _definitions(shadow: Shadow, applier: str, *, rows_alone: bool) -> Mapping[s
     alone = "" if rows_alone else f" REFERENCING {new}"
     return {
         **({} if rows_alone else by_statements),
-        "zz_concord_capture": f"AFTER INSERT OR DELETE ON {table} FOR EACH ROW WHEN ({not_applying}) {call}",
+        "zz_concord_capture": f"AFTER INSERT OR DELETE ON {table} FOR EACH ROW WHEN ({user}) {call}",
         "zz_concord_capture_update": f"AFTER UPDATE ON {table}{alone} FOR EACH ROW"
-        f" WHEN ({not_applying} AND OLD *<> NEW) {call}",
+        f" WHEN ({user} AND OLD *<> NEW) {call}",
         _TRUNCATE: f"BEFORE TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION concord.refuse_truncate()",
     }
 
