@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from spark_jobs.submit import is_local, without
+
 #: Names the socket of the resident driver.
 RESIDENT = "CONCORD_RESIDENT"
 _PROJECT = Path(__file__).parents[1]
@@ -43,15 +45,8 @@ class Terms:
     @classmethod
     def of(cls, options: Sequence[str]) -> Terms:
         """Those of this process."""
-        named = {at + n for at, word in enumerate(options) if word in _OF_THE_SUBMISSION for n in (0, 1)}
         environment = {name: os.environ[name] for name in _DECISIVE if name in os.environ}
-        return cls([word for at, word in enumerate(options) if at not in named], environment, code())
-
-    @property
-    def is_local(self) -> bool:
-        """Whether the executors run inside the driver; others need code that is sent along with each submission."""
-        at = self.options.index("--master") + 1 if "--master" in self.options else 0
-        return self.options[at].startswith("local") if at else False
+        return cls(without(options, *_OF_THE_SUBMISSION), environment, code())
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +80,11 @@ def _stated(file: Path) -> tuple[str, int, int]:
 
 def hand_over(options: Sequence[str], application: Sequence[str]) -> int | None:
     """The status with which the application ended there; None when it is to run here."""
-    place, terms = os.environ.get(RESIDENT), Terms.of(options)
-    if not place or not terms.is_local:
+    place = os.environ.get(RESIDENT)
+    if not place or not is_local(options):  # executors elsewhere need code that each submission sends along
         return None
     given = {name: os.environ[name] for name in _GIVEN if name in os.environ}
-    request = Request(terms, application, given)
+    request = Request(Terms.of(options), application, given)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         try:
             connection.connect(place)

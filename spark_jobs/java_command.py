@@ -14,6 +14,7 @@ from pathlib import Path
 from pyspark.find_spark_home import _find_spark_home
 
 from concord.cache import cache
+from spark_jobs.submit import without
 
 _MAIN = "org.apache.spark.deploy.SparkSubmit"
 #: It only speeds up some linear algebra, and with it Java takes less out of an archive.
@@ -57,7 +58,7 @@ def java_command(options: Sequence[str]) -> JavaCommand | None:
     java = _java()
     if java is None or not jars.is_dir() or (configuration / "spark-env.sh").exists():
         return None
-    asked = _without_the_submission(options)
+    asked = without(options, *_OF_THE_SUBMISSION)
     spark = {name: value for name, value in os.environ.items() if name.startswith("SPARK_")} | environment
     known = cache() / f"command-{_digest(java, asked, spark, _stated(jars, configuration, java))}.json"
     if known.exists():
@@ -84,13 +85,6 @@ def _remember(place: Path, command: JavaCommand) -> None:
 def _java() -> str | None:
     home = os.environ.get("JAVA_HOME")
     return str(Path(home, "bin", "java")) if home else shutil.which("java")
-
-
-def _without_the_submission(options: Sequence[str]) -> list[str]:
-    named = {
-        at + offset for at, word in enumerate(options) if word in _OF_THE_SUBMISSION for offset in (0, 1)
-    }
-    return [word for at, word in enumerate(options) if at not in named]
 
 
 def _stated(*places: str | Path) -> list[object]:

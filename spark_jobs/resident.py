@@ -93,12 +93,13 @@ class Resident:
             message, descriptors, *_ = socket.recv_fds(client, LARGEST, 2)
             if not message:
                 raise BrokenPipeError("whoever came has gone")
-            if why := self._refusal(client, message):
+            request = Request.read(message)
+            if why := self._refusal(client, request.terms):
                 _say(f"refused: {why}")
                 client.send(why.encode())
                 client.close()
             else:
-                self._begin(client, Request.read(message), descriptors)
+                self._begin(client, request, descriptors)
         except (OSError, ValueError, TypeError, KeyError) as error:  # gone, or of another Concord
             _say(f"nobody to answer: {error}")
             client.close()
@@ -106,12 +107,11 @@ class Resident:
             for descriptor in descriptors:
                 os.close(descriptor)
 
-    def _refusal(self, client: socket.socket, message: bytes) -> str:
+    def _refusal(self, client: socket.socket, terms: Terms) -> str:
         """Why this is not ours to run; empty when it is, and Spark is up by then."""
         _, user, _ = struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         if user != os.geteuid():
             return "it belongs to another user"
-        terms = Request.read(message).terms
         if self._is_outdated or terms.code != self.code:
             return "it is about to begin anew"
         if self.terms is None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from pyspark.sql import SparkSession
 
 from spark_jobs.gateway import close_entrance, open_gateway, submitted
+from spark_jobs.submit import is_local
 
 #: The group of this process's jobs in a Spark that others use as well; none where Spark is ours alone.
 _GROUP: list[str] = []
@@ -39,8 +38,6 @@ def start(name: str) -> SparkSession:
 
 def _with_workers(builder: SparkSession.Builder) -> SparkSession.Builder:
     """On this machine workers are forked from a daemon of ours; on a cluster our code reaches the workers alone."""
-    words = submitted()
-    masters = [after for word, after in pairwise(words) if word == "--master"]
-    if not any(master.startswith("local") for master in masters):
+    if not is_local(submitted()):
         return builder
     return builder.config("spark.python.daemon.module", "spark_jobs.worker_daemon")

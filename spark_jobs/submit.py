@@ -25,10 +25,25 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return list(arguments[:at]), list(arguments[at:])
 
 
+def given(options: Sequence[str], name: str) -> list[str]:
+    """Every value of one option."""
+    return [value for word, value in pairwise(options) if word == name]
+
+
+def without(options: Sequence[str], *names: str) -> list[str]:
+    """The others, each with its value."""
+    gone = {at + offset for at, word in enumerate(options) if word in names for offset in (0, 1)}
+    return [word for at, word in enumerate(options) if at not in gone]
+
+
+def is_local(options: Sequence[str]) -> bool:
+    """Whether the executors run inside the driver."""
+    return any(master.startswith("local") for master in given(options, "--master"))
+
+
 def _libraries(options: Sequence[str]) -> list[str]:
     """What the driver must find as the executors do."""
-    given = [value for name, value in pairwise(options) if name == "--py-files"]
-    return [path for value in given for path in value.split(",")]
+    return [path for value in given(options, "--py-files") for path in value.split(",")]
 
 
 def run_here(options: Sequence[str], application: Sequence[str]) -> None:
