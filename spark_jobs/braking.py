@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from concord.brake import Brakes, Effect, Hold, Kind, holds
+from concord.brake import Effect, Hold, Kind, holds
 from concord.databases.dialect import Rebounding, Shape, SourceEnd, Staged, TargetEnd
 from concord.errors import BrakeHeld, RowsOscillate
 from concord.link import LinkJob
@@ -19,16 +19,14 @@ SHOWN = 3
 def brake(job: LinkJob, target: TargetEnd, opened: Opened, moved: Moved, watch: Watch) -> None:
     """Raises BrakeHeld when a table's limit is exceeded without an approval. Runs of ordinary size ask nothing."""
     brakes = {table.name: table.brakes for table in job.tables}
-    large = [
-        each
-        for each in moved.staged
-        if _is_large(each, moved.removals[each.shape.name], brakes[each.shape.name])
-    ]
+    most = {each.shape.name: _at_most(each, moved) for each in moved.staged}
+    large = [each for each in moved.staged if brakes[each.shape.name].may_exceed(most[each.shape.name])]
     if not large:
         return
     with watch.step("brake"):
         effects: dict[str, Effect] = {
-            each.shape.name: target.effect(each, brakes[each.shape.name]) for each in large
+            each.shape.name: target.effect(each, brakes[each.shape.name], most[each.shape.name])
+            for each in large
         }
     if found := holds(effects, brakes, job.approvals, opened.going_on.session.id):
         raise BrakeHeld(
@@ -77,6 +75,7 @@ def _named(row: Rebounding, *, private: bool) -> str:
     return f"a row: {row}" if private else f"row {', '.join(row.key)}: {row}"
 
 
-def _is_large(staged: Staged, removals: int, brakes: Brakes) -> bool:
-    most = {Kind.DELETES: removals, Kind.CHANGES: staged.rows - removals}
-    return any(brakes.limit(kind).may_exceed(rows, brakes.smallest_table) for kind, rows in most.items())
+def _at_most(staged: Staged, moved: Moved) -> Effect:
+    """Were every staged row one that stands at the target."""
+    removals = moved.removals[staged.shape.name]
+    return Effect(deletes=removals, changes=staged.rows - removals)

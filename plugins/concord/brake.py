@@ -57,6 +57,19 @@ class Limit(BaseModel):
         return " or ".join([*share, *([] if self.rows is None else [f"{self.rows} rows"])]) or "no limit"
 
 
+class Effect(BaseModel):
+    """What a transmission would do to the rows that stand at its target."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    deletes: int = 0
+    changes: int = 0
+    rows: int = 0  #: of the table; not counted beyond what can matter
+
+    def of(self, kind: Kind) -> int:
+        return self.deletes if kind is Kind.DELETES else self.changes
+
+
 class Brakes(BaseModel):
     """The limits of one table in one synchronization.
 
@@ -77,24 +90,29 @@ class Brakes(BaseModel):
     def limit(self, kind: Kind) -> Limit:
         return self.deletes if kind is Kind.DELETES else self.changes
 
+    def may_exceed(self, most: Effect) -> bool:
+        """Could as much as this be too much in a table of any size?"""
+        return any(self.limit(kind).may_exceed(most.of(kind), self.smallest_table) for kind in _COUNTED)
+
+    def rows_that_matter(self, effect: Effect) -> int:
+        """The table need not be counted any further."""
+        return max(
+            self.limit(kind).rows_that_matter(effect.of(kind), self.smallest_table) for kind in _COUNTED
+        )
+
+    def exceeded(self, effect: Effect) -> list[Kind]:
+        """Of what it has too much."""
+        return [
+            kind
+            for kind in _COUNTED
+            if self.limit(kind).exceeded(effect.of(kind), effect.rows, self.smallest_table)
+        ]
+
     def reason(self, kind: Kind) -> str:
         """Why these brakes hold something of that kind."""
         if kind in _COUNTED:
             return f"{kind}: more than {self.limit(kind)}"
         return f"{kind}: rewritten run after run, each time in answer to the last write"
-
-
-class Effect(BaseModel):
-    """What a transmission would do to the rows that stand at its target."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    deletes: int = 0
-    changes: int = 0
-    rows: int = 0  #: of the table; not counted beyond what can matter
-
-    def of(self, kind: Kind) -> int:
-        return self.deletes if kind is Kind.DELETES else self.changes
 
 
 class Hold(BaseModel):
@@ -152,7 +170,5 @@ def holds(
 
 def _exceeding(effects: Mapping[str, Effect], brakes: Mapping[str, Brakes]) -> Iterable[Hold]:
     for table, effect in effects.items():
-        of_table = brakes[table]
-        for kind in _COUNTED:
-            if of_table.limit(kind).exceeded(effect.of(kind), effect.rows, of_table.smallest_table):
-                yield Hold(table=table, kind=kind, count=effect.of(kind), rows=effect.rows)
+        for kind in brakes[table].exceeded(effect):
+            yield Hold(table=table, kind=kind, count=effect.of(kind), rows=effect.rows)

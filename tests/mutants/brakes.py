@@ -46,10 +46,10 @@ BRAKES = (
     Mutant(
         "inserts count",
         f"{POSTGRESQL}/effect.py",
-        """CROSS JOIN LATERAL (SELECT t.* FROM {shape.table.sql} t"
-        f" WHERE {shape.same_key('t', 's')} OFFSET 0) t\"""",
-        """LEFT JOIN LATERAL (SELECT t.* FROM {shape.table.sql} t"
-        f" WHERE {shape.same_key('t', 's')} OFFSET 0) t ON true\"""",
+        """CROSS JOIN LATERAL (SELECT t.* FROM {staged.shape.table.sql} t"
+        f" WHERE {staged.shape.same_key('t', 's')} OFFSET 0) t\"""",
+        """LEFT JOIN LATERAL (SELECT t.* FROM {staged.shape.table.sql} t"
+        f" WHERE {staged.shape.same_key('t', 's')} OFFSET 0) t ON true\"""",
         f"{LINK}/test_brakes.py -k inserts_never",
     ),
     Mutant(
@@ -69,8 +69,8 @@ BRAKES = (
     Mutant(
         "every run is weighed",
         "spark_jobs/braking.py",
-        "most = {Kind.DELETES: removals,",
-        "most = {Kind.DELETES: staged.rows,",
+        "Effect(deletes=removals,",
+        "Effect(deletes=staged.rows,",
         f"{LINK}/test_brakes.py -k only_deletes",
     ),
     Mutant(

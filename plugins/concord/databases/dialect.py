@@ -314,7 +314,7 @@ class TargetEnd(End, Protocol):
 
     def staging_login(self) -> str: ...
 
-    def effect(self, staged: Any, brakes: Brakes) -> Effect:
+    def effect(self, staged: Any, brakes: Brakes, most: Effect) -> Effect:
         """What the staged rows would do to those that stand there now; nothing is written."""
 
     def waiting(self, shapes: Sequence[Any], first: int) -> Sequence[Staged]:

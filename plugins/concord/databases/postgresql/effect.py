@@ -9,23 +9,28 @@ from concord.databases.postgresql.stage import Staged
 from concord.databases.quoting import literal
 
 
-def effect(connection: Connection, staged: Staged, brakes: Brakes) -> Effect:
-    """One look-up for every staged row, and as many rows of the table counted as can matter (`concord.brake`)."""
-    shape = staged.shape
+def effect(connection: Connection, staged: Staged, brakes: Brakes, most: Effect) -> Effect:
+    """One look-up for every staged row, unless `most` is let pass, which it cannot exceed."""
+    bound = _in_table(connection, staged, brakes, most)
+    if not brakes.exceeded(bound):
+        return bound
     deletes, changes = one(
         connection,
         f"SELECT count(*) FILTER (WHERE {_removes(staged)}), count(*) FILTER (WHERE NOT s.concord_deleted AND"
-        f" NOT s.concord_gone) FROM {staged.typed} s CROSS JOIN LATERAL (SELECT t.* FROM {shape.table.sql} t"
-        f" WHERE {shape.same_key('t', 's')} OFFSET 0) t"
+        f" NOT s.concord_gone) FROM {staged.typed} s CROSS JOIN LATERAL (SELECT t.* FROM {staged.shape.table.sql} t"
+        f" WHERE {staged.shape.same_key('t', 's')} OFFSET 0) t"
         f" WHERE s.concord_verdict IN ({', '.join(map(literal, WINNING))})",
     )
-    matter = max(
-        brakes.deletes.rows_that_matter(deletes, brakes.smallest_table),
-        brakes.changes.rows_that_matter(changes, brakes.smallest_table),
-    )
-    counted = f"SELECT 1 FROM {shape.table.sql} t WHERE {shape.in_scope('t')} LIMIT {matter}"
+    return _in_table(connection, staged, brakes, Effect(deletes=deletes, changes=changes))
+
+
+def _in_table(connection: Connection, staged: Staged, brakes: Brakes, effect: Effect) -> Effect:
+    """The same, with as many rows of the table counted as can matter (`concord.brake`)."""
+    shape = staged.shape
+    shared = f"SELECT 1 FROM {shape.table.sql} t WHERE {shape.in_scope('t')}"
+    counted = f"{shared} LIMIT {brakes.rows_that_matter(effect)}"
     (rows,) = one(connection, f"SELECT count(*) FROM ({counted}) x")
-    return Effect(deletes=deletes, changes=changes, rows=rows)
+    return effect.model_copy(update={"rows": rows})
 
 
 def _removes(staged: Staged) -> str:

@@ -297,8 +297,8 @@ class Target(WrittenEnd):
         return staged
 
     @worded
-    def effect(self, staged: Staged, brakes: Brakes) -> Effect:
-        return effect.effect(self.connection, staged, brakes)
+    def effect(self, staged: Staged, brakes: Brakes, most: Effect) -> Effect:
+        return effect.effect(self.connection, staged, brakes, most)
 
     @worded
     def waiting(self, shapes: Sequence[Shape], first: int) -> list[Staged]:
