@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 
 import pyarrow as pa
@@ -20,14 +20,22 @@ def acquire(spark: SparkSession, reading: Reading) -> DataFrame:
 
 
 def acquire_together(spark: SparkSession, readings: Sequence[Reading]) -> DataFrame:
-    """The rows of several readings of one schema, taken in turn, so that their databases work at the same time.
+    """The rows of several readings of one schema, taken in turn, so that their databases work at the same time."""
+    columns = _columns(readings[0])
+    numbers, read = tasks(spark, readings)
+    return numbers.mapInArrow(read, columns)
+
+
+Read = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def tasks(spark: SparkSession, readings: Sequence[Reading]) -> tuple[DataFrame, Read]:
+    """A number for each query, one a partition; and what a task does with its numbers: it reads those queries.
 
     Logins and queries travel inside the pickled function, never as options: options show in Spark's UI. A function
     over the numbers of the queries is planned at once; a Python data source asks Python twice before it is.
     """
-    columns = StructType.fromDDL(readings[0].schema)
-    assert isinstance(columns, StructType), "a list of columns"
-    wanted = to_arrow_schema(columns)
+    wanted = to_arrow_schema(_columns(readings[0]))
     turns = zip_longest(*([(reading, query) for query in reading.queries] for reading in readings))
     parts = [part for turn in turns for part in turn if part is not None]
 
@@ -37,7 +45,13 @@ def acquire_together(spark: SparkSession, readings: Sequence[Reading]) -> DataFr
                 reading, query = parts[number]
                 yield from _read(reading, query, wanted)
 
-    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(read, columns)
+    return spark.range(0, len(parts), 1, len(parts)), read
+
+
+def _columns(reading: Reading) -> StructType:
+    columns = StructType.fromDDL(reading.schema)
+    assert isinstance(columns, StructType), "a list of columns"
+    return columns
 
 
 def _read(reading: Reading, query: str, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 
 from pyspark.errors import PySparkException
@@ -15,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from concord.brake import Hold
-from concord.databases.dialect import Progress, Shape, Snapshot, SourceEnd, Staged, TargetEnd
+from concord.databases.dialect import Progress, Reading, Shape, Snapshot, SourceEnd, Staged, TargetEnd
 from concord.errors import (
     CountMismatch,
     LinkFailed,
@@ -35,7 +36,8 @@ from spark_jobs.detect import MOST_BROADCAST, detect
 from spark_jobs.manipulate import UNFAITHFUL, manipulate, refuse_unfaithful
 from spark_jobs.opening import Opened, with_children
 from spark_jobs.resolve import UNDER_LOCK, resolve, unopposed
-from spark_jobs.write import STOPPING, stage
+from spark_jobs.straight import goes_straight, stage_straight
+from spark_jobs.write import STOPPING, StagedTable, stage
 
 logger = logging.getLogger("concord.link")
 
@@ -208,11 +210,7 @@ class Move:
                 moved.settled[name] = Counter({FAILED: counted[name]})
                 moved.stop({name: f"{name}: {why}"}, self.opened.parents)
                 continue
-            resolved = self._resolved(name, counted[name], candidates[name])
-            if self.job.plan_only:
-                self._plan(name, resolved, moved)
-            else:
-                self._stage(name, ordinal, resolved, moved)
+            self._carry(name, ordinal, moved, candidates[name])
         if not self.job.plan_only:
             moved.waiting += self._waiting(moved, len(changed))
         if changed:
@@ -231,19 +229,28 @@ class Move:
         position = self.opened.going_on.session.position
         return {name: position.of(name) for name in self.opened.shapes}
 
-    def _resolved(self, name: str, count: int, candidates: int) -> DataFrame:
-        """One table's changes in the target's shape, each with its verdict."""
-        shape, since = self.opened.target_shapes[name], self._since()[name]
+    def _carry(self, name: str, ordinal: int, moved: Moved, candidates: int) -> None:
+        """One table's changes into staging, or into the counts of a plan."""
         with self.watch.step("start_spark"):
             spark = self.spark()
-        reading = self.source.readers(
-            self.opened.shapes[name], since, self.opened.excluded, count, self.snapshot
+        count = moved.counted[name]
+        source, target = self.opened.shapes[name], self.opened.target_shapes[name]
+        reading = self.source.readers(source, self._since()[name], self.opened.excluded, count, self.snapshot)
+        meets_nothing = not candidates and not self.met.get(name)
+        if meets_nothing and goes_straight(source, target) and not self.job.plan_only:
+            self._stage(name, ordinal, moved, partial(self._stage_straight, spark, reading))
+            return
+        changes = manipulate(acquire(spark, reading), source, target, tuple(target.base_types))
+        decided = (
+            unopposed(changes, asks=target.policy.asks)
+            if meets_nothing
+            else self._judged(changes, name, candidates)
         )
-        acquired = acquire(spark, reading)
-        changes = manipulate(acquired, self.opened.shapes[name], shape, tuple(shape.base_types))
-        if not candidates and not self.met.get(name):
-            return refuse_unfaithful(unopposed(changes, asks=shape.policy.asks))
-        return refuse_unfaithful(self._judged(changes, name, candidates))
+        resolved = refuse_unfaithful(decided)
+        if self.job.plan_only:
+            self._plan(name, resolved, moved)
+        else:
+            self._stage(name, ordinal, moved, partial(self._stage_resolved, resolved))
 
     def _judged(self, changes: DataFrame, name: str, candidates: int) -> DataFrame:
         """Each change with the verdict on it and on what it meets at the target."""
@@ -280,17 +287,23 @@ class Move:
             name, {row["verdict"]: [row["reason"]] for row in rows if row["verdict"] in STOPPING}, moved
         )
 
-    def _stage(self, name: str, ordinal: int, resolved: DataFrame, moved: Moved) -> None:
+    def _stage(self, name: str, ordinal: int, moved: Moved, into: Callable[[Staged], StagedTable]) -> None:
         with self.watch.step("stage"), worded(name):
             place = self.target.create_staging(self.opened.target_shapes[name], ordinal)
-            login, beside = self.target.staging_login(), place.shape.staged_beside
-            done = stage(resolved, place.shape.aliases, login, place.relation, beside)
+            done = into(place)
         moved.settled[name] = done.settled
         moved.bytes += done.bytes
         moved.removals[name] = done.removals
         if done.rows:
             moved.staged.append(place.believing(done.attempts, done.rows))
         self._stop(name, done.reasons, moved)
+
+    def _stage_straight(self, spark: SparkSession, reading: Reading, place: Staged) -> StagedTable:
+        return stage_straight(spark, reading, self.target.staging_login(), place.relation)
+
+    def _stage_resolved(self, resolved: DataFrame, place: Staged) -> StagedTable:
+        shape, login = place.shape, self.target.staging_login()
+        return stage(resolved, shape.aliases, login, place.relation, shape.staged_beside)
 
     def _stop(self, name: str, reasons: Mapping[str, Sequence[str]], moved: Moved) -> None:
         """Rows that would not come back the same stop their table (S1-34), as does a function that gave no decision."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -18,11 +18,16 @@ from spark_jobs.manipulate import UNFAITHFUL
 #: Outcomes that change nothing at the target, not even a vector: counted, never staged.
 SETTLED = ("converged", "superseded", UNFAITHFUL, FAILED)
 
+#: What Spark says of each row, after its version.
+DECIDED = ("verdict", "resolver", "reason", "against")
+
 #: Verdicts that stop the table; the rows say why.
 STOPPING = (UNFAITHFUL, FAILED)
 
 #: Rows named in the error where a mapping is not reversible.
 SHOWN = 3
+
+Batches = Iterator[pa.RecordBatch]
 
 _SUMMARY = (
     "attempt bigint, verdict string, staged boolean, rows bigint, removals bigint, bytes bigint,"
@@ -66,13 +71,20 @@ def stage(
     Only attempts whose result reached the driver are believed; a retried or speculative task leaves rows
     that nobody reads. The columns `beside` are staged as they are.
     """
-    decided = ("verdict", "resolver", "reason", "against")
-    selected = resolved.select(*columns, *VERSION_TYPES, *decided, *beside)
+    selected = resolved.select(*columns, *VERSION_TYPES, *DECIDED, *beside)
+    return ingest(selected, lambda batches: batches, login, relation)
 
-    def ingest(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _ingest(batches, login, relation)
 
-    summary = selected.mapInArrow(ingest, _SUMMARY).collect()
+def ingest(rows: DataFrame, made: Callable[[Batches], Batches], login: str, relation: str) -> StagedTable:
+    """Stage what each task makes of its rows: columns of the staging table, the attempt excepted."""
+
+    def staged(batches: Batches) -> Batches:
+        return _ingest(made(batches), login, relation)
+
+    return _staged(rows.mapInArrow(staged, _SUMMARY).collect())
+
+
+def _staged(summary: Sequence[Row]) -> StagedTable:
     settled: Counter[str] = Counter()
     for row in summary:
         if not row["staged"]:
@@ -93,7 +105,7 @@ def _some(summary: Sequence[Row], verdict: str) -> tuple[str, ...]:
     return tuple(sorted(reasons)[:SHOWN])
 
 
-def _ingest(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> Iterator[pa.RecordBatch]:
+def _ingest(batches: Batches, login: str, relation: str) -> Batches:
     """One task attempt: its rows in one transaction, then one summary row per verdict."""
     context = TaskContext.get()
     assert context is not None, "staging runs inside a Spark task"
@@ -102,7 +114,7 @@ def _ingest(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> Ite
     reasons: dict[str, list[str]] = {verdict: [] for verdict in STOPPING}
     size = removals = 0
 
-    def to_stage() -> Iterator[pa.RecordBatch]:
+    def to_stage() -> Batches:
         nonlocal size, removals
         for batch in batches:
             chosen = _count_and_choose(batch, counted)
@@ -111,7 +123,9 @@ def _ingest(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> Ite
             size += chosen.nbytes
             removals += _removals(chosen)
             if chosen.num_rows:
-                yield chosen.append_column("attempt", pa.array([attempt] * chosen.num_rows, pa.int64()))
+                yield chosen.append_column(
+                    "attempt", pa.repeat(pa.scalar(attempt, pa.int64()), chosen.num_rows)
+                )
 
     copy(to_stage(), login, relation)
     for (verdict, staged), count in counted.items():
@@ -154,7 +168,7 @@ def _reasons(batch: pa.RecordBatch, verdict: str) -> list[str]:
     return [str(reason) for reason in pc.filter(batch.column("reason"), chosen).to_pylist()]
 
 
-def copy(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> None:
+def copy(batches: Batches, login: str, relation: str) -> None:
     """ADBC's binary COPY, started only when there is a row; committed only when all rows are in."""
 
     first = next(batches, None)
@@ -162,7 +176,7 @@ def copy(batches: Iterator[pa.RecordBatch], login: str, relation: str) -> None:
         return
     import adbc_driver_postgresql.dbapi as adbc  # noqa: PLC0415 - takes a second, and the driver needs none of it
 
-    def rest() -> Iterator[pa.RecordBatch]:
+    def rest() -> Batches:
         yield first
         yield from batches
 

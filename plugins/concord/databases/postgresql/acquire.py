@@ -233,6 +233,7 @@ READER_SETTINGS = (
     "SET LOCAL enable_seqscan = off",
     "SET LOCAL enable_hashjoin = off",
     "SET LOCAL enable_mergejoin = off",
+    "SET LOCAL max_parallel_workers_per_gather = 0",  # a site is read by as many sessions as it allows (S0-45)
     UNHURRIED,
 )
 
