@@ -1,8 +1,8 @@
 """An account of every row version of the table `item`, kept by the databases themselves.
 
 A trigger on the shadow table writes one line per change of a key, in the change's own transaction: which version was
-there, which is there now, and the row's token. The lock on the shadow row orders the lines of a key, so the account
-misses nothing.
+there, which is there now, and the row's token: a link writes it after the version, so its lines are written last. The
+lock on the shadow row orders the lines of a key, so the account misses nothing.
 """
 
 from collections import defaultdict
@@ -29,8 +29,11 @@ BEGIN
          CASE TG_OP WHEN 'UPDATE' THEN to_jsonb(OLD) END, to_jsonb(NEW);
   RETURN NULL;
 END $$;
-CREATE TRIGGER keep AFTER INSERT OR UPDATE ON concord."public.item" FOR EACH ROW EXECUTE FUNCTION ledger.keep();
-ALTER TABLE concord."public.item" ENABLE ALWAYS TRIGGER keep;
+CREATE TRIGGER keep AFTER INSERT OR UPDATE ON concord."public.item" FOR EACH ROW
+WHEN (session_user <> '{APPLIER}') EXECUTE FUNCTION ledger.keep();
+CREATE CONSTRAINT TRIGGER keep_links AFTER INSERT OR UPDATE ON concord."public.item" DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW WHEN (session_user = '{APPLIER}') EXECUTE FUNCTION ledger.keep();
+ALTER TABLE concord."public.item" ENABLE ALWAYS TRIGGER keep, ENABLE ALWAYS TRIGGER keep_links;
 """
 
 

@@ -211,6 +211,92 @@ def test_an_application_that_meets_a_waiting_link_from_behind_is_never_the_deadl
     assert len(sites.conflicts()) == 2
 
 
+def test_a_row_that_is_edited_after_it_was_judged_is_judged_again(pair: MakePair) -> None:
+    """The first try locks nothing that simply applies: the write of its version finds the edit (rule 3)."""
+    sites = pair(*ITEM)
+    sites.london.run(
+        "UPDATE item SET token = 'london' WHERE id IN (1, 2)", "INSERT INTO item VALUES (100, 'london')"
+    )
+    late = At(
+        "conflicts",
+        lambda: sites.capetown.run(
+            "UPDATE item SET token = 'capetown' WHERE id = 1", "INSERT INTO item VALUES (100, 'capetown')"
+        ),
+    )
+    report = sites.run(at=late)
+    assert late.reached == 2, "the link began again"
+    assert carried(report).conflicts == 2
+    sites.settle()
+    assert sites.equal
+    assert sites.london.rows("SELECT id, token FROM item WHERE id IN (1, 2, 100) ORDER BY id") == [
+        (1, "capetown"),
+        (2, "london"),
+        (100, "capetown"),
+    ]
+    assert sorted(each["loser_row"]["token"] for each in sites.conflicts()) == ["london", "london"]
+
+
+def test_a_version_of_which_another_link_learns_more_meanwhile_is_judged_again(pair: MakePair) -> None:
+    """What the site knows of a row is part of what a row is judged by, though its version stays."""
+    sites = pair(*ITEM)
+    sites.capetown.run("UPDATE item SET token = 'capetown' WHERE id = 1")
+    sites.settle()
+    sites.london.run("UPDATE item SET token = 'london' WHERE id = 1")
+    learnt = """UPDATE concord."public.item" SET vector = vector || '{"rome#1": [1, 0]}',
+                position = pg_current_xact_id() WHERE id = 1"""
+    learning = At("conflicts", lambda: sites.capetown.run(learnt))
+    sites.run(at=learning)
+    assert learning.reached == 2, "the link began again"
+    sites.settle()
+    assert sites.equal
+    assert sites.capetown.value("""SELECT vector ? 'rome#1' FROM concord."public.item" WHERE id = 1""")
+
+
+def test_a_conflict_whose_row_is_edited_while_the_link_waits_for_it_is_decided_by_the_new_row(
+    pair: MakePair,
+) -> None:
+    """It was judged without a lock, as all rows are in the first try, and is looked at again once it is locked."""
+    sites = pair(*ITEM)
+    sites.london.run("UPDATE item SET token = 'london' WHERE id = 1")
+    time.sleep(0.002)
+    sites.capetown.run("UPDATE item SET token = 'first' WHERE id = 1")
+    application = Application(
+        sites.capetown,
+        "UPDATE item SET token = 'second' WHERE id = 1",
+        lambda: wait_until(lambda: link_waits(sites.capetown)),
+    )
+
+    def meet() -> None:
+        application.start()
+        wait_until(lambda: application_wrote(sites.capetown))
+
+    sites.run(at=At("judge", meet))
+    application.join()
+    assert application.error is None
+    sites.settle()
+    assert sites.equal
+    assert sites.london.value("SELECT token FROM item WHERE id = 1") == "second"
+    (conflict,) = sites.conflicts()
+    assert (conflict["winner_row"]["token"], conflict["loser_row"]["token"]) == ("second", "london")
+    stamp = sites.capetown.value("""SELECT changed_at FROM concord."public.item" WHERE id = 1""")
+    assert conflict["winner_version"]["changed_at"] == stamp, "the version of the row that won"
+
+
+def test_nobody_alters_a_table_between_the_judgement_and_the_write(pair: MakePair) -> None:
+    """F87"""
+    sites = pair(*ITEM)
+    sites.london.run("UPDATE item SET token = 'london' WHERE id = 1")
+
+    def alter() -> None:
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            sites.capetown.run("SET lock_timeout = '50ms'", "ALTER TABLE item ADD COLUMN more text")
+
+    altering = At("judge", alter)
+    sites.run(at=altering)
+    assert altering.reached == 1
+    assert sites.equal
+
+
 def test_a_reader_of_the_target_never_sees_part_of_a_transaction(pair: MakePair) -> None:
     # I6: money moves between two tables; the sum is always the same
     sites = pair(

@@ -84,6 +84,27 @@ LINK = (
         f"{TESTS}/test_concurrency.py -k deadlocks_victim",
     ),
     Mutant(
+        "what was learnt of a row after it was judged is not looked at",
+        f"{POSTGRESQL}/merge.py",
+        "    if judged.since:\n        guard = ",
+        "    if False:\n        guard = ",
+        f"{TESTS}/test_concurrency.py -k learns_more",
+    ),
+    Mutant(
+        "a conflict that was edited while the link waited is decided by the old row",
+        f"{POSTGRESQL}/guard.py",
+        "    if changed:\n",
+        "    if False:\n",
+        f"{TESTS}/test_concurrency.py -k decided_by_the_new_row",
+    ),
+    Mutant(
+        "a table may be altered after its rows were judged",
+        f"{POSTGRESQL}/tables_written.py",
+        'f"LOCK TABLE ONLY {each.shape.table.sql} IN ROW EXCLUSIVE MODE",',
+        '"SELECT 1",',
+        f"{TESTS}/test_concurrency.py -k nobody_alters",
+    ),
+    Mutant(
         "shadow rows are not locked",
         f"{POSTGRESQL}/guard.py",
         '        _lock_rows(staged, f"{shape.shadow.sql} p", absent, "FOR UPDATE"),\n',

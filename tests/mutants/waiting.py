@@ -135,8 +135,8 @@ WAITING = (
     Mutant(
         "a winner that is refused defeats its loser",
         f"{POSTGRESQL}/tables_written.py",
-        "    judged, reports = _judge(connection, writing, ordered)\n",
-        "    judged, reports = _judge(connection, writing, ordered)\n"
+        "    judged, reports = _judge(connection, writing, ordered, locked=locked)\n",
+        "    judged, reports = _judge(connection, writing, ordered, locked=locked)\n"
         "    for table in judged:\n        log_table(connection, writing, table)\n",
         f"{QUARANTINE} -k defeats_nobody",
     ),

@@ -14,6 +14,7 @@ from psycopg.rows import class_row
 from concord.databases.postgresql import (
     foreign_keys,
     guard,
+    marked_edits,
     merge,
     stage,
     transaction,
@@ -112,6 +113,7 @@ class Desk(Target):
         run(connection, _restaged(staged, image))
         foreign_keys.write_base(connection, self.job, decided)
         merge.write_shadow(connection, decided, expected=1)
+        marked_edits.remember_written(connection, staged.shape, decided.winners)
         waiting.forget(connection, self.job.link, [staged.shape])
         run(connection, f"DROP TABLE {staged.sql}")
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from concord.conflict import Outcome, classify
 from concord.databases.postgresql.before_image import MADE
-from concord.databases.postgresql.session import Connection, rows, run
+from concord.databases.postgresql.session import Connection, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import UNWATCHED, Watch
 from concord.databases.quoting import literal
+from concord.errors import WriteContended
 from concord.initialization import RESOLVER
 from concord.policy import Chains
 from concord.repair import REPAIR
@@ -41,6 +43,8 @@ _REPAIR = (
 )
 #: What an initialization writes over a row although versions do not say so: its loser belongs in the log (F33).
 _FORCED = f"s.concord_verdict = 'source_wins' AND s.concord_resolver = {literal(RESOLVER)}"
+#: Verdicts that leave the present version and its row as they are.
+_NOTHING = "('converged', 'superseded')"
 _DECISIONS = "('source_wins', 'target_wins', 'merged', 'held')"
 _DECIDED = "s.concord_against = p.origin || '/' || p.changed_at || '/' || p.derived"
 
@@ -62,6 +66,41 @@ SELECT {order}, '', 0, 0, '{{}}', true, false, pg_current_xact_id() FROM {staged
     )
 
 
+def snapshot(connection: Connection) -> str:
+    """What is visible now: rows that are judged without a lock hold while nobody has written their versions since."""
+    return str(one(connection, "SELECT pg_current_snapshot()::text")[0])
+
+
+def unchanged(since: str) -> str:
+    """Condition on a shadow row `p`: its version is the one that was visible then. Every writer of a version leaves
+    its transaction there, whether a trigger or a link; an agreement leaves none, and takes nothing from a verdict."""
+    return f"pg_visible_in_snapshot(p.position, {literal(since)}::pg_snapshot)"
+
+
+def hold(connection: Connection, staged: Staged, verdicts: str, since: str) -> None:
+    """Lock the rows that do not simply apply, which were judged without a lock. Raises WriteContended where one is
+    another by now. The others are held by the write of their versions, which refuses them as well.
+
+    What came in and changes nothing needs no lock: whatever is written over the present version has seen it too.
+    """
+    undecided = f"v.verdict NOT IN {_NOTHING}"
+    if not one(connection, f"SELECT EXISTS (SELECT 1 FROM {verdicts} v WHERE {undecided})")[0]:
+        return
+    shape = staged.shape
+    named = f"EXISTS (SELECT 1 FROM {verdicts} v WHERE {shape.same_key('v', 's')} AND {undecided})"
+    lock(connection, staged.only(named, staged.rows))
+    ours = "p.position = pg_current_xact_id() AND p.origin = ''"
+    (changed,) = one(
+        connection,
+        f"SELECT count(*) FROM {verdicts} v JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'v')}"
+        f" WHERE {undecided} AND NOT ({ours}) AND NOT {unchanged(since)}",
+    )
+    if changed:
+        raise WriteContended(
+            f"{shape.site}: {shape.name}: {changed} rows were edited while they were judged; an application was faster"
+        )
+
+
 def _lock_rows(staged: Staged, relation: str, chosen: str, strength: str) -> str:
     """LATERAL keeps the staged rows on the outside: the plan looks each key up, and never walks the table.
 
@@ -75,18 +114,23 @@ def _lock_rows(staged: Staged, relation: str, chosen: str, strength: str) -> str
     )
 
 
-def judge(
-    connection: Connection, staged: Staged, ordinal: int, damaged: str = "false", watch: Watch = UNWATCHED
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the rows of a table are judged by, beside their versions."""
+
+    damaged: str = "false"  #: what a backfill asks of two equal versions (`restoration`)
+    watch: Watch = UNWATCHED  #: what a link looks out for
+    since: str = ""  #: the snapshot before; empty where every row is locked
+
+
+def judge(connection: Connection, staged: Staged, ordinal: int, terms: Terms = Terms()) -> str:
     """A temporary table of the rows that do not simply apply, with both versions; returns its name.
 
     The cheap test is the same in every dialect: the incoming vector includes the present version, and the
     present one does not include the incoming. An agreed tombstone counts as absent to what came after it (rule 10):
     every site had it, so only one that has removed it makes a later version without having seen it. A conflict
     decided in Spark holds only while it is one: a third site may have told the target meanwhile that it is settled.
-    Where the table is filtered, rows outside are the site's own (rule 9, `_by_scope`).
-    `damaged` is what a backfill asks of two equal versions (`restoration`); `watch` is what a link looks out for.
-    """
+    Where the table is filtered, rows outside are the site's own (rule 9, `_by_scope`)."""
     shape, name = staged.shape, f"pg_temp.verdict_{ordinal}"
     # Only a row of other content was inserted twice. A scalar subquery, so that no plan hashes the whole table.
     differs = (
@@ -102,7 +146,7 @@ def judge(
         f"""
 CREATE TEMPORARY TABLE {name.partition(".")[2]} ON COMMIT DROP AS
 SELECT row_number() OVER () AS n, x.* FROM (
-  SELECT {_keys(shape)}, s.concord_resolver AS resolver, {watch.reason()} AS reason,
+  SELECT {_keys(shape)}, s.concord_resolver AS resolver, {terms.watch.reason()} AS reason,
          s.concord_origin AS s_origin, s.concord_changed_at AS s_changed_at, s.concord_derived AS s_derived,
          s.concord_vector AS s_vector, s.concord_deleted AS s_deleted,
          s.concord_born OR ({private} AND ({_ABSENT})) AS s_born, {private} AS private,
@@ -110,13 +154,13 @@ SELECT row_number() OVER () AS n, x.* FROM (
          coalesce(p.derived, 0) AS p_derived, coalesce(p.vector, '{{}}') AS p_vector,
          coalesce(p.deleted, false) AS p_deleted, coalesce(p.born, false) AS p_born, {_made(shape)},
          CASE WHEN {_REPAIR} THEN s.concord_verdict
-              {watch.verdicts(known=f"({_SAME}) OR {_BACKWARD}", follows=_FORWARD)} {_by_scope(shape)}
+              {terms.watch.verdicts(known=f"({_SAME}) OR {_BACKWARD}", follows=_FORWARD)} {_by_scope(shape)}
               WHEN s.concord_origin = '' THEN 'superseded'
               WHEN {_ABSENT} THEN CASE WHEN s.concord_verdict = 'source_wins' AND {exists} THEN 'source_wins'
                                        WHEN s.concord_born AND {present} THEN 'retake' ELSE 'apply' END
               WHEN {_FORCED} AND {_DECIDED} THEN 'source_wins'
               WHEN p.agreed AND s.concord_changed_at > p.changed_at AND NOT {_BACKWARD} THEN 'apply'
-              WHEN {_SAME} AND {damaged} THEN 'restore'
+              WHEN {_SAME} AND {terms.damaged} THEN 'restore'
               WHEN {_SAME} THEN CASE WHEN {includes} THEN 'converged' ELSE 'unite' END
               WHEN {_FORWARD} AND NOT {_BACKWARD} THEN 'apply'
               WHEN {_BACKWARD} AND NOT {_FORWARD} THEN CASE WHEN {includes} THEN 'superseded' ELSE 'unite' END

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from concord.conflict import ConflictType
 from concord.databases.postgresql import before_image, marked_edits, merged_row
-from concord.databases.postgresql.guard import WINNING
+from concord.databases.postgresql.guard import WINNING, unchanged
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
@@ -29,6 +29,7 @@ class Judged:
     source: str
     target: str
     merged: bool = False  #: some row is a new one, made of both
+    since: str = ""  #: the snapshot they were judged in, where only those with verdicts are locked
 
     @property
     def winners(self) -> str:
@@ -229,7 +230,10 @@ def _merge(connection: Connection, judged: Judged, chosen: str, actions: str) ->
 
 def write_shadow(connection: Connection, judged: Judged, expected: int, watch: Watch = UNWATCHED) -> None:
     """Versions of the written rows: the vector becomes the union, and the row announces itself again
-    unless it is exactly what came in (rule 6). Raises WriteContended when the guard refuses a row."""
+    unless it is exactly what came in (rule 6). Raises WriteContended when the guard refuses a row.
+
+    From here on nobody else can commit a change of these rows: to be captured, it needs their shadow rows.
+    """
     shape = judged.staged.shape
     contained = (
         "(p.vector = '{}' OR p.vector = jsonb_build_object(p.origin, jsonb_build_array(p.changed_at, p.derived))"
@@ -239,6 +243,8 @@ def write_shadow(connection: Connection, judged: Judged, expected: int, watch: W
         f"p.origin = '' OR p.agreed OR {shape.left_elsewhere('p')}"
         " OR coalesce(excluded.vector -> p.origin >= jsonb_build_array(p.changed_at, p.derived), false)"
     )
+    if judged.since:
+        guard = f"({guard}) AND ({unchanged(judged.since)} OR p.position = pg_current_xact_id())"
     united = (
         f"CASE WHEN {contained} THEN excluded.vector ELSE concord.vector_unite(p.vector, excluded.vector) END"
     )
@@ -267,7 +273,6 @@ WHERE {guard}""",
         raise WriteContended(
             f"{judged.target}: {shape.name}: the guard let {written} of {expected} rows pass; an application was faster"
         )
-    marked_edits.remember_written(connection, shape, judged.winners)
 
 
 def remember_incoming(connection: Connection, judged: Judged) -> None:

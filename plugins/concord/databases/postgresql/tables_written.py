@@ -26,7 +26,7 @@ from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
-from concord.databases.postgresql.watch import UNWATCHED, Watch, refuse_oscillating
+from concord.databases.postgresql.watch import refuse_oscillating
 from concord.databases.postgresql.writing import Care, Writing
 from concord.errors import DecideAgain, StructureChanged
 from concord.link import LinkJob, TableReport
@@ -34,18 +34,25 @@ from concord.policy import Chains
 
 
 def write_tables(
-    connection: Connection, writing: Writing, *, moving: bool, care: Care
+    connection: Connection, writing: Writing, *, moving: bool, care: Care, locked: bool
 ) -> dict[str, TableReport]:
-    """Write what is staged, and what waits; with `care`, without the rows that the target refuses."""
+    """Write what is staged, and what waits; with `care`, without the rows that the target refuses.
+
+    `locked`: every row is locked before it is judged. Else only those are that do not simply apply, and the write of
+    a version refuses what is another one by then: a pass less over every row, in vain where applications edit the same
+    rows at the same time. Raises WriteContended then; the next try locks.
+    """
     waits = waiting_table.counted(connection, writing.job.link)
     again = waits if writing.session is not None and writing.job.moves_positions else {}
     staged = [
         waiting.bring(connection, writing.job.link, each) if again.get(each.shape.name) else each
         for each in writing.staged
     ]
-    ordered = _lock(connection, writing, staged)
-    judged, reports = _judge(connection, writing, ordered)
-    if care or any(each.retried for each in ordered):
+    careful = care is not Care.NONE or any(each.retried for each in staged)
+    locked = locked or careful
+    ordered = _lock(connection, writing, staged, locked=locked)
+    judged, reports = _judge(connection, writing, ordered, locked=locked)
+    if careful:
         writing.progress("rehearse")
         moving = True
         judged, reports = _without_refused(connection, writing, judged, care)
@@ -72,15 +79,22 @@ def write_tables(
     return reports
 
 
-def _lock(connection: Connection, writing: Writing, staged: Sequence[Staged]) -> list[Staged]:
-    """What is staged, parents first, each row locked and each table found as it was when the rows were read."""
+def _lock(
+    connection: Connection, writing: Writing, staged: Sequence[Staged], *, locked: bool
+) -> list[Staged]:
+    """What is staged, parents first, and each table found as it was when the rows were read."""
     run(connection, *BY_KEY)
     ordered = _parents_first([each for each in staged if each.rows])
     writing.progress("lock")
     marked_edits.lock(connection, [each.shape for each in ordered])
     for each in ordered:
-        run(connection, f"ANALYZE {each.sql}")
-        guard.lock(connection, each)
+        run(
+            connection,
+            f"ANALYZE {each.sql}",
+            f"LOCK TABLE ONLY {each.shape.table.sql} IN ROW EXCLUSIVE MODE",  # nobody alters it from here on
+        )
+        if locked or each.shape.marks is not None:
+            guard.lock(connection, each)
     _refuse_altered(connection, ordered, writing.site)
     for each in ordered:
         if each.shape.marks is not None:
@@ -89,7 +103,7 @@ def _lock(connection: Connection, writing: Writing, staged: Sequence[Staged]) ->
 
 
 def _judge(
-    connection: Connection, writing: Writing, ordered: Sequence[Staged]
+    connection: Connection, writing: Writing, ordered: Sequence[Staged], *, locked: bool
 ) -> tuple[list[merge.Judged], dict[str, TableReport]]:
     """The verdicts of every table. Raises DecideAgain, RowsOscillate.
 
@@ -98,11 +112,11 @@ def _judge(
     judged, reports = [], {}
     for ordinal, each in enumerate(ordered):
         writing.progress("judge")
-        damaged = _damaged(writing, each)
-        watch = writing.watch(each.shape.name)
         bound = each.shape.policy.bound(writing.job.priorities, each.shape.forms)
         chains = bound if writing.asks else bound.unasked
-        table, report = judge_table(connection, writing.job, each, chains, ordinal, damaged, watch)
+        since = "" if locked or each.shape.marks is not None else guard.snapshot(connection)
+        terms = guard.Terms(_damaged(writing, each), writing.watch(each.shape.name), since)
+        table, report = judge_table(connection, writing.job, each, chains, ordinal, terms)
         judged.append(table)
         reports[each.shape.name] = report
     verdicts = {
@@ -185,14 +199,16 @@ def judge_table(
     staged: Staged,
     chains: Chains,
     ordinal: int,
-    damaged: str = "false",
-    watch: Watch = UNWATCHED,
+    terms: guard.Terms = guard.Terms(),  # noqa: B008 - frozen
 ) -> tuple[merge.Judged, TableReport]:
-    """The verdicts of one table's staged rows, taken under lock, and the rows per outcome.
+    """The verdicts of one table's staged rows, and the rows per outcome.
 
-    Raises DecideAgain where somebody else's function has to be asked once more.
+    Raises DecideAgain where somebody else's function has to be asked once more, WriteContended where a row that no lock
+    held has changed meanwhile.
     """
-    verdicts = guard.judge(connection, staged, ordinal, damaged, watch)
+    verdicts = guard.judge(connection, staged, ordinal, terms)
+    if terms.since:
+        guard.hold(connection, staged, verdicts, terms.since)
     run(connection, *ANY_PLAN)  # staging has no index: the rows to decide are found by hashing it once
     guard.retake(connection, staged, verdicts, chains)
     tally = guard.tally(connection, verdicts)
@@ -207,9 +223,8 @@ def judge_table(
         merged_row.stamp(connection, verdicts)
     run(connection, *BY_KEY)
     ends = (job.source.name, job.target.name)
-    return merge.Judged(staged, verdicts, sum(tally.values()), *ends, merged=merged > 0), _report(
-        staged, tally
-    )
+    judged = merge.Judged(staged, verdicts, sum(tally.values()), *ends, merged=merged > 0, since=terms.since)
+    return judged, _report(staged, tally)
 
 
 def _report(staged: Staged, tally: Mapping[str, int]) -> TableReport:
@@ -248,14 +263,15 @@ def log_table(connection: Connection, writing: Writing, judged: merge.Judged) ->
 def write_table(
     connection: Connection, writing: Writing, judged: merge.Judged, report: TableReport, *, moving: bool
 ) -> None:
-    """Base rows, then shadow rows."""
-    writing.progress("base")
-    merge.write_base(connection, judged, moving=moving)
-    identity_ranges.advance(connection, judged, writing.wanted(judged.staged.shape.name), writing.site)
+    """Shadow rows, which hold what no lock does, then base rows."""
+    shape = judged.staged.shape
     writing.progress("shadow")
-    watch = writing.watch(judged.staged.shape.name)
-    merge.write_shadow(connection, judged, expected=report.applied, watch=watch)
+    merge.write_shadow(connection, judged, expected=report.applied, watch=writing.watch(shape.name))
     merge.announce_losers(connection, judged)
     run(connection, *ANY_PLAN)
     merge.remember_incoming(connection, judged)
     run(connection, *BY_KEY)
+    writing.progress("base")
+    merge.write_base(connection, judged, moving=moving)
+    marked_edits.remember_written(connection, shape, judged.winners)
+    identity_ranges.advance(connection, judged, writing.wanted(shape.name), writing.site)

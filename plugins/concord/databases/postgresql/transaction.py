@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 import psycopg
 
@@ -32,13 +33,15 @@ def write(connect: Callable[[], Connection], writing: Writing) -> dict[str, Tabl
     Raises WriteContended, ConstraintViolated, LeaseLost, SiteUnavailable.
     """
     reports: dict[str, TableReport] = {}
+    tries = count()
 
     def attempt(connection: Connection, *, violations: int) -> None:
         moving, care = violations > 0, Care.NONE
+        again = next(tries) > 0
         while True:
             reports.clear()
             try:
-                _attempt(connection, writing, reports, moving=moving, care=care)
+                _attempt(connection, writing, reports, moving=moving, care=care, locked=again)
             except (psycopg.Error, ConstraintViolated) as error:
                 if care is Care.REFERENCES or not _is_about_rows(error, violations, writing):
                     raise
@@ -64,7 +67,13 @@ def _is_about_rows(error: Exception, violations: int, writing: Writing) -> bool:
 
 
 def _attempt(
-    connection: Connection, writing: Writing, reports: dict[str, TableReport], *, moving: bool, care: Care
+    connection: Connection,
+    writing: Writing,
+    reports: dict[str, TableReport],
+    *,
+    moving: bool,
+    care: Care,
+    locked: bool,
 ) -> None:
     """One try; `reports` is filled before the commit, so that it is known even when the answer is lost."""
     with connection.transaction():
@@ -72,7 +81,7 @@ def _attempt(
         run(connection, *SETTINGS)
         link_state.hold_fence(connection, writing.job.synchronization, writing.job.epoch, writing.site)
         if writing.staged:
-            reports |= write_tables(connection, writing, moving=moving, care=care)
+            reports |= write_tables(connection, writing, moving=moving, care=care, locked=locked)
             reinitialization.ask(connection, writing.job, reports.values())
         if writing.session is not None and writing.job.moves_positions:
             writing.progress("link_state")
