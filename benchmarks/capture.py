@@ -13,14 +13,12 @@ from benchmarks.databases import Database
 from benchmarks.initialization import installation
 from benchmarks.measurement import Spread
 from benchmarks.pgbench import Users, transactions_per_second
-from benchmarks.record import markdown, put
+from benchmarks.record import PAGE, markdown, put
 from benchmarks.report import Grid
 from concord.databases.provisioning import provision
 from demo import terminal, workspace
-from demo.environment import PROJECT
 from demo.progress import Progress
 
-PAGE = PROJECT / "docs" / "benchmarks.md"
 PART = "capture"
 
 TRACKED, UNTRACKED = "public.bookings", "public.untracked"
@@ -140,8 +138,7 @@ def grids(results: Results, plan: Plan) -> Iterator[Grid]:
 
 def _cells(pairs: Pairs, form: str, scale: int = 1) -> tuple[str, str, str]:
     medians = [format(median(numbers) * scale, form) for numbers in (pairs.untracked, pairs.tracked)]
-    ratio = pairs.ratio
-    return medians[0], medians[1], f"{ratio.median:.2f} ({ratio.least:.2f} to {ratio.most:.2f})"
+    return medians[0], medians[1], report.spread(pairs.ratio)
 
 
 def main(arguments: list[str]) -> int:

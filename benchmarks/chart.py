@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterator, Sequence
 from math import ceil, floor, log10
 
-from benchmarks.measurement import Point
+from benchmarks.measurement import Point, Start
 
 _WIDTH, _HEIGHT = 720, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 700, 20, 350
 
 _Series = Callable[[Point], float]
 _SERIES: dict[str, tuple[str, _Series]] = {
-    "link, whole process": ("#1f6feb", lambda point: point.link_wall.median),
-    "link, stage + write": ("#2da44e", lambda point: point.link_seconds("stage", "write").median),
+    "link, cold": ("#1f6feb", lambda point: point.link_wall(Start.COLD).median),
+    "link, warm": ("#2da44e", lambda point: point.link_wall(Start.WARM).median),
     "by hand": ("#cf222e", lambda point: point.by_hand_wall.median),
 }
 

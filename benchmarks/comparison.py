@@ -1,19 +1,25 @@
-"""Measure both programs on the same edits, in turn, and check that what they wrote is what the users wrote."""
+"""Measure a link and a script by hand on the same edits, in turn, and check that they wrote what the users wrote."""
 
-from collections.abc import Iterator, Sequence
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from benchmarks import by_hand
 from benchmarks.bookings import Edits
-from benchmarks.by_hand import run_by_hand
 from benchmarks.databases import Database, Databases, fill
 from benchmarks.initialization import initialize, job
 from benchmarks.link_run import LinkRun, run_link
-from benchmarks.measurement import Measurement, Point
+from benchmarks.measurement import Measurement, Point, Start
 from concord.errors import ConcordError
 from concord.link import Direction
+from demo import background
 from demo.progress import Progress
+from spark_jobs.handover import RESIDENT
 
-#: Edits that nobody measures: the first run reads programs and libraries from the disk.
+#: Edits that nobody measures: the first runs read programs and libraries from the disk, and warm the Spark that stays.
 _WARM_UP = 10
 
 
@@ -31,7 +37,7 @@ class Plan:
     def too_large(self) -> Iterator[str]:
         """What cannot be measured, since no row may be edited twice, each one line."""
         for rows, counts in self.tables:
-            needed = sum(counts) * self.repeat + _WARM_UP
+            needed = (sum(counts) * self.repeat + _WARM_UP) * len(Start)
             if needed > rows:
                 yield f"a table of {rows:,} rows has not the {needed:,} different rows that the runs would edit"
 
@@ -41,21 +47,35 @@ class Results:
     """All points, and what a link costs that finds nothing to send."""
 
     points: list[Point] = field(default_factory=list)
-    idle: list[Measurement] = field(default_factory=list)
+    idle: Mapping[Start, list[Measurement]] = field(default_factory=lambda: {start: [] for start in Start})
 
 
-def compare(databases: Databases, plan: Plan, progress: Progress) -> Results:
+@contextmanager
+def resident(directory: Path) -> Iterator[Path]:
+    """A Spark that stays below `directory`; where it listens."""
+    place, log = directory / "spark", directory / "spark.log"
+    with background.running(["spark_jobs.resident", str(place)], os.environ, log) as process:
+        while not place.exists():
+            if process.poll() is not None:
+                raise WrongResult(f"the Spark that is to stay ended; its output: {log}")
+            time.sleep(0.05)
+        yield place
+
+
+def compare(databases: Databases, plan: Plan, directory: Path, progress: Progress) -> Results:
     """Measure every point of the plan. Raises WrongResult, or whatever made a link or psql fail."""
     results = Results()
-    for ordinal, (rows, counts) in enumerate(plan.tables):
-        with progress.step(f"Make a table of {rows:,} rows in three databases"):
-            fill(databases, rows)
-        with progress.step("Provision London and Cape Town, and prove that they start equal"):
-            initialize(databases)
-        table = _Table(databases, rows, progress, results)
-        if not ordinal:
-            table.warm_up()
-        table.measure(counts, plan.repeat)
+    with resident(directory) as place:
+        for ordinal, (rows, counts) in enumerate(plan.tables):
+            with progress.step(f"Make a table of {rows:,} rows in three databases"):
+                fill(databases, rows)
+            with progress.step("Provision London and Cape Town, and prove that they start equal"):
+                initialize(databases)
+                by_hand.prepare(databases)
+            table = _Table(databases, rows, place, progress, results)
+            if not ordinal:
+                table.warm_up()
+            table.measure(counts, plan.repeat)
     return results
 
 
@@ -65,12 +85,15 @@ class _Table:
 
     databases: Databases
     rows: int
+    spark: Path
     progress: Progress
     results: Results
     edited: int = 0
 
     def warm_up(self) -> None:
         self._repetition(Point(self.rows, _WARM_UP), "Warm up", link_first=True)
+        for measured in self.results.idle.values():
+            measured.clear()
 
     def measure(self, counts: Sequence[int], repeat: int) -> None:
         for count in counts:
@@ -81,18 +104,29 @@ class _Table:
             self.results.points.append(point)
 
     def _repetition(self, point: Point, title: str, *, link_first: bool) -> None:
+        """Each kind of start has edits of its own, which the script by hand carries as well."""
         with self.progress.step(title) as step:
-            edits = self._edit(point.changes)
-            point.plan.append(_carrying(run_link(job(self.databases, plan_only=True)), edits))
-            for program in ("link", "by hand") if link_first else ("by hand", "link"):
-                self.databases.everywhere("CHECKPOINT")
-                if program == "link":
-                    point.link.append(_carrying(run_link(job(self.databases)), edits))
-                else:
-                    point.by_hand.append(run_by_hand(self.databases))
-            check(self.databases.all, edits)
-            self.results.idle.append(run_link(job(self.databases, Direction.REVERSE)).measurement)
-            step.result = f"{point.link[-1].wall:.1f} s, by hand {point.by_hand[-1].wall:.1f} s"
+            for start in Start:
+                edits = self._edit(point.changes)
+                for program in ("link", "by hand") if link_first else ("by hand", "link"):
+                    self.databases.everywhere("CHECKPOINT")
+                    if program == "link":
+                        point.link[start].append(_carrying(self._run(start), edits))
+                    else:
+                        point.by_hand.append(by_hand.run_by_hand(self.databases))
+                check(self.databases.all, edits)
+                self.results.idle[start].append(self._run(start, Direction.REVERSE).measurement)
+            told = [f"{start} {point.link[start][-1].wall:.1f} s" for start in Start]
+            step.result = f"{', '.join(told)}, by hand {point.by_hand[-1].wall:.1f} s"
+
+    def _run(self, start: Start, direction: Direction = Direction.FORWARD) -> LinkRun:
+        if start is Start.COLD:
+            return run_link(job(self.databases, direction))
+        os.environ[RESIDENT] = str(self.spark)
+        try:
+            return run_link(job(self.databases, direction))
+        finally:
+            del os.environ[RESIDENT]
 
     def _edit(self, count: int) -> Edits:
         """Tidy up after the last repetition, then edit London, and tidy up there as autovacuum would."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from statistics import median
 
 
@@ -31,32 +32,30 @@ class Spread:
         return cls(median(numbers), min(numbers), max(numbers))
 
 
+class Start(StrEnum):
+    """How a link gets its Spark: one of its own, or one that stays."""
+
+    COLD = "cold"
+    WARM = "warm"
+
+
 @dataclass
 class Point:
     """Every repetition of one number of changes in a table of one size: Concord's link, and by hand."""
 
     table_rows: int
     changes: int
-    link: list[Measurement] = field(default_factory=list)
-    plan: list[Measurement] = field(
-        default_factory=list
-    )  #: the same link without writing: what acquiring costs
+    link: Mapping[Start, list[Measurement]] = field(default_factory=lambda: {start: [] for start in Start})
     by_hand: list[Measurement] = field(default_factory=list)
 
-    def link_seconds(self, *parts: str) -> Spread:
-        return _spread(self.link, lambda each: sum(each.seconds(part) for part in parts))
+    def link_seconds(self, start: Start, *parts: str) -> Spread:
+        return _spread(self.link[start], lambda each: sum(each.seconds(part) for part in parts))
 
     def by_hand_seconds(self, *parts: str) -> Spread:
         return _spread(self.by_hand, lambda each: sum(each.seconds(part) for part in parts))
 
-    @property
-    def acquire(self) -> Spread:
-        """Seconds to bring the changed rows into Spark and to judge them, without staging them."""
-        return _spread(self.plan, lambda each: each.seconds("plan"))
-
-    @property
-    def link_wall(self) -> Spread:
-        return _spread(self.link, lambda each: each.wall)
+    def link_wall(self, start: Start) -> Spread:
+        return _spread(self.link[start], lambda each: each.wall)
 
     @property
     def by_hand_wall(self) -> Spread:
@@ -64,12 +63,8 @@ class Point:
 
     @property
     def link_memory(self) -> Spread:
-        return _spread(self.link, lambda each: each.memory)
-
-    @property
-    def start(self) -> Spread:
-        """Seconds that pass whatever there is to move: everything but moving and writing."""
-        return _spread(self.link, lambda each: each.wall - each.seconds("stage") - each.seconds("write"))
+        """Bytes of a link with a Spark of its own: of one that stays, only a part belongs to the link."""
+        return _spread(self.link[Start.COLD], lambda each: each.memory)
 
 
 def _spread(runs: Sequence[Measurement], number: Callable[[Measurement], float]) -> Spread:

@@ -6,7 +6,9 @@ from pathlib import Path
 from benchmarks.chart import chart
 from benchmarks.measurement import Point
 from benchmarks.report import Grid
+from demo.environment import PROJECT
 
+PAGE = PROJECT / "docs" / "benchmarks.md"
 CHART = "benchmarks.svg"
 
 

@@ -12,12 +12,12 @@ import pyspark
 
 from benchmarks.comparison import Results
 from benchmarks.databases import Database
-from benchmarks.measurement import Point, Spread
+from benchmarks.measurement import Point, Spread, Start
 
 _MEBIBYTE = 1024**2
 
 #: The write's parts, as the link's log names them.
-_WRITE_PARTS = ("lock", "judge", "base", "shadow", "constraints", "commit")
+_WRITE_PARTS = ("lock", "judge", "shadow", "base", "constraints", "commit")
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ def grids(results: Results) -> Iterator[Grid]:
     """Every table of the report."""
     points = results.points
     yield _whole(points)
-    yield _rates(points)
-    yield _parts(points)
+    for start in Start:
+        yield _parts(points, start)
     yield from _growth(points)
     yield _idle(results)
 
@@ -60,51 +60,37 @@ def _processor() -> str:
 
 
 def _whole(points: Sequence[Point]) -> Grid:
-    head = ("table", "changes", "link, s", "by hand, s", "ratio", "of it start-up, s", "memory, MiB")
+    head = ("table", "changes", "by hand, s", *(f"{start}, s" for start in Start))
+    speeds = tuple(f"{start}, speed" for start in Start)
     rows = [
         (
             *_place(point),
-            _range(point.link_wall),
-            _range(point.by_hand_wall),
-            _ratio(point.link_wall, point.by_hand_wall),
-            f"{point.start.median:.1f}",
+            spread(point.by_hand_wall),
+            *(spread(point.link_wall(start)) for start in Start),
+            *(ratio(point.by_hand_wall, point.link_wall(start)) for start in Start),
             f"{point.link_memory.median / _MEBIBYTE:,.0f}",
         )
         for point in points
     ]
-    return Grid("Whole processes, from start to end", head, rows)
+    title = "Whole processes, from start to end; speed: rows per second, by hand 1"
+    return Grid(title, (*head, *speeds, "memory, MiB"), rows)
 
 
-def _rates(points: Sequence[Point]) -> Grid:
+def _parts(points: Sequence[Point], start: Start) -> Grid:
     head = (
-        *("table", "changes", "acquire", "acquire + stage", "psql COPY", "ratio"),
-        *("write", "INSERT + DELETE", "ratio", "all", "by hand", "ratio"),
+        *("table", "changes", "stage, s", "COPY by hand, s", "write, s", "by hand, s"),
+        *(f"{part}, s" for part in _WRITE_PARTS),
     )
-    rows = []
-    for point in points:
-        moved, copied = point.link_seconds("stage"), point.by_hand_seconds("copy")
-        written, by_hand = point.link_seconds("write"), point.by_hand_seconds("write")
-        both, both_by_hand = point.link_seconds("stage", "write"), point.by_hand_seconds("copy", "write")
-        cells = (
-            *(_rate(point, point.acquire), _rate(point, moved), _rate(point, copied), _ratio(moved, copied)),
-            *(_rate(point, written), _rate(point, by_hand), _ratio(written, by_hand)),
-            *(_rate(point, both), _rate(point, both_by_hand), _ratio(both, both_by_hand)),
-        )
-        rows.append((*_place(point), *cells))
-    return Grid("Rows per second; the ratios are of seconds: link by hand-written", head, rows)
-
-
-def _parts(points: Sequence[Point]) -> Grid:
-    head = ("table", "changes", "stage, s", "write, s", *(f"{part}, s" for part in _WRITE_PARTS))
     rows = [
         (
             *_place(point),
-            *(_range(point.link_seconds(part)) for part in ("stage", "write")),
-            *(f"{point.link_seconds(part).median:.2f}" for part in _WRITE_PARTS),
+            *(spread(point.link_seconds(start, "stage")), spread(point.by_hand_seconds("copy"))),
+            *(spread(point.link_seconds(start, "write")), spread(point.by_hand_seconds("write"))),
+            *(f"{point.link_seconds(start, part).median:.2f}" for part in _WRITE_PARTS),
         )
         for point in points
     ]
-    return Grid("Where a link's seconds go: staging, then the write and its parts", head, rows)
+    return Grid(f"Where a {start} link's seconds go: staging, then the write and its parts", head, rows)
 
 
 def _growth(points: Sequence[Point]) -> Iterator[Grid]:
@@ -114,32 +100,31 @@ def _growth(points: Sequence[Point]) -> Iterator[Grid]:
     for large in points:
         for small in points:
             if small.changes == large.changes and small.table_rows < large.table_rows:
-                seconds = [each.link_seconds("stage", "write") for each in (small, large)]
+                seconds = [each.link_seconds(Start.WARM, "stage", "write") for each in (small, large)]
                 sizes = (f"{each.table_rows:,}" for each in (small, large))
-                cells = (*sizes, *(_range(each) for each in seconds), _ratio(seconds[1], seconds[0]))
+                cells = (*sizes, *(spread(each) for each in seconds), ratio(seconds[1], seconds[0]))
                 rows.append((f"{large.changes:,}", *cells))
     if rows:
-        yield Grid("Time grows with the changes, not with the table", head, rows)
+        yield Grid("Time grows with the changes, not with the table (warm)", head, rows)
 
 
 def _idle(results: Results) -> Grid:
-    seconds = Spread.of([each.wall for each in results.idle])
-    return Grid("A link with nothing to send", ("whole process, s",), [(_range(seconds),)])
+    seconds = [Spread.of([each.wall for each in results.idle[start]]) for start in Start]
+    head = tuple(f"{start}, whole process, s" for start in Start)
+    return Grid("A link with nothing to send", head, [tuple(map(spread, seconds))])
 
 
 def _place(point: Point) -> tuple[str, str]:
     return f"{point.table_rows:,}", f"{point.changes:,}"
 
 
-def _rate(point: Point, seconds: Spread) -> str:
-    return f"{point.changes / seconds.median:,.0f}"
-
-
-def _ratio(one: Spread, other: Spread) -> str:
+def ratio(one: Spread, other: Spread) -> str:
+    """Of the medians."""
     return f"{one.median / other.median:.2f}"
 
 
-def _range(spread: Spread) -> str:
-    if spread.least == spread.most:
-        return f"{spread.median:.2f}"
-    return f"{spread.median:.2f} ({spread.least:.2f} to {spread.most:.2f})"
+def spread(found: Spread) -> str:
+    """The median, and where there are several numbers their range."""
+    if found.least == found.most:
+        return f"{found.median:.2f}"
+    return f"{found.median:.2f} ({found.least:.2f} to {found.most:.2f})"

@@ -7,9 +7,11 @@ from rich.console import Console
 
 from benchmarks import databases
 from benchmarks.bookings import Edits
-from benchmarks.by_hand import run_by_hand
+from benchmarks.by_hand import prepare, run_by_hand
 from benchmarks.comparison import Plan, Results, WrongResult, check, compare
 from benchmarks.databases import Databases, fill
+from benchmarks.initialization import initialize
+from benchmarks.measurement import Start
 from demo.progress import Progress
 
 ROWS, CHANGES = 1_000, 50
@@ -22,32 +24,38 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
 
 
 @pytest.fixture(scope="module")
-def results(made: Databases, java: object) -> Results:
-    return compare(made, Plan([(ROWS, [CHANGES])], repeat=1), Progress(Console(quiet=True)))
+def results(made: Databases, java: object, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    plan = Plan([(ROWS, [CHANGES])], repeat=1)
+    return compare(made, plan, tmp_path_factory.mktemp("spark"), Progress(Console(quiet=True)))
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 class TestMeasuring:
-    def test_both_programs_are_measured_whole_and_in_parts(self, results: Results) -> None:
+    @pytest.mark.parametrize("start", Start)
+    def test_both_programs_are_measured_whole_and_in_parts(self, results: Results, start: Start) -> None:
         (point,) = results.points
         assert (point.table_rows, point.changes) == (ROWS, CHANGES)
         assert 0 < point.by_hand_seconds("copy", "write").median <= point.by_hand_wall.median
-        assert 0 < point.link_seconds("stage", "write").median < point.link_wall.median
-        assert point.acquire.median > 0
+        assert 0 < point.link_seconds(start, "stage", "write").median < point.link_wall(start).median
 
-    def test_the_parts_of_the_write_come_from_the_links_log(self, results: Results) -> None:
-        (link,) = results.points[0].link
+    @pytest.mark.parametrize("start", Start)
+    def test_the_parts_of_the_write_come_from_the_links_log(self, results: Results, start: Start) -> None:
+        (link,) = results.points[0].link[start]
         assert all(
-            link.parts[part] > 0 for part in ("lock", "judge", "base", "shadow", "constraints", "commit")
+            link.parts[part] > 0 for part in ("lock", "judge", "shadow", "base", "constraints", "commit")
         )
+
+    def test_a_spark_that_stays_is_what_the_warm_links_use(self, results: Results) -> None:
+        cold, warm = (results.points[0].link[start][0] for start in (Start.COLD, Start.WARM))
+        assert warm.seconds("start_spark") < cold.seconds("start_spark") / 2
 
     def test_memory_counts_java_and_its_python_processes(self, results: Results) -> None:
         assert results.points[0].link_memory.median > 300 * 1024**2
 
     def test_a_link_with_nothing_to_send_starts_no_spark(self, results: Results) -> None:
-        assert len(results.idle) == 2  # after the warm-up, and after the only run
-        assert all("start_spark" not in each.parts for each in results.idle)
+        assert [len(results.idle[start]) for start in Start] == [1, 1]  # the warm-up is not counted
+        assert "start_spark" not in results.idle[Start.COLD][0].parts
 
     def test_all_three_databases_hold_the_same_rows_at_the_end(
         self, results: Results, made: Databases
@@ -60,6 +68,8 @@ class TestMeasuring:
 
 def test_the_script_by_hand_repeats_updates_inserts_and_deletes(made: Databases) -> None:
     fill(made, ROWS)
+    initialize(made)
+    prepare(made)
     edits = Edits(ROWS, CHANGES)
     made.london.run(*edits.statements)
     before = made.by_hand.row(edits.digest)
