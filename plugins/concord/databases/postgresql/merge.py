@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from concord.conflict import ConflictType
-from concord.databases.postgresql import before_image, marked_edits, merged_row
+from concord.databases.postgresql import before_image, marked_edits, merged_row, unique_rules
+from concord.databases.postgresql.catalogue import Column
 from concord.databases.postgresql.guard import WINNING, unchanged
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape
@@ -173,22 +175,31 @@ def _conflict_id(table: str, key: str, sides: tuple[str, str] = ("s", "p")) -> s
 
 
 def write_base(connection: Connection, judged: Judged, *, moving: bool) -> None:
-    """Deletes first, then one MERGE by primary key; unchanged content is not rewritten.
+    """One MERGE by primary key; unchanged content is not rewritten.
 
-    `moving`: unique values move between rows of this transmission (F38), so the rows that give one up or
+    Where other values are unique as well, deletes first: a row that comes may bring the value of one that goes.
+    `moving`: such values move between rows of this transmission (F38), so the rows that give one up or
     take one are taken out first and put back whole. No trigger and no cascade sees it, under replica role.
     """
     shape = judged.staged.shape
-    _merge(connection, judged, "w.concord_gone", "WHEN MATCHED THEN DELETE")
+    remove, write = "WHEN MATCHED AND s.concord_gone THEN DELETE", _written(shape)
+    if not (moving or unique_rules.read(connection, shape)):
+        _merge(connection, judged, shape.columns, "true", f"{remove} {write}")
+        return
+    _merge(connection, judged, shape.key, "w.concord_gone", remove)
     if moving:
         _take_out(connection, judged)
-    typed = {column: column.type.incoming(f"s.{column.sql}") for column in shape.columns}
-    names, values = ", ".join(column.sql for column in shape.columns), ", ".join(typed.values())
-    actions = f"WHEN NOT MATCHED THEN INSERT ({names}) OVERRIDING SYSTEM VALUE VALUES ({values})"
+    _merge(connection, judged, shape.columns, "NOT w.concord_gone", write)
+
+
+def _written(shape: Shape) -> str:
+    names, values = (", ".join(f"{row}{column.sql}" for column in shape.columns) for row in ("", "s."))
+    inserted = f"INSERT ({names}) OVERRIDING SYSTEM VALUE VALUES ({values})"
+    actions = f"WHEN NOT MATCHED AND NOT s.concord_gone THEN {inserted}"
     if shape.updated:
-        assigned = ", ".join(f"{column.sql} = {typed[column]}" for column in shape.updated)
+        assigned = ", ".join(f"{column.sql} = s.{column.sql}" for column in shape.updated)
         actions += f" WHEN MATCHED AND {shape.differs(shape.updated)} THEN UPDATE SET {assigned}"
-    _merge(connection, judged, "NOT w.concord_gone", actions)
+    return actions
 
 
 def _take_out(connection: Connection, judged: Judged) -> None:
@@ -198,7 +209,7 @@ def _take_out(connection: Connection, judged: Judged) -> None:
     in_the_way, unlisted = shape.differs(shape.unique_columns), shape.shadow.unlisted
     remove = f"WHEN MATCHED AND {in_the_way} THEN DELETE"
     if not unlisted:
-        _merge(connection, judged, "NOT w.concord_gone", remove)
+        _merge(connection, judged, shape.columns, "NOT w.concord_gone", remove)
         return
     kept = ", ".join(f"t.{column.sql}" for column in unlisted)
     arriving = f"{judged.winners} s ON {shape.same_key('t', 's')} AND NOT s.concord_gone AND {in_the_way}"
@@ -209,7 +220,7 @@ def _take_out(connection: Connection, judged: Judged) -> None:
         f"CREATE TEMPORARY TABLE taken_out ON COMMIT DROP AS"
         f" SELECT {', '.join(values)}, {kept} FROM {shape.table.sql} t JOIN {arriving}",
     )
-    _merge(connection, judged, "NOT w.concord_gone", remove)
+    _merge(connection, judged, shape.columns, "NOT w.concord_gone", remove)
     run(
         connection,
         f"INSERT INTO {shape.table.sql} ({names}) OVERRIDING SYSTEM VALUE SELECT * FROM pg_temp.taken_out",
@@ -217,15 +228,26 @@ def _take_out(connection: Connection, judged: Judged) -> None:
     )
 
 
-def _merge(connection: Connection, judged: Judged, chosen: str, actions: str) -> None:
+def _merge(
+    connection: Connection, judged: Judged, columns: Sequence[Column], chosen: str, actions: str
+) -> None:
+    """The columns are cast before they are sorted, hence once."""
     shape = judged.staged.shape
+    typed = ", ".join(f"{_typed(column, shape)} AS {column.sql}" for column in columns)
     also, there = marked_edits.there(shape, "w"), "" if shape.marks is None else " AND s.concord_there"
+    rows = f"SELECT {typed}, w.concord_gone{also} FROM {judged.winners} w WHERE {chosen} ORDER BY {shape.keys_of('w')}"
     run(
         connection,
-        f"MERGE INTO {shape.table.sql} t"
-        f" USING (SELECT w.*{also} FROM {judged.winners} w WHERE {chosen} ORDER BY {shape.keys_of('w')}) s"
-        f" ON {shape.same_key('t', 's')}{there} {actions}",
+        f"MERGE INTO {shape.table.sql} t USING ({rows}) s ON {shape.same_key('t', 's')}{there} {actions}",
     )
+
+
+def _typed(column: Column, shape: Shape) -> str:
+    """A deleted row brings NULL for all but its key, which a domain may refuse."""
+    typed = column.type.incoming(f"w.{column.sql}")
+    if column in shape.key or column.type.kind != "d":
+        return typed
+    return f"CASE WHEN NOT w.concord_gone THEN {typed} END"
 
 
 def write_shadow(connection: Connection, judged: Judged, expected: int, watch: Watch = UNWATCHED) -> None:
