@@ -62,6 +62,17 @@ def resident(directory: Path) -> Iterator[Path]:
         yield place
 
 
+@contextmanager
+def started(start: Start, place: Path) -> Iterator[None]:
+    """Links get a Spark of their own, or the one that listens at `place`."""
+    if start is Start.WARM:
+        os.environ[RESIDENT] = str(place)
+    try:
+        yield
+    finally:
+        os.environ.pop(RESIDENT, None)
+
+
 def compare(databases: Databases, plan: Plan, directory: Path, progress: Progress) -> Results:
     """Measure every point of the plan. Raises WrongResult, or whatever made a link or psql fail."""
     results = Results()
@@ -120,13 +131,8 @@ class _Table:
             step.result = f"{', '.join(told)}, by hand {point.by_hand[-1].wall:.1f} s"
 
     def _run(self, start: Start, direction: Direction = Direction.FORWARD) -> LinkRun:
-        if start is Start.COLD:
+        with started(start, self.spark):
             return run_link(job(self.databases, direction))
-        os.environ[RESIDENT] = str(self.spark)
-        try:
-            return run_link(job(self.databases, direction))
-        finally:
-            del os.environ[RESIDENT]
 
     def _edit(self, count: int) -> Edits:
         """Tidy up after the last repetition, then edit London, and tidy up there as autovacuum would."""

@@ -2,6 +2,7 @@
 
 import time
 import uuid
+from collections.abc import Sequence
 from itertools import count
 
 from benchmarks.bookings import TABLE
@@ -29,7 +30,9 @@ def initialize(databases: Databases) -> None:
 
 
 def job(
-    databases: Databases, direction: Direction = Direction.FORWARD, *, plan_only: bool = False
+    databases: Databases,
+    direction: Direction = Direction.FORWARD,
+    tables: Sequence[ReplicatedTable] = (TABLE,),
 ) -> LinkJob:
     """A new transmission of one of the pair's links."""
     ends = (databases.london, databases.capetown)
@@ -41,12 +44,11 @@ def job(
         epoch=next(_epochs),
         source=source.access,
         target=target.access,
-        tables=(TABLE,),
-        plan_only=plan_only,
+        tables=tuple(tables),
     )
 
 
-def installation(database: Database, table: ReplicatedTable = TABLE) -> Installation:
-    """One site that carries the table."""
+def installation(database: Database, *tables: ReplicatedTable) -> Installation:
+    """One site that carries the tables; the one of `bookings` where none is named."""
     installer = database.credentials(database.server.superuser)
-    return Installation(database.name, installer, READER, APPLIER, (table,))
+    return Installation(database.name, installer, READER, APPLIER, tables or (TABLE,))

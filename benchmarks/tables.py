@@ -1,0 +1,144 @@
+"""`python -m benchmarks.tables`: links of a set with few tables and of one with many, of which equally few changed."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks import databases, initialization, report
+from benchmarks.comparison import WrongResult, resident, started
+from benchmarks.databases import Databases
+from benchmarks.link_run import run_link
+from benchmarks.measurement import Spread, Start
+from benchmarks.record import PAGE, markdown, put
+from benchmarks.report import Grid
+from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.provisioning import provision
+from concord.replication_set import ReplicatedTable, TableName
+from demo import terminal, workspace
+from demo.progress import Progress
+
+PART = "tables"
+ROWS = 1_000
+
+
+@dataclass
+class Set:
+    """A replication set of so many tables, and the seconds of each link, with nothing changed and with a few tables."""
+
+    tables: tuple[ReplicatedTable, ...]
+    seconds: dict[tuple[Start, bool], list[float]] = field(default_factory=dict)
+
+
+def named(count: int) -> tuple[ReplicatedTable, ...]:
+    """Tables `t0`, `t1`, …"""
+    return tuple(
+        ReplicatedTable(table=TableName(schema_name="public", name=f"t{number}")) for number in range(count)
+    )
+
+
+def make(made: Databases, tables: Sequence[ReplicatedTable]) -> None:
+    """Both databases anew with these tables, provisioned and equal."""
+    for each in (made.london, made.capetown):
+        each.server.drop_database(each.name)
+        each.server.create_database(each.name)
+        for table in tables:
+            each.run(
+                f"CREATE TABLE {table.name} (id int PRIMARY KEY, miles int, note text)",
+                f"INSERT INTO {table.name} SELECT n, 0, md5(n::text) FROM generate_series(1, {ROWS}) n",
+            )
+        each.run("VACUUM (ANALYZE)")
+    provision([initialization.installation(each, *tables) for each in (made.london, made.capetown)])
+    declare_equal(initialization.job(made, tables=tables))
+
+
+def measure(made: Databases, chosen: Set, changed: int, repeat: int, place: Path) -> None:
+    """Both kinds of start in turn. Raises WrongResult when a link reports other rows than were changed."""
+    for turn in range(repeat + 1):
+        for start in Start:
+            for some in (False, True):
+                if some:
+                    _change(made, chosen.tables[:changed])
+                seconds = _seconds(made, chosen, start, changed * 10 if some else 0, place)
+                if turn:  # the first of each reads programs and libraries from the disk
+                    chosen.seconds.setdefault((start, some), []).append(seconds)
+
+
+def _change(made: Databases, tables: Sequence[ReplicatedTable]) -> None:
+    made.london.run(*(f"UPDATE {table.name} SET miles = miles + 1 WHERE id <= 10" for table in tables))
+
+
+def _seconds(made: Databases, chosen: Set, start: Start, expected: int, place: Path) -> float:
+    with started(start, place):
+        run = run_link(initialization.job(made, tables=chosen.tables))
+    if run.report.total("applied") != expected:
+        raise WrongResult(f"{expected} rows were changed, but the link reports {run.report.tables}")
+    return run.measurement.wall
+
+
+def grid(sets: Sequence[Set], changed: int) -> Grid:
+    """A line for each set."""
+    head = (
+        "tables",
+        *(f"{start}, {what}, s" for start in Start for what in ("nothing", f"{changed} changed")),
+    )
+    rows = []
+    for each in sets:
+        cells = (
+            report.spread(Spread.of(each.seconds[start, some])) for start in Start for some in (False, True)
+        )
+        rows.append((f"{len(each.tables):,}", *cells))
+    return Grid("Whole links, from submission to end, by tables in the set", head, rows)
+
+
+@contextmanager
+def _servers(directory: Path) -> Iterator[Databases]:
+    with workspace.workspace(directory):
+        try:
+            with databases.running(directory) as made:
+                yield made
+        finally:
+            workspace.clear(directory)
+
+
+def _measure(directory: Path, counts: Sequence[int], changed: int, repeat: int, *, recorded: bool) -> int:
+    progress = Progress(terminal.console())
+    sets = [Set(named(count)) for count in counts]
+    with _servers(directory) as made:
+        with resident(directory) as place:
+            for each in sets:
+                with progress.step(f"Make {len(each.tables)} tables"):
+                    make(made, each.tables)
+                with progress.step(f"{changed} of {len(each.tables)} tables, {repeat} times"):
+                    measure(made, each, changed, repeat, place)
+        results = "\n\n".join([report.surroundings(made.capetown, repeat), markdown(grid(sets, changed))])
+    sys.stdout.write(f"\n{results}\n")
+    if recorded:
+        put(PAGE, PART, results)
+    return 0
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and print; 0 when every link carried what was changed."""
+    made = argparse.ArgumentParser(prog="python -m benchmarks.tables", description=__doc__)
+    made.add_argument("--tables", type=_counts, default=(3, 500), help="tables in a set, as in 3,500")
+    made.add_argument("--changed", type=int, default=3, help="of them changed")
+    made.add_argument("--repeat", type=int, default=5, help="runs of each")
+    made.add_argument("--record", action="store_true", help="write the results into docs/benchmarks.md")
+    made.add_argument("--directory", type=Path, default=workspace.DEFAULT / "tables", help="for the servers")
+    options = made.parse_args(arguments)
+    directory = options.directory.absolute()
+    return terminal.run(
+        lambda: _measure(directory, options.tables, options.changed, options.repeat, recorded=options.record),
+        directory,
+    )
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
