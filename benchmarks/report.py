@@ -17,7 +17,7 @@ from benchmarks.measurement import Point, Spread, Start
 _MEBIBYTE = 1024**2
 
 #: The write's parts, as the link's log names them.
-_WRITE_PARTS = ("lock", "judge", "shadow", "base", "constraints", "commit")
+_WRITE_PARTS = ("lock", "judge", "base", "shadow", "constraints", "commit")
 
 
 @dataclass(frozen=True)

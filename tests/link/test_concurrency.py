@@ -12,6 +12,7 @@ import pytest
 
 from concord.errors import WriteContended
 from concord.row_version import RowVersion
+from spark_jobs.link import transmit
 from tests.link import ledger
 from tests.link.conftest import MakePair
 from tests.link.pair import APPLICATION, At, Pair, Site, carried
@@ -165,23 +166,43 @@ def test_an_application_that_inserts_the_key_that_the_link_inserts_is_never_the_
 ) -> None:
     # The link holds the placeholder and waits for the row; the application holds the row and waits for the placeholder.
     sites = pair(*ITEM)
-    sites.london.run("INSERT INTO item VALUES (100, 'london')")
+    sites.london.run(
+        "INSERT INTO item VALUES (100, 'london')", "UPDATE item SET token = 'london' WHERE id = 1"
+    )
     application = Application(sites.capetown, "INSERT INTO item VALUES (100, 'capetown')")
+    # Only a try that locks has placeholders: the first one is in vain.
+    in_vain = At("conflicts", lambda: sites.capetown.run("UPDATE item SET token = 'capetown' WHERE id = 1"))
 
     def meet() -> None:
         application.start()
         wait_until(lambda: application_waits(sites.capetown))
 
-    at_the_row = At("base", meet)
-    report = sites.run(at=at_the_row)
+    locked = At("base", meet, occurrence=2)
+
+    def steps(step: str) -> None:
+        in_vain(step)
+        locked(step)
+
+    report = transmit(sites.job(), sites.spark, steps)
 
     application.join()
     assert application.error is None
-    assert at_the_row.reached > 1, "the link gave way and began again"
-    assert carried(report).conflicts == 1
+    assert locked.reached > 2, "the link gave way and began again"
+    assert carried(report).conflicts == 2
     sites.settle()
     assert sites.equal
-    assert sorted(c["loser_row"]["token"] for c in sites.conflicts()) == ["london"]
+    assert sorted(c["loser_row"]["token"] for c in sites.conflicts()) == ["london", "london"]
+
+
+def test_an_insert_that_is_faster_than_the_links_own_is_a_conflict(pair: MakePair) -> None:
+    sites = pair(*ITEM)
+    sites.london.run("INSERT INTO item VALUES (100, 'london')")
+    faster = At("base", lambda: sites.capetown.run("INSERT INTO item VALUES (100, 'capetown')"))
+    assert carried(sites.run(at=faster)).conflicts == 1
+    assert faster.reached > 1, "the link began again"
+    sites.settle()
+    assert sites.equal
+    assert [each["type"] for each in sites.conflicts()] == ["insert_insert"]
 
 
 def test_an_application_that_meets_a_waiting_link_from_behind_is_never_the_deadlocks_victim(

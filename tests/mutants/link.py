@@ -107,7 +107,7 @@ LINK = (
     Mutant(
         "shadow rows are not locked",
         f"{POSTGRESQL}/guard.py",
-        '        _lock_rows(staged, f"{shape.shadow.sql} p", absent, "FOR UPDATE"),\n',
+        '        _lock_rows(staged, f"{shape.shadow.sql} p", "true", "FOR UPDATE"),\n',
         "",
         f"{TESTS}/test_concurrency.py",
     ),

@@ -50,14 +50,17 @@ def keep(connection: Connection, shape: Shape, columns: Sequence[Column], found:
 
 
 def remember(connection: Connection, judged: Judged) -> int:
-    """Keep the rows that are about to go, or to lose a value that a foreign key refers to; how many there are now."""
+    """Keep the rows that are about to go, or to lose a value that a foreign key refers to; how many there are now.
+
+    Locked: what no link sees of them must not change either, until they go.
+    """
     shape = judged.staged.shape
     if not shape.table.referring:
         return 0
     given_up = shape.differs([column for column in shape.rest if column.name in referred(shape)])
     arriving = (
         f"{judged.winners} s JOIN {shape.table.sql} t ON {shape.same_key('t', 's')}"
-        f" WHERE s.concord_gone OR {given_up}"
+        f" WHERE s.concord_gone OR {given_up} FOR UPDATE OF t"
     )
     keep(connection, shape, shape.table.sent, arriving, lost=False)
     run(connection, f"ANALYZE {relation(shape)}")  # few rows: their children are found by index

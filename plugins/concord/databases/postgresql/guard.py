@@ -62,7 +62,7 @@ def lock(connection: Connection, staged: Staged) -> None:
 INSERT INTO {shape.shadow.sql} ({shape.key_list}, origin, changed_at, derived, vector, deleted, born, position)
 SELECT {order}, '', 0, 0, '{{}}', true, false, pg_current_xact_id() FROM {staged.typed} s
  WHERE {absent} AND NOT s.concord_out_of_scope ORDER BY {order} ON CONFLICT DO NOTHING""",
-        _lock_rows(staged, f"{shape.shadow.sql} p", absent, "FOR UPDATE"),
+        _lock_rows(staged, f"{shape.shadow.sql} p", "true", "FOR UPDATE"),
     )
 
 
@@ -89,11 +89,11 @@ def hold(connection: Connection, staged: Staged, verdicts: str, since: str) -> N
     shape = staged.shape
     named = f"EXISTS (SELECT 1 FROM {verdicts} v WHERE {shape.same_key('v', 's')} AND {undecided})"
     lock(connection, staged.only(named, staged.rows))
-    ours = "p.position = pg_current_xact_id() AND p.origin = ''"
+    placed = "p.position = pg_current_xact_id() AND p.origin = ''"
     (changed,) = one(
         connection,
-        f"SELECT count(*) FROM {verdicts} v JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'v')}"
-        f" WHERE {undecided} AND NOT ({ours}) AND NOT {unchanged(since)}",
+        f"SELECT count(*) FROM {verdicts} v LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'v')}"
+        f" WHERE {undecided} AND NOT coalesce({placed} OR {unchanged(since)}, v.p_origin = '')",
     )
     if changed:
         raise WriteContended(

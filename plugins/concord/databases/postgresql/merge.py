@@ -183,7 +183,7 @@ def write_base(connection: Connection, judged: Judged, *, moving: bool) -> None:
     """
     shape = judged.staged.shape
     remove, write = "WHEN MATCHED AND s.concord_gone THEN DELETE", _written(shape)
-    if not (moving or unique_rules.read(connection, shape)):
+    if not (moving or unique_rules.has_others(connection, shape)):
         _merge(connection, judged, shape.columns, "true", f"{remove} {write}")
         return
     _merge(connection, judged, shape.key, "w.concord_gone", remove)
@@ -243,18 +243,17 @@ def _merge(
 
 
 def _typed(column: Column, shape: Shape) -> str:
-    """A deleted row brings NULL for all but its key, which a domain may refuse."""
+    """Of a row that goes only the key is cast: a deleted one brings NULL for the rest, which a domain may refuse, and
+    one that has left the filter brings what the table here need not be able to hold."""
     typed = column.type.incoming(f"w.{column.sql}")
-    if column in shape.key or column.type.kind != "d":
-        return typed
-    return f"CASE WHEN NOT w.concord_gone THEN {typed} END"
+    return typed if column in shape.key else f"CASE WHEN NOT w.concord_gone THEN {typed} END"
 
 
 def write_shadow(connection: Connection, judged: Judged, expected: int, watch: Watch = UNWATCHED) -> None:
     """Versions of the written rows: the vector becomes the union, and the row announces itself again
     unless it is exactly what came in (rule 6). Raises WriteContended when the guard refuses a row.
 
-    From here on nobody else can commit a change of these rows: to be captured, it needs their shadow rows.
+    What is written here that no lock held was judged before, and is refused if anybody has written its version since.
     """
     shape = judged.staged.shape
     contained = (

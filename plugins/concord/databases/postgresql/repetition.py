@@ -55,7 +55,8 @@ class Attempt(Protocol):
 
 
 def repeat(commit: Commit, attempt: Attempt) -> None:
-    """Try the whole transaction again on a deadlock or a lost race (rule 3), for as long as PATIENCE lasts.
+    """Try the whole transaction again on a deadlock or a lost race (rule 3), for as long as PATIENCE lasts since the
+    first try: that one may have been long, and in vain because it locked little.
 
     A commit whose outcome is unknown is looked up in the link's state (F56); a backfill leaves nothing there and
     is repeated, which finds its rows written. Raises WriteContended, ConstraintViolated, LeaseLost,
@@ -71,7 +72,9 @@ def repeat(commit: Commit, attempt: Attempt) -> None:
                 return
             violations += isinstance(error, COLLISIONS)
             _refuse_what_will_not_pass(error, violations, commit)
-            if time.monotonic() - began > PATIENCE:
+            if tries == 1:
+                began = time.monotonic()
+            elif time.monotonic() - began > PATIENCE:
                 raise _worded(error, commit) from error
         else:
             return

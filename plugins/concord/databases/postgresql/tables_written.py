@@ -263,15 +263,18 @@ def log_table(connection: Connection, writing: Writing, judged: merge.Judged) ->
 def write_table(
     connection: Connection, writing: Writing, judged: merge.Judged, report: TableReport, *, moving: bool
 ) -> None:
-    """Shadow rows, which hold what no lock does, then base rows."""
+    """Base rows, then shadow rows, as applications do: none of them is ever the one that closes a circle.
+
+    An application that edits a row in between waits for the base row; one that was faster has left its version.
+    """
     shape = judged.staged.shape
+    writing.progress("base")
+    merge.write_base(connection, judged, moving=moving)
+    identity_ranges.advance(connection, judged, writing.wanted(shape.name), writing.site)
     writing.progress("shadow")
     merge.write_shadow(connection, judged, expected=report.applied, watch=writing.watch(shape.name))
+    marked_edits.remember_written(connection, shape, judged.winners)
     merge.announce_losers(connection, judged)
     run(connection, *ANY_PLAN)
     merge.remember_incoming(connection, judged)
     run(connection, *BY_KEY)
-    writing.progress("base")
-    merge.write_base(connection, judged, moving=moving)
-    marked_edits.remember_written(connection, shape, judged.winners)
-    identity_ranges.advance(connection, judged, writing.wanted(shape.name), writing.site)
