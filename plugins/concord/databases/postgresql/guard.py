@@ -79,7 +79,7 @@ def unchanged(since: str) -> str:
 
 def hold(connection: Connection, staged: Staged, verdicts: str, since: str) -> None:
     """Lock the rows that do not simply apply, which were judged without a lock. Raises WriteContended where one is
-    another by now. The others are held by the write of their versions, which refuses them as well.
+    another by now. Of the others the write of their versions refuses what is another one by then.
 
     What came in and changes nothing needs no lock: whatever is written over the present version has seen it too.
     """
@@ -130,7 +130,8 @@ def judge(connection: Connection, staged: Staged, ordinal: int, terms: Terms = T
     present one does not include the incoming. An agreed tombstone counts as absent to what came after it (rule 10):
     every site had it, so only one that has removed it makes a later version without having seen it. A conflict
     decided in Spark holds only while it is one: a third site may have told the target meanwhile that it is settled.
-    Where the table is filtered, rows outside are the site's own (rule 9, `_by_scope`)."""
+    Where the table is filtered, rows outside are the site's own (rule 9, `_by_scope`).
+    """
     shape, name = staged.shape, f"pg_temp.verdict_{ordinal}"
     # Only a row of other content was inserted twice. A scalar subquery, so that no plan hashes the whole table.
     differs = (
