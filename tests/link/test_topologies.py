@@ -289,7 +289,7 @@ def test_two_links_that_write_the_same_rows_at_once_wait_for_each_other(network:
             ):
                 waited.set()
 
-    sites.run("paris", "oslo", at=At("base", start_the_second_and_see_it_wait))
+    sites.run("paris", "oslo", at=At("shadow", start_the_second_and_see_it_wait))
     second.join()
 
     assert waited.is_set()

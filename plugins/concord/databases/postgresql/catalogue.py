@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -205,13 +206,23 @@ def read_tables(connection: psycopg.Connection[Any], names: Sequence[TableName])
     wanted = ", ".join(f"({literal(name.schema_name)}, {literal(name.name)})" for name in names)
     heads = _rows(connection, _TABLES.format(names=wanted))
     oids = "'{" + ",".join(str(head["oid"]) for head in heads) + "}'::oid[]"
-    columns = _rows(connection, _columns_query(oids))
-    indexes = _rows(connection, _INDEXES.format(oids=oids))
+    columns = _by_table(_rows(connection, _columns_query(oids)))
+    indexes = _by_table(_rows(connection, _INDEXES.format(oids=oids)))
     foreign = _rows(connection, _FOREIGN_KEYS.format(oids=oids))
-    exclusions = _rows(connection, _EXCLUSIONS.format(oids=oids))
-    triggers = _rows(connection, _TRIGGERS.format(oids=oids))
-    tables = [_table(head, columns, indexes, foreign, exclusions, triggers) for head in heads]
+    children, parents = _by_table(foreign, "child_oid"), _by_table(foreign, "parent_oid")
+    exclusions = _by_table(_rows(connection, _EXCLUSIONS.format(oids=oids)))
+    triggers = _by_table(_rows(connection, _TRIGGERS.format(oids=oids)))
+    found = (columns, indexes, children, parents, exclusions, triggers)
+    tables = [_table(head, *(each[head["oid"]] for each in found)) for head in heads]
     return {table.name: table for table in tables}
+
+
+def _by_table(found: Sequence[Row], oid: str = "table_oid") -> Mapping[int, list[Row]]:
+    """Looked up for each of many tables: looking through all of them for each would take its square."""
+    rows: dict[int, list[Row]] = defaultdict(list)
+    for row in found:
+        rows[row[oid]].append(row)
+    return rows
 
 
 def altered_since(connection: psycopg.Connection[Any], tables: Sequence[Table]) -> set[TableName]:
@@ -229,31 +240,29 @@ def _table(
     head: Row,
     columns: list[Row],
     indexes: list[Row],
-    foreign: list[Row],
+    children: list[Row],
+    parents: list[Row],
     exclusions: list[Row],
     triggers: list[Row],
 ) -> Table:
-    oid = head["oid"]
-    unique = [
-        index for index in indexes if index["table_oid"] == oid and len(index["columns"]) == index["width"]
-    ]
+    unique = [index for index in indexes if len(index["columns"]) == index["width"]]
     primary = [tuple(index["columns"]) for index in unique if index["is_primary"] and index["immediate"]]
     return Table(
         name=TableName(schema_name=head["schema_name"], name=head["name"]),
-        oid=oid,
+        oid=head["oid"],
         kind=head["kind"],
         persistence=head["persistence"],
         storage=head["storage"],
         row_security=head["row_security"],
         inherits=head["inherits"],
-        columns=tuple(_column(row) for row in columns if row["table_oid"] == oid),
+        columns=tuple(map(_column, columns)),
         primary_key=primary[0] if primary else (),
         unique_keys=tuple(tuple(index["columns"]) for index in unique if index["immediate"]),
         deferrable_unique=tuple(tuple(index["columns"]) for index in unique if not index["immediate"]),
-        exclusions_deferrable=tuple(row["name"] for row in exclusions if row["table_oid"] == oid),
-        foreign_keys=tuple(_foreign_key(row) for row in foreign if row["child_oid"] == oid),
-        referring=tuple(_foreign_key(row) for row in foreign if row["parent_oid"] == oid),
-        triggers={row["name"]: row["definition"] for row in triggers if row["table_oid"] == oid},
+        exclusions_deferrable=tuple(row["name"] for row in exclusions),
+        foreign_keys=tuple(map(_foreign_key, children)),
+        referring=tuple(map(_foreign_key, parents)),
+        triggers={row["name"]: row["definition"] for row in triggers},
     )
 
 
