@@ -69,13 +69,9 @@ def _plan(options: argparse.Namespace) -> Plan:
 
 def _measure(directory: Path, plan: Plan, *, recorded: bool) -> int:
     console = terminal.console()
-    with workspace.workspace(directory):
-        try:
-            with databases.running(directory) as made:
-                results = compare(made, plan, directory, Progress(console))
-                surroundings = report.surroundings(made.capetown, plan.repeat)
-        finally:
-            workspace.clear(directory)
+    with databases.in_workspace(directory) as made:
+        results = compare(made, plan, directory, Progress(console))
+        surroundings = report.surroundings(made.capetown, plan.repeat)
     grids = list(report.grids(results))
     _print(console, surroundings, grids)
     if recorded:

@@ -31,7 +31,7 @@ _SEND = f"""
 COPY (SELECT p.id, {_READ}, b.id IS NULL, p.origin, p.changed_at, p.vector
         FROM concord."public.bookings" p LEFT JOIN public.bookings b ON b.id = p.id
        WHERE p.position >= pg_snapshot_xmin('{{carried}}') AND NOT pg_visible_in_snapshot(p.position, '{{carried}}')
-         AND p.received_from IS NULL AND (hashtid(p.ctid) & 1) = {{stream}})
+         AND p.received_from IS NULL AND (hashtid(p.ctid) & 2147483647) % {STREAMS} = {{stream}})
 TO STDOUT (FORMAT binary)"""
 _STAGE = (
     "CREATE UNLOGGED TABLE public.staging (LIKE public.bookings, deleted boolean, origin text, changed_at bigint,"
@@ -95,11 +95,9 @@ def _pipe(source: Database, target: Database, carried: str) -> None:
     sends = [_SEND.format(carried=carried, stream=stream) for stream in range(STREAMS)]
     started = []
     for send in sends:
-        sending = subprocess.Popen(
-            _command(source, send), env=command_environment(source), stdout=subprocess.PIPE
-        )
+        sending = subprocess.Popen(_command(source, send), env=_environment(source), stdout=subprocess.PIPE)
         receiving = subprocess.Popen(
-            _command(target, _RECEIVE), env=command_environment(target), stdin=sending.stdout
+            _command(target, _RECEIVE), env=_environment(target), stdin=sending.stdout
         )
         assert sending.stdout is not None, "it was asked for"
         sending.stdout.close()  # the other process holds it
@@ -112,13 +110,17 @@ def _pipe(source: Database, target: Database, carried: str) -> None:
 def _psql(database: Database, *statements: str, together: bool = False) -> None:
     transaction = ["--single-transaction"] if together else []
     command = [*_command(database, *statements), *transaction]
-    subprocess.run(command, env=command_environment(database), check=True)
+    subprocess.run(command, env=_environment(database), check=True)
 
 
 def _command(database: Database, *statements: str) -> list[str]:
     program: Path = database.server.bin / "psql"
     options = ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"]
     return [str(program), *options, *(f"--command={statement}" for statement in statements)]
+
+
+def _environment(database: Database) -> dict[str, str]:
+    return {**command_environment(database), "PGOPTIONS": _BY_KEY}
 
 
 def command_environment(database: Database) -> dict[str, str]:
@@ -131,5 +133,4 @@ def command_environment(database: Database) -> dict[str, str]:
         "PGUSER": server.superuser,
         "PGPASSWORD": server.password,
         "PGDATABASE": database.name,
-        "PGOPTIONS": _BY_KEY,
     }

@@ -54,12 +54,8 @@ def main(arguments: list[str]) -> int:
     """0 when exactly the damaged rows were found, and none was left after the repair."""
     options = _options(arguments)
     directory = options.directory.absolute()
-    with workspace.workspace(directory):
-        try:
-            with databases.running(directory) as made:
-                figures = _measure(made, options.rows, options.differences, options.rate)
-        finally:
-            workspace.clear(directory)
+    with databases.in_workspace(directory) as made:
+        figures = _measure(made, options.rows, options.differences, options.rate)
     for line in _lines(options.rows, options.differences, options.rate, figures):
         print(line)
     return 0

@@ -141,15 +141,9 @@ def main(arguments: list[str]) -> int:
     directory = options.directory.absolute()
 
     def run() -> int:
-        with workspace.workspace(directory):
-            try:
-                with databases.running(directory) as servers:
-                    measured = list(measure(servers, options.changes))
-                    sys.stdout.write(
-                        "\n".join([report.surroundings(servers.capetown, 1), "", *lines(measured), ""])
-                    )
-            finally:
-                workspace.clear(directory)
+        with databases.in_workspace(directory) as servers:
+            measured = list(measure(servers, options.changes))
+            sys.stdout.write("\n".join([report.surroundings(servers.capetown, 1), "", *lines(measured), ""]))
         return 0
 
     return terminal.run(run, directory)

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from benchmarks import bookings
 from concord.site import Credentials, SiteAccess
+from demo import workspace
 from embedded.postgres import Server
 
 READER, APPLIER = "concord_reader", "concord_applier"
@@ -96,6 +97,17 @@ def running(directory: Path) -> Iterator[Databases]:
             )
             there.remove()
         here.remove()
+
+
+@contextmanager
+def in_workspace(directory: Path) -> Iterator[Databases]:
+    """The same in a directory that nobody else works in, and of which nothing is left, however the block ends."""
+    with workspace.workspace(directory):
+        try:
+            with running(directory) as made:
+                yield made
+        finally:
+            workspace.clear(directory)
 
 
 @contextmanager

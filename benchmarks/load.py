@@ -163,12 +163,8 @@ def main(arguments: list[str]) -> int:
     directory = options.directory.absolute()
 
     def run() -> int:
-        with workspace.workspace(directory):
-            try:
-                with databases.running(directory) as servers:
-                    measure(servers, options.rows, options.rate, options.kills, terminal.console())
-            finally:
-                workspace.clear(directory)
+        with databases.in_workspace(directory) as servers:
+            measure(servers, options.rows, options.rate, options.kills, terminal.console())
         return 0
 
     return terminal.run(run, directory)

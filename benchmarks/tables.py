@@ -2,8 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -93,20 +92,10 @@ def grid(sets: Sequence[Set], changed: int) -> Grid:
     return Grid("Whole links, from submission to end, by tables in the set", head, rows)
 
 
-@contextmanager
-def _servers(directory: Path) -> Iterator[Databases]:
-    with workspace.workspace(directory):
-        try:
-            with databases.running(directory) as made:
-                yield made
-        finally:
-            workspace.clear(directory)
-
-
 def _measure(directory: Path, counts: Sequence[int], changed: int, repeat: int, *, recorded: bool) -> int:
     progress = Progress(terminal.console())
     sets = [Set(named(count)) for count in counts]
-    with _servers(directory) as made:
+    with databases.in_workspace(directory) as made:
         with resident(directory) as place:
             for each in sets:
                 with progress.step(f"Make {len(each.tables)} tables"):

@@ -11,10 +11,8 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from spark_jobs.submit import is_local, without
+from spark_jobs.submit import RESIDENT, is_local, without
 
-#: Names the socket of the resident driver.
-RESIDENT = "CONCORD_RESIDENT"
 _PROJECT = Path(__file__).parents[1]
 _CODE = (_PROJECT / "spark_jobs", _PROJECT / "plugins" / "concord")
 #: Options that name this submission and change nothing of how Spark is started.

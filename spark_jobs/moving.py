@@ -235,7 +235,8 @@ class Move:
             spark = self.spark()
         count = moved.counted[name]
         source, target = self.opened.shapes[name], self.opened.target_shapes[name]
-        reading = self.source.readers(source, self._since()[name], self.opened.excluded, count, self.snapshot)
+        since = self.opened.going_on.session.position.of(name)
+        reading = self.source.readers(source, since, self.opened.excluded, count, self.snapshot)
         meets_nothing = not candidates and not self.met.get(name)
         if meets_nothing and goes_straight(source, target) and not self.job.plan_only:
             self._stage(name, ordinal, moved, partial(self._stage_straight, spark, reading))

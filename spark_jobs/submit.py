@@ -13,6 +13,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+#: Names the socket of the resident driver.
+RESIDENT = "CONCORD_RESIDENT"
+
 #: The options of spark-submit that stand alone; every other one is followed by its value.
 _FLAGS = ("--verbose", "--supervise")
 
@@ -60,7 +63,7 @@ def main(arguments: Sequence[str]) -> None:
     options, application = split(arguments)
     if not application:
         sys.exit("usage: spark-submit [options] application.py [arguments]")
-    if os.environ.get("CONCORD_RESIDENT"):
+    if os.environ.get(RESIDENT):
         # Only now: without a resident driver, the application may bring the only copy of our code.
         from spark_jobs.handover import hand_over  # noqa: PLC0415
 

@@ -149,6 +149,11 @@ class Application(threading.Thread):
         self._site, self._statements = site, statements
         self.error: psycopg.Error | None = None
 
+    def start_until(self, condition: Callable[[Site], bool]) -> None:
+        """Come to where the condition holds of its site."""
+        self.start()
+        wait_until(lambda: condition(self._site))
+
     def run(self) -> None:
         try:
             with self._site.log_in(APPLICATION, autocommit=False) as connection:
@@ -173,11 +178,7 @@ def test_an_application_that_inserts_the_key_that_the_link_inserts_is_never_the_
     # Only a try that locks has placeholders: the first one is in vain.
     in_vain = At("conflicts", lambda: sites.capetown.run("UPDATE item SET token = 'capetown' WHERE id = 1"))
 
-    def meet() -> None:
-        application.start()
-        wait_until(lambda: application_waits(sites.capetown))
-
-    locked = At("base", meet, occurrence=2)
+    locked = At("base", lambda: application.start_until(application_waits), occurrence=2)
 
     def steps(step: str) -> None:
         in_vain(step)
@@ -219,11 +220,7 @@ def test_an_application_that_meets_a_waiting_link_from_behind_is_never_the_deadl
         "UPDATE item SET token = 'capetown' WHERE id = 1",
     )
 
-    def meet() -> None:
-        application.start()
-        wait_until(lambda: application_wrote(sites.capetown))
-
-    sites.run(at=At("lock", meet))
+    sites.run(at=At("lock", lambda: application.start_until(application_wrote)))
 
     application.join()
     assert application.error is None
@@ -287,11 +284,7 @@ def test_a_conflict_whose_row_is_edited_while_the_link_waits_for_it_is_decided_b
         lambda: wait_until(lambda: link_waits(sites.capetown)),
     )
 
-    def meet() -> None:
-        application.start()
-        wait_until(lambda: application_wrote(sites.capetown))
-
-    sites.run(at=At("judge", meet))
+    sites.run(at=At("judge", lambda: application.start_until(application_wrote)))
     application.join()
     assert application.error is None
     sites.settle()

@@ -38,7 +38,15 @@ def socket(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(OF_AIRFLOW, "postgresql://somebody:secret@localhost/x")
         with resident_driver(place):
+            _decide_options(place)
             yield place
+
+
+def _decide_options(place: Path) -> None:
+    """The driver takes those of its first application, whichever test comes first."""
+    application = place.with_name("first.py")
+    application.write_text(SPARK)
+    subprocess.run([*SUBMIT, application], env={**os.environ, "CONCORD_RESIDENT": str(place)}, check=True)
 
 
 @pytest.fixture
@@ -198,16 +206,8 @@ def test_it_begins_anew_when_its_java_has_ended(run: Run, socket: Path) -> None:
     before = run(WHICH).stdout
     java = run(f"{SPARK}; print(spark._jvm.java.lang.ProcessHandle.current().pid())").stdout
     os.kill(int(java), signal.SIGKILL)
-    until = time.monotonic() + 60
-    while not has_ended(int(java)):
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    while (
-        between := run("print('here')")
-    ).stderr:  # who comes at that moment runs here, or fails and is tried again
-        assert between.stdout == "here\n" or between.returncode
-        assert time.monotonic() < until
-    assert run(WHICH).stdout not in ("", before)
+    wait_for_end(int(java))
+    begins_anew(run, before)
 
 
 def test_java_has_ended_and_so_does_who_waits_and_it_begins_anew_all_the_same(begin: Begin, run: Run) -> None:
@@ -217,18 +217,26 @@ def test_java_has_ended_and_so_does_who_waits_and_it_begins_anew_all_the_same(be
     assert waiting.stdout is not None
     java = int(waiting.stdout.readline())
     os.kill(java, signal.SIGKILL)
-    until = time.monotonic() + 60
-    while not has_ended(java):
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_for_end(java)
     waiting.kill()
     waiting.communicate()
-    while (
-        between := run("print('here')")
-    ).stderr:  # who comes at that moment runs here, or fails and is tried again
+    begins_anew(run, before)
+
+
+def begins_anew(run: Run, before: str) -> None:
+    """Who comes at that moment runs where it was submitted, or fails and is tried again."""
+    until = time.monotonic() + 60
+    while (between := run("print('here')")).stderr:
         assert between.stdout == "here\n" or between.returncode
         assert time.monotonic() < until
     assert run(WHICH).stdout not in ("", before)
+
+
+def wait_for_end(pid: int) -> None:
+    until = time.monotonic() + 60
+    while not has_ended(pid):
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def has_ended(pid: int) -> bool:

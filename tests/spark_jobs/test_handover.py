@@ -6,7 +6,8 @@ from threading import Timer
 
 import pytest
 
-from spark_jobs.handover import RESIDENT, hand_over
+from spark_jobs.handover import hand_over
+from spark_jobs.submit import RESIDENT
 
 
 def test_what_a_driver_that_ends_has_not_answered_runs_where_it_was_submitted(
