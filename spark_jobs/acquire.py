@@ -13,6 +13,8 @@ from pyspark.sql.types import StructType
 from concord.databases.dialect import Reading
 from concord.errors import ConcordError
 
+Batches = Iterator[pa.RecordBatch]
+
 
 def acquire(spark: SparkSession, reading: Reading) -> DataFrame:
     """The rows of `reading`, one partition a query, all in one snapshot."""
@@ -21,16 +23,18 @@ def acquire(spark: SparkSession, reading: Reading) -> DataFrame:
 
 def acquire_together(spark: SparkSession, readings: Sequence[Reading]) -> DataFrame:
     """The rows of several readings of one schema, taken in turn, so that their databases work at the same time."""
-    columns = _columns(readings[0])
-    numbers, read = tasks(spark, readings)
-    return numbers.mapInArrow(read, columns)
+    parts, read = tasks(readings)
+
+    def read_numbered(batches: Batches) -> Batches:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from read(number)
+
+    return spark.range(0, parts, 1, parts).mapInArrow(read_numbered, _columns(readings[0]))
 
 
-Read = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-
-
-def tasks(spark: SparkSession, readings: Sequence[Reading]) -> tuple[DataFrame, Read]:
-    """A number for each query, one a partition; and what a task does with its numbers: it reads those queries.
+def tasks(readings: Sequence[Reading]) -> tuple[int, Callable[[int], Batches]]:
+    """How many queries there are; and what a task does with the number of one: it reads the rows of that query.
 
     Logins and queries travel inside the pickled function, never as options: options show in Spark's UI. A function
     over the numbers of the queries is planned at once; a Python data source asks Python twice before it is.
@@ -39,13 +43,11 @@ def tasks(spark: SparkSession, readings: Sequence[Reading]) -> tuple[DataFrame, 
     turns = zip_longest(*([(reading, query) for query in reading.queries] for reading in readings))
     parts = [part for turn in turns for part in turn if part is not None]
 
-    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                reading, query = parts[number]
-                yield from _read(reading, query, wanted)
+    def read(number: int) -> Batches:
+        reading, query = parts[number]
+        return _read(reading, query, wanted)
 
-    return spark.range(0, len(parts), 1, len(parts)), read
+    return len(parts), read
 
 
 def _columns(reading: Reading) -> StructType:
@@ -54,7 +56,7 @@ def _columns(reading: Reading) -> StructType:
     return columns
 
 
-def _read(reading: Reading, query: str, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _read(reading: Reading, query: str, wanted: pa.Schema) -> Batches:
     """Stream one query's rows as Arrow batches of the declared schema. Raises ConcordError when this
     session does not stand in the link's snapshot: a torn read would send one version's row under another's."""
     # Imported here: it takes a second, and the processes that only plan the read never come here.

@@ -76,6 +76,7 @@ def _pass(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def rehearse(spark: SparkSession) -> None:
     """What a link asks of Spark, with two rows: read, join both ways, compare, hand to Python, collect."""
+    spark.sparkContext.parallelize(range(2), 2).mapPartitions(list).collect()
     changes = spark.range(0, 2, 1, 2).mapInArrow(_read, "id bigint, vector string")
     for present in (F.broadcast(changes), changes.hint("merge")):
         _staged(

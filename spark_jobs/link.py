@@ -205,7 +205,8 @@ def _write(
 
 def work(job: LinkJob, progress: Progress) -> TransmissionReport:
     """The application's work: one transmission, logged."""
-    report = transmit(job, lambda: start(f"concord {job.link}"), progress)
+    asks = any(table.policy.asks for table in job.tables)
+    report = transmit(job, lambda: start(f"concord {job.link}", asks=asks), progress)
     log_event(
         logger, "transmission completed", link=job.link, rows=report.total("acquired"), seconds=report.seconds
     )

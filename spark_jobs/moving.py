@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -51,7 +52,7 @@ def worded(table: str) -> Iterator[None]:
     """What fails inside Spark, in our words: what the database said, else the last line that names an error."""
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         said = _what_was_said(str(error))
         if "permission denied" in said:
             raise PrivilegeMissing(

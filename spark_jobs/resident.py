@@ -123,7 +123,7 @@ class Resident:
             **terms.environment,
             "PYSPARK_SUBMIT_ARGS": shlex.join([*terms.options, "pyspark-shell"]),
         }
-        rehearse(start("concord"))
+        rehearse(start("concord", asks=True))
         self.terms = terms
 
     def _begin(self, client: socket.socket, request: Request, standard: list[int]) -> None:

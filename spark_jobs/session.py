@@ -16,11 +16,14 @@ def share_as(group: str) -> None:
     _GROUP[:] = [group]
 
 
-def start(name: str) -> SparkSession:
-    """The session of this application; master, memory and jars come from spark-submit."""
+def start(name: str, *, asks: bool = False) -> SparkSession:
+    """The session of this application; master, memory and jars come from spark-submit.
+
+    `asks` says that somebody else's functions may run in it, with whatever they import.
+    """
     open_gateway()
     spark = (
-        _with_workers(SparkSession.builder)
+        _with_workers(SparkSession.builder, "worker_daemon" if asks else "lean_worker_daemon")
         .appName(name)
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "20000")
@@ -36,8 +39,8 @@ def start(name: str) -> SparkSession:
     return spark
 
 
-def _with_workers(builder: SparkSession.Builder) -> SparkSession.Builder:
+def _with_workers(builder: SparkSession.Builder, daemon: str) -> SparkSession.Builder:
     """On this machine workers are forked from a daemon of ours; on a cluster our code reaches the workers alone."""
     if not is_local(submitted()):
         return builder
-    return builder.config("spark.python.daemon.module", "spark_jobs.worker_daemon")
+    return builder.config("spark.python.daemon.module", f"spark_jobs.{daemon}")

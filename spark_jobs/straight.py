@@ -6,12 +6,14 @@ to compute, and the two ways between Python and Java would take as long as both 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from concord.databases.dialect import Reading, Shape
 from spark_jobs.acquire import tasks
-from spark_jobs.write import DECIDED, Batches, StagedTable, ingest
+from spark_jobs.write import DECIDED, StagedTable, Summary, attempt, believed
 
 
 def goes_straight(source: Shape, target: Shape) -> bool:
@@ -20,13 +22,17 @@ def goes_straight(source: Shape, target: Shape) -> bool:
 
 
 def stage_straight(spark: SparkSession, reading: Reading, login: str, relation: str) -> StagedTable:
-    """What `resolve.unopposed` and `write.stage` do together: every row applies, unless the write finds otherwise."""
-    numbers, read = tasks(spark, (reading,))
+    """What `resolve.unopposed` and `write.stage` do together: every row applies, unless the write finds otherwise.
 
-    def made(batches: Batches) -> Batches:
-        return map(_unopposed, read(batches))
+    Without Spark SQL, which would only be started for this.
+    """
+    parts, read = tasks((reading,))
 
-    return ingest(numbers, made, login, relation)
+    def staged(numbers: Iterable[int]) -> Iterator[Summary]:
+        batches = (_unopposed(batch) for number in numbers for batch in read(number))
+        return attempt(batches, login, relation)
+
+    return believed(spark.sparkContext.parallelize(range(parts), parts).mapPartitions(staged).collect())
 
 
 def _unopposed(batch: pa.RecordBatch) -> pa.RecordBatch:

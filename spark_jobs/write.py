@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 
 from concord.databases.dialect import VERSION_TYPES
 from spark_jobs.custom import FAILED
@@ -28,6 +29,8 @@ STOPPING = (UNFAITHFUL, FAILED)
 SHOWN = 3
 
 Batches = Iterator[pa.RecordBatch]
+#: Rows of one verdict that a task attempt has staged, or settled.
+Summary = Mapping[str, Any]
 
 _SUMMARY = (
     "attempt bigint, verdict string, staged boolean, rows bigint, removals bigint, bytes bigint,"
@@ -72,19 +75,17 @@ def stage(
     that nobody reads. The columns `beside` are staged as they are.
     """
     selected = resolved.select(*columns, *VERSION_TYPES, *DECIDED, *beside)
-    return ingest(selected, lambda batches: batches, login, relation)
-
-
-def ingest(rows: DataFrame, made: Callable[[Batches], Batches], login: str, relation: str) -> StagedTable:
-    """Stage what each task makes of its rows: columns of the staging table, the attempt excepted."""
 
     def staged(batches: Batches) -> Batches:
-        return _ingest(made(batches), login, relation)
+        for counted in attempt(batches, login, relation):
+            yield pa.RecordBatch.from_pylist([counted], schema=_SUMMARY_ARROW)
 
-    return _staged(rows.mapInArrow(staged, _SUMMARY).collect())
+    return believed(row.asDict() for row in selected.mapInArrow(staged, _SUMMARY).collect())
 
 
-def _staged(summary: Sequence[Row]) -> StagedTable:
+def believed(counted: Iterable[Summary]) -> StagedTable:
+    """What the tasks counted whose result reached the driver."""
+    summary = list(counted)
     settled: Counter[str] = Counter()
     for row in summary:
         if not row["staged"]:
@@ -100,16 +101,16 @@ def _staged(summary: Sequence[Row]) -> StagedTable:
     )
 
 
-def _some(summary: Sequence[Row], verdict: str) -> tuple[str, ...]:
+def _some(summary: Sequence[Summary], verdict: str) -> tuple[str, ...]:
     reasons = {reason for row in summary if row["verdict"] == verdict for reason in row["reasons"]}
     return tuple(sorted(reasons)[:SHOWN])
 
 
-def _ingest(batches: Batches, login: str, relation: str) -> Batches:
-    """One task attempt: its rows in one transaction, then one summary row per verdict."""
+def attempt(batches: Batches, login: str, relation: str) -> Iterator[Summary]:
+    """One task attempt: its rows, with all columns but the attempt, in one transaction; then a summary per verdict."""
     context = TaskContext.get()
     assert context is not None, "staging runs inside a Spark task"
-    attempt = context.taskAttemptId()
+    number = context.taskAttemptId()
     counted: Counter[tuple[str, bool]] = Counter()
     reasons: dict[str, list[str]] = {verdict: [] for verdict in STOPPING}
     size = removals = 0
@@ -124,25 +125,20 @@ def _ingest(batches: Batches, login: str, relation: str) -> Batches:
             removals += _removals(chosen)
             if chosen.num_rows:
                 yield chosen.append_column(
-                    "attempt", pa.repeat(pa.scalar(attempt, pa.int64()), chosen.num_rows)
+                    "attempt", pa.repeat(pa.scalar(number, pa.int64()), chosen.num_rows)
                 )
 
     copy(to_stage(), login, relation)
     for (verdict, staged), count in counted.items():
-        yield pa.RecordBatch.from_pylist(
-            [
-                {
-                    "attempt": attempt,
-                    "verdict": verdict,
-                    "staged": staged,
-                    "rows": count,
-                    "removals": removals if staged else 0,
-                    "bytes": size if staged else 0,
-                    "reasons": reasons.get(verdict, []),
-                }
-            ],
-            schema=_SUMMARY_ARROW,
-        )
+        yield {
+            "attempt": number,
+            "verdict": verdict,
+            "staged": staged,
+            "rows": count,
+            "removals": removals if staged else 0,
+            "bytes": size if staged else 0,
+            "reasons": reasons.get(verdict, []),
+        }
         size, removals = (0, 0) if staged else (size, removals)
 
 

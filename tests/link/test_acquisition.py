@@ -9,13 +9,13 @@ import pytest
 from concord.databases.postgresql import acquire
 from concord.databases.postgresql.ends import Source
 from concord.databases.postgresql.session import connect
-from concord.errors import CountMismatch
+from concord.errors import CountMismatch, PrivilegeMissing
 from embedded.postgres import Server
 from spark_jobs.link import transmit
 from tests.conftest import Database
 from tests.link import power_loss
 from tests.link.conftest import MakePair, site_on
-from tests.link.pair import APPLICATION, At, Pair, begin, carried, create_logins
+from tests.link.pair import APPLICATION, READER, At, Pair, begin, carried, create_logins
 
 pytestmark = pytest.mark.spark
 
@@ -82,6 +82,19 @@ def test_rows_that_the_source_has_counted_and_nobody_has_read_stop_the_run(
             sites.run("forward")
     assert sites.capetown.rows(TITLES) == []
     assert carried(sites.run("forward")).applied == 2
+
+
+def test_what_a_database_refuses_a_task_is_told_in_our_words(sites: Pair) -> None:
+    # F61; the changes meet nothing, so that no Spark SQL is in between
+    sites.london.run("INSERT INTO book VALUES (100, 'a')")
+    revoke = At("stage", lambda: sites.london.run(f"REVOKE SELECT ON book FROM {READER}"))
+    with pytest.raises(
+        PrivilegeMissing, match=r"^public\.book: permission denied for table book. Run `provision`"
+    ):
+        sites.run("forward", revoke)
+    assert sites.capetown.rows(TITLES) == []
+    sites.london.run(f"GRANT SELECT ON book TO {READER}")
+    assert carried(sites.run("forward")).applied == 1
 
 
 def test_a_table_left_out_of_a_run_is_sent_by_the_next(pair: MakePair) -> None:

@@ -21,6 +21,17 @@ import sys
 from spark_jobs.session import start
 print("counted", start("test").range(1000).count(), *sys.argv[1:])
 """
+WHICH_PANDAS = """
+import sys
+from spark_jobs.session import start
+
+def task(numbers):
+    import adbc_driver_postgresql.dbapi
+    yield "pandas" in sys.modules
+
+spark = start("test", asks=sys.argv[1] == "asks")
+print("pandas:", *spark.sparkContext.parallelize([0], 1).mapPartitions(task).collect())
+"""
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -157,3 +168,10 @@ def test_the_command_follows_the_configuration_and_is_remembered(
         assert command("--name another --py-files another.zip") == first
     defaults.write_text("spark.driver.memory 1100m\n")
     assert "-Xmx1100m" in command()
+
+
+@pytest.mark.parametrize(("asks", "found"), [("asks", True), ("does not ask", False)])
+def test_workers_start_without_pandas_unless_somebody_elses_function_may_want_it(
+    run: Run, asks: str, found: bool
+) -> None:
+    assert run(WHICH_PANDAS, asks).stdout == f"pandas: {found}\n"
