@@ -1,17 +1,21 @@
 """Every committed change arrives, exactly, whatever is going on while a link runs (failure-modes 3.1)."""
 
-from collections.abc import Callable, Iterator
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 
 import psycopg
 import pytest
+from pyspark.sql import SparkSession
 
 from concord.databases.postgresql import acquire
 from concord.databases.postgresql.ends import Source
 from concord.databases.postgresql.session import connect
-from concord.errors import CountMismatch, PrivilegeMissing
+from concord.errors import CountMismatch, LinkFailed, PrivilegeMissing
 from embedded.postgres import Server
 from spark_jobs.link import transmit
+from spark_jobs.moving import worded
 from tests.conftest import Database
 from tests.link import power_loss
 from tests.link.conftest import MakePair, site_on
@@ -94,6 +98,23 @@ def test_what_a_database_refuses_a_task_is_told_in_our_words(sites: Pair) -> Non
         sites.run("forward", revoke)
     assert sites.capetown.rows(TITLES) == []
     sites.london.run(f"GRANT SELECT ON book TO {READER}")
+    assert carried(sites.run("forward")).applied == 1
+
+
+def test_a_worker_that_ends_is_told_in_our_words_and_the_next_run_goes_on(
+    sites: Pair, spark: SparkSession
+) -> None:
+    # F57
+    def end(numbers: Iterable[int]) -> Iterator[int]:
+        os.kill(os.getpid(), signal.SIGKILL)
+        yield from numbers
+
+    with (
+        pytest.raises(LinkFailed, match=r"public\.book: Spark could not move the rows"),
+        worded("public.book"),
+    ):
+        spark.sparkContext.parallelize([0], 1).mapPartitions(end).collect()
+    sites.london.run("INSERT INTO book VALUES (100, 'a')")
     assert carried(sites.run("forward")).applied == 1
 
 
