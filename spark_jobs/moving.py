@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from time import monotonic
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -17,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from concord.brake import Hold
-from concord.databases.dialect import Progress, Reading, Shape, Snapshot, SourceEnd, Staged, TargetEnd
+from concord.databases.dialect import Progress, Shape, Snapshot, SourceEnd, Staged, TargetEnd
 from concord.errors import (
     CountMismatch,
     LinkFailed,
@@ -37,12 +36,14 @@ from spark_jobs.detect import MOST_BROADCAST, detect
 from spark_jobs.manipulate import UNFAITHFUL, manipulate, refuse_unfaithful
 from spark_jobs.opening import Opened, with_children
 from spark_jobs.resolve import UNDER_LOCK, resolve, unopposed
-from spark_jobs.straight import goes_straight, stage_straight
+from spark_jobs.straight import STAGING, Route, goes_straight, stage_straight
 from spark_jobs.write import STOPPING, StagedTable, stage
 
 logger = logging.getLogger("concord.link")
 
 _DATABASE_SAID = re.compile(r"(?:ERROR|FATAL|PANIC):  (.+)")
+#: Which of several tables a task was busy with.
+_WHERE = re.compile(f"^{STAGING}(.+)$", re.MULTILINE)
 #: What ADBC calls a connection that is not to be had or has broken; and a snapshot ends with the session that holds it.
 _AWAY = re.compile(r"OperationalError: IO:|query 'SET TRANSACTION SNAPSHOT")
 
@@ -54,6 +55,8 @@ def worded(table: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as error:
         said = _what_was_said(str(error))
+        if found := _WHERE.search(str(error)):
+            table = found[1]
         if "permission denied" in said:
             raise PrivilegeMissing(
                 f"{table}: {said}. Run `provision` to grant what the role needs; nothing was written"
@@ -205,13 +208,16 @@ class Move:
                 log_event(logger, "rows changed by a site that does not own them", table=name, rows=rows)
         tolerances = {t.name: t.tracking.tolerance for t in self.job.tables if t.tracking}
         moved = Moved(counted, tolerances, not_owned=not_owned, stopped=dict(self.opened.stopped))
+        routes = list[Route]()
         for ordinal, name in enumerate(changed):
             log_event(logger, "changes found", table=name, rows=counted[name], candidates=candidates[name])
             if why := _not_callable(self.opened.target_shapes[name].policy):
                 moved.settled[name] = Counter({FAILED: counted[name]})
                 moved.stop({name: f"{name}: {why}"}, self.opened.parents)
                 continue
-            self._carry(name, ordinal, moved, candidates[name])
+            routes += self._carry(name, ordinal, moved, candidates[name])
+        if routes:
+            self._stage_straight(routes, moved)
         if not self.job.plan_only:
             moved.waiting += self._waiting(moved, len(changed))
         if changed:
@@ -230,8 +236,8 @@ class Move:
         position = self.opened.going_on.session.position
         return {name: position.of(name) for name in self.opened.shapes}
 
-    def _carry(self, name: str, ordinal: int, moved: Moved, candidates: int) -> None:
-        """One table's changes into staging, or into the counts of a plan."""
+    def _carry(self, name: str, ordinal: int, moved: Moved, candidates: int) -> list[Route]:
+        """One table's changes into staging, or into the counts of a plan; or the straight route that they will take."""
         with self.watch.step("start_spark"):
             spark = self.spark()
         count = moved.counted[name]
@@ -240,8 +246,7 @@ class Move:
         reading = self.source.readers(source, since, self.opened.excluded, count, self.snapshot)
         meets_nothing = not candidates and not self.met.get(name)
         if meets_nothing and goes_straight(source, target) and not self.job.plan_only:
-            self._stage(name, ordinal, moved, partial(self._stage_straight, spark, reading))
-            return
+            return [Route(reading, self.target.create_staging(target, ordinal))]
         changes = manipulate(acquire(spark, reading), source, target, tuple(target.base_types))
         decided = (
             unopposed(changes, asks=target.policy.asks)
@@ -252,7 +257,8 @@ class Move:
         if self.job.plan_only:
             self._plan(name, resolved, moved)
         else:
-            self._stage(name, ordinal, moved, partial(self._stage_resolved, resolved))
+            self._stage(name, ordinal, resolved, moved)
+        return []
 
     def _judged(self, changes: DataFrame, name: str, candidates: int) -> DataFrame:
         """Each change with the verdict on it and on what it meets at the target."""
@@ -289,23 +295,29 @@ class Move:
             name, {row["verdict"]: [row["reason"]] for row in rows if row["verdict"] in STOPPING}, moved
         )
 
-    def _stage(self, name: str, ordinal: int, moved: Moved, into: Callable[[Staged], StagedTable]) -> None:
+    def _stage(self, name: str, ordinal: int, resolved: DataFrame, moved: Moved) -> None:
         with self.watch.step("stage"), worded(name):
             place = self.target.create_staging(self.opened.target_shapes[name], ordinal)
-            done = into(place)
+            shape, login = place.shape, self.target.staging_login()
+            done = stage(resolved, shape.aliases, login, place.relation, shape.staged_beside)
+        self._staged(place, done, moved)
+
+    def _stage_straight(self, routes: Sequence[Route], moved: Moved) -> None:
+        names = ", ".join(route.place.shape.name for route in routes)
+        with self.watch.step("stage"), worded(names):
+            login, readers = self.target.staging_login(), self.job.source.readers
+            every = stage_straight(self.spark(), routes, login, readers)
+        for route, done in zip(routes, every, strict=True):
+            self._staged(route.place, done, moved)
+
+    def _staged(self, place: Staged, done: StagedTable, moved: Moved) -> None:
+        name = place.shape.name
         moved.settled[name] = done.settled
         moved.bytes += done.bytes
         moved.removals[name] = done.removals
         if done.rows:
             moved.staged.append(place.believing(done.attempts, done.rows))
         self._stop(name, done.reasons, moved)
-
-    def _stage_straight(self, spark: SparkSession, reading: Reading, place: Staged) -> StagedTable:
-        return stage_straight(spark, reading, self.target.staging_login(), place.relation)
-
-    def _stage_resolved(self, resolved: DataFrame, place: Staged) -> StagedTable:
-        shape, login = place.shape, self.target.staging_login()
-        return stage(resolved, shape.aliases, login, place.relation, shape.staged_beside)
 
     def _stop(self, name: str, reasons: Mapping[str, Sequence[str]], moved: Moved) -> None:
         """Rows that would not come back the same stop their table (S1-34), as does a function that gave no decision."""

@@ -1,19 +1,32 @@
-"""The straight way: one task reads a part of a table's changes and stages them, and no row enters Java.
+"""The straight way: tasks read parts of tables' changes and stage them at once, and no row enters Java.
 
 For tables that neither site maps, whose changes meet nothing at the target: then there is nothing to join and nothing
-to compute, and the two ways between Python and Java would take as long as both databases together.
+to compute, and the two ways between Python and Java would take as long as both databases together. All such tables are
+one job of Spark, so that a small table does not wait for a large one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from concord.databases.dialect import Reading, Shape
+from concord.databases.dialect import Reading, Shape, Staged
 from spark_jobs.acquire import tasks
 from spark_jobs.write import DECIDED, StagedTable, Summary, attempt, believed
+
+#: Stands before the name of the table in what a task says of an error.
+STAGING = "while staging "
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The way of one table: what is read of it, and where that is staged."""
+
+    reading: Reading
+    place: Staged
 
 
 def goes_straight(source: Shape, target: Shape) -> bool:
@@ -21,18 +34,31 @@ def goes_straight(source: Shape, target: Shape) -> bool:
     return not (source.manipulation or target.manipulation or target.policy.asks)
 
 
-def stage_straight(spark: SparkSession, reading: Reading, login: str, relation: str) -> StagedTable:
+def stage_straight(
+    spark: SparkSession, routes: Sequence[Route], login: str, readers: int
+) -> list[StagedTable]:
     """What `resolve.unopposed` and `write.stage` do together: every row applies, unless the write finds otherwise.
 
-    Without Spark SQL, which would only be started for this.
+    Without Spark SQL, which would only be started for this. No more than `readers` tasks run at once, each with one
+    session of the source at a time (S0-45); their shares are dealt out in turn, so that each has some of every table.
     """
-    parts, read = tasks((reading,))
+    places = [(route.place.relation, route.place.shape.name) for route in routes]
+    split = [tasks((route.reading,)) for route in routes]
+    parts = [(ordinal, number) for ordinal, (count, _) in enumerate(split) for number in range(count)]
+    shares = [parts[first::readers] for first in range(min(readers, len(parts)))]
 
-    def staged(numbers: Iterable[int]) -> Iterator[Summary]:
-        batches = (_unopposed(batch) for number in numbers for batch in read(number))
-        return attempt(batches, login, relation)
+    def staged(mine: Iterable[Sequence[tuple[int, int]]]) -> Iterator[tuple[int, Summary]]:
+        for ordinal, number in (part for share in mine for part in share):
+            (relation, table), (_, read) = places[ordinal], split[ordinal]
+            try:
+                for counted in attempt(map(_unopposed, read(number)), login, relation):
+                    yield ordinal, counted
+            except Exception as error:
+                error.add_note(f"{STAGING}{table}")
+                raise
 
-    return believed(spark.sparkContext.parallelize(range(parts), parts).mapPartitions(staged).collect())
+    found = spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(staged).collect()
+    return [believed(counted for at, counted in found if at == ordinal) for ordinal in range(len(routes))]
 
 
 def _unopposed(batch: pa.RecordBatch) -> pa.RecordBatch:

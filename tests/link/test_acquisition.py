@@ -19,7 +19,7 @@ from spark_jobs.moving import worded
 from tests.conftest import Database
 from tests.link import power_loss
 from tests.link.conftest import MakePair, site_on
-from tests.link.pair import APPLICATION, READER, At, Pair, begin, carried, create_logins
+from tests.link.pair import APPLICATION, READER, At, Pair, Site, begin, carried, create_logins
 
 pytestmark = pytest.mark.spark
 
@@ -88,17 +88,44 @@ def test_rows_that_the_source_has_counted_and_nobody_has_read_stop_the_run(
     assert carried(sites.run("forward")).applied == 2
 
 
-def test_what_a_database_refuses_a_task_is_told_in_our_words(sites: Pair) -> None:
-    # F61; the changes meet nothing, so that no Spark SQL is in between
-    sites.london.run("INSERT INTO book VALUES (100, 'a')")
-    revoke = At("stage", lambda: sites.london.run(f"REVOKE SELECT ON book FROM {READER}"))
+def test_what_a_database_refuses_a_task_is_told_in_our_words_and_of_the_table_it_concerns(
+    pair: MakePair,
+) -> None:
+    # F61; the changes meet nothing, so that both tables are one job, without Spark SQL
+    sites = pair(*BOOK, "CREATE TABLE shelf (id int PRIMARY KEY)")
+    sites.london.run("INSERT INTO book VALUES (100, 'a')", "INSERT INTO shelf VALUES (1)")
+    revoke = At("stage", lambda: sites.london.run(f"REVOKE SELECT ON shelf FROM {READER}"))
     with pytest.raises(
-        PrivilegeMissing, match=r"^public\.book: permission denied for table book. Run `provision`"
+        PrivilegeMissing, match=r"^public\.shelf: permission denied for table shelf. Run `prov"
     ):
         sites.run("forward", revoke)
     assert sites.capetown.rows(TITLES) == []
-    sites.london.run(f"GRANT SELECT ON book TO {READER}")
-    assert carried(sites.run("forward")).applied == 1
+    sites.london.run(f"GRANT SELECT ON shelf TO {READER}")
+    assert sites.run("forward").total("applied") == 2
+
+
+@pytest.mark.parametrize(("readers", "tasks"), [(1, 1), (2, 2), (5, 3)])
+def test_tables_are_staged_together_by_no_more_tasks_than_the_site_allows_readers(
+    pair: MakePair, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, readers: int, tasks: int
+) -> None:
+    # S0-45
+    whole = Site.access.fget
+    assert whole is not None
+    limited = property(lambda site: whole(site).model_copy(update={"readers": readers}))
+    monkeypatch.setattr(Site, "access", limited)
+    sites = pair(*BOOK, *(f"CREATE TABLE shelf_{n} (id int PRIMARY KEY)" for n in (1, 2)))
+    sites.london.run(
+        "INSERT INTO book VALUES (100, 'a')", *(f"INSERT INTO shelf_{n} VALUES (1)" for n in (1, 2))
+    )
+    group = f"{readers} readers"
+    spark.sparkContext.setJobGroup(group, group)
+    assert sites.run("forward").total("applied") == 3
+    tracker = spark.sparkContext.statusTracker()
+    (job,) = (tracker.getJobInfo(each) for each in tracker.getJobIdsForGroup(group))
+    assert job is not None
+    (stage,) = (tracker.getStageInfo(each) for each in job.stageIds)
+    assert stage is not None
+    assert stage.numTasks == tasks
 
 
 def test_a_worker_that_ends_is_told_in_our_words_and_the_next_run_goes_on(

@@ -142,34 +142,35 @@ def judge(connection: Connection, staged: Staged, ordinal: int, terms: Terms = T
     exists = f"EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
     includes = "concord.vector_includes(p.vector, s.concord_vector)"
     private = "coalesce(NOT s.concord_here, false)"
+    verdict = f"""
+CASE WHEN {_REPAIR} THEN s.concord_verdict
+     {terms.watch.verdicts(known=f"({_SAME}) OR {_BACKWARD}", follows=_FORWARD)} {_by_scope(shape)}
+     WHEN s.concord_origin = '' THEN 'superseded'
+     WHEN {_ABSENT} THEN CASE WHEN s.concord_verdict = 'source_wins' AND {exists} THEN 'source_wins'
+                              WHEN s.concord_born AND {present} THEN 'retake' ELSE 'apply' END
+     WHEN {_FORCED} AND {_DECIDED} THEN 'source_wins'
+     WHEN p.agreed AND s.concord_changed_at > p.changed_at AND NOT {_BACKWARD} THEN 'apply'
+     WHEN {_SAME} AND {terms.damaged} THEN 'restore'
+     WHEN {_SAME} THEN CASE WHEN {includes} THEN 'converged' ELSE 'unite' END
+     WHEN {_FORWARD} AND NOT {_BACKWARD} THEN 'apply'
+     WHEN {_BACKWARD} AND NOT {_FORWARD} THEN CASE WHEN {includes} THEN 'superseded' ELSE 'unite' END
+     WHEN {_DECIDED} AND NOT {_BACKWARD} AND s.concord_verdict IN {_DECISIONS} THEN s.concord_verdict
+     ELSE 'retake' END"""
+    # Written twice, and taken twice of the few: of all others nothing but the verdict is computed.
     run(
         connection,
         f"""
 CREATE TEMPORARY TABLE {name.partition(".")[2]} ON COMMIT DROP AS
-SELECT row_number() OVER () AS n, x.* FROM (
-  SELECT {_keys(shape)}, s.concord_resolver AS resolver, {terms.watch.reason()} AS reason,
-         s.concord_origin AS s_origin, s.concord_changed_at AS s_changed_at, s.concord_derived AS s_derived,
-         s.concord_vector AS s_vector, s.concord_deleted AS s_deleted,
-         s.concord_born OR ({private} AND ({_ABSENT})) AS s_born, {private} AS private,
-         coalesce(p.origin, '') AS p_origin, coalesce(p.changed_at, 0) AS p_changed_at,
-         coalesce(p.derived, 0) AS p_derived, coalesce(p.vector, '{{}}') AS p_vector,
-         coalesce(p.deleted, false) AS p_deleted, coalesce(p.born, false) AS p_born, {_made(shape)},
-         CASE WHEN {_REPAIR} THEN s.concord_verdict
-              {terms.watch.verdicts(known=f"({_SAME}) OR {_BACKWARD}", follows=_FORWARD)} {_by_scope(shape)}
-              WHEN s.concord_origin = '' THEN 'superseded'
-              WHEN {_ABSENT} THEN CASE WHEN s.concord_verdict = 'source_wins' AND {exists} THEN 'source_wins'
-                                       WHEN s.concord_born AND {present} THEN 'retake' ELSE 'apply' END
-              WHEN {_FORCED} AND {_DECIDED} THEN 'source_wins'
-              WHEN p.agreed AND s.concord_changed_at > p.changed_at AND NOT {_BACKWARD} THEN 'apply'
-              WHEN {_SAME} AND {terms.damaged} THEN 'restore'
-              WHEN {_SAME} THEN CASE WHEN {includes} THEN 'converged' ELSE 'unite' END
-              WHEN {_FORWARD} AND NOT {_BACKWARD} THEN 'apply'
-              WHEN {_BACKWARD} AND NOT {_FORWARD} THEN CASE WHEN {includes} THEN 'superseded' ELSE 'unite' END
-              WHEN {_DECIDED} AND NOT {_BACKWARD} AND s.concord_verdict IN {_DECISIONS}
-              THEN s.concord_verdict
-              ELSE 'retake' END AS verdict
-    FROM {_placed(staged)} s LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "s")}
-  OFFSET 0) x WHERE verdict <> 'apply'""",
+SELECT row_number() OVER () AS n, {_keys(shape)}, s.concord_resolver AS resolver, {terms.watch.reason()} AS reason,
+       s.concord_origin AS s_origin, s.concord_changed_at AS s_changed_at, s.concord_derived AS s_derived,
+       s.concord_vector AS s_vector, s.concord_deleted AS s_deleted,
+       s.concord_born OR ({private} AND ({_ABSENT})) AS s_born, {private} AS private,
+       coalesce(p.origin, '') AS p_origin, coalesce(p.changed_at, 0) AS p_changed_at,
+       coalesce(p.derived, 0) AS p_derived, coalesce(p.vector, '{{}}') AS p_vector,
+       coalesce(p.deleted, false) AS p_deleted, coalesce(p.born, false) AS p_born, {_made(shape)},
+       {verdict} AS verdict
+  FROM {_placed(staged)} s LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "s")}
+ WHERE {verdict} <> 'apply'""",
         f"CREATE INDEX ON {name} ({shape.key_list})",
         f"ANALYZE {name}",
     )
