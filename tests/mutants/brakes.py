@@ -91,7 +91,7 @@ BRAKES = (
     Mutant(
         "rebounds are counted by table",
         f"{POSTGRESQL}/watch.py",
-        'latched = f"p.rebounds >= {self.rebounds} AND',
+        'latched = f"coalesce(p.rebounds >= {self.rebounds}, false) AND',
         'latched = f"(SELECT max(r.rebounds) FROM concord.\\"{self.table}\\" r) >= {self.rebounds} AND',
         f"{LINK}/test_oscillation.py -k names_both",
     ),

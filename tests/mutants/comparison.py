@@ -139,7 +139,7 @@ COMPARISON = (
     Mutant(
         "a repair overrides what a user has written meanwhile",
         f"{POSTGRESQL}/guard.py",
-        """    f"s.concord_resolver = {literal(REPAIR)} AND s.concord_against ="
+        """    f"coalesce(s.concord_resolver = {literal(REPAIR)}, false) AND s.concord_against ="
     " coalesce(p.origin, '') || '/' || coalesce(p.changed_at, 0) || '/' || coalesce(p.derived, 0)\"""",
         """    f"s.concord_resolver = {literal(REPAIR)}\"""",
         f"{REPAIR} -k not_overwritten",

@@ -38,7 +38,7 @@ _BACKWARD = f"coalesce(p.vector -> s.concord_origin >= {_DOT}, false)"
 _SAME = "(s.concord_origin, s.concord_changed_at, s.concord_derived) = (p.origin, p.changed_at, p.derived)"
 #: A repair overrides what versions say, and only as long as the version it was decided against is the present one.
 _REPAIR = (
-    f"s.concord_resolver = {literal(REPAIR)} AND s.concord_against ="
+    f"coalesce(s.concord_resolver = {literal(REPAIR)}, false) AND s.concord_against ="
     " coalesce(p.origin, '') || '/' || coalesce(p.changed_at, 0) || '/' || coalesce(p.derived, 0)"
 )
 #: What an initialization writes over a row although versions do not say so: its loser belongs in the log (F33).

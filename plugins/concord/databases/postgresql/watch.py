@@ -66,7 +66,8 @@ class Watch:
         future = f"WHEN {self._future} AND {news} THEN 'quarantined'"
         if self.rebounds is None or self.released or self.session is None:
             return future
-        latched = f"p.rebounds >= {self.rebounds} AND p.rebounded_in IN {self._recent}"
+        # Not NULL: of rows without a version nothing that follows need be computed.
+        latched = f"coalesce(p.rebounds >= {self.rebounds}, false) AND p.rebounded_in IN {self._recent}"
         return f"{future} WHEN {latched} AND {follows} AND {news} THEN 'oscillates'"
 
     @property
