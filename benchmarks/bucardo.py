@@ -24,7 +24,7 @@ SETTINGS = {
     "mcp_loop_sleep": "0.05",
     "ctl_sleep": "0.05",
     "kid_sleep": "0.05",
-    "statement_chunk_size": "10000000",  # by `= ANY`: three times as fast as many lists of keys
+    "statement_chunk_size": "10000000",  # one `= ANY`: twice as fast as lists of 6,000 keys
     "bucardo_vac": "0",
     "mcp_dbproblem_sleep": "0",
 }
