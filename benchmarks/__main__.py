@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import databases, report
+from benchmarks.arguments import counts, positive
 from benchmarks.comparison import Plan, compare
 from benchmarks.record import PAGE, record
 from benchmarks.report import Grid
@@ -31,31 +32,17 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    made.add_argument("--table-rows", type=_positive, default=5_000_000, help="rows of the large table")
+    made.add_argument("--table-rows", type=positive, default=5_000_000, help="rows of the large table")
     made.add_argument(
-        "--changes", type=_counts, default=(10, 1_000, 100_000, 1_000_000), help="as in 10,1000,1000000"
+        "--changes", type=counts, default=(10, 1_000, 100_000, 1_000_000), help="as in 10,1000,1000000"
     )
-    made.add_argument("--repeat", type=_positive, default=2, help="runs of each measurement")
+    made.add_argument("--repeat", type=positive, default=2, help="runs of each measurement")
     made.add_argument("--quick", action="store_true", help="100,000 rows, two small numbers of changes, once")
     made.add_argument("--record", action="store_true", help="write the results into docs/benchmarks.md")
     made.add_argument(
         "--directory", type=Path, default=workspace.DEFAULT / "benchmarks", help="for the servers"
     )
     return made
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("it must be 1 or more")
-    return number
-
-
-def _counts(text: str) -> tuple[int, ...]:
-    counts = tuple(sorted({int(part) for part in text.split(",")}))
-    if counts[0] < 10:
-        raise argparse.ArgumentTypeError("each number of changes must be 10 or more: one of ten is a delete")
-    return counts
 
 
 def _plan(options: argparse.Namespace) -> Plan:

@@ -1,10 +1,10 @@
-"""Three databases with the same rows: London, Cape Town as Concord writes it, Cape Town as written by hand."""
+"""Databases with the same rows: pairs of a London and a Cape Town, and a Cape Town that is written by hand."""
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,46 +66,90 @@ class Database:
 
 
 @dataclass(frozen=True)
-class Databases:
-    """London has a server of its own; both Cape Towns share the other one."""
+class Pair:
+    """Two databases, each on a server of its own, that are to be kept equal."""
 
     london: Database
     capetown: Database
+
+    @property
+    def all(self) -> tuple[Database, ...]:
+        return (self.london, self.capetown)
+
+    def everywhere(self, *statements: str) -> None:
+        """Run the same statements in every database, at once."""
+        _at_once([lambda each=each: each.run(*statements) for each in self.all])  # type: ignore[misc]
+
+    def another(self, suffix: str) -> "Pair":
+        """Two databases beside these, on the same servers."""
+        london, capetown = (
+            replace(each, name=f"{each.name}_{suffix}") for each in (self.london, self.capetown)
+        )
+        return Pair(london, capetown)
+
+
+@dataclass(frozen=True)
+class Databases(Pair):
+    """A pair of Concord's sites, and a second Cape Town on the server of the first."""
+
     by_hand: Database
 
     @property
     def all(self) -> tuple[Database, ...]:
         return (self.london, self.capetown, self.by_hand)
 
-    def everywhere(self, *statements: str) -> None:
-        """Run the same statements in every database, at once."""
-        _at_once([lambda each=each: each.run(*statements) for each in self.all])  # type: ignore[misc]
+
+@dataclass(frozen=True)
+class ServerKind:
+    """Which servers: of which version, with whose programs (the wheel's where none are named), and how set up."""
+
+    version: int = 16
+    binaries: Path | None = None
+    settings: Mapping[str, str] = field(default_factory=lambda: SETTINGS)
+
+    def create(self, directory: Path) -> Server:
+        return Server.create(directory, version=self.version, settings=self.settings, binaries=self.binaries)
 
 
 @contextmanager
-def running(directory: Path) -> Iterator[Databases]:
-    """Two servers below `directory` with three empty databases; removed when the block ends."""
-    with Server.create(directory / LONDON, settings=SETTINGS) as here:
-        with Server.create(directory / CAPETOWN, settings=SETTINGS) as there:
+def running_pair(directory: Path, kind: ServerKind) -> Iterator[Pair]:
+    """Two servers below `directory` and the names of two databases on them; removed when the block ends."""
+    with kind.create(directory / LONDON) as here:
+        with kind.create(directory / CAPETOWN) as there:
             passwords = {server: secrets.token_urlsafe(24) for server in (here, there)}
             for server, password in passwords.items():
                 _create_logins(server, password)
-            yield Databases(
-                Database(LONDON, here, passwords[here]),
-                Database(CAPETOWN, there, passwords[there]),
-                Database(BY_HAND, there, passwords[there]),
-            )
+            yield Pair(Database(LONDON, here, passwords[here]), Database(CAPETOWN, there, passwords[there]))
             there.remove()
         here.remove()
 
 
 @contextmanager
+def running(directory: Path) -> Iterator[Databases]:
+    """Two servers below `directory` with three databases to be made; removed when the block ends."""
+    with running_pair(directory, ServerKind()) as pair:
+        yield Databases(pair.london, pair.capetown, replace(pair.capetown, name=BY_HAND))
+
+
+@contextmanager
 def in_workspace(directory: Path) -> Iterator[Databases]:
     """The same in a directory that nobody else works in, and of which nothing is left, however the block ends."""
+    with _alone_in(directory), running(directory) as made:
+        yield made
+
+
+@contextmanager
+def pair_in_workspace(directory: Path, kind: ServerKind) -> Iterator[Pair]:
+    """`running_pair` in such a directory."""
+    with _alone_in(directory), running_pair(directory, kind) as made:
+        yield made
+
+
+@contextmanager
+def _alone_in(directory: Path) -> Iterator[None]:
     with workspace.workspace(directory):
         try:
-            with running(directory) as made:
-                yield made
+            yield
         finally:
             workspace.clear(directory)
 
@@ -123,17 +167,24 @@ def running_alone(directory: Path) -> Iterator[Database]:
 
 def fill(databases: Databases, rows: int) -> None:
     """Begin anew: the table with this many rows in all three databases, and nothing of Concord."""
+    databases.by_hand.server.drop_database(BY_HAND)
+    fill_pair(databases, rows)
+    copy(databases.capetown, databases.by_hand)
+
+
+def fill_pair(pair: Pair, rows: int) -> None:
+    """Begin anew: the table with this many rows in London and Cape Town."""
     made = bookings.creation(rows)
-    london, capetown, by_hand = databases.all
-    for each in databases.all:
+    for each in (pair.london, pair.capetown):
         each.server.drop_database(each.name)
-    for each in (london, capetown):
         each.server.create_database(each.name)
-    _at_once([lambda: london.run(*made), lambda: capetown.run(*made)])
-    # A copy of the files is the same table, page by page.
-    Database("postgres", by_hand.server, by_hand.password).run(
-        f"CREATE DATABASE {BY_HAND} TEMPLATE {CAPETOWN} STRATEGY FILE_COPY"
-    )
+    _at_once([lambda: pair.london.run(*made), lambda: pair.capetown.run(*made)])
+
+
+def copy(database: Database, to: Database) -> None:
+    """Make a database with the same tables, page by page: a copy of the files. Nobody may be connected to the first."""
+    everything = replace(database, name="postgres")
+    everything.run(f"CREATE DATABASE {to.name} TEMPLATE {database.name} STRATEGY FILE_COPY")
 
 
 def _at_once(actions: Sequence[Callable[[], None]]) -> None:

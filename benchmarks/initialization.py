@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from benchmarks.bookings import TABLE
-from benchmarks.databases import APPLIER, READER, Database, Databases
+from benchmarks.databases import APPLIER, READER, Database, Pair
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.provisioning import Installation, provision
 from concord.link import Direction, LinkJob
@@ -18,24 +18,24 @@ SYNCHRONIZATION = "london_capetown"
 _epochs = count(time.time_ns() // 1_000_000)
 
 
-def provision_pair(databases: Databases, table: ReplicatedTable = TABLE) -> None:
+def provision_pair(pair: Pair, table: ReplicatedTable = TABLE) -> None:
     """Capture changes at both sites."""
-    provision([installation(databases.london, table), installation(databases.capetown, table)])
+    provision([installation(pair.london, table), installation(pair.capetown, table)])
 
 
-def initialize(databases: Databases) -> None:
+def initialize(pair: Pair) -> None:
     """Capture changes at both sites, and prove that both start with the same rows."""
-    provision_pair(databases)
-    declare_equal(job(databases))
+    provision_pair(pair)
+    declare_equal(job(pair))
 
 
 def job(
-    databases: Databases,
+    pair: Pair,
     direction: Direction = Direction.FORWARD,
     tables: Sequence[ReplicatedTable] = (TABLE,),
 ) -> LinkJob:
     """A new transmission of one of the pair's links."""
-    ends = (databases.london, databases.capetown)
+    ends = (pair.london, pair.capetown)
     source, target = ends if direction is Direction.FORWARD else ends[::-1]
     return LinkJob(
         synchronization=SYNCHRONIZATION,

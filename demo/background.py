@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -40,7 +40,8 @@ def running(
     try:
         yield process
     finally:
-        end_session(process)
+        end_session(process.pid, process.poll)
+        process.wait()
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
@@ -55,18 +56,17 @@ def wait(process: subprocess.Popen[bytes], arguments: Sequence[str], log: Path) 
         raise ProgramFailed(f"`{' '.join(arguments)}` ended with status {status}. Its output: {log}")
 
 
-def end_session(leader: subprocess.Popen[bytes]) -> None:
+def end_session(number: int, reap: Callable[[], object] = lambda: None) -> None:
     """Stop every process of the session, and their children in other sessions: ask, then kill. None is left."""
-    known = _members(leader.pid)
+    known = _members(number)
     deadline = time.monotonic() + _STOP_SECONDS
     _send(known, signal.SIGTERM)
-    while alive := {process for process in known | _members(leader.pid) if _is_alive(process)}:
+    while alive := {process for process in known | _members(number) if _is_alive(process)}:
         known |= alive
-        leader.poll()
+        reap()
         if time.monotonic() > deadline:
             _send(alive, signal.SIGKILL)
         time.sleep(_POLL_SECONDS)
-    leader.wait()
 
 
 def _send(processes: set[psutil.Process], number: signal.Signals) -> None:

@@ -47,5 +47,5 @@ def clear(directory: Path, but: str | None = None) -> None:
     for path in directory.iterdir():
         if path.is_dir() and path.name != but:
             shutil.rmtree(path)
-        elif path.is_file() and path.name != _MARK:
+        elif not path.is_dir() and path.name != _MARK:  # a file, or the socket of a Spark that stayed
             path.unlink()

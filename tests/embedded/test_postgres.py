@@ -38,6 +38,17 @@ def test_a_server_answers_with_the_version_and_settings_that_were_asked_for(tmp_
         server.remove()
 
 
+def test_a_server_runs_and_opens_again_on_programs_that_are_not_the_wheels(
+    own_server: Server, tmp_path: Path
+) -> None:
+    programs = own_server.data.with_name("elsewhere")  # where the server's account can reach it
+    programs.symlink_to(own_server.bin)
+    Server.create(tmp_path / "new", binaries=programs).stop()
+    with Server.open(tmp_path / "new") as server:
+        assert server.bin == programs
+        server.remove()
+
+
 def test_a_server_works_with_unicode_in_byte_order_and_keeps_fsync_on(own_server: Server) -> None:
     question = """SELECT datcollate, pg_encoding_to_char(encoding), current_setting('fsync')
                   FROM pg_database WHERE datname = 'template1'"""

@@ -1,0 +1,19 @@
+"""Numbers on a benchmark's command line."""
+
+import argparse
+
+
+def positive(text: str) -> int:
+    """A number of rows or runs."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("it must be 1 or more")
+    return number
+
+
+def counts(text: str) -> tuple[int, ...]:
+    """Numbers of changes, as in `10,1000,1000000`; from small to large."""
+    found = tuple(sorted({int(part) for part in text.split(",")}))
+    if found[0] < 10:
+        raise argparse.ArgumentTypeError("each number of changes must be 10 or more: one of ten is a delete")
+    return found

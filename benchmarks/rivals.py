@@ -1,0 +1,167 @@
+"""`python -m benchmarks.rivals`: Concord, Bucardo and logical replication, side by side, on the same changes."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks import bucardo, databases, logical_replication, packages, report
+from benchmarks.arguments import counts, positive
+from benchmarks.bookings import Edits
+from benchmarks.comparison import resident
+from benchmarks.databases import Pair, ServerKind
+from benchmarks.measurement import Spread, Start
+from benchmarks.record import PAGE, markdown, put
+from benchmarks.report import Grid
+from benchmarks.rival import Program, Rival, concord, measure
+from demo import terminal, workspace
+from demo.environment import PROJECT
+from demo.progress import Progress
+
+PART = "rivals"
+
+#: Edits that nobody measures: the first run of each program reads it from the disk.
+_WARM_UP = 10
+
+Seconds = Mapping[Program, list[float]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many rows, how many changes in them, and how often, each time on new servers."""
+
+    rows: int
+    counts: Sequence[int]
+    repeat: int
+
+    @property
+    def edits(self) -> Iterator[Edits]:
+        """Sets of edits that share no row, the warm-up first."""
+        before = 0
+        for count in (_WARM_UP, *self.counts):
+            yield Edits(self.rows, count, before)
+            before += count
+
+    @property
+    def too_large(self) -> bool:
+        return sum(self.counts) + _WARM_UP > self.rows
+
+
+@dataclass
+class Results:
+    """Seconds by the number of changes and the program, and where they were measured."""
+
+    seconds: dict[int, Seconds] = field(default_factory=dict)
+    surroundings: str = ""
+
+    def add(self, count: int, program: Program, seconds: float) -> None:
+        of_count = self.seconds.setdefault(count, {each: [] for each in Program})
+        of_count[program].append(seconds)
+
+
+@contextmanager
+def rivals(pair: Pair, rows: int, directory: Path, progress: Progress) -> Iterator[Sequence[Rival]]:
+    """Every program at work on a pair of its own, all on the same two servers; ended when the block ends."""
+    pairs = {program: pair.another(program.name.lower()) for program in Program}
+    with progress.step(f"Make a table of {rows:,} rows in {2 * len(pairs)} databases"):
+        databases.fill_pair(pair, rows)
+        for each in pairs.values():
+            databases.copy(pair.london, each.london)
+            databases.copy(pair.capetown, each.capetown)
+    with ExitStack() as stack:
+        with progress.step("Start Spark, Bucardo and logical replication"):
+            spark = stack.enter_context(resident(directory))
+            made = [
+                concord(pairs[Program.WARM], Start.WARM, spark),
+                concord(pairs[Program.COLD], Start.COLD, spark),
+                stack.enter_context(bucardo.at_work(pairs[Program.BUCARDO], directory / "bucardo")),
+                stack.enter_context(logical_replication.subscribed(pairs[Program.LOGICAL])),
+            ]
+        yield made
+
+
+def compare(plan: Plan, kind: ServerKind, directory: Path, progress: Progress) -> Results:
+    """Measure everything. Raises WrongResult, or whatever made a program fail."""
+    results = Results()
+    for turn in range(plan.repeat):
+        with databases.pair_in_workspace(directory, kind) as pair:
+            with rivals(pair, plan.rows, directory, progress) as made:
+                _repetition(plan, made[:: -1 if turn % 2 else 1], results, progress)
+            results.surroundings = report.surroundings(pair.london, plan.repeat)
+    return results
+
+
+def _repetition(plan: Plan, made: Sequence[Rival], results: Results, progress: Progress) -> None:
+    warm_up, *measured = plan.edits
+    with progress.step("Warm up"):
+        for rival in made:
+            measure(rival, warm_up)
+    for edits in measured:
+        with progress.step(f"{edits.count:,} changes in {plan.rows:,} rows") as step:
+            for rival in made:
+                seconds = measure(rival, edits)
+                results.add(edits.count, rival.program, seconds)
+                step.result += f" {rival.program} {seconds:.1f} s;"
+
+
+def grid(rows: int, seconds: Mapping[int, Seconds]) -> Grid:
+    """A line for each number of changes; a ratio above 1: Concord is the faster one."""
+    ratios = [Program.WARM, Program.COLD]
+    head = (
+        "changes",
+        *(f"{each}, s" for each in Program),
+        *(f"{Program.BUCARDO} / {each}" for each in ratios),
+    )
+    lines = []
+    for count, measured in seconds.items():
+        spreads = {program: Spread.of(measured[program]) for program in Program}
+        compared = (report.ratio(spreads[Program.BUCARDO], spreads[each]) for each in ratios)
+        lines.append((f"{count:,}", *map(report.spread, spreads.values()), *compared))
+    return Grid(f"Until both databases are equal, a table of {rows:,} rows", head, lines)
+
+
+def _measure(directory: Path, plan: Plan, kind: ServerKind, *, recorded: bool) -> int:
+    results = compare(plan, kind, directory, Progress(terminal.console()))
+    text = "\n\n".join([results.surroundings, markdown(grid(plan.rows, results.seconds))])
+    sys.stdout.write(f"\n{text}\n")
+    if recorded:
+        put(PAGE, PART, text)
+        sys.stdout.write(f"Recorded in {PAGE.relative_to(PROJECT)}.\n")
+    return 0
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and print; 0 when every program carried what the users had written."""
+    options = _parser().parse_args(arguments)
+    plan = Plan(options.table_rows, options.changes, options.repeat)
+    if plan.too_large:
+        sys.stderr.write(
+            f"a table of {plan.rows:,} rows has not as many different rows as the runs would edit\n"
+        )
+        return 2
+    try:
+        version, binaries = packages.newest_with_perl()
+    except packages.NotInstalled as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    kind = ServerKind(version, binaries, {**databases.SETTINGS, **logical_replication.SETTINGS})
+    directory = options.directory.absolute()
+    return terminal.run(lambda: _measure(directory, plan, kind, recorded=options.record), directory)
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="python -m benchmarks.rivals", description=__doc__)
+    made.add_argument("--table-rows", type=positive, default=2_000_000, help="rows of the table")
+    made.add_argument(
+        "--changes", type=counts, default=(1_000, 100_000, 1_000_000), help="as in 10,1000,1000000"
+    )
+    made.add_argument("--repeat", type=positive, default=3, help="runs of each measurement")
+    made.add_argument("--record", action="store_true", help="write the results into docs/benchmarks.md")
+    made.add_argument("--directory", type=Path, default=workspace.DEFAULT / PART, help="for the servers")
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
