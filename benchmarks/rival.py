@@ -23,6 +23,7 @@ class Program(StrEnum):
     WARM = "Concord, warm"
     COLD = "Concord, cold"
     BUCARDO = "Bucardo"
+    TUNED = "Bucardo, tuned"
     LOGICAL = "logical replication, one way"
 
 

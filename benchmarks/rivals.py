@@ -25,6 +25,8 @@ PART = "rivals"
 #: Edits that nobody measures: the first run of each program reads it from the disk.
 _WARM_UP = 10
 
+BUCARDOS = (Program.BUCARDO, Program.TUNED)
+
 Seconds = Mapping[Program, list[float]]
 
 
@@ -76,7 +78,10 @@ def rivals(pair: Pair, rows: int, directory: Path, progress: Progress) -> Iterat
             made = [
                 concord(pairs[Program.WARM], Start.WARM, spark),
                 concord(pairs[Program.COLD], Start.COLD, spark),
-                stack.enter_context(bucardo.at_work(pairs[Program.BUCARDO], directory / "bucardo")),
+                *(
+                    stack.enter_context(bucardo.at_work(each, pairs[each], directory / each.name.lower()))
+                    for each in BUCARDOS
+                ),
                 stack.enter_context(logical_replication.subscribed(pairs[Program.LOGICAL])),
             ]
         yield made
@@ -108,16 +113,16 @@ def _repetition(plan: Plan, made: Sequence[Rival], results: Results, progress: P
 
 def grid(rows: int, seconds: Mapping[int, Seconds]) -> Grid:
     """A line for each number of changes; a ratio above 1: Concord is the faster one."""
-    ratios = [Program.WARM, Program.COLD]
+    ratios = [(rival, each) for rival in BUCARDOS for each in (Program.WARM, Program.COLD)]
     head = (
         "changes",
         *(f"{each}, s" for each in Program),
-        *(f"{Program.BUCARDO} / {each}" for each in ratios),
+        *(f"{rival} / {each}" for rival, each in ratios),
     )
     lines = []
     for count, measured in seconds.items():
         spreads = {program: Spread.of(measured[program]) for program in Program}
-        compared = (report.ratio(spreads[Program.BUCARDO], spreads[each]) for each in ratios)
+        compared = (report.ratio(spreads[rival], spreads[each]) for rival, each in ratios)
         lines.append((f"{count:,}", *map(report.spread, spreads.values()), *compared))
     return Grid(f"Until both databases are equal, a table of {rows:,} rows", head, lines)
 

@@ -21,14 +21,22 @@ def test_a_number_of_changes_is_a_line_with_medians_ranges_and_bucardos_time_by_
         Program.WARM: (2.0, 1.0, 3.0),
         Program.COLD: (8.0,),
         Program.BUCARDO: (4.0,),
+        Program.TUNED: (3.0,),
         Program.LOGICAL: (0.5,),
     }
     for program, measured in seconds.items():
         for each in measured:
             results.add(1_000, program, each)
     shown = grid(5_000, results.seconds)
-    assert shown.head[-2:] == ("Bucardo / Concord, warm", "Bucardo / Concord, cold")
-    assert shown.rows == [("1,000", "2.00 (1.00 to 3.00)", "8.00", "4.00", "0.50", "2.00", "0.50")]
+    assert shown.head[-4:] == (
+        "Bucardo / Concord, warm",
+        "Bucardo / Concord, cold",
+        "Bucardo, tuned / Concord, warm",
+        "Bucardo, tuned / Concord, cold",
+    )
+    assert shown.rows == [
+        ("1,000", "2.00 (1.00 to 3.00)", "8.00", "4.00", "3.00", "0.50", "2.00", "0.50", "1.50", "0.38")
+    ]
 
 
 def test_sets_of_edits_follow_each_other_and_must_find_room_in_the_table() -> None:
