@@ -60,9 +60,9 @@ def _read(reading: Reading, query: str, wanted: pa.Schema) -> Batches:
     """Stream one query's rows as Arrow batches of the declared schema. Raises ConcordError when this
     session does not stand in the link's snapshot: a torn read would send one version's row under another's."""
     # Imported here: it takes a second, and the processes that only plan the read never come here.
-    import adbc_driver_postgresql.dbapi as adbc  # noqa: PLC0415
+    from spark_jobs.adbc_session import connect  # noqa: PLC0415
 
-    with adbc.connect(reading.login) as connection, connection.cursor() as cursor:
+    with connect(reading.login) as connection, connection.cursor() as cursor:
         for statement in reading.preamble:
             cursor.execute(statement)
         if reading.position is not None:

@@ -170,13 +170,13 @@ def copy(batches: Batches, login: str, relation: str) -> None:
     first = next(batches, None)
     if first is None:
         return
-    import adbc_driver_postgresql.dbapi as adbc  # noqa: PLC0415 - takes a second, and the driver needs none of it
+    from spark_jobs.adbc_session import connect  # noqa: PLC0415 - takes a second, and the driver needs none of it
 
     def rest() -> Batches:
         yield first
         yield from batches
 
-    with adbc.connect(login) as connection, connection.cursor() as cursor:
+    with connect(login) as connection, connection.cursor() as cursor:
         reader = pa.RecordBatchReader.from_batches(first.schema, rest())
         cursor.adbc_ingest(relation, reader, mode="append", db_schema_name="concord_staging")
         connection.commit()

@@ -202,7 +202,7 @@ class Policy(BaseModel):
     @property
     def columns(self) -> tuple[str, ...]:
         """The canonical columns that some resolver must see of both rows."""
-        return self.bound({}).columns
+        return self.bound({}).columns if any(kind.takes_column for kind in self.kinds) else ()
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 
 _INTEGERS = {"smallint": 2**15, "integer": 2**31, "bigint": 2**63}
 _NAMES = {
@@ -73,6 +74,7 @@ def _is_day(text: str) -> bool:
     return True
 
 
+@cache
 def form_of(spelled: str) -> TextForm | None:
     """The text form of a type, by any of its SQL names; None where texts of it cannot be judged."""
     match = _SPELLED.fullmatch(spelled.strip().lower())

@@ -2,6 +2,7 @@
 
 import pytest
 
+from concord.databases.postgresql import acquire
 from concord.databases.quoting import qualified, quote
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, carried
@@ -32,6 +33,22 @@ def test_a_row_inserted_and_deleted_between_two_runs_leaves_nothing(pair: MakePa
     sites.london.run("INSERT INTO book VALUES (1, 'brief')", "DELETE FROM book")
     both_ways(sites)
     assert sites.capetown.rows("TABLE book") == []
+
+
+def test_more_tables_than_one_statement_counts_are_all_counted(
+    pair: MakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acquire, "PER_STATEMENT", 2)
+    names = ("a", "b", "c", "d", "e")
+    sites = pair(*(f"CREATE TABLE {name} (id int PRIMARY KEY)" for name in names))
+    sites.london.run(
+        *(f"INSERT INTO {name} SELECT generate_series(1, {rows})" for rows, name in enumerate(names))
+    )
+    report = sites.run("forward")
+    assert {table.table: table.applied for table in report.tables} == {
+        f"public.{name}": rows for rows, name in enumerate(names)
+    }
+    both_ways(sites)
 
 
 def test_a_composite_key_is_one_key(pair: MakePair) -> None:

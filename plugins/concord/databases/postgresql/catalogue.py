@@ -107,7 +107,8 @@ def fingerprint(columns: Sequence[Column]) -> str:
 _TYPES = """
 WITH RECURSIVE below (start, oid, kind, name, typtype, typmod, depth) AS (
   SELECT t.oid, t.oid, CASE WHEN t.typelem <> 0 AND t.typcategory = 'A' THEN 'a' ELSE t.typtype END,
-         t.typname, t.typtype, -1, 0 FROM pg_type t
+         t.typname, t.typtype, -1, 0
+    FROM pg_type t WHERE t.oid IN (SELECT atttypid FROM pg_attribute WHERE attrelid = ANY (wanted.oids))
   UNION ALL
   SELECT b.start, n.oid, b.kind, n.typname, n.typtype, -1, b.depth + 1
     FROM below b JOIN pg_type t ON t.oid = b.oid
@@ -125,8 +126,7 @@ SELECT start, kind, string_agg(
            ELSE name END, '/' ORDER BY depth) AS chain,
        (array_agg(CASE typtype WHEN 'e' THEN 'enum:' || name WHEN 'c' THEN 'composite:' || name
                                WHEN 'p' THEN 'pseudo:' || name ELSE name END ORDER BY depth DESC))[1] AS root
-  FROM below WHERE start IN (SELECT atttypid FROM pg_attribute WHERE attrelid = ANY (wanted.oids))
-  GROUP BY start, kind
+  FROM below GROUP BY start, kind
 """
 
 
@@ -150,8 +150,9 @@ _TABLES = """
 SELECT c.oid::bigint AS oid, n.nspname AS schema_name, c.relname AS name, c.relkind AS kind,
        c.relpersistence AS persistence, c.relfilenode::bigint AS storage, c.relrowsecurity AS row_security,
        EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = c.oid OR inhparent = c.oid) AS inherits
-  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
- WHERE (n.nspname, c.relname) IN ({names})"""
+  FROM (VALUES {names}) w (schema_name, name)
+  JOIN pg_namespace n ON n.nspname = w.schema_name
+  JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name"""
 
 _INDEXES = """
 SELECT i.indrelid::bigint AS table_oid, i.indisprimary AS is_primary, i.indimmediate AS immediate,
@@ -181,22 +182,35 @@ _EXCLUSIONS = """
 SELECT conrelid::bigint AS table_oid, conname AS name FROM pg_constraint
  WHERE contype = 'x' AND condeferrable AND conrelid = ANY ({oids})"""
 
-#: Everything about a trigger `t` that an alteration could change, its function's settings and rights included.
-TRIGGER_STATE = (
-    "t.tgenabled::text || ' ' || md5(pg_get_functiondef(t.tgfoid)) || ' ' || pg_get_triggerdef(t.oid)"
-)
 
+def _trigger_state(function: str) -> str:
+    """Everything about a trigger `t` that an alteration could change, its function's settings and rights included."""
+    return f"t.tgenabled::text || ' ' || {function} || ' ' || pg_get_triggerdef(t.oid)"
+
+
+TRIGGER_STATE = _trigger_state("md5(pg_get_functiondef(t.tgfoid))")
+
+#: The triggers of a table share a function, which is looked at once.
 _TRIGGERS = f"""
-SELECT t.tgrelid::bigint AS table_oid, t.tgname AS name, {TRIGGER_STATE} AS definition
-  FROM pg_trigger t
- WHERE NOT t.tgisinternal AND t.tgrelid = ANY ({{oids}}) AND t.tgname LIKE 'zz\\_concord\\_%'"""
+WITH own AS MATERIALIZED (
+  SELECT * FROM pg_trigger t
+   WHERE NOT t.tgisinternal AND t.tgrelid = ANY ({{oids}}) AND t.tgname LIKE 'zz\\_concord\\_%'
+), functions AS MATERIALIZED (
+  SELECT f.oid, md5(pg_get_functiondef(f.oid)) AS state FROM (SELECT DISTINCT tgfoid AS oid FROM own) f
+)
+SELECT t.tgrelid::bigint AS table_oid, t.tgname AS name, {_trigger_state("f.state")} AS definition
+  FROM own t JOIN functions f ON f.oid = t.tgfoid"""
 
 Row = dict[str, Any]
 
 
-def _rows(connection: psycopg.Connection[Any], query: str) -> list[Row]:
-    with connection.cursor(row_factory=psycopg.rows.dict_row) as cursor:
-        return cursor.execute(query.encode()).fetchall()
+def _rows(connection: psycopg.Connection[Any], *queries: str) -> list[list[Row]]:
+    """The rows of each query, all in one round trip: the database answers one while we take up another's answer."""
+    with connection.pipeline():
+        cursors = [connection.cursor(row_factory=psycopg.rows.dict_row) for _ in queries]
+        for cursor, query in zip(cursors, queries, strict=True):
+            cursor.execute(query.encode())
+    return [cursor.fetchall() for cursor in cursors]
 
 
 def read_tables(connection: psycopg.Connection[Any], names: Sequence[TableName]) -> dict[TableName, Table]:
@@ -204,15 +218,11 @@ def read_tables(connection: psycopg.Connection[Any], names: Sequence[TableName])
     if not names:
         return {}
     wanted = ", ".join(f"({literal(name.schema_name)}, {literal(name.name)})" for name in names)
-    heads = _rows(connection, _TABLES.format(names=wanted))
+    (heads,) = _rows(connection, _TABLES.format(names=wanted))
     oids = "'{" + ",".join(str(head["oid"]) for head in heads) + "}'::oid[]"
-    columns = _by_table(_rows(connection, _columns_query(oids)))
-    indexes = _by_table(_rows(connection, _INDEXES.format(oids=oids)))
-    foreign = _rows(connection, _FOREIGN_KEYS.format(oids=oids))
-    children, parents = _by_table(foreign, "child_oid"), _by_table(foreign, "parent_oid")
-    exclusions = _by_table(_rows(connection, _EXCLUSIONS.format(oids=oids)))
-    triggers = _by_table(_rows(connection, _TRIGGERS.format(oids=oids)))
-    found = (columns, indexes, children, parents, exclusions, triggers)
+    queries = [query.format(oids=oids) for query in (_INDEXES, _EXCLUSIONS, _TRIGGERS, _FOREIGN_KEYS)]
+    *own, foreign = _rows(connection, _columns_query(oids), *queries)
+    found = [*map(_by_table, own), _by_table(foreign, "child_oid"), _by_table(foreign, "parent_oid")]
     tables = [_table(head, *(each[head["oid"]] for each in found)) for head in heads]
     return {table.name: table for table in tables}
 
@@ -240,10 +250,10 @@ def _table(
     head: Row,
     columns: list[Row],
     indexes: list[Row],
-    children: list[Row],
-    parents: list[Row],
     exclusions: list[Row],
     triggers: list[Row],
+    children: list[Row],
+    parents: list[Row],
 ) -> Table:
     unique = [index for index in indexes if len(index["columns"]) == index["width"]]
     primary = [tuple(index["columns"]) for index in unique if index["is_primary"] and index["immediate"]]
