@@ -6,16 +6,16 @@ DB-API brings it, by way of pyarrow.
 
 import gc
 
-import adbc_driver_postgresql.dbapi
 from pyspark.daemon import manager
 
 import spark_jobs.acquire
+import spark_jobs.adbc_session
 import spark_jobs.custom
 import spark_jobs.decide
 import spark_jobs.straight
 import spark_jobs.write
 
-__all__ = ["adbc_driver_postgresql", "serve", "spark_jobs"]
+__all__ = ["serve", "spark_jobs"]
 
 
 def serve() -> None:
