@@ -51,7 +51,7 @@ def creation(rows: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Edits:
-    """Eight updates, one insert and one delete of ten, scattered over a table of `rows` rows.
+    """Eight updates, one insert and one delete of ten, scattered over a table of `rows` rows, or a part.
 
     `before` is how many edits of earlier sets to pass over: no row is edited twice.
     """
@@ -59,6 +59,8 @@ class Edits:
     rows: int
     count: int
     before: int = 0
+    first: int = 1  #: the first key of the part
+    part: int = 0  #: how many rows it has that the table was made with; 0 for all
 
     @property
     def inserts(self) -> int:
@@ -78,7 +80,7 @@ class Edits:
         touched = self.count - self.inserts
         last = self.before + touched - 1
         return f"""
-SELECT 1 + i * {_STRIDE} % {self.rows} AS id,
+SELECT {self.first} + i * {_STRIDE} % {self.part or self.rows} AS id,
        CASE WHEN i >= {self.before + self.updates} THEN 'delete' ELSE 'update' END AS kind
   FROM generate_series({self.before}::bigint, {last}) i
 UNION ALL

@@ -42,6 +42,13 @@ def test_no_row_is_edited_twice_and_only_inserts_are_new(bookings: psycopg.Conne
     assert all((key > ROWS) == (kind == "insert") for key, kind in keys)
 
 
+def test_edits_of_a_part_stay_in_it(bookings: psycopg.Connection[Any]) -> None:
+    keys = dict(bookings.execute(Edits(ROWS, 100, 20, first=501, part=200).keys.encode()).fetchall())
+    assert len(keys) == 100
+    assert all((kind == "insert") == (key > ROWS) for key, kind in keys.items())
+    assert all(key > ROWS or 501 <= key <= 700 for key in keys)
+
+
 def test_the_users_do_what_the_list_says(bookings: psycopg.Connection[Any]) -> None:
     before = dict(bookings.execute("SELECT id, b::text FROM public.bookings b").fetchall())
     edits = Edits(ROWS, 100)
