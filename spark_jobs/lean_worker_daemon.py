@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 
+from spark_jobs import worker_daemon
+from spark_jobs.prepared_workers import serve
+
 
 class WithoutPandas(MetaPathFinder):
     """Lets imports fail as they do where pandas is not installed: pyarrow then goes without."""
@@ -18,8 +21,11 @@ class WithoutPandas(MetaPathFinder):
         return None
 
 
-if __name__ == "__main__":
+def load() -> None:
+    """Import what workers need."""
     sys.meta_path.insert(0, WithoutPandas())
-    from spark_jobs.worker_daemon import serve
+    worker_daemon.load()
 
-    serve()
+
+if __name__ == "__main__":
+    serve(load)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from spark_jobs import prepared_workers
 from spark_jobs.gateway import close_entrance, open_gateway, submitted
 from spark_jobs.submit import is_local
 
@@ -21,9 +22,12 @@ def start(name: str, *, asks: bool = False) -> SparkSession:
 
     `asks` says that somebody else's functions may run in it, with whatever they import.
     """
+    workers = f"spark_jobs.{'worker_daemon' if asks else 'lean_worker_daemon'}"
+    if is_local(submitted()):
+        prepared_workers.begin(workers)
     open_gateway()
     spark = (
-        _with_workers(SparkSession.builder, "worker_daemon" if asks else "lean_worker_daemon")
+        _with_workers(SparkSession.builder, workers)
         .appName(name)
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "20000")
@@ -33,6 +37,7 @@ def start(name: str, *, asks: bool = False) -> SparkSession:
         .getOrCreate()
     )
     close_entrance()
+    prepared_workers.close_entrance()
     spark.sparkContext.setLogLevel("ERROR")
     for group in _GROUP:
         spark.sparkContext.setJobGroup(group, "an application", interruptOnCancel=True)
@@ -43,4 +48,4 @@ def _with_workers(builder: SparkSession.Builder, daemon: str) -> SparkSession.Bu
     """On this machine workers are forked from a daemon of ours; on a cluster our code reaches the workers alone."""
     if not is_local(submitted()):
         return builder
-    return builder.config("spark.python.daemon.module", f"spark_jobs.{daemon}")
+    return builder.config("spark.python.daemon.module", daemon)

@@ -1,0 +1,16 @@
+"""What a worker would import for its first task: imported once by what all workers are forked from.
+
+Most of the time goes into pandas, which only somebody else's function may ask for (see `lean_worker_daemon`): ADBC's
+DB-API brings it, by way of pyarrow.
+"""
+
+import pyspark.daemon
+
+import spark_jobs.acquire
+import spark_jobs.adbc_session
+import spark_jobs.custom
+import spark_jobs.decide
+import spark_jobs.straight
+import spark_jobs.write
+
+__all__ = ["pyspark", "spark_jobs"]
