@@ -36,6 +36,7 @@ def run(kind: type[Job], work: Callable[[Job, Progress], BaseModel]) -> int:
     """CONCORD_JOB in, CONCORD_REPORT out; 0, or 1 for a transient error, or 2 for a permanent one."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stdout)
     logging.getLogger("py4j").setLevel(logging.WARNING)
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # what ends a pipeline is raised as well
     job = read_job(Path(os.environ["CONCORD_JOB"]), kind)
     report_path = Path(os.environ["CONCORD_REPORT"])
     try:

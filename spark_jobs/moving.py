@@ -50,7 +50,10 @@ _AWAY = re.compile(r"OperationalError: IO:|query 'SET TRANSACTION SNAPSHOT")
 
 @contextmanager
 def worded(table: str) -> Iterator[None]:
-    """What fails inside Spark, in our words: what the database said, else the last line that names an error."""
+    """What fails inside Spark, in our words: what the database said, else the last line that names an error.
+
+    `table` is whose changes are carried; where a task knows which of several it was, that one is named.
+    """
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -70,11 +73,16 @@ def worded(table: str) -> Iterator[None]:
 
 
 def _what_was_said(trace: str) -> str:
-    """One line out of an executor's trace; never the query, which ADBC repeats whole."""
+    """One line out of an executor's trace; never the query, which ADBC repeats whole, nor a line of a stack."""
     if found := _DATABASE_SAID.search(trace):
         return found[1].strip()
     lines = [line.strip() for line in trace.splitlines() if line.strip() and "Query was:" not in line]
-    return next((line for line in reversed(lines) if "Error" in line), lines[0])
+    told = [line for line in lines if not line.startswith(("at ", STAGING))]
+    last_error = next((line for line in reversed(told) if "Error" in line), None)
+    return (
+        last_error
+        or next((line for line in told if "Exception: " in line), lines[0]).split("Exception: ")[-1]
+    )
 
 
 @dataclass
@@ -246,7 +254,8 @@ class Move:
         reading = self.source.readers(source, since, self.opened.excluded, count, self.snapshot)
         meets_nothing = not candidates and not self.met.get(name)
         if meets_nothing and goes_straight(source, target) and not self.job.plan_only:
-            return [Route(reading, self.target.create_staging(target, ordinal))]
+            with self.watch.step("stage"):
+                return [Route(reading, self.target.create_staging(target, ordinal))]
         changes = manipulate(acquire(spark, reading), source, target, tuple(target.base_types))
         decided = (
             unopposed(changes, asks=target.policy.asks)
@@ -303,8 +312,8 @@ class Move:
         self._staged(place, done, moved)
 
     def _stage_straight(self, routes: Sequence[Route], moved: Moved) -> None:
-        names = ", ".join(route.place.shape.name for route in routes)
-        with self.watch.step("stage"), worded(names):
+        one = routes[0].place.shape.name
+        with self.watch.step("stage"), worded(one if len(routes) == 1 else f"{len(routes)} tables"):
             login, readers = self.target.staging_login(), self.job.source.readers
             every = stage_straight(self.spark(), routes, login, readers)
         for route, done in zip(routes, every, strict=True):

@@ -90,7 +90,8 @@ def open_link(job: LinkJob, source: SourceEnd, target: TargetEnd, progress: Prog
 def _surveys(
     tables: Sequence[ReplicatedTable], source: SourceEnd, target: TargetEnd
 ) -> tuple[Survey[Shape], Survey[Shape]]:
-    """Both at the same time: a catalogue of many tables takes each database a while."""
+    """Both at the same time: a catalogue of many tables takes each database a while. An error is raised when both have
+    ended, the source's first."""
     with ThreadPoolExecutor(max_workers=1) as beside:
         at_target = beside.submit(target.survey, tables)
         return source.survey(tables), at_target.result()

@@ -34,6 +34,8 @@ def start(name: str, *, asks: bool = False) -> SparkSession:
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.speculation", "false")
         .config("spark.sql.ansi.enabled", "true")
+        # A function larger than that goes by way of a file, and with it the logins that tasks need (S5).
+        .config("spark.broadcast.UDFCompressionThreshold", "1g")
         .getOrCreate()
     )
     close_entrance()

@@ -2,8 +2,10 @@
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -16,7 +18,7 @@ from concord.errors import CountMismatch, LinkFailed, PrivilegeMissing
 from embedded.postgres import Server
 from spark_jobs.link import transmit
 from spark_jobs.moving import worded
-from tests.conftest import Database
+from tests.conftest import PROJECT, Database
 from tests.link import power_loss
 from tests.link.conftest import MakePair, site_on
 from tests.link.pair import APPLICATION, READER, At, Pair, Site, begin, carried, create_logins
@@ -28,6 +30,17 @@ BOOK = (
     "INSERT INTO book SELECT n, 'book ' || n FROM generate_series(1, 9) n",
 )
 _names = count()
+LARGE = """
+import os, subprocess, sys
+from spark_jobs.session import start
+
+secret = "pass" + "word of a site"
+logins = [f"{secret} {number} {os.urandom(600).hex()}" for number in range(4_000)]
+spark = start("test")
+assert spark.sparkContext.parallelize([0], 1).map(lambda _: len(logins)).collect() == [4_000]
+search = ["grep", "--recursive", "--files-with-matches", "--text", secret, os.environ["TMPDIR"]]
+sys.exit(subprocess.run(search, capture_output=True).stdout.decode() or 0)
+"""
 TITLES = "SELECT id, title FROM book WHERE id >= 100 ORDER BY id"
 
 
@@ -136,13 +149,23 @@ def test_a_worker_that_ends_is_told_in_our_words_and_the_next_run_goes_on(
         os.kill(os.getpid(), signal.SIGKILL)
         yield from numbers
 
-    with (
-        pytest.raises(LinkFailed, match=r"public\.book: Spark could not move the rows"),
-        worded("public.book"),
-    ):
+    told = r"^public\.book: Spark could not move the rows: Python worker exited unexpectedly \(crashed\)"
+    with pytest.raises(LinkFailed, match=told), worded("public.book"):
         spark.sparkContext.parallelize([0], 1).mapPartitions(end).collect()
     sites.london.run("INSERT INTO book VALUES (100, 'a')")
     assert carried(sites.run("forward")).applied == 1
+
+
+def test_what_a_job_of_very_many_tables_carries_to_its_tasks_is_written_to_no_disk(
+    java: Path, tmp_path: Path
+) -> None:
+    # S5: pyspark would write a function of more than a megabyte to a file, with the logins that are in it
+    program = tmp_path / "application.py"
+    program.write_text(LARGE)
+    command = [PROJECT / "spark_jobs" / "spark-submit", "--master", "local[1]"]
+    command += ["--conf", f"spark.local.dir={tmp_path / 'local'}", program]
+    subprocess.run(command, check=True, env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert (tmp_path / "local").is_dir()
 
 
 def test_a_table_left_out_of_a_run_is_sent_by_the_next(pair: MakePair) -> None:

@@ -99,6 +99,8 @@ def count_arrived(
 def _together(connection: Connection, queries: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """The rows of many queries of equal columns, in one round trip; a few at a time, since one statement of all of them
     would take more than twice as long."""
+    if not queries:
+        return iter(())  # an empty pipeline is a round trip as well
     some = [queries[at : at + PER_STATEMENT] for at in range(0, len(queries), PER_STATEMENT)]
     with connection.pipeline():
         cursors = [connection.execute(" UNION ALL ".join(each).encode()) for each in some]

@@ -26,7 +26,9 @@ SETTINGS = (
     "SET LOCAL synchronous_commit = on",
     # What is staged is looked at once: how many rows there are matters to its plans, hardly what stands in them.
     "SET LOCAL default_statistics_target = 10",
-    "SET LOCAL work_mem = '64MB'",  # it is sorted twice, and each statement keeps what it changed for its triggers
+    # It is sorted twice, and each statement keeps what it changed for its triggers. More stays as it was set.
+    "SELECT set_config('work_mem', '64MB', true)"
+    " WHERE pg_size_bytes(current_setting('work_mem')) < pg_size_bytes('64MB')",
 )
 
 
