@@ -3,14 +3,17 @@
 import datetime
 import json
 import time
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from concord.databases.postgresql.types import AS_TEXT, NATIVE
+from concord.databases.postgresql.types import AS_TEXT, NATIVE, ONE_IMAGE
+from tests.conftest import Database
 from tests.link.conftest import MakePair
 from tests.link.pair import Site, carried
 from tests.link.values import NEVER_NULL, OWN_TYPES, VALUES
@@ -82,6 +85,21 @@ def test_every_value_of_every_type_arrives_byte_for_byte(pair: MakePair, directi
 
     assert carried(report).applied == LONGEST + 1
     assert by_type(target) == by_type(source)
+
+
+@pytest.mark.parametrize("name", sorted(ONE_IMAGE))
+def test_values_that_are_compared_by_value_differ_where_their_images_do(
+    database: Callable[[], Database], name: str
+) -> None:
+    # F69
+    with psycopg.connect(database().uri) as connection:
+        (spelled,) = connection.execute("SELECT %s::regtype::text", [name]).fetchone() or ()
+        values = ", ".join(f"(({value})::{name})" for value in (*VALUES[spelled], "NULL"))
+        pairs = f"FROM (VALUES {values}) one (v), (VALUES {values}) other (v)"
+        by_value, by_image = "one.v IS DISTINCT FROM other.v", "record_image_ne(ROW(one.v), ROW(other.v))"
+        counted = f"SELECT count(*) FILTER (WHERE ({by_value}) <> {by_image}), count(*) {pairs}"
+        found = connection.execute(counted.encode()).fetchone()
+    assert found == (0, (len(VALUES[spelled]) + 1) ** 2)
 
 
 def test_every_value_can_become_every_other_and_null(pair: MakePair) -> None:

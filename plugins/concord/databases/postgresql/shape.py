@@ -173,13 +173,17 @@ class Shape:
     def differs(self, columns: Sequence[Column]) -> str:
         """Condition: the base row `t` and the staged row `s` are not the same image in these columns.
 
-        Compared by image, not by value, so that 1.0 and 1.00 stay what the user wrote (F69).
+        Compared by image, not by value, so that 1.0 and 1.00 stay what the user wrote (F69): first those columns where
+        that is the same and cheap, since most rows differ in one of them, a number or a time.
         """
-        if not columns:
-            return "false"
-        ours = ", ".join(f"t.{column.sql}" for column in columns)
-        theirs = ", ".join(column.type.incoming(f"s.{column.sql}") for column in columns)
-        return f"record_image_ne(ROW({ours}), ROW({theirs}))"
+        cheap = [column for column in columns if column.type.has_one_image]
+        rest = [column for column in columns if not column.type.has_one_image]
+        conditions = [f"t.{c.sql} IS DISTINCT FROM {c.type.incoming(f's.{c.sql}')}" for c in cheap]
+        if rest:
+            ours = ", ".join(f"t.{column.sql}" for column in rest)
+            theirs = ", ".join(column.type.incoming(f"s.{column.sql}") for column in rest)
+            conditions.append(f"record_image_ne(ROW({ours}), ROW({theirs}))")
+        return f"({' OR '.join(conditions)})" if conditions else "false"
 
     @property
     def unique_columns(self) -> tuple[Column, ...]:

@@ -90,6 +90,8 @@ UNFIT_FOR_KEY = frozenset(
 #: Equal values of these may be written in several ways (F42).
 SEVERAL_FORMS = frozenset(["numeric", "bpchar"])
 
+#: Equal values of these are the same bytes. Not so floats (0 and -0), and texts of some collations.
+ONE_IMAGE = frozenset(["int2", "int4", "int8", "bool", "uuid", "date", "timestamp", "timestamptz"])
 
 #: Compared alike at every site (`concord.sortable`): no collation orders them, and none is an approximation.
 SORTABLE = frozenset(["int2", "int4", "int8", "numeric", "date", "timestamp", "timestamptz"])
@@ -153,6 +155,11 @@ class ColumnType:
     def has_several_forms(self) -> bool:
         """1.0 and 1.00 are one value: a key like that is compared by value, yet carried as it was written."""
         return self.root in SEVERAL_FORMS
+
+    @property
+    def has_one_image(self) -> bool:
+        """Values that are equal are the same bytes."""
+        return self.kind == "b" and self.root in ONE_IMAGE
 
     @property
     def spark(self) -> str:
