@@ -50,12 +50,11 @@ class Life:
         """Each link twice; then once more, when nothing is left to be written."""
         for direction in self.order * 2:
             self.run(direction)
-        before = [site.writes() for site in self.sites.sites]
+        before = [site.stored for site in self.sites.sites]
         for direction in self.order:
             self.run(direction)
         for site, was in zip(self.sites.sites, before, strict=True):
-            now = site.writes()
-            self.quiet |= {table for table in now if now[table] != was.get(table, 0)}
+            self.quiet |= site.written_since(was)
 
 
 def live(

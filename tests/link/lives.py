@@ -409,7 +409,7 @@ class Lives:
         """Writes stop, and every link runs until a round carries nothing and writes nothing (I5)."""
         self._commit_all()
         for _ in range(2 * self.network.topology.diameter + 2):
-            before = {site.name: site.writes() for site in self.network.sites}
+            before = {site.name: site.stored for site in self.network.sites}
             reports = [self.link(-1, *link) for link in self.network.topology.links]
             if not any(report.total("acquired") for report in reports if report):
                 break
@@ -418,5 +418,4 @@ class Lives:
             self.wrong.append("I1: the sites never come to rest")
         for site in self.network.sites:
             self.look(site.name)
-            now = site.writes()
-            self.quiet_writes |= {table for table in now if now[table] != before[site.name].get(table, 0)}
+            self.quiet_writes |= site.written_since(before[site.name])

@@ -129,6 +129,10 @@ class Site:
         each = (f"SELECT '{table}', ctid::text, xmin::text::bigint FROM {table}" for (table,) in tables)
         return {(str(table), str(place), int(by)) for table, place, by in self.rows(" UNION ALL ".join(each))}
 
+    def written_since(self, before: set[tuple[str, str, int]]) -> set[str]:
+        """Tables outside staging of which some row is not as it was `stored`; the database's own counts come late."""
+        return {table for table, _, _ in self.stored ^ before}
+
 
 @dataclass
 class At:

@@ -96,14 +96,13 @@ def rest(life: Life, chance: random.Random) -> None:
     """Writes have stopped: rounds of all links in random order, until one carries nothing."""
     topology = life.network.topology
     for _ in range(2 * topology.diameter + 1):
-        before = {site.name: site.writes() for site in life.network.sites}
+        before = {site.name: site.stored for site in life.network.sites}
         order = chance.sample(topology.links, len(topology.links))
         if not sum((run(life, link) for link in order), Counter[str]()):
             break
         life.rounds += 1
     for site in life.network.sites:
-        now = site.writes()
-        life.quiet_writes |= {table for table in now if now[table] != before[site.name].get(table, 0)}
+        life.quiet_writes |= site.written_since(before[site.name])
 
 
 @pytest.fixture(scope="module", params=TOPOLOGIES, ids=lambda topology: topology.name)
