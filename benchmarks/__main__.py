@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import databases, report
-from benchmarks.arguments import counts, positive
+from benchmarks.arguments import add_places, counts, positive
 from benchmarks.comparison import Plan, compare
 from benchmarks.record import PAGE, record
 from benchmarks.report import Grid
-from demo import terminal, workspace
+from demo import terminal
 from demo.environment import PROJECT
 from demo.progress import Progress
 
@@ -38,10 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--repeat", type=positive, default=2, help="runs of each measurement")
     made.add_argument("--quick", action="store_true", help="100,000 rows, two small numbers of changes, once")
-    made.add_argument("--record", action="store_true", help="write the results into docs/benchmarks.md")
-    made.add_argument(
-        "--directory", type=Path, default=workspace.DEFAULT / "benchmarks", help="for the servers"
-    )
+    add_places(made, "benchmarks")
     return made
 
 

@@ -1,6 +1,9 @@
-"""Numbers on a benchmark's command line."""
+"""What benchmarks share of their command lines."""
 
 import argparse
+from pathlib import Path
+
+from demo import workspace
 
 
 def positive(text: str) -> int:
@@ -17,3 +20,9 @@ def counts(text: str) -> tuple[int, ...]:
     if found[0] < 10:
         raise argparse.ArgumentTypeError("each number of changes must be 10 or more: one of ten is a delete")
     return found
+
+
+def add_places(parser: argparse.ArgumentParser, name: str) -> None:
+    """Where the benchmark of that name works, and whether what it measures is recorded."""
+    parser.add_argument("--record", action="store_true", help="write the results into docs/benchmarks.md")
+    parser.add_argument("--directory", type=Path, default=workspace.DEFAULT / name, help="for the servers")

@@ -11,6 +11,9 @@ COLUMNS = (
     *("price", "changed", "paid", "extras"),
 )
 
+#: Edits that nobody measures: the first run of a program reads it and its libraries from the disk.
+WARM_UP = 10
+
 #: A prime above any table's size: multiples of it, modulo the size, visit every row once, scattered.
 _STRIDE = 2_654_435_761
 

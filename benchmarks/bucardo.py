@@ -96,10 +96,8 @@ class _Bucardo:
     def install(self) -> None:
         for each in self.pair.all:
             create = sql.SQL("CREATE ROLE {} SUPERUSER LOGIN PASSWORD {}")
-            with (
-                each.connect() as superuser,
-                suppress(DuplicateObject),
-            ):  # another one's, with the same password
+            # The other installation may have made it, with the same password.
+            with each.connect() as superuser, suppress(DuplicateObject):
                 superuser.execute(create.format(sql.Identifier(USER), sql.Literal(each.password)))
         self.run("install", "--batch")
         files = {name: str(self.directory / file) for name, file in _FILES.items()}

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks import bookings, databases, report
+from benchmarks.arguments import add_places
 from benchmarks.databases import Database
 from benchmarks.initialization import installation
 from benchmarks.measurement import Spread
@@ -165,8 +166,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--repeat", type=int, default=9, help="runs of each measurement")
     made.add_argument("--clients", type=int, default=4)
     made.add_argument("--seconds", type=int, default=5, help="of each run of single-row updates")
-    made.add_argument("--record", action="store_true", help="write the results into docs/benchmarks.md")
-    made.add_argument("--directory", type=Path, default=workspace.DEFAULT / "capture", help="for the server")
+    add_places(made, PART)
     return made
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks import by_hand
-from benchmarks.bookings import Edits
+from benchmarks.bookings import WARM_UP, Edits
 from benchmarks.databases import Database, Databases, fill
 from benchmarks.initialization import initialize, job
 from benchmarks.link_run import LinkRun, run_link
@@ -18,9 +18,6 @@ from concord.link import Direction
 from demo import background
 from demo.progress import Progress
 from spark_jobs.submit import RESIDENT
-
-#: Edits that nobody measures: the first runs read programs and libraries from the disk, and warm the Spark that stays.
-_WARM_UP = 10
 
 
 class WrongResult(ConcordError):
@@ -37,7 +34,7 @@ class Plan:
     def too_large(self) -> Iterator[str]:
         """What cannot be measured, since no row may be edited twice, each one line."""
         for rows, counts in self.tables:
-            needed = (sum(counts) * self.repeat + _WARM_UP) * len(Start)
+            needed = (sum(counts) * self.repeat + WARM_UP) * len(Start)
             if needed > rows:
                 yield f"a table of {rows:,} rows has not the {needed:,} different rows that the runs would edit"
 
@@ -102,7 +99,7 @@ class _Table:
     edited: int = 0
 
     def warm_up(self) -> None:
-        self._repetition(Point(self.rows, _WARM_UP), "Warm up", link_first=True)
+        self._repetition(Point(self.rows, WARM_UP), "Warm up", link_first=True)
         for measured in self.results.idle.values():
             measured.clear()
 

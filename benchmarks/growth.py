@@ -7,21 +7,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks import databases, report
-from benchmarks.arguments import counts, positive
-from benchmarks.bookings import Edits
+from benchmarks.arguments import add_places, counts, positive
+from benchmarks.bookings import WARM_UP, Edits
 from benchmarks.comparison import WrongResult, check, resident, started
 from benchmarks.databases import Pair, ServerKind
 from benchmarks.initialization import initialize, job
 from benchmarks.link_run import run_link
 from benchmarks.measurement import Measurement, Spread, Start
-from benchmarks.record import PAGE, markdown, put
+from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
-from demo import terminal, workspace
+from demo import terminal
 from demo.progress import Progress
 
 PART = "growth"
-_WARM_UP = 10
-_MEBIBYTE = 1024**2
 
 
 @dataclass(frozen=True)
@@ -37,14 +35,14 @@ class Plan:
     @property
     def too_large(self) -> bool:
         """No row may be edited twice."""
-        return sum(self.changes) * self.repeat + _WARM_UP > min(self.newest, min(self.sizes) - self.newest)
+        return sum(self.changes) * self.repeat + WARM_UP > min(self.newest, min(self.sizes) - self.newest)
 
     def edits(self, rows: int) -> Iterator[tuple[str, Edits]]:
         """Sets of edits, each with where its rows are; the first is one that nobody measures."""
         older = rows - self.newest
         parts = {"anywhere": (1, older), f"the newest {self.newest:,}": (older + 1, self.newest)}
-        yield "", Edits(rows, _WARM_UP, 0, 1, older)
-        before = _WARM_UP
+        yield "", Edits(rows, WARM_UP, 0, 1, older)
+        before = WARM_UP
         for place, part in parts.items():
             for count in (count for count in self.changes for _ in range(self.repeat)):
                 yield place, Edits(rows, count, before, *part)
@@ -78,7 +76,7 @@ def compare(pair: Pair, plan: Plan, spark: Path, progress: Progress) -> Results:
             databases.fill_pair(pair, plan.many)
             initialize(pair)
             results.many = _carry(pair, Edits(plan.many, plan.many), Start.COLD, spark)
-            step.result = f"{results.many.wall:.1f} s, {results.many.memory / _MEBIBYTE:,.0f} MiB"
+            step.result = f"{results.many.wall:.1f} s, {report.mebibytes(results.many.memory)} MiB"
     return results
 
 
@@ -104,7 +102,7 @@ def grids(plan: Plan, results: Results) -> Iterator[Grid]:
         lines.append((place, f"{count:,}", *map(report.spread, spreads), compared))
     yield Grid("Whole warm links, from submission to end, by rows in the table", head, lines)
     if results.many:
-        cells = (f"{plan.many:,}", f"{results.many.wall:.1f}", f"{results.many.memory / _MEBIBYTE:,.0f}")
+        cells = (f"{plan.many:,}", f"{results.many.wall:.1f}", report.mebibytes(results.many.memory))
         yield Grid("One cold link with very many changes", ("changes", "s", "memory, MiB"), [cells])
 
 
@@ -115,9 +113,7 @@ def _measure(directory: Path, plan: Plan, *, recorded: bool) -> int:
         text = "\n\n".join(
             [report.surroundings(pair.london, plan.repeat), *map(markdown, grids(plan, results))]
         )
-    sys.stdout.write(f"\n{text}\n")
-    if recorded:
-        put(PAGE, PART, text)
+    publish(PART, text, recorded=recorded)
     return 0
 
 
@@ -129,8 +125,7 @@ def main(arguments: list[str]) -> int:
     made.add_argument("--newest", type=positive, default=500_000, help="rows that most users edit")
     made.add_argument("--repeat", type=positive, default=2, help="runs of each measurement")
     made.add_argument("--many", type=int, default=0, help="changes of one last run, as in 10000000")
-    made.add_argument("--record", action="store_true", help="write the results into docs/benchmarks.md")
-    made.add_argument("--directory", type=Path, default=workspace.DEFAULT / PART, help="for the servers")
+    add_places(made, PART)
     options = made.parse_args(arguments)
     plan = Plan(options.tables, options.changes, options.newest, options.repeat, options.many)
     if plan.too_large:

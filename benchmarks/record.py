@@ -1,5 +1,6 @@
 """Write results into docs/benchmarks.md, between their markers, and the chart beside it."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,6 +37,14 @@ def put(page: Path, part: str, results: str) -> None:
     if not begin or not end:
         raise ValueError(f"{page} needs the lines {one} and {other}, between which the results go")
     page.write_text(f"{before}{one}\n\n{results}\n\n{other}{after}")
+
+
+def publish(part: str, results: str, *, recorded: bool) -> None:
+    """Print the results of one benchmark, and `put` them into the page where they are to be recorded."""
+    sys.stdout.write(f"\n{results}\n")
+    if recorded:
+        put(PAGE, part, results)
+        sys.stdout.write(f"Recorded in {PAGE.relative_to(PROJECT)}.\n")
 
 
 def markdown(grid: Grid) -> str:

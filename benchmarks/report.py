@@ -68,7 +68,7 @@ def _whole(points: Sequence[Point]) -> Grid:
             spread(point.by_hand_wall),
             *(spread(point.link_wall(start)) for start in Start),
             *(ratio(point.by_hand_wall, point.link_wall(start)) for start in Start),
-            f"{point.link_memory.median / _MEBIBYTE:,.0f}",
+            mebibytes(point.link_memory.median),
         )
         for point in points
     ]
@@ -116,6 +116,11 @@ def _idle(results: Results) -> Grid:
 
 def _place(point: Point) -> tuple[str, str]:
     return f"{point.table_rows:,}", f"{point.changes:,}"
+
+
+def mebibytes(size: float) -> str:
+    """Of bytes."""
+    return f"{size / _MEBIBYTE:,.0f}"
 
 
 def ratio(one: Spread, other: Spread) -> str:

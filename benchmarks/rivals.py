@@ -8,22 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks import bucardo, databases, logical_replication, packages, report
-from benchmarks.arguments import counts, positive
-from benchmarks.bookings import Edits
+from benchmarks.arguments import add_places, counts, positive
+from benchmarks.bookings import WARM_UP, Edits
 from benchmarks.comparison import resident
 from benchmarks.databases import Pair, ServerKind
 from benchmarks.measurement import Spread, Start
-from benchmarks.record import PAGE, markdown, put
+from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
 from benchmarks.rival import Program, Rival, concord, measure
-from demo import terminal, workspace
-from demo.environment import PROJECT
+from demo import terminal
 from demo.progress import Progress
 
 PART = "rivals"
-
-#: Edits that nobody measures: the first run of each program reads it from the disk.
-_WARM_UP = 10
 
 BUCARDOS = (Program.BUCARDO, Program.TUNED)
 
@@ -42,13 +38,13 @@ class Plan:
     def edits(self) -> Iterator[Edits]:
         """Sets of edits that share no row, the warm-up first."""
         before = 0
-        for count in (_WARM_UP, *self.counts):
+        for count in (WARM_UP, *self.counts):
             yield Edits(self.rows, count, before)
             before += count
 
     @property
     def too_large(self) -> bool:
-        return sum(self.counts) + _WARM_UP > self.rows
+        return sum(self.counts) + WARM_UP > self.rows
 
 
 @dataclass
@@ -130,10 +126,7 @@ def grid(rows: int, seconds: Mapping[int, Seconds]) -> Grid:
 def _measure(directory: Path, plan: Plan, kind: ServerKind, *, recorded: bool) -> int:
     results = compare(plan, kind, directory, Progress(terminal.console()))
     text = "\n\n".join([results.surroundings, markdown(grid(plan.rows, results.seconds))])
-    sys.stdout.write(f"\n{text}\n")
-    if recorded:
-        put(PAGE, PART, text)
-        sys.stdout.write(f"Recorded in {PAGE.relative_to(PROJECT)}.\n")
+    publish(PART, text, recorded=recorded)
     return 0
 
 
@@ -163,8 +156,7 @@ def _parser() -> argparse.ArgumentParser:
         "--changes", type=counts, default=(1_000, 100_000, 1_000_000), help="as in 10,1000,1000000"
     )
     made.add_argument("--repeat", type=positive, default=3, help="runs of each measurement")
-    made.add_argument("--record", action="store_true", help="write the results into docs/benchmarks.md")
-    made.add_argument("--directory", type=Path, default=workspace.DEFAULT / PART, help="for the servers")
+    add_places(made, PART)
     return made
 
 

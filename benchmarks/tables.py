@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks import databases, initialization, report
+from benchmarks.arguments import add_places
 from benchmarks.comparison import WrongResult, resident, started
 from benchmarks.databases import Databases
 from benchmarks.link_run import run_link
 from benchmarks.measurement import Spread, Start
-from benchmarks.record import PAGE, markdown, put
+from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.provisioning import provision
 from concord.replication_set import ReplicatedTable, TableName
-from demo import terminal, workspace
+from demo import terminal
 from demo.progress import Progress
 
 PART = "tables"
@@ -103,9 +104,7 @@ def _measure(directory: Path, counts: Sequence[int], changed: int, repeat: int, 
                 with progress.step(f"{changed} of {len(each.tables)} tables, {repeat} times"):
                     measure(made, each, changed, repeat, place)
         results = "\n\n".join([report.surroundings(made.capetown, repeat), markdown(grid(sets, changed))])
-    sys.stdout.write(f"\n{results}\n")
-    if recorded:
-        put(PAGE, PART, results)
+    publish(PART, results, recorded=recorded)
     return 0
 
 
@@ -115,8 +114,7 @@ def main(arguments: list[str]) -> int:
     made.add_argument("--tables", type=_counts, default=(3, 500), help="tables in a set, as in 3,500")
     made.add_argument("--changed", type=int, default=3, help="of them changed")
     made.add_argument("--repeat", type=int, default=5, help="runs of each")
-    made.add_argument("--record", action="store_true", help="write the results into docs/benchmarks.md")
-    made.add_argument("--directory", type=Path, default=workspace.DEFAULT / "tables", help="for the servers")
+    add_places(made, PART)
     options = made.parse_args(arguments)
     directory = options.directory.absolute()
     return terminal.run(

@@ -6,7 +6,7 @@ import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from pyspark.sql import SparkSession
 
@@ -206,7 +206,7 @@ def _write(
 def work(job: LinkJob, progress: Progress) -> TransmissionReport:
     """The application's work: one transmission, logged."""
     asks = any(table.policy.asks for table in job.tables)
-    report = transmit(job, lambda: start(f"concord {job.link}", asks=asks), progress)
+    report = transmit(job, cache(lambda: start(f"concord {job.link}", asks=asks)), progress)
     log_event(
         logger, "transmission completed", link=job.link, rows=report.total("acquired"), seconds=report.seconds
     )

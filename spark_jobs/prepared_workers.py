@@ -30,9 +30,8 @@ def begin(module: str) -> None:
     """Start the daemon of a module of ours, once; Java must inherit what this puts into the environment."""
     if _PREPARED:
         return
-    place = Path(
-        tempfile.mkdtemp(prefix="concord-workers-"), "socket"
-    )  # mode 0700: streams are handed over there
+    # Mode 0700: streams are handed over there.
+    place = Path(tempfile.mkdtemp(prefix="concord-workers-"), "socket")
     python = os.environ.get("PYSPARK_PYTHON", sys.executable)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         listening.bind(str(place))

@@ -51,14 +51,18 @@ def stage_straight(
         for ordinal, number in (part for share in mine for part in share):
             (relation, table), (_, read) = places[ordinal], split[ordinal]
             try:
-                for counted in attempt(map(_unopposed, read(number)), login, relation):
-                    yield ordinal, counted
+                for summary in attempt(map(_unopposed, read(number)), login, relation):
+                    yield ordinal, summary
             except Exception as error:
                 error.add_note(f"{STAGING}{table}")
                 raise
 
-    found = spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(staged).collect()
-    return [believed(counted for at, counted in found if at == ordinal) for ordinal in range(len(routes))]
+    counted: list[list[Summary]] = [[] for _ in routes]
+    for ordinal, summary in (
+        spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(staged).collect()
+    ):
+        counted[ordinal].append(summary)
+    return [believed(summaries) for summaries in counted]
 
 
 def _unopposed(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -13,6 +13,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from concord.databases.dialect import VERSION_TYPES
+from spark_jobs.acquire import Batches
 from spark_jobs.custom import FAILED
 from spark_jobs.manipulate import UNFAITHFUL
 
@@ -28,7 +29,6 @@ STOPPING = (UNFAITHFUL, FAILED)
 #: Rows named in the error where a mapping is not reversible.
 SHOWN = 3
 
-Batches = Iterator[pa.RecordBatch]
 #: Rows of one verdict that a task attempt has staged, or settled.
 Summary = Mapping[str, Any]
 

@@ -70,11 +70,9 @@ def test_no_password_reaches_arguments_logs_templates_xcoms_files_or_sparks_even
     files.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(files))
     events = keep_events(tmp_path, monkeypatch)
-    for site, delay in (
-        (pair.london, 10),
-        (pair.capetown, 20),
-    ):  # a conflict, of which Spark's events show plans
-        site.run(f"UPDATE flights SET delay = {delay} WHERE flight = 1")
+    # A conflict, of which Spark's events show plans.
+    pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
+    pair.capetown.run("UPDATE flights SET delay = 20 WHERE flight = 1")
     with command_lines() as arguments:
         run = pair.run()
     assert run.state == "success"

@@ -11,7 +11,7 @@ import psycopg
 
 from concord.databases.dialect import Snapshot
 from concord.databases.postgresql import before_image, marked_edits
-from concord.databases.postgresql.session import UNHURRIED, Connection, one, run
+from concord.databases.postgresql.session import UNHURRIED, Connection, answers, one, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
 from concord.interval import Interval
@@ -99,12 +99,8 @@ def count_arrived(
 def _together(connection: Connection, queries: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """The rows of many queries of equal columns, in one round trip; a few at a time, since one statement of all of them
     would take more than twice as long."""
-    if not queries:
-        return iter(())  # an empty pipeline is a round trip as well
-    some = [queries[at : at + PER_STATEMENT] for at in range(0, len(queries), PER_STATEMENT)]
-    with connection.pipeline():
-        cursors = [connection.execute(" UNION ALL ".join(each).encode()) for each in some]
-    return chain.from_iterable(cursors)
+    some = (queries[at : at + PER_STATEMENT] for at in range(0, len(queries), PER_STATEMENT))
+    return chain.from_iterable(answers(connection, *map(" UNION ALL ".join, some)))
 
 
 def count_not_owned(

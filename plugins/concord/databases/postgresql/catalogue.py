@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+from psycopg.rows import dict_row
 
+from concord.databases.postgresql.session import answers
 from concord.databases.postgresql.types import ColumnType
 from concord.databases.quoting import literal, qualified, quote
 from concord.replication_set import TableName
@@ -204,24 +206,15 @@ SELECT t.tgrelid::bigint AS table_oid, t.tgname AS name, {_trigger_state("f.stat
 Row = dict[str, Any]
 
 
-def _rows(connection: psycopg.Connection[Any], *queries: str) -> list[list[Row]]:
-    """The rows of each query, all in one round trip: the database answers one while we take up another's answer."""
-    with connection.pipeline():
-        cursors = [connection.cursor(row_factory=psycopg.rows.dict_row) for _ in queries]
-        for cursor, query in zip(cursors, queries, strict=True):
-            cursor.execute(query.encode())
-    return [cursor.fetchall() for cursor in cursors]
-
-
 def read_tables(connection: psycopg.Connection[Any], names: Sequence[TableName]) -> dict[TableName, Table]:
     """The tables that exist among `names`; a constant number of queries however many there are."""
     if not names:
         return {}
     wanted = ", ".join(f"({literal(name.schema_name)}, {literal(name.name)})" for name in names)
-    (heads,) = _rows(connection, _TABLES.format(names=wanted))
+    (heads,) = answers(connection, _TABLES.format(names=wanted), row_factory=dict_row)
     oids = "'{" + ",".join(str(head["oid"]) for head in heads) + "}'::oid[]"
     queries = [query.format(oids=oids) for query in (_INDEXES, _EXCLUSIONS, _TRIGGERS, _FOREIGN_KEYS)]
-    *own, foreign = _rows(connection, _columns_query(oids), *queries)
+    *own, foreign = answers(connection, _columns_query(oids), *queries, row_factory=dict_row)
     found = [*map(_by_table, own), _by_table(foreign, "child_oid"), _by_table(foreign, "parent_oid")]
     tables = [_table(head, *(each[head["oid"]] for each in found)) for head in heads]
     return {table.name: table for table in tables}

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 from psycopg.conninfo import make_conninfo
+from psycopg.rows import tuple_row
 
 from concord.databases.postgresql.refusal import told
 from concord.errors import ConcordError, ConnectionRefused, PrivilegeMissing, SiteUnavailable, WriteContended
@@ -145,6 +146,19 @@ def one(connection: Connection, query: str) -> tuple[Any, ...]:
     row = connection.execute(query.encode()).fetchone()
     assert row is not None, "a query that always has a row gave none"
     return tuple(row)
+
+
+def answers(
+    connection: psycopg.Connection[Any], *queries: str, row_factory: Any = tuple_row
+) -> list[list[Any]]:
+    """The rows of each query, all in one round trip: the database answers one while we take up another's answer."""
+    if not queries:
+        return []  # an empty pipeline is a round trip as well
+    with connection.pipeline():
+        cursors = [connection.cursor(row_factory=row_factory) for _ in queries]
+        for cursor, query in zip(cursors, queries, strict=True):
+            cursor.execute(query.encode())
+    return [cursor.fetchall() for cursor in cursors]
 
 
 def rows(connection: Connection, query: str) -> list[tuple[Any, ...]]:
