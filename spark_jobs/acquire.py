@@ -7,13 +7,23 @@ from itertools import zip_longest
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
 from concord.databases.dialect import Reading
 from concord.errors import ConcordError
 
 Batches = Iterator[pa.RecordBatch]
+
+#: What travels, as Spark's DDL and as Arrow call it.
+ARROW_TYPES = {
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+}
 
 
 def acquire(spark: SparkSession, reading: Reading) -> DataFrame:
@@ -30,7 +40,7 @@ def acquire_together(spark: SparkSession, readings: Sequence[Reading]) -> DataFr
             for number in batch.column(0).to_pylist():
                 yield from read(number)
 
-    return spark.range(0, parts, 1, parts).mapInArrow(read_numbered, _columns(readings[0]))
+    return spark.range(0, parts, 1, parts).mapInArrow(read_numbered, readings[0].schema)
 
 
 def tasks(readings: Sequence[Reading]) -> tuple[int, Callable[[int], Batches]]:
@@ -39,7 +49,7 @@ def tasks(readings: Sequence[Reading]) -> tuple[int, Callable[[int], Batches]]:
     Logins and queries travel inside the pickled function, never as options: options show in Spark's UI. A function
     over the numbers of the queries is planned at once; a Python data source asks Python twice before it is.
     """
-    wanted = to_arrow_schema(_columns(readings[0]))
+    wanted = arrow_schema(readings[0].schema)
     turns = zip_longest(*([(reading, query) for query in reading.queries] for reading in readings))
     parts = [part for turn in turns for part in turn if part is not None]
 
@@ -50,10 +60,10 @@ def tasks(readings: Sequence[Reading]) -> tuple[int, Callable[[int], Batches]]:
     return len(parts), read
 
 
-def _columns(reading: Reading) -> StructType:
-    columns = StructType.fromDDL(reading.schema)
-    assert isinstance(columns, StructType), "a list of columns"
-    return columns
+def arrow_schema(ddl: str) -> pa.Schema:
+    """The same columns for Arrow, without asking Spark, which may not have been started."""
+    columns = (column.split() for column in ddl.split(","))
+    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns])
 
 
 def _read(reading: Reading, query: str, wanted: pa.Schema) -> Batches:

@@ -27,8 +27,8 @@ from spark_jobs.acquire import acquire
 from spark_jobs.application import run
 from spark_jobs.decide import Choosing, KeyMeaning, all_of, changed
 from spark_jobs.manipulate import manipulate, refuse_unfaithful
-from spark_jobs.moving import worded
 from spark_jobs.session import start
+from spark_jobs.wording import worded
 from spark_jobs.write import stage
 
 logger = logging.getLogger("concord.initialize")

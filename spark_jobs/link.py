@@ -21,7 +21,7 @@ from spark_jobs.application import run
 from spark_jobs.braking import brake, leave_out_oscillating
 from spark_jobs.moving import Move, Moved, Watch
 from spark_jobs.opening import Opened, open_link
-from spark_jobs.session import start
+from spark_jobs.session import is_shared, start
 
 logger = logging.getLogger("concord.link")
 
@@ -206,6 +206,8 @@ def _write(
 def work(job: LinkJob, progress: Progress) -> TransmissionReport:
     """The application's work: one transmission, logged."""
     asks = any(table.policy.asks for table in job.tables)
+    if is_shared():  # what is up carries any rows as soon as the driver would
+        job = job.model_copy(update={"spark_from": 0})
     report = transmit(job, cache(lambda: start(f"concord {job.link}", asks=asks)), progress)
     log_event(
         logger, "transmission completed", link=job.link, rows=report.total("acquired"), seconds=report.seconds

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -19,11 +17,8 @@ from concord.brake import Hold
 from concord.databases.dialect import Progress, Shape, Snapshot, SourceEnd, Staged, TargetEnd
 from concord.errors import (
     CountMismatch,
-    LinkFailed,
     MappingNotReversible,
-    PrivilegeMissing,
     ResolverFailed,
-    SiteUnavailable,
     StructureChanged,
 )
 from concord.event_log import log_event
@@ -36,53 +31,11 @@ from spark_jobs.detect import MOST_BROADCAST, detect
 from spark_jobs.manipulate import UNFAITHFUL, manipulate, refuse_unfaithful
 from spark_jobs.opening import Opened, with_children
 from spark_jobs.resolve import UNDER_LOCK, resolve, unopposed
-from spark_jobs.straight import STAGING, Route, goes_straight, stage_straight
+from spark_jobs.straight import Route, goes_straight, stage_by_the_driver, stage_straight
+from spark_jobs.wording import worded
 from spark_jobs.write import STOPPING, StagedTable, stage
 
 logger = logging.getLogger("concord.link")
-
-_DATABASE_SAID = re.compile(r"(?:ERROR|FATAL|PANIC):  (.+)")
-#: Which of several tables a task was busy with.
-_WHERE = re.compile(f"^{STAGING}(.+)$", re.MULTILINE)
-#: What ADBC calls a connection that is not to be had or has broken; and a snapshot ends with the session that holds it.
-_AWAY = re.compile(r"OperationalError: IO:|query 'SET TRANSACTION SNAPSHOT")
-
-
-@contextmanager
-def worded(table: str) -> Iterator[None]:
-    """What fails inside Spark, in our words: what the database said, else the last line that names an error.
-
-    `table` is whose changes are carried; where a task knows which of several it was, that one is named.
-    """
-    try:
-        yield
-    except (PySparkException, Py4JJavaError) as error:
-        said = _what_was_said(str(error))
-        if found := _WHERE.search(str(error)):
-            table = found[1]
-        if "permission denied" in said:
-            raise PrivilegeMissing(
-                f"{table}: {said}. Run `provision` to grant what the role needs; nothing was written"
-            ) from error
-        if _AWAY.search(str(error)):
-            raise SiteUnavailable(
-                f"{table}: a site's database does not answer Spark's tasks: {said}. Nothing was written; the next run"
-                " tries again"
-            ) from error
-        raise LinkFailed(f"{table}: Spark could not move the rows: {said}. Nothing was written") from error
-
-
-def _what_was_said(trace: str) -> str:
-    """One line out of an executor's trace; never the query, which ADBC repeats whole, nor a line of a stack."""
-    if found := _DATABASE_SAID.search(trace):
-        return found[1].strip()
-    lines = [line.strip() for line in trace.splitlines() if line.strip() and "Query was:" not in line]
-    told = [line for line in lines if not line.startswith(("at ", STAGING))]
-    last_error = next((line for line in reversed(told) if "Error" in line), None)
-    return (
-        last_error
-        or next((line for line in told if "Exception: " in line), lines[0]).split("Exception: ")[-1]
-    )
 
 
 @dataclass
@@ -246,8 +199,6 @@ class Move:
 
     def _carry(self, name: str, ordinal: int, moved: Moved, candidates: int) -> list[Route]:
         """One table's changes into staging, or into the counts of a plan; or the straight route that they will take."""
-        with self.watch.step("start_spark"):
-            spark = self.spark()
         count = moved.counted[name]
         source, target = self.opened.shapes[name], self.opened.target_shapes[name]
         since = self.opened.going_on.session.position.of(name)
@@ -256,6 +207,8 @@ class Move:
         if meets_nothing and goes_straight(source, target) and not self.job.plan_only:
             with self.watch.step("stage"):
                 return [Route(reading, self.target.create_staging(target, ordinal))]
+        with self.watch.step("start_spark"):
+            spark = self.spark()
         changes = manipulate(acquire(spark, reading), source, target, tuple(target.base_types))
         decided = (
             unopposed(changes, asks=target.policy.asks)
@@ -312,10 +265,13 @@ class Move:
         self._staged(place, done, moved)
 
     def _stage_straight(self, routes: Sequence[Route], moved: Moved) -> None:
-        one = routes[0].place.shape.name
-        with self.watch.step("stage"), worded(one if len(routes) == 1 else f"{len(routes)} tables"):
-            login, readers = self.target.staging_login(), self.job.source.readers
-            every = stage_straight(self.spark(), routes, login, readers)
+        names = [route.place.shape.name for route in routes]
+        stage_all = stage_by_the_driver
+        if sum(moved.counted[name] for name in names) >= self.job.spark_from:
+            with self.watch.step("start_spark"):
+                stage_all = partial(stage_straight, self.spark())
+        with self.watch.step("stage"), worded(names[0] if len(names) == 1 else f"{len(names)} tables"):
+            every = stage_all(routes, self.target.staging_login(), self.job.source.readers)
         for route, done in zip(routes, every, strict=True):
             self._staged(route.place, done, moved)
 

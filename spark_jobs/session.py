@@ -17,6 +17,11 @@ def share_as(group: str) -> None:
     _GROUP[:] = [group]
 
 
+def is_shared() -> bool:
+    """Has somebody else started Spark for us? Then it is up, with workers that have sessions to the databases."""
+    return bool(_GROUP)
+
+
 def start(name: str, *, asks: bool = False) -> SparkSession:
     """The session of this application; master, memory and jars come from spark-submit.
 

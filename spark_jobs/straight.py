@@ -2,23 +2,29 @@
 
 For tables that neither site maps, whose changes meet nothing at the target: then there is nothing to join and nothing
 to compute, and the two ways between Python and Java would take as long as both databases together. All such tables are
-one job of Spark, so that a small table does not wait for a large one.
+staged together, so that a small table does not wait for a large one: as one job of Spark, or, where they are fewer rows
+than would be staged before Spark has started, by the driver itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from traceback import format_exception_only
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from concord.databases.dialect import Reading, Shape, Staged
 from spark_jobs.acquire import tasks
+from spark_jobs.without_pandas import without_pandas
+from spark_jobs.wording import STAGING, TaskFailed
 from spark_jobs.write import DECIDED, StagedTable, Summary, attempt, believed
 
-#: Stands before the name of the table in what a task says of an error.
-STAGING = "while staging "
+#: One query of a table's reading: which table, and which of its queries.
+Part = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +48,62 @@ def stage_straight(
     Without Spark SQL, which would only be started for this. No more than `readers` tasks run at once, each with one
     session of the source at a time (S0-45); their shares are dealt out in turn, so that each has some of every table.
     """
-    places = [(route.place.relation, route.place.shape.name) for route in routes]
-    split = [tasks((route.reading,)) for route in routes]
-    parts = [(ordinal, number) for ordinal, (count, _) in enumerate(split) for number in range(count)]
+    parts, staged = _work(routes, login)
     shares = [parts[first::readers] for first in range(min(readers, len(parts)))]
 
-    def staged(mine: Iterable[Sequence[tuple[int, int]]]) -> Iterator[tuple[int, Summary]]:
-        for ordinal, number in (part for share in mine for part in share):
-            (relation, table), (_, read) = places[ordinal], split[ordinal]
-            try:
-                for summary in attempt(map(_unopposed, read(number)), login, relation):
-                    yield ordinal, summary
-            except Exception as error:
-                error.add_note(f"{STAGING}{table}")
-                raise
+    def run(mine: Iterable[Sequence[Part]]) -> Iterator[tuple[int, Summary]]:
+        context = TaskContext.get()
+        assert context is not None, "inside a task"
+        for part in (part for share in mine for part in share):
+            yield from staged(part, context.taskAttemptId())
 
-    counted: list[list[Summary]] = [[] for _ in routes]
-    for ordinal, summary in (
-        spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(staged).collect()
-    ):
-        counted[ordinal].append(summary)
-    return [believed(summaries) for summaries in counted]
+    counted = spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(run).collect()
+    return _by_route(routes, counted)
+
+
+def stage_by_the_driver(routes: Sequence[Route], login: str, readers: int) -> list[StagedTable]:
+    """The same in threads of this process. Raises TaskFailed."""
+    with without_pandas():  # before the threads, which would all do it
+        import spark_jobs.adbc_session  # noqa: F401, PLC0415 - most links stage nothing, or by Spark
+    parts, staged = _work(routes, login)
+
+    def run(number: int) -> list[tuple[int, Summary]]:
+        try:
+            return list(staged(parts[number], number))
+        except Exception as error:
+            raise TaskFailed("".join(format_exception_only(error))) from error
+
+    with ThreadPoolExecutor(min(readers, len(parts))) as threads:
+        counted = [found for every in threads.map(run, range(len(parts))) for found in every]
+    return _by_route(routes, counted)
+
+
+def _work(
+    routes: Sequence[Route], login: str
+) -> tuple[list[Part], Callable[[Part, int], Iterator[tuple[int, Summary]]]]:
+    """The parts of all tables, and what a task attempt does with one: it stages its rows, and counts them."""
+    places = [(route.place.relation, route.place.shape.name) for route in routes]
+    split = [tasks((route.reading,)) for route in routes]
+
+    def staged(part: Part, attempt_id: int) -> Iterator[tuple[int, Summary]]:
+        ordinal, number = part
+        (relation, table), (_, read) = places[ordinal], split[ordinal]
+        try:
+            for summary in attempt(map(_unopposed, read(number)), login, relation, attempt_id):
+                yield ordinal, summary
+        except Exception as error:
+            error.add_note(f"{STAGING}{table}")
+            raise
+
+    parts = [(ordinal, number) for ordinal, (count, _) in enumerate(split) for number in range(count)]
+    return parts, staged
+
+
+def _by_route(routes: Sequence[Route], counted: Iterable[tuple[int, Summary]]) -> list[StagedTable]:
+    summaries: list[list[Summary]] = [[] for _ in routes]
+    for ordinal, summary in counted:
+        summaries[ordinal].append(summary)
+    return [believed(every) for every in summaries]
 
 
 def _unopposed(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -77,7 +77,9 @@ def stage(
     selected = resolved.select(*columns, *VERSION_TYPES, *DECIDED, *beside)
 
     def staged(batches: Batches) -> Batches:
-        for counted in attempt(batches, login, relation):
+        context = TaskContext.get()
+        assert context is not None, "inside a task"
+        for counted in attempt(batches, login, relation, context.taskAttemptId()):
             yield pa.RecordBatch.from_pylist([counted], schema=_SUMMARY_ARROW)
 
     return believed(row.asDict() for row in selected.mapInArrow(staged, _SUMMARY).collect())
@@ -106,11 +108,8 @@ def _some(summary: Sequence[Summary], verdict: str) -> tuple[str, ...]:
     return tuple(sorted(reasons)[:SHOWN])
 
 
-def attempt(batches: Batches, login: str, relation: str) -> Iterator[Summary]:
+def attempt(batches: Batches, login: str, relation: str, number: int) -> Iterator[Summary]:
     """One task attempt: its rows, with all columns but the attempt, in one transaction; then a summary per verdict."""
-    context = TaskContext.get()
-    assert context is not None, "staging runs inside a Spark task"
-    number = context.taskAttemptId()
     counted: Counter[tuple[str, bool]] = Counter()
     reasons: dict[str, list[str]] = {verdict: [] for verdict in STOPPING}
     size = removals = 0

@@ -29,6 +29,7 @@ from concord.config_mapping import MappingSettings
 from concord.config_notify import NotifySettings
 from concord.config_watch import WatchSettings
 from concord.identity import Identity
+from concord.link import SPARK_FROM
 from concord.policy import Policy
 from concord.privacy import Treatment
 from concord.replication_set import Marks, ReplicatedTable, TableName
@@ -235,6 +236,12 @@ class SynchronizationSettings(Settings):
         default=1000,
         ge=0,
         description="Rows that a site may refuse in one run of a link; they wait there. More stop the link; 0: none.",
+    )
+    spark_from: StrictInt = Field(
+        default=SPARK_FROM,
+        ge=0,
+        description="Changed rows of a run from which Spark is started; fewer that meet no change at the other site are"
+        " carried by the driver before Spark would be up. 0: Spark carries all.",
     )
     notify: NotifySettings | None = Field(
         default=None, description="Whom to tell of a run with many conflicts. Default: nobody."

@@ -13,6 +13,10 @@ from concord.interval import Interval
 from concord.replication_set import ReplicatedTable
 from concord.site import SiteAccess
 
+#: Changed rows from which Spark carries them. It takes some four seconds to start and holds half a gigabyte; the driver
+#: has carried twice as many by then (docs/benchmarks.md).
+SPARK_FROM = 250_000
+
 
 class Direction(StrEnum):
     """Which of the pair's two links: forward goes from the configured source to the target."""
@@ -46,6 +50,9 @@ class LinkJob(BaseModel):
     chosen: tuple[str, ...] | None = None  #: names of the tables to carry; None is all
     plan_only: bool = False
     max_quarantined: int = 1000  #: rows that the target may refuse before the link stops; 0: none
+    spark_from: int = (
+        SPARK_FROM  #: fewer rows that meet nothing are carried by the driver itself; 0: Spark always does
+    )
     interval: Interval | None = None  #: a backfill of these versions; None is what arrived since the position
     approvals: tuple[Approval, ...] = ()  #: what a person lets pass the brakes
     priorities: Mapping[str, int] = Field(

@@ -48,10 +48,11 @@ class TestMeasuring:
 
     def test_a_spark_that_stays_is_what_the_warm_links_use(self, results: Results) -> None:
         cold, warm = (results.points[0].link[start][0] for start in (Start.COLD, Start.WARM))
-        assert warm.seconds("start_spark") < cold.seconds("start_spark") / 2
+        assert "start_spark" not in cold.parts, "for so few rows none is started"
+        assert 0 < warm.seconds("start_spark") < 1
 
-    def test_memory_counts_java_and_its_python_processes(self, results: Results) -> None:
-        assert results.points[0].link_memory.median > 300 * 1024**2
+    def test_memory_counts_the_driver(self, results: Results) -> None:
+        assert results.points[0].link_memory.median > 60 * 1024**2
 
     def test_a_link_with_nothing_to_send_starts_no_spark(self, results: Results) -> None:
         assert [len(results.idle[start]) for start in Start] == [1, 1]  # the warm-up is not counted

@@ -11,7 +11,7 @@ from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.postgresql.content import Content, content
 from concord.databases.postgresql.ends import Source
 from concord.databases.postgresql.tombstones import CarryingSite
-from concord.link import Direction, LinkJob, TransmissionReport, link_name
+from concord.link import SPARK_FROM, Direction, LinkJob, TransmissionReport, link_name
 from concord.replication_set import ReplicatedTable
 from spark_jobs.link import transmit
 from tests.link.pair import At, Site, every_table, link_job, make_tables, provision_site
@@ -85,7 +85,11 @@ class Network:
     def job(self, source: str, target: str, **changed: object) -> LinkJob:
         name, direction = self.synchronization(source, target)
         ends = (self[source].access, self[target].access)
-        return link_job(ends, self.tables, synchronization=name, direction=direction, **changed)
+        by_turns = SPARK_FROM * (
+            len(self.reports) % 2
+        )  # now Spark, now the driver carries what meets nothing
+        about = {"synchronization": name, "direction": direction, "spark_from": by_turns}
+        return link_job(ends, self.tables, **about | changed)
 
     def synchronization(self, source: str, target: str) -> tuple[str, Direction]:
         """The pair's synchronization, and which of its two links goes from source to target."""

@@ -212,6 +212,7 @@ def link_job(
         "source": ends[0],
         "target": ends[1],
         "tables": tuple(tables),
+        "spark_from": 0,
     }
     return LinkJob(**(given | fields))
 

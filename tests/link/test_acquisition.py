@@ -17,7 +17,7 @@ from concord.databases.postgresql.session import connect
 from concord.errors import CountMismatch, LinkFailed, PrivilegeMissing
 from embedded.postgres import Server
 from spark_jobs.link import transmit
-from spark_jobs.moving import worded
+from spark_jobs.wording import worded
 from tests.conftest import PROJECT, Database
 from tests.link import power_loss
 from tests.link.conftest import MakePair, site_on
@@ -149,7 +149,7 @@ def test_a_worker_that_ends_is_told_in_our_words_and_the_next_run_goes_on(
         os.kill(os.getpid(), signal.SIGKILL)
         yield from numbers
 
-    told = r"^public\.book: Spark could not move the rows: Python worker exited unexpectedly \(crashed\)"
+    told = r"^public\.book: its rows could not be moved: Python worker exited unexpectedly \(crashed\)"
     with pytest.raises(LinkFailed, match=told), worded("public.book"):
         spark.sparkContext.parallelize([0], 1).mapPartitions(end).collect()
     sites.london.run("INSERT INTO book VALUES (100, 'a')")

@@ -14,7 +14,7 @@ from socket import socket as connected
 import psutil
 import pytest
 
-from concord.link import TransmissionReport
+from concord.link import SPARK_FROM, TransmissionReport
 from spark_jobs.handover import Request, Terms
 from tests.conftest import PROJECT
 from tests.link.conftest import MakePair
@@ -190,12 +190,14 @@ def test_a_link_is_handed_over_and_its_logins_are_not_left_behind(
 ) -> None:
     sites = pair("CREATE TABLE flight (id int PRIMARY KEY, note text)")
     sites.london.run("INSERT INTO flight SELECT n, 'london' FROM generate_series(1, 9) n")
+    few = sites.job(spark_from=SPARK_FROM)
     job, report = tmp_path / "job.json", tmp_path / "report.json"
     job.touch(mode=0o600)
-    job.write_text(sites.job().model_dump_json())
+    job.write_text(few.model_dump_json())
     ended = run("link.py", CONCORD_JOB=str(job), CONCORD_REPORT=str(report))
     assert ended.returncode == 0, ended.stderr
     assert "transmission completed" in ended.stdout
+    assert 'step name="start_spark"' in ended.stdout, "a Spark that is up carries few rows as soon"
     assert ended.stderr == ""
     assert TransmissionReport.model_validate_json(report.read_text()).total("applied") == 9
     assert sites.equal

@@ -32,6 +32,7 @@ def link_job(
     tables = configuration.tables(synchronization_name(configuration, synchronization))
     refuse_unknown_tables(chosen, tables)
     source, target = ends(configuration, synchronization, direction)
+    settings = configuration.synchronizations[synchronization]
     return LinkJob(
         synchronization=synchronization,
         direction=direction,
@@ -43,7 +44,8 @@ def link_job(
         chosen=None if chosen is None else tuple(chosen),
         plan_only=plan_only,
         interval=interval,
-        max_quarantined=configuration.synchronizations[synchronization].max_quarantined,
+        max_quarantined=settings.max_quarantined,
+        spark_from=settings.spark_from,
         priorities={name: site.priority for name, site in configuration.sites.items()},
     )
 

@@ -4,7 +4,7 @@ import pytest
 from pyspark.errors import PythonException
 
 from concord.errors import ConcordError
-from spark_jobs.moving import worded
+from spark_jobs.wording import worded
 
 SAID = {
     "site_unavailable": (

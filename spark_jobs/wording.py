@@ -1,0 +1,62 @@
+"""What fails in a task is told in our words, whoever ran the task: Spark, or the driver itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from concord.errors import LinkFailed, PrivilegeMissing, SiteUnavailable
+
+#: Stands before the name of the table in what a task says of an error.
+STAGING = "while staging "
+
+_DATABASE_SAID = re.compile(r"(?:ERROR|FATAL|PANIC):  (.+)")
+#: Which of several tables a task was busy with.
+_WHERE = re.compile(f"^{STAGING}(.+)$", re.MULTILINE)
+#: What ADBC calls a connection that is not to be had or has broken; and a snapshot ends with the session that holds it.
+_AWAY = re.compile(r"OperationalError: IO:|query 'SET TRANSACTION SNAPSHOT")
+
+
+class TaskFailed(Exception):
+    """A task that the driver ran itself: what Python said, as Spark would have brought it."""
+
+
+@contextmanager
+def worded(table: str) -> Iterator[None]:
+    """What fails in a task, in our words: what the database said, else the last line that names an error.
+
+    `table` is whose changes are carried; where a task knows which of several it was, that one is named.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JJavaError, TaskFailed) as error:
+        said = _what_was_said(str(error))
+        if found := _WHERE.search(str(error)):
+            table = found[1]
+        if "permission denied" in said:
+            raise PrivilegeMissing(
+                f"{table}: {said}. Run `provision` to grant what the role needs; nothing was written"
+            ) from error
+        if _AWAY.search(str(error)):
+            raise SiteUnavailable(
+                f"{table}: a site's database does not answer the link's tasks: {said}. Nothing was written; the next"
+                " run tries again"
+            ) from error
+        raise LinkFailed(f"{table}: its rows could not be moved: {said}. Nothing was written") from error
+
+
+def _what_was_said(trace: str) -> str:
+    """One line out of an executor's trace; never the query, which ADBC repeats whole, nor a line of a stack."""
+    if found := _DATABASE_SAID.search(trace):
+        return found[1].strip()
+    lines = [line.strip() for line in trace.splitlines() if line.strip() and "Query was:" not in line]
+    told = [line for line in lines if not line.startswith(("at ", STAGING))]
+    last_error = next((line for line in reversed(told) if "Error" in line), None)
+    return (
+        last_error
+        or next((line for line in told if "Exception: " in line), lines[0]).split("Exception: ")[-1]
+    )

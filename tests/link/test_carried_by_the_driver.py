@@ -1,0 +1,216 @@
+"""Few rows that meet nothing are carried by the driver itself, before Spark would have started."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from threading import Lock
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from concord.databases.postgresql import acquire
+from concord.errors import LinkFailed, PrivilegeMissing
+from concord.link import SPARK_FROM, TransmissionReport
+from spark_jobs import straight
+from spark_jobs.link import transmit
+from tests.conftest import PROJECT
+from tests.link.conftest import MakePair
+from tests.link.killed import killed
+from tests.link.pair import READER, At, Pair, Site, carried
+
+pytestmark = pytest.mark.spark
+
+LIBRARY = (
+    "CREATE TABLE shelf (id int PRIMARY KEY, room numeric(6, 2))",
+    "CREATE TABLE book (id int PRIMARY KEY, shelf int REFERENCES shelf, title text, cover bytea, added timestamptz)",
+    "INSERT INTO shelf SELECT n, n FROM generate_series(1, 3) n",
+    "INSERT INTO book SELECT n, 1, 'old ' || n, 'x', 'infinity' FROM generate_series(1, 9) n",
+)
+
+
+@pytest.fixture
+def sites(pair: MakePair) -> Pair:
+    return pair(*LIBRARY)
+
+
+def refuse() -> SparkSession:
+    raise AssertionError("Spark was started")
+
+
+def by_the_driver(
+    sites: Pair, direction: str = "forward", at: At | None = None, spark_from: int = SPARK_FROM
+) -> TransmissionReport:
+    return transmit(sites.job(direction, spark_from=spark_from), refuse, at or (lambda step: None))
+
+
+def settle(sites: Pair) -> None:
+    for direction in ("forward", "reverse", "forward"):
+        report = by_the_driver(sites, direction)
+    assert report.total("acquired") == 0
+    assert sites.equal
+    assert sites.conflicts() == []
+
+
+def test_rows_of_every_kind_arrive_though_spark_is_never_started(sites: Pair) -> None:
+    sites.london.run(
+        "INSERT INTO shelf VALUES (4, 1.5), (5, NULL)",
+        "INSERT INTO book VALUES (10, 4, 'a ''quoted'' one', '\\x00ff', '2026-01-01 00:00:00.000001+02')",
+        "UPDATE book SET title = NULL, cover = NULL WHERE id <= 3",
+        "DELETE FROM book WHERE id = 9",
+    )
+    report = by_the_driver(sites)
+    assert {each.table: (each.acquired, each.applied) for each in report.tables} == {
+        "public.book": (5, 5),
+        "public.shelf": (2, 2),
+    }
+    assert report.bytes > 0
+    settle(sites)
+    sites.capetown.run("UPDATE book SET title = 'back' WHERE id = 10", "DELETE FROM book WHERE id = 1")
+    settle(sites)
+    assert sites.london.rows("SELECT count(*), max(title) FILTER (WHERE id = 10) FROM book") == [(8, "back")]
+
+
+@pytest.mark.parametrize(("spark_from", "begun"), [(0, True), (3, True), (4, False)])
+def test_spark_is_started_from_so_many_rows_on(sites: Pair, spark_from: int, begun: bool) -> None:
+    sites.london.run("INSERT INTO shelf VALUES (4), (5)", "UPDATE book SET title = 'new' WHERE id = 1")
+    asked: list[bool] = []
+
+    def spark() -> SparkSession:
+        asked.append(True)
+        return sites.spark()
+
+    report = transmit(sites.job(spark_from=spark_from), spark, lambda step: None)
+    assert (report.total("applied"), bool(asked)) == (3, begun)
+    assert sites.equal
+
+
+def test_a_table_of_the_same_run_that_met_an_edit_is_left_to_spark(sites: Pair) -> None:
+    sites.london.run("UPDATE shelf SET room = 7 WHERE id = 1", "UPDATE book SET title = 'new' WHERE id = 1")
+    sites.capetown.run("UPDATE shelf SET room = 8 WHERE id = 1")
+    with pytest.raises(AssertionError, match="Spark was started"):
+        by_the_driver(sites)
+    report = sites.run(spark_from=SPARK_FROM)
+    assert (carried(report, "public.shelf").lost, carried(report, "public.book").applied) == (1, 1)
+    sites.settle()
+    assert sites.equal
+    (conflict,) = sites.conflicts()
+    assert conflict["table_name"] == "public.shelf"
+
+
+def test_an_edit_at_the_target_that_comes_in_between_is_seen_under_lock_all_the_same(sites: Pair) -> None:
+    # I9: nothing met the row when it was counted
+    sites.london.run("UPDATE book SET title = 'london' WHERE id = 1")
+    edit = At("write", lambda: sites.capetown.run("UPDATE book SET title = 'later' WHERE id = 1"))
+    report = by_the_driver(sites, at=edit)
+    assert edit.reached
+    assert carried(report).lost == 1
+    sites.settle()
+    assert sites.equal
+    assert sites.london.rows("SELECT title FROM book WHERE id = 1") == [("later",)]
+    assert len(sites.conflicts()) == 1
+
+
+def test_what_a_database_refuses_is_told_as_it_is_of_spark(sites: Pair) -> None:
+    # F61
+    sites.london.run("INSERT INTO shelf VALUES (4)", "UPDATE book SET title = 'new' WHERE id = 1")
+    revoke = At("stage", lambda: sites.london.run(f"REVOKE SELECT ON book FROM {READER}"))
+    with pytest.raises(
+        PrivilegeMissing, match=r"^public\.book: permission denied for table book. Run `provision`"
+    ):
+        by_the_driver(sites, at=revoke)
+    assert sites.capetown.rows("SELECT count(*) FROM shelf") == [(3,)], "nothing of any table was written"
+    sites.london.run(f"GRANT SELECT ON book TO {READER}")
+    settle(sites)
+
+
+def test_a_reader_in_another_snapshot_stops_the_run(sites: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    sites.london.run("UPDATE book SET title = 'new' WHERE id = 1")
+    with monkeypatch.context() as patched:
+        patched.setattr(acquire, "POSITION_QUERY", "SELECT 'elsewhere'")
+        with pytest.raises(
+            LinkFailed, match=r"^public\.book: .*could not join the link's snapshot.*othing was"
+        ):
+            by_the_driver(sites)
+    settle(sites)
+
+
+@pytest.mark.parametrize("readers", [1, 2, 5])
+def test_no_more_sessions_read_at_once_than_the_site_allows(
+    sites: Pair, monkeypatch: pytest.MonkeyPatch, readers: int
+) -> None:
+    # S0-45; the tables are a part each, and wait for each other as far as they may
+    whole = Site.access.fget
+    assert whole is not None
+    limited = property(lambda site: whole(site).model_copy(update={"readers": readers}))
+    monkeypatch.setattr(Site, "access", limited)
+    sites.london.run("INSERT INTO shelf VALUES (4)", "UPDATE book SET title = 'new' WHERE id = 1")
+    busy = Busy(straight.attempt, together=min(readers, 2))
+    monkeypatch.setattr(straight, "attempt", busy)
+    assert by_the_driver(sites).total("applied") == 2
+    assert busy.most == min(readers, 2)
+
+
+class Busy:
+    """Tells how many task attempts were at work at once, each of which waits until so many are."""
+
+    def __init__(self, attempt: Callable[..., Iterator[straight.Summary]], together: int) -> None:
+        self.attempt, self.together = attempt, together
+        self.now = self.most = 0
+        self.lock = Lock()
+
+    def __call__(
+        self, batches: Iterator[pa.RecordBatch], login: str, relation: str, number: int
+    ) -> Iterator[straight.Summary]:
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        until = time.monotonic() + 10
+        while self.most < self.together:
+            assert time.monotonic() < until, "the other one never came"
+            time.sleep(0.001)
+        yield from self.attempt(batches, login, relation, number)
+        with self.lock:
+            self.now -= 1
+
+
+@pytest.mark.parametrize(("step", "occurrence"), [("stage", 1), ("stage", 3), ("write", 1), ("commit", 1)])
+def test_a_run_killed_where_the_driver_carries_can_be_repeated(
+    sites: Pair, step: str, occurrence: int
+) -> None:
+    # D3, F57: what the killed run had staged is never read
+    sites.london.run("INSERT INTO shelf VALUES (4)", "UPDATE book SET shelf = 4 WHERE id = 1")
+    killed(sites, partial(transmit, sites.job(spark_from=SPARK_FROM), refuse), step, occurrence)
+    assert sites.capetown.rows("SELECT shelf FROM book WHERE id = 1") == [(1,)]
+    settle(sites)
+    assert sites.capetown.rows("SELECT shelf FROM book WHERE id = 1") == [(4,)]
+
+
+def test_a_submitted_link_of_few_rows_needs_no_java(sites: Pair, tmp_path: Path) -> None:
+    sites.london.run("UPDATE book SET title = 'new' WHERE id = 1")
+    job, report = tmp_path / "job.json", tmp_path / "report.json"
+    job.touch(mode=0o600)
+    job.write_text(sites.job(spark_from=SPARK_FROM).model_dump_json())
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(tmp_path / "nowhere"),
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": f"{PROJECT}:{PROJECT / 'plugins'}",
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "CONCORD_JOB": str(job),
+        "CONCORD_REPORT": str(report),
+    }
+    command = [
+        PROJECT / "spark_jobs" / "spark-submit",
+        "--master",
+        "local[2]",
+        PROJECT / "spark_jobs" / "link.py",
+    ]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert TransmissionReport.model_validate_json(report.read_text()).total("applied") == 1
+    assert sites.equal

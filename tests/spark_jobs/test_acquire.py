@@ -1,0 +1,20 @@
+"""What travels has one name for Spark and one for Arrow."""
+
+import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from concord.databases.dialect import VERSION_TYPES
+from concord.databases.postgresql.types import NATIVE
+from spark_jobs.acquire import ARROW_TYPES, arrow_schema
+from tests.link.conftest import spark
+
+__all__ = ["spark"]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_every_type_that_travels_is_read_as_spark_would_read_it() -> None:
+    assert {*VERSION_TYPES.values(), *(kind for kind, _ in NATIVE.values())} <= ARROW_TYPES.keys()
+    ddl = ", ".join(f"c{number} {kind}" for number, kind in enumerate(ARROW_TYPES))
+    assert arrow_schema(ddl) == to_arrow_schema(StructType.fromDDL(ddl))
