@@ -163,9 +163,9 @@ def _parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m benchmarks.capture", description=__doc__)
     made.add_argument("--rows", type=int, default=500_000, help="of each of the two tables")
     made.add_argument("--count", type=int, default=100_000, help="rows that one statement changes")
-    made.add_argument("--repeat", type=int, default=9, help="runs of each measurement")
+    made.add_argument("--repeat", type=int, default=5, help="runs of each measurement")
     made.add_argument("--clients", type=int, default=4)
-    made.add_argument("--seconds", type=int, default=5, help="of each run of single-row updates")
+    made.add_argument("--seconds", type=int, default=30, help="of each run of single-row updates")
     add_places(made, PART)
     return made
 

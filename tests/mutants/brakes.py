@@ -119,8 +119,8 @@ BRAKES = (
     Mutant(
         "a stamp may be behind what the row has seen",
         f"{POSTGRESQL}/watch.py",
-        "coalesce({newest(vector)}, 0) + {allowed}",
-        "coalesce({newest(vector)}, 0) - {allowed}",
+        "coalesce(concord.vector_newest({vector}), 0) + {allowed}",
+        "coalesce(concord.vector_newest({vector}), 0) - {allowed}",
         f"{LINK}/test_future_stamps.py -k poisons_no_other",
     ),
     Mutant(

@@ -21,6 +21,11 @@ CREATE OR REPLACE FUNCTION concord.vector_unite(one jsonb, other jsonb) RETURNS 
 IMMUTABLE PARALLEL SAFE
 RETURN (SELECT coalesce(jsonb_object_agg(e.key, greatest(one -> e.key, other -> e.key)), '{}')
           FROM jsonb_each(one || other) e)""",
+    # The newest stamp (µs); NULL of none. A subquery instead would be made ready by each statement, and hardly run.
+    """
+CREATE OR REPLACE FUNCTION concord.vector_newest(vector jsonb) RETURNS bigint LANGUAGE sql
+IMMUTABLE PARALLEL SAFE
+RETURN (SELECT max((e.value ->> 0)::bigint) FROM jsonb_each(vector) e)""",
 ]
 
 _TABLES = [

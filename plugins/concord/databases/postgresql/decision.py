@@ -187,11 +187,10 @@ def _restaged(staged: Staged, image: Image | None) -> str:
         "deleted": literal(image is None),
         "resolver": literal(PERSON),
     }
-    newest = "(SELECT max((e.value ->> 0)::bigint) FROM jsonb_each(u.vector) e)"
     return f"""
 UPDATE {staged.sql} s SET {", ".join(f"{name} = {value}" for name, value in given.items())}
-  FROM (SELECT c.origin, u.vector, greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, {newest} + 1,
-               c.stamp_floor + 1) AS at
+  FROM (SELECT c.origin, u.vector, greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+               concord.vector_newest(u.vector) + 1, c.stamp_floor + 1) AS at
           FROM concord.site c CROSS JOIN (
                SELECT concord.vector_unite(x.concord_vector, coalesce(p.vector, '{{}}')) AS vector
                  FROM {staged.typed} x LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "x")}) u) d"""

@@ -172,7 +172,6 @@ def _upsert(shape: Shape, joined: str, found: str) -> str:
     was not there when the table was initialized: it is born.
     """
     marks, keys = _marks(shape), shape.keys_of("t")
-    newest = "(SELECT max((e.value ->> 0)::bigint) FROM jsonb_each(s.vector) e)"
     honest = f"least(greatest({marks.instant('t')}, '1970-01-01 00:00:00+00'), clock_timestamp())"
     return f"""
 INSERT INTO {shape.shadow.sql} AS s ({shape.key_list}, origin, changed_at, derived, vector, deleted, born,
@@ -186,7 +185,7 @@ SELECT {keys}, here.origin, stamp.at, 0, jsonb_build_object(here.origin, jsonb_b
 ON CONFLICT ({shape.key_list}) DO UPDATE SET
   (changed_at, vector) = (
     SELECT stamp.at, s.vector || jsonb_build_object(excluded.origin, jsonb_build_array(stamp.at, 0))
-      FROM (SELECT greatest(excluded.changed_at, {newest} + 1) AS at) stamp),
+      FROM (SELECT greatest(excluded.changed_at, concord.vector_newest(s.vector) + 1) AS at) stamp),
   origin = excluded.origin, derived = 0, deleted = excluded.deleted, agreed = false, received_from = NULL,
   born = s.born OR (s.origin = '' AND s.concord_seen IS NULL), position = excluded.position,
   concord_marked = excluded.concord_marked, concord_seen = excluded.concord_seen"""

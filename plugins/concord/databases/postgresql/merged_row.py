@@ -24,8 +24,6 @@ VERSION = {
     "deleted": "false",
 }
 
-_NEWEST = "(SELECT max((e.value ->> 0)::bigint) FROM jsonb_each(u.vector) e)"
-
 
 def stamp(connection: Connection, verdicts: str) -> None:
     """Give every merged row a version of this site that includes both; a test holds it to `merged_version`."""
@@ -35,7 +33,7 @@ def stamp(connection: Connection, verdicts: str) -> None:
 UPDATE {verdicts} v SET made_origin = m.origin, made_changed_at = m.at,
        made_vector = m.vector || jsonb_build_object(m.origin, jsonb_build_array(m.at, {DERIVED}))
   FROM (SELECT u.n, u.vector, c.origin, greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-               {_NEWEST} + 1, c.stamp_floor + 1) AS at
+               concord.vector_newest(u.vector) + 1, c.stamp_floor + 1) AS at
           FROM (SELECT n, concord.vector_unite(s_vector, p_vector) AS vector FROM {verdicts}
                  WHERE verdict = 'merged') u CROSS JOIN concord.site c) m WHERE m.n = v.n""",
     )

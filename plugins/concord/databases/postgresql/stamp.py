@@ -10,7 +10,7 @@ from concord.databases.quoting import literal, quote
 #: The site's clock in µs since 1970, where a row of concord.site is in sight.
 NOW = "greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, stamp_floor + 1)"
 
-_NEWEST = "(SELECT max((e.value ->> 0)::bigint) FROM jsonb_each(s.vector) e)"
+_NEWEST = "concord.vector_newest(s.vector)"
 
 
 def vector(origin: str, now_us: str) -> str:

@@ -86,7 +86,7 @@ def _candidates(each: Holder, after: int, before: int) -> list[Candidate]:
     ]
     query = (
         f"SELECT ARRAY[{key}], origin, changed_at, derived,"
-        " greatest(changed_at, (SELECT max((e.value ->> 0)::bigint) FROM jsonb_each(vector) e)), agreed,"
+        " greatest(changed_at, concord.vector_newest(vector)), agreed,"
         f" array_remove(ARRAY[{', '.join(waiting)}]::text[], NULL)"
         f" FROM {shape.shadow.sql} p WHERE deleted{passed}"
         f" AND changed_at > {after} AND changed_at <= {before} AND NOT EXISTS"

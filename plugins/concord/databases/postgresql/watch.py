@@ -31,15 +31,12 @@ LOOKED_AT = 1000
 _NOW = "(SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)"
 
 
-def newest(vector: str) -> str:
-    """The newest stamp of a vector (µs); NULL of none."""
-    return f"(SELECT max((e.value ->> 0)::bigint) FROM jsonb_each({vector}) e)"
-
-
 def ahead(stamp: str, vector: str, skew: float) -> str:
     """Condition: the stamp is further ahead than that of the clock here, and of all that the row's vector has seen."""
     allowed = int(skew * 1_000_000)
-    return f"{stamp} > {_NOW} + {allowed} AND {stamp} > coalesce({newest(vector)}, 0) + {allowed}"
+    return (
+        f"{stamp} > {_NOW} + {allowed} AND {stamp} > coalesce(concord.vector_newest({vector}), 0) + {allowed}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
