@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_serializer
@@ -39,6 +40,16 @@ class SiteAccess(BaseModel):
     max_clock_skew: float = Field(default=60.0, gt=0)  #: seconds
     reader: Credentials
     applier: Credentials
+
+
+def is_local(host: str) -> bool:
+    """True for this very machine: a socket directory or a loopback address."""
+    if host.startswith("/") or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def origin(site: str, incarnation: int) -> str:

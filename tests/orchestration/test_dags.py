@@ -1,7 +1,10 @@
 """The DAGs that the files in dags/ make, and what Airflow may run of plugins/."""
 
 import importlib
+import os
 import queue
+import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -90,3 +93,28 @@ def test_airflow_runs_one_file_of_plugins_and_shadows_no_module() -> None:
     standard = Path(sysconfig.get_path("stdlib"))
     assert Path(str(queue.__file__)).is_relative_to(standard)
     assert Path(str(importlib.import_module("secrets").__file__)).is_relative_to(standard)
+
+
+#: What a task's process does with a DAG, in one that stands where the scheduler stands when it makes ready for tasks.
+READING = """
+import sys
+from airflow import plugins_manager
+plugins_manager.ensure_plugins_loaded()
+from airflow.dag_processing.dagbag import BundleDagBag
+before = {*sys.modules}
+sys.path.insert(0, sys.argv[1])
+import synchronize
+print(sorted(name for name in {*sys.modules} - before if not name.startswith("airflow.")))
+"""
+
+
+def test_a_task_imports_nothing_more_than_the_scheduler_has_in_memory() -> None:
+    """It would take a second, in each task of a run."""
+    read = subprocess.run(
+        [sys.executable, "-c", READING, PROJECT / "dags"],
+        env={**os.environ, "CONCORD_CONFIG": str(PROJECT / "config" / "concord.yaml")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert read.stdout.splitlines()[-1] == "['synchronize']"

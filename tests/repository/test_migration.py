@@ -7,12 +7,14 @@ from collections.abc import Callable
 
 import pytest
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from concord.errors import RepositoryUnavailable
-from concord.repository.migration import VERSION_TABLE, migrate
+from concord.repository.migration import NEWEST, VERSION_TABLE, migrate
 from concord.repository.models import Record
 from concord.repository.opening import open_repository
 
@@ -98,6 +100,20 @@ def test_the_version_that_airflow_keeps_in_the_same_database_is_left_alone(url: 
     migrate(engine)
     with engine.connect() as connection:
         assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "airflow"
+
+
+def test_what_counts_as_the_newest_version_is_the_last_of_the_files() -> None:
+    config = Config()
+    config.set_main_option("script_location", "concord.repository:migrations")
+    assert ScriptDirectory.from_config(config).get_current_head() == NEWEST
+
+
+def test_a_repository_that_is_there_is_found_so_without_alembic(url: str) -> None:
+    migrate(open_repository(url))
+    script = MIGRATE.replace("sys.stdin.readline()", "") + "print('alembic' in sys.modules)"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", script, url]
+    assert subprocess.run(command, env=environment, capture_output=True, check=True).stdout == b"False\n"
 
 
 def test_a_repository_of_a_newer_concord_is_refused_in_words(repository: Engine) -> None:

@@ -9,9 +9,8 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 from pydantic import SecretStr
 
-from concord.databases.postgresql.session import is_local
 from concord.errors import ConnectionRefused
-from concord.site import ALLOWED_OPTIONS, Credentials
+from concord.site import ALLOWED_OPTIONS, Credentials, is_local
 
 #: conn_type is what Airflow makes of it: without the postgres provider it stores "generic".
 _DIALECTS = {"postgres": "postgresql", "postgresql": "postgresql"}

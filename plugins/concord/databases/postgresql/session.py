@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from typing import Any
 
@@ -12,7 +11,7 @@ from psycopg.rows import tuple_row
 
 from concord.databases.postgresql.refusal import told
 from concord.errors import ConcordError, ConnectionRefused, PrivilegeMissing, SiteUnavailable, WriteContended
-from concord.site import ALLOWED_OPTIONS, Credentials
+from concord.site import ALLOWED_OPTIONS, Credentials, is_local
 
 Connection = psycopg.Connection[Any]
 
@@ -80,16 +79,6 @@ def _escaped(value: str) -> str:
 def _default_sslmode(credentials: Credentials) -> str:
     """Encrypted and verified, except towards this very machine (S6)."""
     return "prefer" if is_local(credentials.host) else "verify-full"
-
-
-def is_local(host: str) -> bool:
-    """True for this very machine: a socket directory or a loopback address."""
-    if host.startswith("/") or host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def connect(credentials: Credentials, application: str = "concord") -> Connection:
