@@ -34,7 +34,7 @@ def _is_newest(engine: Engine) -> bool:
     """One question, before Alembic is imported: that takes half a second of every task."""
     try:
         with engine.connect() as connection:
-            return connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == NEWEST
+            return bool(connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == NEWEST)
     except (OperationalError, ProgrammingError):  # not made yet; or not to be reached, as will be told
         return False
 
