@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
 from concord.databases.dialect import Reading
 from concord.errors import ConcordError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 Batches = Iterator[pa.RecordBatch]
 

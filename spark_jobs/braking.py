@@ -9,8 +9,9 @@ from concord.brake import Effect, Hold, Kind, holds
 from concord.databases.dialect import Rebounding, Shape, SourceEnd, Staged, TargetEnd
 from concord.errors import BrakeHeld, RowsOscillate
 from concord.link import LinkJob
-from spark_jobs.moving import Moved, Watch
+from spark_jobs.moved import Moved
 from spark_jobs.opening import Opened
+from spark_jobs.watch import Watch
 
 #: Rows named in an error.
 SHOWN = 3

@@ -26,10 +26,10 @@ from concord.row_version import RowVersion
 from spark_jobs.application import run
 from spark_jobs.comparing import Compared, Comparing, Side
 from spark_jobs.deciding import Beside, altered_at, remedies
-from spark_jobs.moving import Watch
 from spark_jobs.opening import Opened, open_link
 from spark_jobs.repairing import BATCH, Place, Repairing, batches
 from spark_jobs.session import start
+from spark_jobs.watch import Watch
 from spark_jobs.wording import worded
 
 logger = logging.getLogger("concord.compare")

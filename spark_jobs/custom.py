@@ -24,11 +24,9 @@ from concord.databases.dialect import Shape
 from concord.errors import ResolverFailed
 from concord.policy import named
 from concord.resolver import passed
+from spark_jobs.verdicts import ASK, FAILED
 
 Function = Callable[[pa.RecordBatch], pa.RecordBatch]
-
-#: The verdict of a conflict that waits for the function, and of one that it gave no decision on.
-ASK, FAILED = "ask", "failed"
 
 #: The column of the new row.
 MERGED = "merged"

@@ -16,7 +16,7 @@ from concord.initialization_rule import Side, Verdict, Way, decide, ever
 from concord.policy import Chains
 from concord.resolver import Row
 from concord.row_version import ABSENT, RowVersion, vector_from_json, vector_to_json
-from spark_jobs.manipulate import UNFAITHFUL
+from spark_jobs.verdicts import UNFAITHFUL
 
 _DECISION = ("verdict", "resolver", "reason", "against")
 _PRESENT = (*VERSION_TYPES, "unsent")

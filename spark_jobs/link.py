@@ -7,8 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from concord.brake import Hold
 from concord.databases.dialect import Progress, Snapshot, SourceEnd, TargetEnd
@@ -19,9 +18,14 @@ from concord.link import LinkJob, TableReport, TransmissionReport
 from concord.position import Session
 from spark_jobs.application import run
 from spark_jobs.braking import brake, leave_out_oscillating
-from spark_jobs.moving import Move, Moved, Watch
+from spark_jobs.moved import Moved
+from spark_jobs.moving import Move
 from spark_jobs.opening import Opened, open_link
-from spark_jobs.session import is_shared, start
+from spark_jobs.sharing import is_shared
+from spark_jobs.watch import Watch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 logger = logging.getLogger("concord.link")
 
@@ -205,10 +209,16 @@ def _write(
 
 def work(job: LinkJob, progress: Progress) -> TransmissionReport:
     """The application's work: one transmission, logged."""
-    asks = any(table.policy.asks for table in job.tables)
+
+    @cache
+    def session() -> SparkSession:
+        from spark_jobs.session import start  # noqa: PLC0415 - most links need no Spark, which takes a while to import
+
+        return start(f"concord {job.link}", asks=any(table.policy.asks for table in job.tables))
+
     if is_shared():  # what is up carries any rows as soon as the driver would
         job = job.model_copy(update={"spark_from": 0})
-    report = transmit(job, cache(lambda: start(f"concord {job.link}", asks=asks)), progress)
+    report = transmit(job, session, progress)
     log_event(
         logger, "transmission completed", link=job.link, rows=report.total("acquired"), seconds=report.seconds
     )

@@ -14,9 +14,7 @@ from pyspark.sql import functions as F
 from concord.databases.dialect import VERSION_TYPES, Shape
 from concord.manipulation import Cast, Combine, Constant, Cut, Operation, Rename, Split, Values
 from concord.text_form import TextForm
-
-#: What a row that would not come back the same has in place of NULL: which operation, and the row's key.
-UNFAITHFUL = "unfaithful"
+from spark_jobs.verdicts import UNFAITHFUL
 
 Cells = dict[str, Column]
 

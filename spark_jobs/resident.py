@@ -29,14 +29,17 @@ import pendulum
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 
+import spark_jobs.by_spark
 import spark_jobs.compare
 import spark_jobs.initialize
 import spark_jobs.link
 import spark_jobs.snapshot
+import spark_jobs.straight
 from spark_jobs import gateway, java_objects
 from spark_jobs.archive import rehearse
 from spark_jobs.handover import ACCEPTED, LARGEST, Request, Terms, code
-from spark_jobs.session import share_as, start
+from spark_jobs.session import start
+from spark_jobs.sharing import share_as
 from spark_jobs.submit import run_here
 
 __all__ = ["spark_jobs"]  # every application, so that copies need not import it

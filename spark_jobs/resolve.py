@@ -25,12 +25,10 @@ from concord.resolver import (
     passed,
 )
 from concord.sortable import MOMENT, NUMBER
-from spark_jobs.custom import ASK, MERGED, REST
+from spark_jobs.custom import MERGED, REST
 from spark_jobs.detect import place, rank, share_history
 from spark_jobs.expression import case, text
-
-#: The verdict of what the write step is to decide.
-UNDER_LOCK = "conflicted"
+from spark_jobs.verdicts import ASK, UNDER_LOCK
 
 _DIGITS, _COMPLEMENTS = "0123456789", "9876543210"
 

@@ -4,22 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from spark_jobs import prepared_workers
+from spark_jobs import prepared_workers, sharing
 from spark_jobs.gateway import close_entrance, open_gateway, submitted
 from spark_jobs.submit import is_local
-
-#: The group of this process's jobs in a Spark that others use as well; none where Spark is ours alone.
-_GROUP: list[str] = []
-
-
-def share_as(group: str) -> None:
-    """Spark is others' as well: what any thread of ours asks of it belongs to this group, and ends with it."""
-    _GROUP[:] = [group]
-
-
-def is_shared() -> bool:
-    """Has somebody else started Spark for us? Then it is up, with workers that have sessions to the databases."""
-    return bool(_GROUP)
 
 
 def start(name: str, *, asks: bool = False) -> SparkSession:
@@ -46,8 +33,8 @@ def start(name: str, *, asks: bool = False) -> SparkSession:
     close_entrance()
     prepared_workers.close_entrance()
     spark.sparkContext.setLogLevel("ERROR")
-    for group in _GROUP:
-        spark.sparkContext.setJobGroup(group, "an application", interruptOnCancel=True)
+    if (ours := sharing.group()) is not None:
+        spark.sparkContext.setJobGroup(ours, "an application", interruptOnCancel=True)
     return spark
 
 

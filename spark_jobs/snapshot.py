@@ -19,10 +19,10 @@ from concord.position import LinkPosition, Session
 from concord.snapshot import SnapshotJob, SnapshotReport
 from spark_jobs.acquire import acquire
 from spark_jobs.application import run
-from spark_jobs.moving import Watch
 from spark_jobs.session import start
 from spark_jobs.snapshot_opening import Going, open_snapshot
 from spark_jobs.stage_rows import stage_rows
+from spark_jobs.watch import Watch
 from spark_jobs.wording import worded
 
 logger = logging.getLogger("concord.snapshot")

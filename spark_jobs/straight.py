@@ -10,34 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from traceback import format_exception_only
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.sql import SparkSession
 
-from concord.databases.dialect import Reading, Shape, Staged
 from spark_jobs.acquire import tasks
+from spark_jobs.route import Route
 from spark_jobs.without_pandas import without_pandas
 from spark_jobs.wording import STAGING, TaskFailed
 from spark_jobs.write import DECIDED, StagedTable, Summary, attempt, believed
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 #: One query of a table's reading: which table, and which of its queries.
 Part = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """The way of one table: what is read of it, and where that is staged."""
-
-    reading: Reading
-    place: Staged
-
-
-def goes_straight(source: Shape, target: Shape) -> bool:
-    """Is there nothing to compute for a change that meets nothing?"""
-    return not (source.manipulation or target.manipulation or target.policy.asks)
 
 
 def stage_straight(
@@ -48,6 +36,8 @@ def stage_straight(
     Without Spark SQL, which would only be started for this. No more than `readers` tasks run at once, each with one
     session of the source at a time (S0-45); their shares are dealt out in turn, so that each has some of every table.
     """
+    from pyspark import TaskContext  # noqa: PLC0415 - what the driver carries itself needs no Spark
+
     parts, staged = _work(routes, login)
     shares = [parts[first::readers] for first in range(min(readers, len(parts)))]
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 
 from concord.errors import LinkFailed, PrivilegeMissing, SiteUnavailable
 
@@ -33,7 +31,9 @@ def worded(table: str) -> Iterator[None]:
     """
     try:
         yield
-    except (PySparkException, Py4JJavaError, TaskFailed) as error:
+    except Exception as error:
+        if not isinstance(error, _of_tasks()):
+            raise
         said = _what_was_said(str(error))
         if found := _WHERE.search(str(error)):
             table = found[1]
@@ -47,6 +47,16 @@ def worded(table: str) -> Iterator[None]:
                 " run tries again"
             ) from error
         raise LinkFailed(f"{table}: its rows could not be moved: {said}. Nothing was written") from error
+
+
+def _of_tasks() -> tuple[type[Exception], ...]:
+    """What brings us the words of a task. Where Spark was never imported, none of it can have failed."""
+    if "pyspark" not in sys.modules:
+        return (TaskFailed,)
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    return (TaskFailed, PySparkException, Py4JJavaError)
 
 
 def _what_was_said(trace: str) -> str:

@@ -5,26 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
-from pyspark.sql import DataFrame
 
 from concord.databases.dialect import VERSION_TYPES
 from spark_jobs.acquire import Batches
-from spark_jobs.custom import FAILED
-from spark_jobs.manipulate import UNFAITHFUL
+from spark_jobs.verdicts import SETTLED, STOPPING, UNFAITHFUL
 
-#: Outcomes that change nothing at the target, not even a vector: counted, never staged.
-SETTLED = ("converged", "superseded", UNFAITHFUL, FAILED)
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 #: What Spark says of each row, after its version.
 DECIDED = ("verdict", "resolver", "reason", "against")
-
-#: Verdicts that stop the table; the rows say why.
-STOPPING = (UNFAITHFUL, FAILED)
 
 #: Rows named in the error where a mapping is not reversible.
 SHOWN = 3
@@ -75,6 +69,8 @@ def stage(
     that nobody reads. The columns `beside` are staged as they are.
     """
     selected = resolved.select(*columns, *VERSION_TYPES, *DECIDED, *beside)
+
+    from pyspark import TaskContext  # noqa: PLC0415 - what the driver carries itself needs no Spark
 
     def staged(batches: Batches) -> Batches:
         context = TaskContext.get()

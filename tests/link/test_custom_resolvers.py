@@ -9,7 +9,8 @@ import pytest
 
 from concord.errors import ResolverFailed
 from spark_jobs import custom
-from spark_jobs.custom import ASK, FAILED, Layout
+from spark_jobs.custom import Layout
+from spark_jobs.verdicts import ASK, FAILED
 from tests.conftest import PROJECT
 
 LAYOUT = Layout(("id", "title", "data", "ratio"), ("c0", "c1", "c2", "c3"), ("c0",))

@@ -69,7 +69,7 @@ WAITING = (
     ),
     Mutant(
         "a refused row counts as applied",
-        "spark_jobs/moving.py",
+        "spark_jobs/moved.py",
         "        settled = self.settled.get(table, Counter())\n        merged",
         "        settled = self.settled.get(table, Counter())\n"
         '        refused = {"applied": written.applied + written.quarantined, "quarantined": 0}\n'

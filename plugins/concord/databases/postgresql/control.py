@@ -9,7 +9,7 @@ SCHEMA = "concord"
 STAGING = "concord_staging"
 
 #: Raised when these objects change; `provision` brings an older site up to it.
-FORMAT = 6
+FORMAT = 7
 
 _VECTOR_FUNCTIONS = [
     """

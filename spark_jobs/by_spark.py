@@ -1,0 +1,74 @@
+"""By Spark: changes that are mapped, or that may meet others, become verdicts, and go into staging with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from concord.databases.dialect import Reading, Shape, Staged
+from spark_jobs.acquire import acquire
+from spark_jobs.custom import Layout, ask
+from spark_jobs.damage import Damaged
+from spark_jobs.detect import MOST_BROADCAST, detect
+from spark_jobs.manipulate import manipulate, refuse_unfaithful
+from spark_jobs.moving import Move
+from spark_jobs.resolve import resolve, unopposed
+from spark_jobs.verdicts import STOPPING
+from spark_jobs.wording import worded
+from spark_jobs.write import StagedTable, stage
+
+
+def resolved(move: Move, spark: SparkSession, reading: Reading, name: str, candidates: int) -> DataFrame:
+    """Each change of one table with its verdict, nothing of which is computed yet."""
+    source, target = move.opened.shapes[name], move.opened.target_shapes[name]
+    changes = manipulate(acquire(spark, reading), source, target, tuple(target.base_types))
+    if candidates or move.met.get(name):
+        decided = _judged(move, spark, changes, name, candidates)
+    else:
+        decided = unopposed(changes, asks=target.policy.asks)
+    return refuse_unfaithful(decided)
+
+
+def _judged(move: Move, spark: SparkSession, changes: DataFrame, name: str, candidates: int) -> DataFrame:
+    """Each change with the verdict on it and on what it meets at the target."""
+    shape, position = move.opened.target_shapes[name], move.opened.related.session.position.of(name)
+    told = move.target.candidates(shape, position, move.opened.related_excluded, move.met.get(name, ()))
+    detected = detect(
+        changes,
+        acquire(spark, told),
+        shape.key_aliases,
+        move.job.priorities,
+        broadcast=candidates <= MOST_BROADCAST and move.job.interval is None,
+        damaged=_damaged(move, shape),
+        seen=tuple(shape.compared.values()),
+    )
+    found = resolve(detected, shape.policy.bound(move.job.priorities), shape.compared)
+    return ask(found, Layout.of(shape)) if shape.policy.asks else found
+
+
+def _damaged(move: Move, shape: Shape) -> Damaged | None:
+    """Only a backfill looks at the rows behind equal versions."""
+    if move.job.interval is None:
+        return None
+    rest = [alias for alias in shape.aliases if alias not in shape.key_aliases]
+    return Damaged(tuple(rest), move.opened.source_site.origin)
+
+
+def planned(move: Move, name: str, changes: DataFrame) -> tuple[Counter[str], Mapping[str, Sequence[str]]]:
+    """Rows by verdict, and why where a verdict stops the table. Raises LinkFailed."""
+    with move.watch.step("plan"), worded(name):
+        counted = changes.groupBy("verdict").agg(F.count("*").alias("rows"), F.min("reason").alias("reason"))
+        rows = counted.collect()
+    reasons = {row["verdict"]: [row["reason"]] for row in rows if row["verdict"] in STOPPING}
+    return Counter({row["verdict"]: row["rows"] for row in rows}), reasons
+
+
+def staged(move: Move, name: str, ordinal: int, changes: DataFrame) -> tuple[Staged, StagedTable]:
+    """Where the rows are now, and what the executors counted. Raises LinkFailed."""
+    with move.watch.step("stage"), worded(name):
+        place = move.target.create_staging(move.opened.target_shapes[name], ordinal)
+        shape, login = place.shape, move.target.staging_login()
+        return place, stage(changes, shape.aliases, login, place.relation, shape.staged_beside)
