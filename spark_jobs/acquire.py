@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -46,7 +46,7 @@ def acquire_together(spark: SparkSession, readings: Sequence[Reading]) -> DataFr
     return spark.range(0, parts, 1, parts).mapInArrow(read_numbered, readings[0].schema)
 
 
-def tasks(readings: Sequence[Reading]) -> tuple[int, Callable[[int], Batches]]:
+def tasks(readings: Sequence[Reading]) -> tuple[int, Callable[[int], Generator[pa.RecordBatch, None, None]]]:
     """How many queries there are; and what a task does with the number of one: it reads the rows of that query.
 
     Logins and queries travel inside the pickled function, never as options: options show in Spark's UI. A function
@@ -56,7 +56,7 @@ def tasks(readings: Sequence[Reading]) -> tuple[int, Callable[[int], Batches]]:
     turns = zip_longest(*([(reading, query) for query in reading.queries] for reading in readings))
     parts = [part for turn in turns for part in turn if part is not None]
 
-    def read(number: int) -> Batches:
+    def read(number: int) -> Generator[pa.RecordBatch, None, None]:
         reading, query = parts[number]
         return _read(reading, query, wanted)
 
@@ -69,7 +69,7 @@ def arrow_schema(ddl: str) -> pa.Schema:
     return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns])
 
 
-def _read(reading: Reading, query: str, wanted: pa.Schema) -> Batches:
+def _read(reading: Reading, query: str, wanted: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
     """Stream one query's rows as Arrow batches of the declared schema. Raises ConcordError when this
     session does not stand in the link's snapshot: a torn read would send one version's row under another's."""
     # Imported here: it takes a second, and the processes that only plan the read never come here.

@@ -47,7 +47,7 @@ class Moved:
         return [table for table in self.counted if table not in self.stopped]
 
     def check_complete(self) -> None:
-        """Before anything is written: Spark read exactly the rows that the source counted in that snapshot."""
+        """Before anything is written: tasks read exactly the rows that the source counted in that snapshot."""
         staged = {each.shape.name: each.rows for each in self.staged}
         for table in self.carried:
             counted = self.counted[table]

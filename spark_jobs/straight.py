@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from traceback import format_exception_only
+from contextlib import closing
+from threading import Event
+from traceback import format_exception
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,6 +25,9 @@ from spark_jobs.write import DECIDED, StagedTable, Summary, attempt, believed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+#: Threads of the driver, at most: more are not faster in one process, and each holds some batches.
+THREADS = 4
 
 #: One query of a table's reading: which table, and which of its queries.
 Part = tuple[int, int]
@@ -52,18 +57,22 @@ def stage_straight(
 
 
 def stage_by_the_driver(routes: Sequence[Route], login: str, readers: int) -> list[StagedTable]:
-    """The same in threads of this process. Raises TaskFailed."""
+    """The same in threads of this process; none begins another part when one has failed. Raises TaskFailed."""
     with without_pandas():  # before the threads, which would all do it
         import spark_jobs.adbc_session  # noqa: F401, PLC0415 - most links stage nothing, or by Spark
     parts, staged = _work(routes, login)
+    failed = Event()
 
     def run(number: int) -> list[tuple[int, Summary]]:
+        if failed.is_set():  # the one that failed comes before this one, and is told
+            return []
         try:
             return list(staged(parts[number], number))
         except Exception as error:
-            raise TaskFailed("".join(format_exception_only(error))) from error
+            failed.set()
+            raise TaskFailed("".join(format_exception(error, limit=0))) from error
 
-    with ThreadPoolExecutor(min(readers, len(parts))) as threads:
+    with ThreadPoolExecutor(min(readers, len(parts), THREADS)) as threads:
         counted = [found for every in threads.map(run, range(len(parts))) for found in every]
     return _by_route(routes, counted)
 
@@ -79,8 +88,9 @@ def _work(
         ordinal, number = part
         (relation, table), (_, read) = places[ordinal], split[ordinal]
         try:
-            for summary in attempt(map(_unopposed, read(number)), login, relation, attempt_id):
-                yield ordinal, summary
+            with closing(read(number)) as batches:  # at once, and with it the session, when staging fails
+                for summary in attempt(map(_unopposed, batches), login, relation, attempt_id):
+                    yield ordinal, summary
         except Exception as error:
             error.add_note(f"{STAGING}{table}")
             raise

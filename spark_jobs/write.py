@@ -45,7 +45,7 @@ _SUMMARY_ARROW = pa.schema(
 
 @dataclass(frozen=True)
 class StagedTable:
-    """What the executors report: the attempts to believe, rows per verdict, bytes staged."""
+    """What the tasks report: the attempts to believe, rows per verdict, bytes staged."""
 
     attempts: tuple[int, ...] = ()
     settled: Counter[str] = field(default_factory=Counter)
@@ -165,7 +165,7 @@ def copy(batches: Batches, login: str, relation: str) -> None:
     first = next(batches, None)
     if first is None:
         return
-    from spark_jobs.adbc_session import connect  # noqa: PLC0415 - takes a second, and the driver needs none of it
+    from spark_jobs.adbc_session import connect  # noqa: PLC0415 - takes a while, and most drivers need none of it
 
     def rest() -> Batches:
         yield first

@@ -13,9 +13,9 @@ from concord.interval import Interval
 from concord.replication_set import ReplicatedTable
 from concord.site import SiteAccess
 
-#: Changed rows from which Spark carries them. It takes some four seconds to start and holds half a gigabyte; the driver
-#: has carried twice as many by then (docs/benchmarks.md).
-SPARK_FROM = 250_000
+#: Changed rows from which Spark carries them. Its start is a tenth of such a run; of a smaller one it is more, and the
+#: driver reads and stages as fast on one machine (docs/benchmarks.md).
+SPARK_FROM = 2_000_000
 
 
 class Direction(StrEnum):

@@ -6,9 +6,11 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
+from concord.link import SPARK_FROM
 from embedded.postgres import Server
 from spark_jobs.session import start
 from tests.conftest import Database
+from tests.link import pair as pair_module
 from tests.link.network import Network, Topology, begin_network
 from tests.link.pair import Pair, Site, begin, create_logins
 
@@ -31,6 +33,12 @@ def server_with_logins(server: Server) -> Server:
     with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
         create_logins(superuser)
     return server
+
+
+@pytest.fixture
+def carried_by_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by default: what meets nothing is carried by the driver itself."""
+    monkeypatch.setattr(pair_module, "SPARK_FROM_HERE", SPARK_FROM)
 
 
 def site_on(server: Server, name: str, database: str) -> Site:

@@ -85,9 +85,9 @@ class Network:
     def job(self, source: str, target: str, **changed: object) -> LinkJob:
         name, direction = self.synchronization(source, target)
         ends = (self[source].access, self[target].access)
-        by_turns = SPARK_FROM * (
-            len(self.reports) % 2
-        )  # now Spark, now the driver carries what meets nothing
+        runs, links = len(self.reports), len(self.topology.links)
+        # Now Spark, now the driver carries what meets nothing, each link by turns.
+        by_turns = SPARK_FROM * ((runs + runs // links) % 2)
         about = {"synchronization": name, "direction": direction, "spark_from": by_turns}
         return link_job(ends, self.tables, **about | changed)
 

@@ -149,6 +149,10 @@ class At:
             self.act()
 
 
+#: Spark carries whatever a test carries, unless it asks for `carried_by_the_driver`.
+SPARK_FROM_HERE = 0
+
+
 @dataclass
 class Pair:
     """London and Cape Town. `run` takes one link once; `settle` both, twice (design 6, rule 12)."""
@@ -212,7 +216,7 @@ def link_job(
         "source": ends[0],
         "target": ends[1],
         "tables": tuple(tables),
-        "spark_from": 0,
+        "spark_from": SPARK_FROM_HERE,
     }
     return LinkJob(**(given | fields))
 

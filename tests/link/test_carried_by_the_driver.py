@@ -1,6 +1,7 @@
 """Few rows that meet nothing are carried by the driver itself, before Spark would have started."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -8,12 +9,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from concord.databases.postgresql import acquire
+from concord.databases.postgresql import acquire, stage
 from concord.errors import LinkFailed, PrivilegeMissing
 from concord.link import SPARK_FROM, TransmissionReport
 from spark_jobs import straight
@@ -139,20 +141,51 @@ def test_a_reader_in_another_snapshot_stops_the_run(sites: Pair, monkeypatch: py
     settle(sites)
 
 
-@pytest.mark.parametrize("readers", [1, 2, 5])
-def test_no_more_sessions_read_at_once_than_the_site_allows(
-    sites: Pair, monkeypatch: pytest.MonkeyPatch, readers: int
+@pytest.mark.parametrize(("readers", "together"), [(1, 1), (2, 2), (9, straight.THREADS)])
+def test_no_more_sessions_read_at_once_than_the_site_and_the_driver_allow(
+    pair: MakePair, monkeypatch: pytest.MonkeyPatch, readers: int, together: int
 ) -> None:
-    # S0-45; the tables are a part each, and wait for each other as far as they may
+    # S0-45; each table is one part
     whole = Site.access.fget
     assert whole is not None
     limited = property(lambda site: whole(site).model_copy(update={"readers": readers}))
     monkeypatch.setattr(Site, "access", limited)
-    sites.london.run("INSERT INTO shelf VALUES (4)", "UPDATE book SET title = 'new' WHERE id = 1")
-    busy = Busy(straight.attempt, together=min(readers, 2))
+    names = [f"shelf_{number}" for number in range(straight.THREADS + 2)]
+    sites = pair(*(f"CREATE TABLE {name} (id int PRIMARY KEY)" for name in names))
+    sites.london.run(*(f"INSERT INTO {name} VALUES (1)" for name in names))
+    busy = Busy(straight.attempt, together)
     monkeypatch.setattr(straight, "attempt", busy)
-    assert by_the_driver(sites).total("applied") == 2
-    assert busy.most == min(readers, 2)
+    assert by_the_driver(sites).total("applied") == len(names)
+    assert busy.most == together
+
+
+def test_after_a_failure_no_other_part_is_begun_and_no_session_is_left_at_the_source(
+    pair: MakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # S0-45: the target refuses rows that were read already
+    names = [f"shelf_{number}" for number in range(9)]
+    sites = pair(*(f"CREATE TABLE {name} (id int PRIMARY KEY)" for name in names))
+    sites.london.run(*(f"INSERT INTO {name} VALUES (1)" for name in names))
+    begun: list[str] = []
+
+    def refuse_rows(
+        batches: Iterator[pa.RecordBatch], login: str, relation: str, number: int
+    ) -> Iterator[straight.Summary]:
+        begun.append(relation)
+        next(batches)
+        raise RuntimeError("of our own making")
+        yield
+
+    with monkeypatch.context() as patched:
+        patched.setattr(straight, "attempt", refuse_rows)
+        with pytest.raises(LinkFailed, match=r"^public\.shelf_[01]: .*RuntimeError: of our own making"):
+            by_the_driver(sites)
+    assert len(begun) <= 2, "readers"
+    reading = (
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'concord%' AND state <> 'idle'"
+    )
+    assert sites.london.rows(f"{reading} AND datname = current_database()") == [(0,)]
+    assert by_the_driver(sites).total("applied") == len(names)
 
 
 class Busy:
@@ -186,6 +219,28 @@ def test_a_run_killed_where_the_driver_carries_can_be_repeated(
     sites.london.run("INSERT INTO shelf VALUES (4)", "UPDATE book SET shelf = 4 WHERE id = 1")
     killed(sites, partial(transmit, sites.job(spark_from=SPARK_FROM), refuse), step, occurrence)
     assert sites.capetown.rows("SELECT shelf FROM book WHERE id = 1") == [(1,)]
+    settle(sites)
+    assert sites.capetown.rows("SELECT shelf FROM book WHERE id = 1") == [(4,)]
+
+
+def test_a_run_killed_between_two_parts_can_be_repeated(sites: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    # D3: the first part's rows are committed in staging, and nobody will ever believe them
+    monkeypatch.setattr(straight, "THREADS", 1)
+    sites.london.run("INSERT INTO shelf VALUES (4)", "UPDATE book SET shelf = 4 WHERE id = 1")
+    whole, ended = straight.attempt, list[int]()
+
+    def attempt(*about: Any) -> Iterator[straight.Summary]:
+        if ended:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from whole(*about)
+        ended.append(1)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(straight, "attempt", attempt)
+        killed(sites, partial(transmit, sites.job(spark_from=SPARK_FROM), refuse), "write")
+    left = stage.orphans(sites.capetown.connection, [])
+    counts = [sites.capetown.rows(f'SELECT count(*) FROM concord_staging."{name}"') for name in left]
+    assert sorted(counts) == [[(0,)], [(1,)]]
     settle(sites)
     assert sites.capetown.rows("SELECT shelf FROM book WHERE id = 1") == [(4,)]
 

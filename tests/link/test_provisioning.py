@@ -3,11 +3,13 @@
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
 from concord.databases import provisioning
+from concord.databases.postgresql import control
 from concord.databases.provisioning import Installation
 from concord.errors import NotProvisioned, ProvisioningRefused, SiteUnavailable, StructureChanged
 from concord.site import Credentials
@@ -238,6 +240,12 @@ def test_nothing_is_written_anywhere_while_a_site_that_answers_is_unfit(
     assert bare.london.value("SELECT to_regclass('concord.site')") is None
 
 
+def test_what_every_site_is_provisioned_with_changes_together_with_its_format() -> None:
+    """Links know by the format that a site lacks something: raise it, and write both here."""
+    digest = sha256("\n".join(control.statements("london")).encode()).hexdigest()[:8]
+    assert (control.FORMAT, digest) == (7, "5b2f59f0")
+
+
 def test_a_site_of_an_earlier_version_is_brought_up_to_date(pair: MakePair) -> None:
     sites = pair(*TABLES)
     sites.capetown.run(
@@ -245,7 +253,8 @@ def test_a_site_of_an_earlier_version_is_brought_up_to_date(pair: MakePair) -> N
         "ALTER TABLE concord.replicated_table DROP COLUMN private",
         "ALTER TABLE concord.conflict DROP COLUMN withheld",
         "DROP TABLE concord.overturn, concord.secret CASCADE",
-        "UPDATE concord.site SET format = 1",
+        "DROP FUNCTION concord.vector_newest",
+        "UPDATE concord.site SET format = format - 1",
     )
     with pytest.raises(
         NotProvisioned, match=r"capetown: was provisioned by an earlier version of Concord; run"

@@ -4,7 +4,7 @@ import pytest
 from pyspark.errors import PythonException
 
 from concord.errors import ConcordError
-from spark_jobs.wording import worded
+from spark_jobs.wording import TaskFailed, worded
 
 SAID = {
     "site_unavailable": (
@@ -23,10 +23,13 @@ SAID = {
 }
 
 
+@pytest.mark.parametrize("brought", [PythonException, TaskFailed], ids=["by Spark", "by the driver"])
 @pytest.mark.parametrize(("code", "said"), [(code, said) for code, every in SAID.items() for said in every])
-def test_a_database_that_went_away_is_told_from_what_a_person_has_to_mend(code: str, said: str) -> None:
+def test_a_database_that_went_away_is_told_from_what_a_person_has_to_mend(
+    code: str, said: str, brought: type[Exception]
+) -> None:
     with pytest.raises(ConcordError) as raised, worded("public.flight"):
-        raise PythonException(f"Traceback (most recent call last):\n{said}")
+        raise brought(f"Traceback (most recent call last):\n{said}")
     assert raised.value.code == code
     table = "public.ErrorLog" if "ErrorLog" in said else "public.flight"
     assert raised.value.message.startswith(f"{table}: ")

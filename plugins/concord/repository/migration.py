@@ -6,6 +6,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from concord.errors import RepositoryUnavailable
+from concord.repository.opening import reading
 
 #: Alembic's own table. Not its default name: a database shared with Airflow has one of those already.
 VERSION_TABLE = "repository_version"
@@ -33,7 +34,7 @@ def migrate(engine: Engine) -> None:
 def _is_newest(engine: Engine) -> bool:
     """One question, before Alembic is imported: that takes half a second of every task."""
     try:
-        with engine.connect() as connection:
+        with reading(engine).connect() as connection:
             return bool(connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == NEWEST)
     except (OperationalError, ProgrammingError):  # not made yet; or not to be reached, as will be told
         return False
