@@ -36,7 +36,7 @@ def _database(login: str) -> AdbcDatabase:
     return database
 
 
-class Session(Connection):  # type: ignore[misc] - ADBC has no types
+class Session(Connection):  # type: ignore[misc]
     """A session to a database that other threads may use as well."""
 
     def close(self) -> None:
