@@ -178,13 +178,14 @@ def test_after_a_failure_no_other_part_is_begun_and_no_session_is_left_at_the_so
 
     with monkeypatch.context() as patched:
         patched.setattr(straight, "attempt", refuse_rows)
-        with pytest.raises(LinkFailed, match=r"^public\.shelf_[01]: .*RuntimeError: of our own making"):
+        expected = r"^public\.shelf_[01]: .*RuntimeError: of our own making"
+        with pytest.raises(LinkFailed, match=expected) as failure:
             by_the_driver(sites)
     assert len(begun) <= 2, "readers"
     reading = (
         "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'concord%' AND state <> 'idle'"
     )
-    assert sites.london.rows(f"{reading} AND datname = current_database()") == [(0,)]
+    assert sites.london.rows(f"{reading} AND datname = current_database()") == [(0,)], failure
     assert by_the_driver(sites).total("applied") == len(names)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from tests.mutants.planted import LINK as TESTS
 from tests.mutants.planted import POSTGRESQL, Mutant
 
+DRIVER = f"{TESTS}/test_carried_by_the_driver.py"
+
 LINK = (
     # Before anything is moved
     Mutant(
@@ -53,6 +55,48 @@ LINK = (
         "            moved.stop(self.source.altered_since(read), self.opened.parents)\n",
         "            del read\n",
         f"{TESTS}/test_schema_changes.py -k rewritten_while",
+    ),
+    Mutant(
+        "so many rows that Spark should carry them are carried by the driver",
+        "spark_jobs/moving.py",
+        "        if sum(moved.counted[name] for name in names) >= self.job.spark_from:\n",
+        "        if sum(moved.counted[name] for name in names) > self.job.spark_from:\n",
+        f"{DRIVER} -k from_so_many_rows_on",
+    ),
+    Mutant(
+        "after a failure the driver goes on with the other parts",
+        "spark_jobs/straight.py",
+        "        if failed.is_set():",
+        "        if False:",
+        f"{DRIVER} -k no_other_part_is_begun",
+    ),
+    Mutant(
+        "what a failed part was reading stays open",
+        "spark_jobs/straight.py",
+        "            with closing(read(number)) as batches:",
+        "            for batches in [read(number)]:",
+        f"{DRIVER} -k no_other_part_is_begun",
+    ),
+    Mutant(
+        "the driver reads with as many sessions as it has threads",
+        "spark_jobs/straight.py",
+        "ThreadPoolExecutor(min(readers, len(parts), THREADS))",
+        "ThreadPoolExecutor(min(len(parts), THREADS))",
+        f"{DRIVER} -k no_more_sessions",
+    ),
+    Mutant(
+        "a task of the driver's own fails in words that nobody knows",
+        "spark_jobs/straight.py",
+        '            raise TaskFailed("".join(format_exception(error, limit=0))) from error\n',
+        "            raise\n",
+        f"{DRIVER} -k told_as_it_is_of_spark",
+    ),
+    Mutant(
+        "a Spark that is up is left idle",
+        "spark_jobs/link.py",
+        "    if is_shared():  # what is up carries any rows as soon as the driver would\n",
+        "    if False:\n",
+        f"{TESTS}/test_resident.py -k logins_are_not_left_behind",
     ),
     # The one transaction
     Mutant(
