@@ -16,9 +16,10 @@ from spark_jobs.detect import MOST_BROADCAST, detect
 from spark_jobs.manipulate import manipulate, refuse_unfaithful
 from spark_jobs.moving import Move
 from spark_jobs.resolve import resolve, unopposed
+from spark_jobs.staged_table import StagedTable
 from spark_jobs.verdicts import STOPPING
 from spark_jobs.wording import worded
-from spark_jobs.write import StagedTable, stage
+from spark_jobs.write import stage
 
 
 def resolved(move: Move, spark: SparkSession, reading: Reading, name: str, candidates: int) -> DataFrame:

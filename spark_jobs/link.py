@@ -21,7 +21,6 @@ from spark_jobs.braking import brake, leave_out_oscillating
 from spark_jobs.moved import Moved
 from spark_jobs.moving import Move
 from spark_jobs.opening import Opened, open_link
-from spark_jobs.sharing import is_shared
 from spark_jobs.watch import Watch
 
 if TYPE_CHECKING:
@@ -216,8 +215,6 @@ def work(job: LinkJob, progress: Progress) -> TransmissionReport:
 
         return start(f"concord {job.link}", asks=any(table.policy.asks for table in job.tables))
 
-    if is_shared():  # what is up carries any rows as soon as the driver would
-        job = job.model_copy(update={"spark_from": 0})
     report = transmit(job, session, progress)
     log_event(
         logger, "transmission completed", link=job.link, rows=report.total("acquired"), seconds=report.seconds

@@ -10,21 +10,22 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from concord.databases.dialect import Reading, Snapshot, SourceEnd, Staged, TargetEnd
+from concord.databases.registry import dialect
 from concord.errors import MappingNotReversible, ResolverFailed, StructureChanged
 from concord.event_log import log_event
 from concord.link import LinkJob
 from concord.policy import KINDS, Policy
+from spark_jobs import straight
 from spark_jobs.moved import Moved
 from spark_jobs.opening import Opened
 from spark_jobs.route import Route, goes_straight
+from spark_jobs.staged_table import StagedTable
 from spark_jobs.verdicts import FAILED, UNFAITHFUL
 from spark_jobs.watch import Watch
 from spark_jobs.wording import worded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from spark_jobs.write import StagedTable
 
 logger = logging.getLogger("concord.link")
 
@@ -97,7 +98,7 @@ class Move:
         since = self.opened.going_on.session.position.of(name)
         reading = self.source.readers(source, since, self.opened.excluded, count, self.snapshot)
         meets_nothing = not candidates and not self.met.get(name)
-        if meets_nothing and goes_straight(source, target) and not self.job.plan_only:
+        if meets_nothing and goes_straight(self.job, source, target) and not self.job.plan_only:
             with self.watch.step("stage"):
                 return [Route(reading, self.target.create_staging(target, ordinal))]
         self._by_spark(name, ordinal, reading, moved, candidates)
@@ -117,15 +118,14 @@ class Move:
             self._staged(*by_spark.staged(self, name, ordinal, resolved), moved)
 
     def _stage_straight(self, routes: Sequence[Route], moved: Moved) -> None:
-        from spark_jobs import straight  # noqa: PLC0415 - most runs change nothing, and Arrow takes a while to import
-
         names = [route.place.shape.name for route in routes]
         stage_all = straight.stage_by_the_driver
         if sum(moved.counted[name] for name in names) >= self.job.spark_from:
             with self.watch.step("start_spark"):
-                stage_all = partial(straight.stage_straight, self.spark())
+                stage_all = partial(straight.stage_by_spark, self.spark())
+        relay, login = dialect(self.job.source.dialect).relay, self.target.staging_login()
         with self.watch.step("stage"), worded(names[0] if len(names) == 1 else f"{len(names)} tables"):
-            every = stage_all(routes, self.target.staging_login(), self.job.source.readers)
+            every = stage_all(relay, routes, login, self.job.source.readers)
         for route, done in zip(routes, every, strict=True):
             self._staged(route.place, done, moved)
 

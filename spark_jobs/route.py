@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from concord.databases.dialect import Reading, Shape, Staged
+from concord.databases.dialect import Part, Reading, Shape, Staged
+from concord.link import LinkJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,16 @@ class Route:
     reading: Reading
     place: Staged
 
+    def parts(self, login: str) -> list[Part]:
+        """One for each query; `login` may write to staging."""
+        shape = self.place.shape
+        return [
+            Part(shape.name, self.reading, query, login, self.place.relation, bool(shape.private))
+            for query in self.reading.queries
+        ]
 
-def goes_straight(source: Shape, target: Shape) -> bool:
-    """Is there nothing to compute for a change that meets nothing?"""
-    return not (source.manipulation or target.manipulation or target.policy.asks)
+
+def goes_straight(job: LinkJob, source: Shape, target: Shape) -> bool:
+    """Is there nothing to compute for a change that meets nothing, between databases of one kind?"""
+    alike = job.source.dialect == job.target.dialect
+    return alike and not (source.manipulation or target.manipulation or target.policy.asks)

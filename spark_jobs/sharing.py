@@ -9,11 +9,6 @@ def share_as(group: str) -> None:
     _GROUP[:] = [group]
 
 
-def is_shared() -> bool:
-    """Is Spark up already, with workers that have sessions to the databases?"""
-    return bool(_GROUP)
-
-
 def group() -> str | None:
     """What our jobs are called in a Spark of many."""
     return _GROUP[0] if _GROUP else None

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from concord.errors import LinkFailed, PrivilegeMissing, SiteUnavailable
+from concord import errors
+from concord.errors import ConcordError, LinkFailed, PrivilegeMissing, SiteUnavailable
 
 #: Stands before the name of the table in what a task says of an error.
 STAGING = "while staging "
@@ -15,6 +16,8 @@ STAGING = "while staging "
 _DATABASE_SAID = re.compile(r"(?:ERROR|FATAL|PANIC):  (.+)")
 #: Which of several tables a task was busy with.
 _WHERE = re.compile(f"^{STAGING}(.+)$", re.MULTILINE)
+#: What a task says in our words already. An executor's error comes as text alone.
+_OURS = re.compile(r"^concord\.errors\.(\w+): (.+)$", re.MULTILINE)
 #: What ADBC calls a connection that is not to be had or has broken; and a snapshot ends with the session that holds it.
 _AWAY = re.compile(r"OperationalError: IO:|query 'SET TRANSACTION SNAPSHOT")
 
@@ -34,6 +37,9 @@ def worded(table: str) -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, _of_tasks()):
             raise
+        if ours := _OURS.findall(str(error)):
+            kind, message = ours[-1]
+            raise _kind(kind)(f"{message.rstrip('.')}. Nothing was written") from error
         said = _what_was_said(str(error))
         if found := _WHERE.search(str(error)):
             table = found[1]
@@ -47,6 +53,11 @@ def worded(table: str) -> Iterator[None]:
                 " run tries again"
             ) from error
         raise LinkFailed(f"{table}: its rows could not be moved: {said}. Nothing was written") from error
+
+
+def _kind(name: str) -> type[ConcordError]:
+    found: type[ConcordError] = getattr(errors, name)
+    return found
 
 
 def _of_tasks() -> tuple[type[Exception], ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,7 +11,8 @@ import pyarrow.compute as pc
 
 from concord.databases.dialect import VERSION_TYPES
 from spark_jobs.acquire import Batches
-from spark_jobs.verdicts import SETTLED, STOPPING, UNFAITHFUL
+from spark_jobs.staged_table import StagedTable
+from spark_jobs.verdicts import SETTLED, STOPPING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,23 +41,6 @@ _SUMMARY_ARROW = pa.schema(
         ("reasons", pa.list_(pa.string())),
     ]
 )
-
-
-@dataclass(frozen=True)
-class StagedTable:
-    """What the tasks report: the attempts to believe, rows per verdict, bytes staged."""
-
-    attempts: tuple[int, ...] = ()
-    settled: Counter[str] = field(default_factory=Counter)
-    rows: int = 0
-    removals: int = 0  #: how many of them may take a row away
-    bytes: int = 0
-    reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: a few of each verdict that stops
-
-    @property
-    def unfaithful(self) -> tuple[str, ...]:
-        """Why some rows cannot be mapped, a few of them."""
-        return self.reasons.get(UNFAITHFUL, ())
 
 
 def stage(

@@ -5,18 +5,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from concord.databases import registry
+from concord.databases.dialect import Part, Relayed
 from concord.databases.postgresql import acquire, stage
-from concord.errors import LinkFailed, PrivilegeMissing
+from concord.databases.postgresql.relay import relay
+from concord.errors import ConcordError, PrivilegeMissing, SiteUnavailable
 from concord.link import SPARK_FROM, TransmissionReport
 from spark_jobs import straight
 from spark_jobs.link import transmit
@@ -48,6 +49,12 @@ def by_the_driver(
     sites: Pair, direction: str = "forward", at: At | None = None, spark_from: int = SPARK_FROM
 ) -> TransmissionReport:
     return transmit(sites.job(direction, spark_from=spark_from), refuse, at or (lambda step: None))
+
+
+def relay_by(monkeypatch: pytest.MonkeyPatch, other: straight.Relay) -> None:
+    known = dict(registry.DIALECTS)
+    known["postgresql"] = replace(known["postgresql"], relay=other)
+    monkeypatch.setattr(registry, "DIALECTS", known)
 
 
 def settle(sites: Pair) -> None:
@@ -135,7 +142,7 @@ def test_a_reader_in_another_snapshot_stops_the_run(sites: Pair, monkeypatch: py
     with monkeypatch.context() as patched:
         patched.setattr(acquire, "POSITION_QUERY", "SELECT 'elsewhere'")
         with pytest.raises(
-            LinkFailed, match=r"^public\.book: .*could not join the link's snapshot.*othing was"
+            SiteUnavailable, match=r"^public\.book: .*could not join the link's snapshot.*othing was"
         ):
             by_the_driver(sites)
     settle(sites)
@@ -153,8 +160,8 @@ def test_no_more_sessions_read_at_once_than_the_site_and_the_driver_allow(
     names = [f"shelf_{number}" for number in range(straight.THREADS + 2)]
     sites = pair(*(f"CREATE TABLE {name} (id int PRIMARY KEY)" for name in names))
     sites.london.run(*(f"INSERT INTO {name} VALUES (1)" for name in names))
-    busy = Busy(straight.attempt, together)
-    monkeypatch.setattr(straight, "attempt", busy)
+    busy = Busy(together)
+    relay_by(monkeypatch, busy)
     assert by_the_driver(sites).total("applied") == len(names)
     assert busy.most == together
 
@@ -162,44 +169,40 @@ def test_no_more_sessions_read_at_once_than_the_site_and_the_driver_allow(
 def test_after_a_failure_no_other_part_is_begun_and_no_session_is_left_at_the_source(
     pair: MakePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # S0-45: the target refuses rows that were read already
+    # S0-45: the target refuses the rows when the source sends them already
     names = [f"shelf_{number}" for number in range(9)]
     sites = pair(*(f"CREATE TABLE {name} (id int PRIMARY KEY)" for name in names))
-    sites.london.run(*(f"INSERT INTO {name} VALUES (1)" for name in names))
+    sites.london.run(*(f"INSERT INTO {name} SELECT generate_series(1, 9999)" for name in names))
     begun: list[str] = []
 
-    def refuse_rows(
-        batches: Iterator[pa.RecordBatch], login: str, relation: str, number: int
-    ) -> Iterator[straight.Summary]:
-        begun.append(relation)
-        next(batches)
-        raise RuntimeError("of our own making")
-        yield
+    def refused(part: Part, attempt: int) -> Relayed:
+        begun.append(part.table)
+        return relay(replace(part, relation="nowhere"), attempt)
 
     with monkeypatch.context() as patched:
-        patched.setattr(straight, "attempt", refuse_rows)
-        expected = r"^public\.shelf_[01]: .*RuntimeError: of our own making"
-        with pytest.raises(LinkFailed, match=expected) as failure:
+        relay_by(patched, refused)
+        expected = (
+            r'^public\.shelf_[01]: relation "concord_staging.nowhere" does not exist.*othing was written'
+        )
+        with pytest.raises(ConcordError, match=expected) as failure:
             by_the_driver(sites)
     assert len(begun) <= 2, "readers"
     reading = (
         "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'concord%' AND state <> 'idle'"
     )
     assert sites.london.rows(f"{reading} AND datname = current_database()") == [(0,)], failure
-    assert by_the_driver(sites).total("applied") == len(names)
+    assert by_the_driver(sites).total("applied") == 9999 * len(names)
 
 
 class Busy:
-    """Tells how many task attempts were at work at once, each of which waits until so many are."""
+    """Tells how many parts were on their way at once, each of which waits until so many are."""
 
-    def __init__(self, attempt: Callable[..., Iterator[straight.Summary]], together: int) -> None:
-        self.attempt, self.together = attempt, together
+    def __init__(self, together: int) -> None:
+        self.together = together
         self.now = self.most = 0
         self.lock = Lock()
 
-    def __call__(
-        self, batches: Iterator[pa.RecordBatch], login: str, relation: str, number: int
-    ) -> Iterator[straight.Summary]:
+    def __call__(self, part: Part, attempt: int) -> Relayed:
         with self.lock:
             self.now += 1
             self.most = max(self.most, self.now)
@@ -207,9 +210,10 @@ class Busy:
         while self.most < self.together:
             assert time.monotonic() < until, "the other one never came"
             time.sleep(0.001)
-        yield from self.attempt(batches, login, relation, number)
+        relayed = relay(part, attempt)
         with self.lock:
             self.now -= 1
+        return relayed
 
 
 @pytest.mark.parametrize(("step", "occurrence"), [("stage", 1), ("stage", 3), ("write", 1), ("commit", 1)])
@@ -228,16 +232,16 @@ def test_a_run_killed_between_two_parts_can_be_repeated(sites: Pair, monkeypatch
     # D3: the first part's rows are committed in staging, and nobody will ever believe them
     monkeypatch.setattr(straight, "THREADS", 1)
     sites.london.run("INSERT INTO shelf VALUES (4)", "UPDATE book SET shelf = 4 WHERE id = 1")
-    whole, ended = straight.attempt, list[int]()
+    ended: list[int] = []
 
-    def attempt(*about: Any) -> Iterator[straight.Summary]:
+    def kill_before_the_second(part: Part, attempt: int) -> Relayed:
         if ended:
             os.kill(os.getpid(), signal.SIGKILL)
-        yield from whole(*about)
-        ended.append(1)
+        ended.append(attempt)
+        return relay(part, attempt)
 
     with monkeypatch.context() as patched:
-        patched.setattr(straight, "attempt", attempt)
+        relay_by(patched, kill_before_the_second)
         killed(sites, partial(transmit, sites.job(spark_from=SPARK_FROM), refuse), "write")
     left = stage.orphans(sites.capetown.connection, [])
     counts = [sites.capetown.rows(f'SELECT count(*) FROM concord_staging."{name}"') for name in left]

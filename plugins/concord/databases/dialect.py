@@ -65,6 +65,33 @@ class Reading:
     )
     position_query: str = ""
 
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """Names and Spark types."""
+        return [(name, kind) for name, kind in (column.split() for column in self.schema.split(","))]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of one query that go straight from their database into the staging of another one of its kind."""
+
+    table: str
+    reading: Reading
+    query: str
+    login: str = field(repr=False)  #: a secret, as that of `reading`
+    relation: str = ""  #: where they are staged
+    private: bool = False  #: no message tells a value
+
+
+@dataclass(frozen=True, slots=True)
+class Relayed:
+    """What one attempt has staged."""
+
+    attempt: int
+    rows: int
+    removals: int  #: how many of them may take a row away
+    bytes: int
+
 
 @dataclass(frozen=True, slots=True)
 class SiteRow:
@@ -346,3 +373,6 @@ class Dialect:
     source: Callable[[LinkJob], SourceEnd]
     target: Callable[[LinkJob], TargetEnd]
     compared: Callable[[LinkJob], ComparedSite]
+    relay: Callable[
+        [Part, int], Relayed
+    ]  #: between two databases of this kind; tasks bring it along by its name

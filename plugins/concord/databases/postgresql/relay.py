@@ -1,0 +1,100 @@
+"""Relay: rows of one PostgreSQL are staged in another as the one server writes them and the other reads them.
+
+Nobody takes a row apart on the way (COPY, binary), which is as fast as psql in a pipe. For changes of which nothing is
+to be computed: whatever is, travels through Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import psycopg
+
+from concord.databases.dialect import Part, Reading, Relayed
+from concord.databases.postgresql.control import STAGING
+from concord.databases.postgresql.session import Connection, in_our_words, one
+from concord.databases.postgresql.types import NATIVE
+from concord.databases.quoting import qualified
+from concord.errors import SiteUnavailable
+
+#: Bytes that are handed on at once: each call costs as much as some rows.
+BLOCK = 1 << 16
+
+#: What travels, as Spark calls it and as staging does: both servers write and read these types alike.
+_STAGING_TYPES = dict(NATIVE.values())
+
+#: What staging is told beside row and version: every row applies, unless the write finds otherwise.
+_BESIDE = ("verdict", "attempt")
+
+
+def relay(part: Part, attempt: int) -> Relayed:
+    """Stage the rows of one part under the number of the attempt, all of them or none.
+
+    Raises SiteUnavailable, PrivilegeMissing or another ConcordError that names the table.
+    """
+    try:
+        with (
+            psycopg.connect(part.reading.login, autocommit=True) as source,
+            psycopg.connect(part.login, autocommit=True) as target,
+        ):
+            _join(source, part)
+            rows, size = _copy(source, target, part, attempt)
+            gone = f"attempt = {attempt} AND (deleted OR out_of_scope)"
+            (removals,) = one(
+                target, f"SELECT count(*) FROM {qualified(STAGING, part.relation)} WHERE {gone}"
+            )
+            return Relayed(attempt, rows, removals, size)
+    except psycopg.Error as error:
+        raise in_our_words(error, part.table, private=part.private) from error
+
+
+def _join(source: Connection, part: Part) -> None:
+    """Read in the link's snapshot, and prove it: a torn read would send one version's row under another's (F06)."""
+    reading = part.reading
+    first = "; ".join(["BEGIN", *reading.preamble, reading.position_query or "SELECT NULL"])
+    try:
+        cursor = source.execute(first.encode())
+    except psycopg.Error as error:
+        raise SiteUnavailable(f"{part.table}: the link's snapshot has ended: {_first_line(error)}") from error
+    while cursor.nextset():
+        pass
+    if cursor.fetchone() != (reading.position,):
+        raise SiteUnavailable(f"{part.table}: a reader could not join the link's snapshot")
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _copy(source: Connection, target: Connection, part: Part, attempt: int) -> tuple[int, int]:
+    """Rows and bytes that were staged."""
+    send = f"COPY ({_cast(part.reading, part.query, attempt)}) TO STDOUT (FORMAT binary)"
+    names = ", ".join([*(name for name, _ in part.reading.columns), *_BESIDE])
+    receive = f"COPY {qualified(STAGING, part.relation)} ({names}) FROM STDIN (FORMAT binary)"
+    size = 0
+    with source.cursor() as reading, target.cursor() as writing:
+        with reading.copy(send.encode()) as rows, writing.copy(receive.encode()) as staged:
+            for block in _blocks(rows):
+                staged.write(block)
+                size += len(block)
+        return writing.rowcount, size
+
+
+def _cast(reading: Reading, query: str, attempt: int) -> str:
+    """Every column in staging's own type, whatever the query makes of it: binary, another one would be misread."""
+    columns = [f"q.{name}::{_STAGING_TYPES[kind]}" for name, kind in reading.columns]
+    return f"SELECT {', '.join(columns)}, 'apply'::text, {attempt}::int8 FROM ({query}) q"
+
+
+def _blocks(rows: Iterable[bytes | bytearray | memoryview]) -> Iterator[bytes]:
+    """The database gives one row at a time."""
+    waiting: list[bytes | bytearray | memoryview] = []
+    size = 0
+    for row in rows:
+        waiting.append(row)
+        size += len(row)
+        if size >= BLOCK:
+            yield b"".join(waiting)
+            waiting.clear()
+            size = 0
+    yield b"".join(waiting)

@@ -1,0 +1,26 @@
+"""What became of the changes of one table when they were staged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spark_jobs.verdicts import UNFAITHFUL
+
+
+@dataclass(frozen=True)
+class StagedTable:
+    """What the tasks report: the attempts to believe, rows per verdict, bytes staged."""
+
+    attempts: tuple[int, ...] = ()
+    settled: Counter[str] = field(default_factory=Counter)
+    rows: int = 0
+    removals: int = 0  #: how many of them may take a row away
+    bytes: int = 0
+    reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: a few of each verdict that stops
+
+    @property
+    def unfaithful(self) -> tuple[str, ...]:
+        """Why some rows cannot be mapped, a few of them."""
+        return self.reasons.get(UNFAITHFUL, ())
