@@ -1,4 +1,7 @@
-"""Hand an application over to the resident driver, where there is one that runs it as we would ourselves."""
+"""Hand an application over to the resident driver, where there is one that runs it as we would ourselves.
+
+What is imported here takes a good part of a link with few rows: neither dataclasses nor pathlib.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,14 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from pathlib import Path
+from typing import NamedTuple
 
 from spark_jobs.submit import RESIDENT, is_local, without
 
-_PROJECT = Path(__file__).parents[1]
-_CODE = (_PROJECT / "spark_jobs", _PROJECT / "plugins" / "concord")
+_JOBS = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - see above, as below
+_CODE = (_JOBS, os.path.join(os.path.dirname(_JOBS), "plugins", "concord"))  # noqa: PTH118, PTH120
 #: Options that name this submission and change nothing of how Spark is started.
 _OF_THE_SUBMISSION = ("--name",)
 #: What else decides how Java, Spark and Python's workers are started.
@@ -32,8 +34,7 @@ _GIVEN = ("CONCORD_JOB", "CONCORD_REPORT")
 LARGEST = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(NamedTuple):
     """How a driver was started, and with which code: applications of other terms are not its business."""
 
     options: Sequence[str]
@@ -47,8 +48,7 @@ class Terms:
         return cls(without(options, *_OF_THE_SUBMISSION), environment, code())
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What spark-submit was told to run. Paths lead to the job with its logins; these never travel themselves (S5)."""
 
     terms: Terms
@@ -57,23 +57,28 @@ class Request:
 
     @classmethod
     def read(cls, message: bytes) -> Request:
-        said = json.loads(message)
-        return cls(Terms(**said.pop("terms")), **said)
+        """Raises ValueError or TypeError for what another Concord said."""
+        terms, application, environment = json.loads(message)
+        return cls(Terms(*terms), application, environment)
 
 
 def code() -> str:
     """Changes when a file of ours does: a driver that stays must not run yesterday's code."""
-    files = sorted(file for place in _CODE for file in place.rglob("*.py"))
-    stated = [_stated(file) for file in files]
+    stated = sorted(_stated(file) for place in _CODE for file in _python_below(place))
     return sha256(json.dumps(stated).encode()).hexdigest()[:16]
 
 
-def _stated(file: Path) -> tuple[str, int, int]:
+def _python_below(place: str) -> Iterator[str]:
+    for folder, _, names in os.walk(place):
+        yield from (os.path.join(folder, name) for name in names if name.endswith(".py"))  # noqa: PTH118
+
+
+def _stated(file: str) -> tuple[str, int, int]:
     try:
-        state = file.stat()
+        state = os.stat(file)  # noqa: PTH116
     except FileNotFoundError:  # it is being exchanged at this moment
-        return str(file), 0, 0
-    return str(file), state.st_size, state.st_mtime_ns
+        return file, 0, 0
+    return file, state.st_size, state.st_mtime_ns
 
 
 def hand_over(options: Sequence[str], application: Sequence[str]) -> int | None:
@@ -86,7 +91,7 @@ def hand_over(options: Sequence[str], application: Sequence[str]) -> int | None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         try:
             connection.connect(place)
-            socket.send_fds(connection, [json.dumps(asdict(request)).encode()], [1, 2])
+            socket.send_fds(connection, [json.dumps(request).encode()], [1, 2])
             why = connection.recv(LARGEST).decode()
         except OSError as error:  # nobody listens, or the one who did has ended; nothing has begun
             _say(f"{place}: {error.strerror}")

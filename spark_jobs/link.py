@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING
 from concord.brake import Hold
 from concord.databases.dialect import Progress, Snapshot, SourceEnd, TargetEnd
 from concord.databases.registry import dialect
-from concord.errors import DecideAgain, RowsOscillate, TablesStopped
+from concord.errors import ConcordError, DecideAgain, RowsOscillate, TablesStopped
 from concord.event_log import log_event
 from concord.link import LinkJob, TableReport, TransmissionReport
 from concord.position import Session
@@ -45,16 +47,10 @@ def transmit(
     is taken. Raises a ConcordError; then the target is as it was, and no position has moved.
     """
     watch = Watch(progress)
-    with watch.step("open"):
-        source = dialect(job.source.dialect).source(job)
-    try:
-        target = dialect(job.target.dialect).target(job)
-        try:
-            tables, size, held = _transmit(job, source, target, spark, watch)
-        finally:
-            target.close()
-    finally:
-        source.close()
+    with ExitStack() as ends:
+        with watch.step("open"):
+            source, target = _open(job, ends)
+        tables, size, held = _transmit(job, source, target, spark, watch)
     return TransmissionReport.of(
         job,
         tables=tuple(tables),
@@ -63,6 +59,19 @@ def transmit(
         holds=tuple(held),
         **_what_was_left_out(tables),
     )
+
+
+def _open(job: LinkJob, ends: ExitStack) -> tuple[SourceEnd, TargetEnd]:
+    """Both at the same time, since a login takes a while. Raises the source's error first, when both have answered."""
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        logging_in = beside.submit(dialect(job.target.dialect).target, job)
+        try:
+            source = dialect(job.source.dialect).source(job)
+            ends.callback(source.close)
+        finally:
+            with suppress(ConcordError):
+                ends.callback(logging_in.result().close)
+    return source, logging_in.result()
 
 
 def _what_was_left_out(tables: Sequence[TableReport]) -> dict[str, str]:

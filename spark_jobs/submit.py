@@ -6,12 +6,9 @@ A link with nothing to send then never starts Java (performance.md, fixed cost).
 from __future__ import annotations
 
 import os
-import runpy
-import shlex
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 
 #: Names the socket of the resident driver.
 RESIDENT = "CONCORD_RESIDENT"
@@ -51,6 +48,10 @@ def _libraries(options: Sequence[str]) -> list[str]:
 
 def run_here(options: Sequence[str], application: Sequence[str]) -> None:
     """Run the application in this process, as `spark-submit OPTIONS APPLICATION ARGUMENTS` would beside Java."""
+    import runpy  # noqa: PLC0415 - what is handed over needs none of these
+    import shlex  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
+
     # pyspark's own variable: its launcher and ours both start the gateway with what stands in it.
     os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join([*options, "pyspark-shell"])
     sys.path[:1] = [str(Path(application[0]).parent), *_libraries(options)]

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from socket import AF_UNIX, SOCK_SEQPACKET
 from socket import socket as connected
@@ -124,7 +123,7 @@ def test_who_submitted_it_is_killed_and_so_is_the_application_with_its_tasks(beg
 def test_who_is_killed_before_he_is_answered_takes_nobody_with_him(run: Run, socket: Path) -> None:
     """Nor does one of another version of Concord, who asks in words that this one does not know."""
     before = run(WHICH)
-    of_others = json.dumps(asdict(Request(Terms([], {}, "other"), ["application.py"], {})))
+    of_others = json.dumps(Request(Terms([], {}, "other"), ["application.py"], {}))
     for message in ("", "{}", "no words", of_others):
         with connected(AF_UNIX, SOCK_SEQPACKET) as connection:
             connection.connect(str(socket))

@@ -189,6 +189,14 @@ class Source(End):
 
     def __init__(self, job: Job) -> None:
         super().__init__(job.source, job.source.reader, job, f"concord read {job.synchronization}")
+        self._fenced: Connection | None = (
+            None  #: for the heartbeat that follows; a login takes longer than that
+        )
+
+    def close(self) -> None:
+        super().close()
+        if self._fenced is not None:
+            self._fenced.close()
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
@@ -202,12 +210,13 @@ class Source(End):
 
     @worded
     def fence(self) -> None:
-        with self.control() as connection:
-            link_state.fence(connection, self.job.synchronization, self.job.epoch, self.access.name)
+        self._fenced = connect(self.access.applier, application_name(self.job.synchronization))
+        link_state.fence(self._fenced, self.job.synchronization, self.job.epoch, self.access.name)
 
     @worded
     def beat(self, position: str | None = None) -> int:
-        with self.control() as connection:
+        fenced, self._fenced = self._fenced, None
+        with fenced or self.control() as connection:
             return acquire.beat(connection, position)
 
     @worded
