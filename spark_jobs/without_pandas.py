@@ -1,8 +1,7 @@
 """pyarrow imports pandas where it is installed, which takes longer than carrying some thousand rows; it need not."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 
@@ -17,14 +16,3 @@ class WithoutPandas(MetaPathFinder):
         if fullname == "pandas":
             raise ModuleNotFoundError(fullname)
         return None
-
-
-@contextmanager
-def without_pandas() -> Iterator[None]:
-    """What is imported here does not bring pandas; whoever asks for it later gets it."""
-    finder = WithoutPandas()
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)

@@ -184,19 +184,20 @@ def test_without_a_resident_driver_an_application_runs_where_it_was_submitted(
     assert "No such file or directory; Spark is started for this run" in ended.stderr
 
 
+@pytest.mark.parametrize(("spark_from", "by_spark"), [(0, True), (SPARK_FROM, False)])
 def test_a_link_is_handed_over_and_its_logins_are_not_left_behind(
-    pair: MakePair, run: Run, tmp_path: Path
+    pair: MakePair, run: Run, tmp_path: Path, spark_from: int, by_spark: bool
 ) -> None:
     sites = pair("CREATE TABLE flight (id int PRIMARY KEY, note text)")
     sites.london.run("INSERT INTO flight SELECT n, 'london' FROM generate_series(1, 9) n")
-    few = sites.job(spark_from=SPARK_FROM)
+    few = sites.job(spark_from=spark_from)
     job, report = tmp_path / "job.json", tmp_path / "report.json"
     job.touch(mode=0o600)
     job.write_text(few.model_dump_json())
     ended = run("link.py", CONCORD_JOB=str(job), CONCORD_REPORT=str(report))
     assert ended.returncode == 0, ended.stderr
     assert "transmission completed" in ended.stdout
-    assert 'step name="start_spark"' in ended.stdout, "a Spark that is up carries few rows as soon"
+    assert ('step name="start_spark"' in ended.stdout) is by_spark
     assert ended.stderr == ""
     assert TransmissionReport.model_validate_json(report.read_text()).total("applied") == 9
     assert sites.equal

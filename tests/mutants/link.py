@@ -71,13 +71,6 @@ LINK = (
         f"{DRIVER} -k no_other_part_is_begun",
     ),
     Mutant(
-        "what a failed part was reading stays open",
-        "spark_jobs/straight.py",
-        "            with closing(read(number)) as batches:",
-        "            for batches in [read(number)]:",
-        f"{DRIVER} -k no_other_part_is_begun",
-    ),
-    Mutant(
         "the driver reads with as many sessions as it has threads",
         "spark_jobs/straight.py",
         "ThreadPoolExecutor(min(readers, len(parts), THREADS))",
@@ -92,11 +85,39 @@ LINK = (
         f"{DRIVER} -k told_as_it_is_of_spark",
     ),
     Mutant(
-        "a Spark that is up is left idle",
-        "spark_jobs/link.py",
-        "    if is_shared():  # what is up carries any rows as soon as the driver would\n",
+        "a reader in another snapshot is believed",
+        f"{POSTGRESQL}/relay.py",
+        "    if cursor.fetchone() != (reading.position,):\n",
         "    if False:\n",
-        f"{TESTS}/test_resident.py -k logins_are_not_left_behind",
+        f"{DRIVER} -k reader_in_another_snapshot",
+    ),
+    Mutant(
+        "a snapshot that has ended is a defect of ours",
+        f"{POSTGRESQL}/relay.py",
+        "    except psycopg.Error as error:\n        raise SiteUnavailable(",
+        "    except psycopg.Error as error:\n        raise ConcordError(",
+        f"{TESTS}/test_relay.py -k has_ended",
+    ),
+    Mutant(
+        "rows are sent in whatever types the query has",
+        f"{POSTGRESQL}/relay.py",
+        'f"q.{name}::{_STAGING_TYPES[kind]}"',
+        'f"q.{name}"',
+        f"{TESTS}/test_relay.py -k types_of_staging",
+    ),
+    Mutant(
+        "a row that leaves the filter takes nothing away",
+        f"{POSTGRESQL}/relay.py",
+        "(deleted OR out_of_scope)",
+        "deleted",
+        f"{TESTS}/test_relay.py -k may_take_a_row_away",
+    ),
+    Mutant(
+        "what an executor says in our words is told as it stands in its trace",
+        "spark_jobs/wording.py",
+        "        if ours := _OURS.findall(str(error)):\n",
+        "        if ours := []:\n",
+        f"{DRIVER} -k told_as_it_is_of_spark",
     ),
     # The one transaction
     Mutant(

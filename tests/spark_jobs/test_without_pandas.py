@@ -7,10 +7,11 @@ from tests.conftest import PROJECT
 
 SCRIPT = """
 import sys
-from spark_jobs.without_pandas import without_pandas
+from spark_jobs.without_pandas import WithoutPandas
 
-with without_pandas():
-    import spark_jobs.adbc_session
+sys.meta_path.insert(0, WithoutPandas())
+import spark_jobs.adbc_session
+sys.meta_path.pop(0)
 assert "pandas" not in sys.modules, "it is imported all the same"
 import pandas, pyarrow
 

@@ -1,0 +1,149 @@
+"""Rows go from one database's COPY into another's staging, whole, or none of them, in the link's snapshot."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from concord.databases.dialect import Part, Reading, Relayed
+from concord.databases.postgresql.ends import Source, Target
+from concord.databases.postgresql.relay import BLOCK, relay
+from concord.databases.postgresql.session import conninfo
+from concord.errors import PrivilegeMissing, SiteUnavailable
+from tests.link.conftest import MakePair
+from tests.link.pair import Pair
+
+VERSION = "'london#1' AS origin, 1::int8 AS changed_at, 0 AS derived, '{}'::text AS vector"
+SCHEMA = (
+    "c0 int, c1 string, c2 binary, origin string, changed_at bigint, derived int, vector string, deleted boolean,"
+    " born boolean, out_of_scope boolean"
+)
+
+
+class Road:
+    """From London into a staging table of Cape Town's."""
+
+    def __init__(self, sites: Pair) -> None:
+        self.sites, self.job = sites, sites.job()
+        self.source, self.target = Source(self.job), Target(self.job)
+        (shape,), _ = self.target.inspect(sites.tables)
+        self.place = self.target.create_staging(shape, 0)
+
+    def close(self) -> None:
+        self.target.drop_staging()
+        self.source.close()
+        self.target.close()
+
+    def part(self, query: str) -> Part:
+        login = conninfo(self.job.source.reader, "concord read")
+        reading = Reading(login, (), (query,), SCHEMA)
+        return Part("public.page", reading, query, self.target.staging_login(), self.place.relation)
+
+    def relayed(self, rows: str, attempt: int = 7) -> Relayed:
+        """`rows` are a relation of c0, c1, c2, deleted and out_of_scope."""
+        query = f"SELECT c0, c1, c2, {VERSION}, deleted, true AS born, out_of_scope FROM {rows}"
+        return relay(self.part(query), attempt)
+
+    def staged(self, columns: str = "c0, c1, c2") -> list[tuple[object, ...]]:
+        return self.sites.capetown.rows(f"SELECT {columns} FROM {self.place.sql} ORDER BY 1")
+
+
+@pytest.fixture
+def road(pair: MakePair) -> Iterator[Road]:
+    made = Road(pair("CREATE TABLE page (id int PRIMARY KEY, label text, picture bytea)"))
+    yield made
+    made.close()
+
+
+def test_each_row_simply_applies_under_the_number_of_the_attempt(road: Road) -> None:
+    # F57
+    row = "(VALUES (1, 'a', ''::bytea, false, false)) x (c0, c1, c2, deleted, out_of_scope)"
+    assert road.relayed(row) == Relayed(attempt=7, rows=1, removals=0, bytes=road.relayed(row, 8).bytes)
+    found = road.staged("attempt, verdict, origin, changed_at, derived, vector, deleted, born, out_of_scope")
+    version = ("apply", "london#1", 1, 0, "{}", False, True, False)
+    assert found == [(7, *version), (8, *version)]
+
+
+def test_it_is_told_how_many_rows_of_the_attempt_may_take_a_row_away(road: Road) -> None:
+    # F95: and no other attempt's
+    every = (
+        "(VALUES (1, true, false), (2, false, true), (3, true, true), (4, false, false), (5, false, NULL))"
+    )
+    rows = (
+        f"(SELECT x, 'a' AS c1, NULL AS c2, deleted, out_of_scope FROM {every} x (x, deleted, out_of_scope))"
+    )
+    for attempt in (1, 2):
+        relayed = road.relayed(f"{rows} y (c0, c1, c2, deleted, out_of_scope)", attempt)
+        assert (relayed.rows, relayed.removals) == (5, 3)
+
+
+def test_no_row_is_staged_where_there_is_none(road: Road) -> None:
+    none = "(SELECT 1, 'a', NULL, true, true WHERE false) x (c0, c1, c2, deleted, out_of_scope)"
+    relayed = road.relayed(none)
+    assert (relayed.rows, relayed.removals, road.staged()) == (0, 0, [])
+
+
+def test_rows_are_staged_in_the_types_of_staging_whatever_the_query_has(road: Road) -> None:
+    # Binary, the number 1 would arrive as another number, and this document with a byte before it.
+    row = "(VALUES (1::int8, '{\"a\": 1}'::jsonb, ''::bytea, false, false)) x (c0, c1, c2, deleted, out_of_scope)"
+    road.relayed(row)
+    assert road.staged() == [(1, '{"a": 1}', b"")]
+
+
+TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(st.none() | TEXTS, st.none() | st.binary(), st.integers(0, 2 * BLOCK)),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_texts_and_bytes_arrive_as_they_are_however_large(
+    road: Road, rows: list[tuple[str | None, bytes | None, int]]
+) -> None:
+    road.sites.london.run("DELETE FROM page")
+    for number, (text, octets, more) in enumerate(rows):
+        road.sites.london.connection.execute(
+            "INSERT INTO public.page VALUES (%s, %s, %s || decode(repeat('00', %s), 'hex'))",
+            (number, text, octets, more),
+        )
+    whole = [tuple(row) for row in road.sites.london.rows("SELECT id, label, picture FROM page ORDER BY id")]
+    road.sites.capetown.run(f"TRUNCATE {road.place.sql}")
+    columns = (
+        "(SELECT id, label, picture, false, false FROM public.page) x (c0, c1, c2, deleted, out_of_scope)"
+    )
+    assert road.relayed(columns).rows == len(rows)
+    assert road.staged() == whole
+
+
+def test_the_link_is_to_be_tried_again_when_its_snapshot_has_ended(road: Road) -> None:
+    # F06
+    row = "SELECT 1 AS c0"
+    with road.source.snapshot() as snapshot:
+        (shape,), _ = road.source.inspect(road.sites.tables)
+        reading = road.source.readers(shape, "1:1:", None, 1, snapshot)
+    part = replace(road.part(row), reading=reading)
+    with pytest.raises(SiteUnavailable, match=r"^public\.page: the link's snapshot has ended: "):
+        relay(part, 1)
+    assert road.staged() == []
+
+
+def test_what_a_database_refuses_names_the_table_and_no_value_of_a_private_one(road: Road) -> None:
+    # S3: the words of PostgreSQL quote the value
+    rows = "(VALUES (1, 'a', NULL, 'secret'::text::bool, false)) x (c0, c1, c2, deleted, out_of_scope)"
+    query = f"SELECT c0, c1, c2, {VERSION}, deleted, true AS born, out_of_scope FROM {rows}"
+    for private, told in ((False, "secret"), (True, "SQLSTATE 22P02; more is private")):
+        with pytest.raises(Exception, match=r"^public\.page: ") as raised:
+            relay(replace(road.part(query), private=private), 1)
+        assert told in str(raised.value)
+        assert not private or "secret" not in str(raised.value)
+    with pytest.raises(PrivilegeMissing, match=r"^public\.page: permission denied .* Run `provision`"):
+        road.relayed(
+            "(SELECT 1, rolname, NULL, false, false FROM pg_catalog.pg_authid) x (c0, c1, c2, deleted, out_of_scope)"
+        )
+    assert road.staged() == []
