@@ -1,6 +1,5 @@
 """pyarrow imports pandas where it is installed, which takes longer than carrying some thousand rows; it need not."""
 
-import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
