@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from concord.databases.dialect import Reading
-from concord.errors import ConcordError
+from concord.errors import SiteUnavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,7 +70,7 @@ def arrow_schema(ddl: str) -> pa.Schema:
 
 
 def _read(reading: Reading, query: str, wanted: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
-    """Stream one query's rows as Arrow batches of the declared schema. Raises ConcordError when this
+    """Stream one query's rows as Arrow batches of the declared schema. Raises SiteUnavailable when this
     session does not stand in the link's snapshot: a torn read would send one version's row under another's."""
     # Imported here: it takes a second, and the processes that only plan the read never come here.
     from spark_jobs.adbc_session import connect  # noqa: PLC0415
@@ -81,7 +81,7 @@ def _read(reading: Reading, query: str, wanted: pa.Schema) -> Generator[pa.Recor
         if reading.position is not None:
             cursor.execute(reading.position_query)
             if cursor.fetchone() != (reading.position,):
-                raise ConcordError("a reader could not join the link's snapshot; the next run tries again")
+                raise SiteUnavailable("a reader could not join the link's snapshot; the next run tries again")
         cursor.execute(query)
         for batch in cursor.fetch_record_batch():
             yield batch.cast(wanted)

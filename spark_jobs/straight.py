@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
 from threading import Event
 from traceback import format_exception
 from typing import TYPE_CHECKING
@@ -41,16 +40,18 @@ def stage_by_spark(
     from pyspark import TaskContext  # noqa: PLC0415 - what the driver carries itself needs no Spark
 
     parts = _parts(routes, login)
-    shares = [parts[first::readers] for first in range(min(readers, len(parts)))]
+    shares = min(readers, len(parts))
 
-    def run(mine: Iterable[Sequence[tuple[int, Part]]]) -> Iterator[tuple[int, Relayed]]:
+    def run(share: int, _: Iterable[int]) -> Iterator[tuple[int, Relayed]]:
         context = TaskContext.get()
         assert context is not None, "inside a task"
-        for ordinal, part in chain.from_iterable(mine):
-            yield ordinal, _staged(relay, part, context.taskAttemptId())
+        for number in range(share, len(parts), shares):
+            ordinal, part = parts[number]
+            yield ordinal, _staged(relay, part, context.taskAttemptId() * len(parts) + number)
 
-    counted = spark.sparkContext.parallelize(shares, len(shares)).mapPartitions(run).collect()
-    return _by_route(routes, counted)
+    # Logins are in the function. What Spark is given as data it writes to a file first.
+    tasks = spark.sparkContext.parallelize(range(shares), shares)
+    return _by_route(routes, tasks.mapPartitionsWithIndex(run).collect())
 
 
 def stage_by_the_driver(relay: Relay, routes: Sequence[Route], login: str, readers: int) -> list[StagedTable]:
@@ -75,7 +76,7 @@ def stage_by_the_driver(relay: Relay, routes: Sequence[Route], login: str, reade
 
 
 def _parts(routes: Sequence[Route], login: str) -> list[tuple[int, Part]]:
-    """The parts of all tables, each with the place of its table."""
+    """The parts of all tables, each with the place of its table. An attempt is one of a part."""
     return [(ordinal, part) for ordinal, route in enumerate(routes) for part in route.parts(login)]
 
 
@@ -83,7 +84,7 @@ def _staged(relay: Relay, part: Part, attempt: int) -> Relayed:
     try:
         return relay(part, attempt)
     except Exception as error:
-        error.add_note(f"{STAGING}{part.table}")
+        error.add_note(STAGING + part.table.replace("\n", " "))
         raise
 
 

@@ -37,12 +37,13 @@ def worded(table: str) -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, _of_tasks()):
             raise
-        if ours := _OURS.findall(str(error)):
-            kind, message = ours[-1]
-            raise _kind(kind)(f"{message.rstrip('.')}. Nothing was written") from error
-        said = _what_was_said(str(error))
         if found := _WHERE.search(str(error)):
             table = found[1]
+        if ours := _in_our_words(error):
+            kind, message = ours
+            about = message if message.startswith(f"{table}: ") else f"{table}: {message}"
+            raise kind(f"{about.rstrip('.')}. Nothing was written") from error
+        said = _what_was_said(str(error))
         if "permission denied" in said:
             raise PrivilegeMissing(
                 f"{table}: {said}. Run `provision` to grant what the role needs; nothing was written"
@@ -55,9 +56,12 @@ def worded(table: str) -> Iterator[None]:
         raise LinkFailed(f"{table}: its rows could not be moved: {said}. Nothing was written") from error
 
 
-def _kind(name: str) -> type[ConcordError]:
-    found: type[ConcordError] = getattr(errors, name)
-    return found
+def _in_our_words(error: Exception) -> tuple[type[ConcordError], str] | None:
+    """Class and message of what a task has said of itself in our words."""
+    if isinstance(error.__cause__, ConcordError):
+        return type(error.__cause__), error.__cause__.message
+    found = _OURS.search(str(error))
+    return (getattr(errors, found[1]), found[2]) if found else None
 
 
 def _of_tasks() -> tuple[type[Exception], ...]:

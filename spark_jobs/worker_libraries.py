@@ -6,6 +6,7 @@ DB-API brings it, by way of pyarrow.
 
 import pyspark.daemon
 
+import concord.databases.postgresql.relay
 import spark_jobs.acquire
 import spark_jobs.adbc_session
 import spark_jobs.custom
@@ -13,4 +14,4 @@ import spark_jobs.decide
 import spark_jobs.straight
 import spark_jobs.write
 
-__all__ = ["pyspark", "spark_jobs"]
+__all__ = ["concord", "pyspark", "spark_jobs"]

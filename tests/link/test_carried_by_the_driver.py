@@ -17,7 +17,7 @@ from concord.databases import registry
 from concord.databases.dialect import Part, Relayed
 from concord.databases.postgresql import acquire, stage
 from concord.databases.postgresql.relay import relay
-from concord.errors import ConcordError, PrivilegeMissing, SiteUnavailable
+from concord.errors import LinkFailed, PrivilegeMissing, SiteUnavailable
 from concord.link import SPARK_FROM, TransmissionReport
 from spark_jobs import straight
 from spark_jobs.link import transmit
@@ -182,10 +182,8 @@ def test_after_a_failure_no_other_part_is_begun_and_no_session_is_left_at_the_so
 
     with monkeypatch.context() as patched:
         relay_by(patched, refused)
-        expected = (
-            r'^public\.shelf_[01]: relation "concord_staging.nowhere" does not exist.*othing was written'
-        )
-        with pytest.raises(ConcordError, match=expected) as failure:
+        expected = r'^public\.shelf_[01]: .* "concord_staging.nowhere" does not exist. Nothing was written'
+        with pytest.raises(LinkFailed, match=expected) as failure:
             by_the_driver(sites)
     assert len(begun) <= 2, "readers"
     reading = (

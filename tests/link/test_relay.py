@@ -1,7 +1,10 @@
 """Rows go from one database's COPY into another's staging, whole, or none of them, in the link's snapshot."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from traceback import format_exception
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,9 +14,10 @@ from concord.databases.dialect import Part, Reading, Relayed
 from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.relay import BLOCK, relay
 from concord.databases.postgresql.session import conninfo
-from concord.errors import PrivilegeMissing, SiteUnavailable
+from concord.errors import LinkFailed, PrivilegeMissing, SiteUnavailable
+from embedded.postgres import Server
 from tests.link.conftest import MakePair
-from tests.link.pair import Pair
+from tests.link.pair import PASSWORD, Pair
 
 VERSION = "'london#1' AS origin, 1::int8 AS changed_at, 0 AS derived, '{}'::text AS vector"
 SCHEMA = (
@@ -41,10 +45,12 @@ class Road:
         reading = Reading(login, (), (query,), SCHEMA)
         return Part("public.page", reading, query, self.target.staging_login(), self.place.relation)
 
-    def relayed(self, rows: str, attempt: int = 7) -> Relayed:
+    def query(self, rows: str) -> str:
         """`rows` are a relation of c0, c1, c2, deleted and out_of_scope."""
-        query = f"SELECT c0, c1, c2, {VERSION}, deleted, true AS born, out_of_scope FROM {rows}"
-        return relay(self.part(query), attempt)
+        return f"SELECT c0, c1, c2, {VERSION}, deleted, true AS born, out_of_scope FROM {rows}"
+
+    def relayed(self, rows: str, attempt: int = 7) -> Relayed:
+        return relay(self.part(self.query(rows)), attempt)
 
     def staged(self, columns: str = "c0, c1, c2") -> list[tuple[object, ...]]:
         return self.sites.capetown.rows(f"SELECT {columns} FROM {self.place.sql} ORDER BY 1")
@@ -133,17 +139,61 @@ def test_the_link_is_to_be_tried_again_when_its_snapshot_has_ended(road: Road) -
     assert road.staged() == []
 
 
-def test_what_a_database_refuses_names_the_table_and_no_value_of_a_private_one(road: Road) -> None:
-    # S3: the words of PostgreSQL quote the value
-    rows = "(VALUES (1, 'a', NULL, 'secret'::text::bool, false)) x (c0, c1, c2, deleted, out_of_scope)"
-    query = f"SELECT c0, c1, c2, {VERSION}, deleted, true AS born, out_of_scope FROM {rows}"
-    for private, told in ((False, "secret"), (True, "SQLSTATE 22P02; more is private")):
-        with pytest.raises(Exception, match=r"^public\.page: ") as raised:
-            relay(replace(road.part(query), private=private), 1)
-        assert told in str(raised.value)
-        assert not private or "secret" not in str(raised.value)
+#: A column that the source cannot read once it has sent some rows.
+FAILING = "(CASE WHEN n < 5000 THEN 'false' ELSE 'secret' END)::bool"
+SERIES = f"(SELECT n, 'a', NULL, {FAILING}, false FROM generate_series(1, 9000) n) x"
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_what_the_source_refuses_names_the_table_and_no_value_of_a_private_one(
+    road: Road, server: Server, private: bool
+) -> None:
+    # S3: PostgreSQL quotes the value, and a COPY that ends tells the other server why
+    logged = server.log.stat().st_size
+    part = replace(road.part(road.query(f"{SERIES} (c0, c1, c2, deleted, out_of_scope)")), private=private)
+    with pytest.raises(LinkFailed, match=r"^public\.page: its rows could not be moved: ") as raised:
+        relay(part, 1)
+    whole = "".join(format_exception(raised.value))
+    assert ("secret" in whole) is not private
+    assert raised.value.message.count("SQLSTATE") == private
+    said = server.log.read_bytes()[logged:].decode()
+    assert "COPY from stdin failed: error from Python: _SourceFailed - the source sends no more" in said
+    assert said.count('"secret"') == 1, "by the source, which knows it"
+    assert road.staged() == []
+
+
+def test_what_may_not_be_read_is_to_be_granted(road: Road) -> None:
     with pytest.raises(PrivilegeMissing, match=r"^public\.page: permission denied .* Run `provision`"):
         road.relayed(
             "(SELECT 1, rolname, NULL, false, false FROM pg_catalog.pg_authid) x (c0, c1, c2, deleted, out_of_scope)"
         )
-    assert road.staged() == []
+
+
+def test_a_name_of_several_lines_is_told_in_one(road: Road) -> None:
+    part = replace(road.part("SELECT 1 / 0 AS c0"), table="public.we\nconcord.errors.LeaseLost: ird")
+    with pytest.raises(LinkFailed) as raised:
+        relay(part, 1)
+    assert raised.value.message.startswith(
+        "public.we concord.errors.LeaseLost: ird: its rows could not be moved"
+    )
+    assert "\n" not in raised.value.message
+
+
+@pytest.mark.spark
+def test_no_file_holds_a_login_when_spark_stages(road: Road, monkeypatch: pytest.MonkeyPatch) -> None:
+    # S5: pyspark writes the data of a job to a file, and takes it away again
+    written: list[bytes] = []
+    remove = os.unlink
+
+    def look(path: str) -> None:
+        written.append(Path(path).read_bytes())
+        remove(path)
+
+    sites = road.sites
+    spark = sites.spark()
+    monkeypatch.setattr(os, "unlink", look)
+    sites.london.run("INSERT INTO page SELECT generate_series(1, 50000)")
+    assert sites.run(spark_from=0).total("applied") == 50_000
+    assert PASSWORD.encode() not in b"".join(written)
+    spark.sparkContext.parallelize([PASSWORD], 1).count()
+    assert PASSWORD.encode() in b"".join(written), "this is how it would be seen"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from tests.mutants.planted import LINK as TESTS
 from tests.mutants.planted import POSTGRESQL, Mutant
 
+SPARK_JOBS = "tests/spark_jobs"
 DRIVER = f"{TESTS}/test_carried_by_the_driver.py"
 
 LINK = (
@@ -94,8 +95,8 @@ LINK = (
     Mutant(
         "a snapshot that has ended is a defect of ours",
         f"{POSTGRESQL}/relay.py",
-        "    except psycopg.Error as error:\n        raise SiteUnavailable(",
-        "    except psycopg.Error as error:\n        raise ConcordError(",
+        "        raise SiteUnavailable(f\"{part.table}: the link's snapshot has ended",
+        "        raise ConcordError(f\"{part.table}: the link's snapshot has ended",
         f"{TESTS}/test_relay.py -k has_ended",
     ),
     Mutant(
@@ -113,11 +114,32 @@ LINK = (
         f"{TESTS}/test_relay.py -k may_take_a_row_away",
     ),
     Mutant(
+        "the target is told in the source's words why its COPY ends",
+        f"{POSTGRESQL}/relay.py",
+        '_SourceFailed("the source sends no more")',
+        "_SourceFailed(str(error))",
+        f"{TESTS}/test_relay.py -k no_value_of_a_private_one",
+    ),
+    Mutant(
+        "what a private row's error came from is told with it",
+        f"{POSTGRESQL}/relay.py",
+        "from (None if part.private else failed)",
+        "from failed",
+        f"{TESTS}/test_relay.py -k no_value_of_a_private_one",
+    ),
+    Mutant(
+        "logins are given to Spark as data",
+        "spark_jobs/straight.py",
+        "parallelize(range(shares), shares)",
+        "parallelize([parts] * shares, shares)",
+        f"{TESTS}/test_relay.py -k no_file_holds",
+    ),
+    Mutant(
         "what an executor says in our words is told as it stands in its trace",
         "spark_jobs/wording.py",
-        "        if ours := _OURS.findall(str(error)):\n",
-        "        if ours := []:\n",
-        f"{DRIVER} -k told_as_it_is_of_spark",
+        "    found = _OURS.search(str(error))\n",
+        "    found = None\n",
+        f"{SPARK_JOBS}/test_wording.py",
     ),
     # The one transaction
     Mutant(

@@ -212,11 +212,15 @@ class Source(End):
     def fence(self) -> None:
         self._fenced = connect(self.access.applier, application_name(self.job.synchronization))
         link_state.fence(self._fenced, self.job.synchronization, self.job.epoch, self.access.name)
+        if not (isinstance(self.job, LinkJob) and self.job.moves_positions):
+            self._fenced.close()  # no heartbeat follows
 
     @worded
     def beat(self, position: str | None = None) -> int:
-        fenced, self._fenced = self._fenced, None
-        with fenced or self.control() as connection:
+        if self._fenced is not None and not self._fenced.closed:
+            with suppress(psycopg.OperationalError), self._fenced:  # it may have ended meanwhile
+                return acquire.beat(self._fenced, position)
+        with self.control() as connection:
             return acquire.beat(connection, position)
 
     @worded

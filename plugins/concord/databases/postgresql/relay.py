@@ -12,10 +12,11 @@ import psycopg
 
 from concord.databases.dialect import Part, Reading, Relayed
 from concord.databases.postgresql.control import STAGING
-from concord.databases.postgresql.session import Connection, in_our_words, one
+from concord.databases.postgresql.refusal import told
+from concord.databases.postgresql.session import Connection, in_our_words, log_in, one
 from concord.databases.postgresql.types import NATIVE
 from concord.databases.quoting import qualified
-from concord.errors import SiteUnavailable
+from concord.errors import ConcordError, LinkFailed, SiteUnavailable
 
 #: Bytes that are handed on at once: each call costs as much as some rows.
 BLOCK = 1 << 16
@@ -27,25 +28,35 @@ _STAGING_TYPES = dict(NATIVE.values())
 _BESIDE = ("verdict", "attempt")
 
 
+class _SourceFailed(Exception):
+    """The source's COPY has failed. The target's is told so, and writes it to its log: no more than this."""
+
+
 def relay(part: Part, attempt: int) -> Relayed:
     """Stage the rows of one part under the number of the attempt, all of them or none.
 
-    Raises SiteUnavailable, PrivilegeMissing or another ConcordError that names the table.
+    Raises SiteUnavailable, PrivilegeMissing, WriteContended or LinkFailed, naming the table.
     """
     try:
-        with (
-            psycopg.connect(part.reading.login, autocommit=True) as source,
-            psycopg.connect(part.login, autocommit=True) as target,
-        ):
+        with log_in(part.reading.login) as source, log_in(part.login) as target:
             _join(source, part)
-            rows, size = _copy(source, target, part, attempt)
-            gone = f"attempt = {attempt} AND (deleted OR out_of_scope)"
-            (removals,) = one(
-                target, f"SELECT count(*) FROM {qualified(STAGING, part.relation)} WHERE {gone}"
-            )
-            return Relayed(attempt, rows, removals, size)
+            return _copy(source, target, part, attempt)
+    except _SourceFailed as ended:
+        failed = ended.__cause__
     except psycopg.Error as error:
-        raise in_our_words(error, part.table, private=part.private) from error
+        failed = error
+    assert isinstance(failed, psycopg.Error), "nothing else stops a COPY"
+    # Spark logs what an error came from, and PostgreSQL's own words quote values.
+    raise _worded(failed, part) from (None if part.private else failed)
+
+
+def _worded(error: psycopg.Error, part: Part) -> ConcordError:
+    """In one line, since an executor's error comes as text. What nobody knows may be over at the next run."""
+    table = part.table.replace("\n", " ")
+    found = in_our_words(error, table, private=part.private)
+    if type(found) is not ConcordError:
+        return found
+    return LinkFailed(f"{table}: its rows could not be moved: {told(error, private=part.private)}")
 
 
 def _join(source: Connection, part: Part) -> None:
@@ -55,29 +66,31 @@ def _join(source: Connection, part: Part) -> None:
     try:
         cursor = source.execute(first.encode())
     except psycopg.Error as error:
-        raise SiteUnavailable(f"{part.table}: the link's snapshot has ended: {_first_line(error)}") from error
+        said = told(error, private=part.private)
+        raise SiteUnavailable(f"{part.table}: the link's snapshot has ended: {said}") from error
     while cursor.nextset():
         pass
     if cursor.fetchone() != (reading.position,):
         raise SiteUnavailable(f"{part.table}: a reader could not join the link's snapshot")
 
 
-def _first_line(error: psycopg.Error) -> str:
-    return str(error).partition("\n")[0]
-
-
-def _copy(source: Connection, target: Connection, part: Part, attempt: int) -> tuple[int, int]:
-    """Rows and bytes that were staged."""
+def _copy(source: Connection, target: Connection, part: Part, attempt: int) -> Relayed:
+    staging = qualified(STAGING, part.relation)
     send = f"COPY ({_cast(part.reading, part.query, attempt)}) TO STDOUT (FORMAT binary)"
     names = ", ".join([*(name for name, _ in part.reading.columns), *_BESIDE])
-    receive = f"COPY {qualified(STAGING, part.relation)} ({names}) FROM STDIN (FORMAT binary)"
+    receive = f"COPY {staging} ({names}) FROM STDIN (FORMAT binary)"
     size = 0
     with source.cursor() as reading, target.cursor() as writing:
-        with reading.copy(send.encode()) as rows, writing.copy(receive.encode()) as staged:
-            for block in _blocks(rows):
-                staged.write(block)
-                size += len(block)
-        return writing.rowcount, size
+        with writing.copy(receive.encode()) as staged:
+            try:
+                with reading.copy(send.encode()) as rows:
+                    for block in _blocks(rows):
+                        staged.write(block)
+                        size += len(block)
+            except psycopg.Error as error:
+                raise _SourceFailed("the source sends no more") from error
+        removals = f"SELECT count(*) FROM {staging} WHERE attempt = {attempt} AND (deleted OR out_of_scope)"
+        return Relayed(attempt, writing.rowcount, one(target, removals)[0], size)
 
 
 def _cast(reading: Reading, query: str, attempt: int) -> str:

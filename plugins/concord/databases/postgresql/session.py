@@ -87,9 +87,14 @@ def connect(credentials: Credentials, application: str = "concord") -> Connectio
     Raises SiteUnavailable (transient) or ConnectionRefused (permanent).
     """
     try:
-        connection = psycopg.connect(conninfo(credentials, application), autocommit=True)
+        return log_in(conninfo(credentials, application))
     except psycopg.OperationalError as error:
         raise could_not_connect(credentials, error) from None
+
+
+def log_in(login: str) -> Connection:
+    """The same with a connection string. Raises OperationalError."""
+    connection = psycopg.connect(login, autocommit=True)
     connection.execute(UNHURRIED.encode())
     return connection
 
