@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from concord.databases.dialect import Reading
+from concord.databases.dialect import Reading, ddl_columns
 from concord.errors import SiteUnavailable
 
 if TYPE_CHECKING:
@@ -35,19 +35,7 @@ def acquire(spark: SparkSession, reading: Reading) -> DataFrame:
 
 
 def acquire_together(spark: SparkSession, readings: Sequence[Reading]) -> DataFrame:
-    """The rows of several readings of one schema, taken in turn, so that their databases work at the same time."""
-    parts, read = tasks(readings)
-
-    def read_numbered(batches: Batches) -> Batches:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from read(number)
-
-    return spark.range(0, parts, 1, parts).mapInArrow(read_numbered, readings[0].schema)
-
-
-def tasks(readings: Sequence[Reading]) -> tuple[int, Callable[[int], Generator[pa.RecordBatch, None, None]]]:
-    """How many queries there are; and what a task does with the number of one: it reads the rows of that query.
+    """The rows of several readings of one schema, taken in turn, so that their databases work at the same time.
 
     Logins and queries travel inside the pickled function, never as options: options show in Spark's UI. A function
     over the numbers of the queries is planned at once; a Python data source asks Python twice before it is.
@@ -56,20 +44,21 @@ def tasks(readings: Sequence[Reading]) -> tuple[int, Callable[[int], Generator[p
     turns = zip_longest(*([(reading, query) for query in reading.queries] for reading in readings))
     parts = [part for turn in turns for part in turn if part is not None]
 
-    def read(number: int) -> Generator[pa.RecordBatch, None, None]:
-        reading, query = parts[number]
-        return _read(reading, query, wanted)
+    def read_numbered(batches: Batches) -> Batches:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                reading, query = parts[number]
+                yield from _read(reading, query, wanted)
 
-    return len(parts), read
+    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(read_numbered, readings[0].schema)
 
 
 def arrow_schema(ddl: str) -> pa.Schema:
-    """The same columns for Arrow, without asking Spark, which may not have been started."""
-    columns = (column.split() for column in ddl.split(","))
-    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns])
+    """The same columns for Arrow, without asking Java."""
+    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in ddl_columns(ddl)])
 
 
-def _read(reading: Reading, query: str, wanted: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
+def _read(reading: Reading, query: str, wanted: pa.Schema) -> Batches:
     """Stream one query's rows as Arrow batches of the declared schema. Raises SiteUnavailable when this
     session does not stand in the link's snapshot: a torn read would send one version's row under another's."""
     # Imported here: it takes a second, and the processes that only plan the read never come here.

@@ -1,11 +1,10 @@
-"""Sessions of tasks over ADBC. It reads the columns of every table of a database before it opens the first one:
-with hundreds of tables that takes longer than to carry some rows, so each process does it once for each login."""
+"""Sessions of executors over ADBC. It reads the columns of every table of a database before it opens the first one:
+with hundreds of tables that takes longer than to carry some rows, so each worker does it once for each login."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from threading import Lock
 
 import adbc_driver_postgresql
 from adbc_driver_manager import AdbcConnection, AdbcDatabase
@@ -13,10 +12,6 @@ from adbc_driver_postgresql.dbapi import Connection
 
 #: Logins that a worker keeps apart: those of some links, each with a reader and an applier.
 KEPT = 16
-
-
-#: The driver counts a database's sessions, and does not expect threads to open and close them at once.
-_COUNTING = Lock()
 
 
 @dataclass(frozen=True)
@@ -36,17 +31,7 @@ def _database(login: str) -> AdbcDatabase:
     return database
 
 
-class Session(Connection):  # type: ignore[misc]
-    """A session to a database that other threads may use as well."""
-
-    def close(self) -> None:
-        """Close it, and leave the database to the others."""
-        with _COUNTING:
-            super().close()
-
-
-def connect(login: str) -> Session:
+def connect(login: str) -> Connection:
     """A new session, in a transaction of its own from its first statement on."""
-    with _COUNTING:
-        database = _database(login)
-        return Session(_Kept(database), AdbcConnection(database))
+    database = _database(login)
+    return Connection(_Kept(database), AdbcConnection(database))

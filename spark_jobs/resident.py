@@ -34,7 +34,6 @@ import spark_jobs.compare
 import spark_jobs.initialize
 import spark_jobs.link
 import spark_jobs.snapshot
-import spark_jobs.straight
 from spark_jobs import gateway, java_objects
 from spark_jobs.archive import rehearse
 from spark_jobs.handover import ACCEPTED, LARGEST, Request, Terms, code

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
 
 from concord.databases.dialect import VERSION_TYPES
 from spark_jobs.acquire import Batches
@@ -52,8 +53,6 @@ def stage(
     that nobody reads. The columns `beside` are staged as they are.
     """
     selected = resolved.select(*columns, *VERSION_TYPES, *DECIDED, *beside)
-
-    from pyspark import TaskContext  # noqa: PLC0415 - what the driver carries itself needs no Spark
 
     def staged(batches: Batches) -> Batches:
         context = TaskContext.get()

@@ -68,7 +68,12 @@ class Reading:
     @property
     def columns(self) -> list[tuple[str, str]]:
         """Names and Spark types."""
-        return [(name, kind) for name, kind in (column.split() for column in self.schema.split(","))]
+        return ddl_columns(self.schema)
+
+
+def ddl_columns(ddl: str) -> list[tuple[str, str]]:
+    """Names and types of what Spark's DDL declares."""
+    return [(name, kind) for name, kind in (column.split() for column in ddl.split(","))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ class Part:
     reading: Reading
     query: str
     login: str = field(repr=False)  #: a secret, as that of `reading`
-    relation: str = ""  #: where they are staged
+    relation: str  #: where they are staged
     private: bool = False  #: no message tells a value
 
 

@@ -79,18 +79,24 @@ def _copy(source: Connection, target: Connection, part: Part, attempt: int) -> R
     send = f"COPY ({_cast(part.reading, part.query, attempt)}) TO STDOUT (FORMAT binary)"
     names = ", ".join([*(name for name, _ in part.reading.columns), *_BESIDE])
     receive = f"COPY {staging} ({names}) FROM STDIN (FORMAT binary)"
-    size = 0
-    with source.cursor() as reading, target.cursor() as writing:
+    with target.cursor() as writing:
         with writing.copy(receive.encode()) as staged:
-            try:
-                with reading.copy(send.encode()) as rows:
-                    for block in _blocks(rows):
-                        staged.write(block)
-                        size += len(block)
-            except psycopg.Error as error:
-                raise _SourceFailed("the source sends no more") from error
+            size = _pass_on(source, send, staged)
         removals = f"SELECT count(*) FROM {staging} WHERE attempt = {attempt} AND (deleted OR out_of_scope)"
         return Relayed(attempt, writing.rowcount, one(target, removals)[0], size)
+
+
+def _pass_on(source: Connection, send: str, staged: psycopg.Copy) -> int:
+    """Bytes that went from the one COPY into the other. Raises _SourceFailed."""
+    size = 0
+    try:
+        with source.cursor() as reading, reading.copy(send.encode()) as rows:
+            for block in _blocks(rows):
+                staged.write(block)
+                size += len(block)
+    except psycopg.Error as error:
+        raise _SourceFailed("the source sends no more") from error
+    return size
 
 
 def _cast(reading: Reading, query: str, attempt: int) -> str:
