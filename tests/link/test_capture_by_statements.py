@@ -60,6 +60,24 @@ def test_only_the_rows_that_changed_of_a_statement_get_its_stamp(london: Site) -
     )
 
 
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("UPDATE book SET n = 2 WHERE id = 1", {1: CHANGED}),
+        ("UPDATE book SET n = n WHERE id = 1", {}),
+        ("UPDATE book SET id = 11 WHERE id = 1", {1: DELETED, 11: INSERTED}),
+        ("UPDATE book SET id = 11 - 10 * (id - 1), n = 2 WHERE id < 3", {1: CHANGED, 2: DELETED, 11: INSERTED}),
+        ("UPDATE book SET id = id + 9 * (id % 2), n = 2 WHERE id < 3", {1: DELETED, 2: CHANGED, 10: INSERTED}),
+    ],
+    ids=["one row", "one row, unchanged", "one row, moved", "two rows, moved and reused", "two rows, one moved"],
+)
+def test_one_row_or_two_are_captured_as_what_became_of_them(
+    london: Site, statement: str, expected: dict[object, tuple[bool, bool]]
+) -> None:
+    london.as_application(statement)
+    assert captured(london) == expected
+
+
 def test_a_row_that_two_foreign_keys_change_in_one_statement_is_captured_once(london: Site) -> None:
     """PostgreSQL shows what both cascades did as one statement's rows: the same key twice."""
     london.as_application("UPDATE airport SET code = 'LGW' WHERE code = 'LHR'")

@@ -155,6 +155,27 @@ MUTANTS = (
         f"{LINK}/test_capture.py -k who_sets_the_appliers",
     ),
     Mutant(
+        "one pair of rows stands for a statement that changed more",
+        f"{POSTGRESQL}/triggers.py",
+        "WHERE NOT ({several}) AND {_differ(shadow)}",
+        "WHERE {_differ(shadow)}",
+        f"{LINK}/test_capture_by_statements.py -k one_row_or_two",
+    ),
+    Mutant(
+        "a single row that was written as it was is a change",
+        f"{POSTGRESQL}/triggers.py",
+        "WHERE NOT ({several}) AND {_differ(shadow)}",
+        "WHERE NOT ({several})",
+        f"{LINK}/test_capture_by_statements.py -k one_row_or_two",
+    ),
+    Mutant(
+        "the applier's own statements are captured",
+        f"{POSTGRESQL}/triggers.py",
+        "IF NOT ({by_a_user(applier)}) THEN RETURN NULL; END IF;",
+        "",
+        f"{LINK}/test_capture.py",
+    ),
+    Mutant(
         "a key change leaves the old key live",
         f"{POSTGRESQL}/triggers.py",
         "WHERE {gone} OR {born} OR {_differ(shadow)}",

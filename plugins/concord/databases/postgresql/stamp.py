@@ -10,6 +10,12 @@ from concord.databases.quoting import literal, quote
 #: The site's clock in µs since 1970, where a row of concord.site is in sight.
 NOW = "greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, stamp_floor + 1)"
 
+#: The site as a relation of the statement that stamps: its name and its clock.
+SITE = f"(SELECT origin, {NOW} AS now_us FROM concord.site) concord_site"
+
+#: What `upsert` asks of a vector, where nothing but the new row tells the clock.
+_NOW_OF_THE_ROW = "jsonb_build_object('now', excluded.changed_at)"
+
 _NEWEST = "concord.vector_newest(s.vector)"
 
 
@@ -18,21 +24,31 @@ def vector(origin: str, now_us: str) -> str:
     return f"jsonb_build_object({origin}, jsonb_build_array({now_us}, 0))"
 
 
+def stamp() -> str:
+    """Origin, time, derivation and vector of an edit that is made now, in a statement that joins SITE."""
+    origin, now_us = "concord_site.origin", "concord_site.now_us"
+    return f"{origin}, {now_us}, 0, {vector(origin, now_us)}"
+
+
 def restamp(shadow: Shadow, stamped: str) -> str:
     """Stamp many keys as an edit of this very site: what the trigger does, in a transaction that it is blind to.
 
     `stamped` is a subquery of the keys, under their own names, and `concord_deleted`.
     """
     selected = f"""
-    SELECT {shadow.columns_of("x")}, here.origin, now_us, 0, {vector("here.origin", "now_us")},
-           x.concord_deleted, false, NULL, pg_current_xact_id()
-      FROM {stamped} x CROSS JOIN (SELECT origin, {NOW} AS now_us FROM concord.site) here"""
-    now = "jsonb_build_object('now', excluded.changed_at)"
+    SELECT {shadow.columns_of("x")}, {stamp()}, x.concord_deleted, false, NULL, pg_current_xact_id()
+      FROM {stamped} x CROSS JOIN {SITE}"""
     # No before-image: what a link stamps itself, the other end has not seen either.
-    return upsert(shadow, selected, now, "excluded.deleted")
+    return upsert(shadow, selected, "excluded.deleted")
 
 
-def upsert(shadow: Shadow, selected: str, now: str, deleted: str, base: Parts = before_image.NONE) -> str:
+def upsert(
+    shadow: Shadow,
+    selected: str,
+    deleted: str,
+    now: str = _NOW_OF_THE_ROW,
+    base: Parts = before_image.NONE,
+) -> str:
     """Write the selected stamps: later than anything a row's history knows, and than the stamp floor.
 
     Hardly ever is the clock not the latest: that alone is asked of a vector, and no vector is taken apart. `now` is an

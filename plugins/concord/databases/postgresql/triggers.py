@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from concord.databases.postgresql import before_image
 from concord.databases.postgresql.capture import Shadow
-from concord.databases.postgresql.stamp import NOW, by_the_row, standing, upsert, vector
+from concord.databases.postgresql.stamp import NOW, SITE, by_the_row, stamp, standing, upsert, vector
 from concord.databases.quoting import literal, quote
 
 #: Trigger → in which sessions it fires.
@@ -38,7 +38,7 @@ def statements(shadow: Shadow, applier: str, version: int) -> list[str]:
     stale = sorted(shadow.table.triggers.keys() - made.keys())
     return [
         *standing(shadow),
-        _function(shadow),
+        _function(shadow, applier, rows_alone=rows_alone),
         f"REVOKE ALL ON FUNCTION {shadow.function}() FROM PUBLIC",
         *(f"DROP TRIGGER IF EXISTS {quote(name)} ON {shadow.table.sql}" for name in stale),
         *(f"CREATE OR REPLACE TRIGGER {name} {definition}" for name, definition in made.items()),
@@ -59,7 +59,8 @@ def enabling(table: str, *, rows_alone: bool = False) -> str:
 def by_a_user(applier: str) -> str:
     """Blind to the applier and only to the applier: its setting and its login (design 5).
 
-    It stands in a trigger's WHEN, where it costs nothing. An unset setting reads as NULL, hence IS DISTINCT FROM.
+    In a trigger's WHEN it costs nothing for each row, but every statement reads it anew, which takes longer than to ask
+    in the function. An unset setting reads as NULL, hence IS DISTINCT FROM.
     """
     unset = "current_setting('concord.applying', true) IS DISTINCT FROM 'on'"
     return f"({unset} OR session_user <> {literal(applier)})"
@@ -72,8 +73,7 @@ def _definitions(shadow: Shadow, applier: str, *, rows_alone: bool) -> Mapping[s
     old, new = "OLD TABLE AS old_rows", "NEW TABLE AS new_rows"
     seen = {"INSERT": new, "UPDATE": f"{old} {new}", "DELETE": old}
     by_statements = {
-        f"zz_concord_{event.lower()}": f"AFTER {event} ON {table} REFERENCING {rows}"
-        f" FOR EACH STATEMENT WHEN ({user}) {call}"
+        f"zz_concord_{event.lower()}": f"AFTER {event} ON {table} REFERENCING {rows} FOR EACH STATEMENT {call}"
         for event, rows in seen.items()
     }
     # By PostgreSQL's own rule no table with such a trigger for rows becomes a partition or an heir: what is written
@@ -88,12 +88,12 @@ def _definitions(shadow: Shadow, applier: str, *, rows_alone: bool) -> Mapping[s
     }
 
 
-def _function(shadow: Shadow) -> str:
+def _function(shadow: Shadow, applier: str, *, rows_alone: bool) -> str:
     """SECURITY DEFINER: application users need no right on the shadow table, and get none (S7, S16)."""
     body = f"""
 DECLARE
   here record;
-BEGIN{_unless_listed(shadow)}
+BEGIN{_unless_listed(shadow)}{"" if rows_alone else _of_a_statement(shadow, applier)}
   SELECT x.origin, x.now_us, x.acquired, {vector("x.origin", "x.now_us")} AS stamp,
          jsonb_build_object('now', x.now_us) AS now
     INTO STRICT here FROM (SELECT origin, {NOW} AS now_us, acquired FROM concord.site) x;
@@ -108,6 +108,29 @@ END"""
 CREATE OR REPLACE FUNCTION {shadow.function}() RETURNS trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp{before_image.SETTINGS if shadow.keeps_base else ""}
 AS {literal(body)}"""
+
+
+def _of_a_statement(shadow: Shadow, applier: str) -> str:
+    """What a statement need not pay for: the applier's is over here, and so is one that updated a single row."""
+    return f"""
+  IF TG_LEVEL = 'STATEMENT' THEN
+    IF NOT ({by_a_user(applier)}) THEN RETURN NULL; END IF;
+    IF TG_OP = 'UPDATE' THEN{_single_update(shadow)}
+      IF FOUND THEN RETURN NULL; END IF;
+    END IF;
+  END IF;"""
+
+
+def _single_update(shadow: Shadow) -> str:
+    """The one row that a statement updated, if it was one and kept its key: neither joined in full nor sorted, and the
+    site is asked on the way. Most statements of applications are such, and feel every part of a plan."""
+    pairs = " AND ".join(f"concord_o.{quote(name)} = concord_n.{quote(name)}" for name in shadow.key)
+    several = " OR ".join(f"EXISTS (SELECT FROM {rows} OFFSET 1)" for rows in ("old_rows", "new_rows"))
+    selected = f"""
+      SELECT {shadow.columns_of("concord_n")}, {stamp()}, false, false, NULL, pg_current_xact_id()
+        FROM old_rows concord_o JOIN new_rows concord_n ON {pairs} CROSS JOIN {SITE}
+       WHERE NOT ({several}) AND {_differ(shadow)}"""
+    return upsert(shadow, selected, by_the_row(shadow))
 
 
 def _row(shadow: Shadow) -> str:
@@ -129,7 +152,7 @@ def _stamp(shadow: Shadow, changed: str, *, update: bool = False) -> str:
     SELECT {shadow.columns_of("x")}, here.origin, here.now_us, 0, here.stamp, x.concord_deleted, x.concord_born, NULL,
            pg_current_xact_id(){base.values}
       FROM ({changed}) x"""
-    return upsert(shadow, selected, "here.now", by_the_row(shadow), base)
+    return upsert(shadow, selected, by_the_row(shadow), "here.now", base)
 
 
 def _one(row: str, shadow: Shadow, *, deleted: str, born: str) -> str:
