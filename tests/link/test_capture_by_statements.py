@@ -66,10 +66,22 @@ def test_only_the_rows_that_changed_of_a_statement_get_its_stamp(london: Site) -
         ("UPDATE book SET n = 2 WHERE id = 1", {1: CHANGED}),
         ("UPDATE book SET n = n WHERE id = 1", {}),
         ("UPDATE book SET id = 11 WHERE id = 1", {1: DELETED, 11: INSERTED}),
-        ("UPDATE book SET id = 11 - 10 * (id - 1), n = 2 WHERE id < 3", {1: CHANGED, 2: DELETED, 11: INSERTED}),
-        ("UPDATE book SET id = id + 9 * (id % 2), n = 2 WHERE id < 3", {1: DELETED, 2: CHANGED, 10: INSERTED}),
+        (
+            "UPDATE book SET id = 11 - 10 * (id - 1), n = 2 WHERE id < 3",
+            {1: CHANGED, 2: DELETED, 11: INSERTED},
+        ),
+        (
+            "UPDATE book SET id = id + 9 * (id % 2), n = 2 WHERE id < 3",
+            {1: DELETED, 2: CHANGED, 10: INSERTED},
+        ),
     ],
-    ids=["one row", "one row, unchanged", "one row, moved", "two rows, moved and reused", "two rows, one moved"],
+    ids=[
+        "one row",
+        "one row, unchanged",
+        "one row, moved",
+        "two rows, moved and reused",
+        "two rows, one moved",
+    ],
 )
 def test_one_row_or_two_are_captured_as_what_became_of_them(
     london: Site, statement: str, expected: dict[object, tuple[bool, bool]]
@@ -96,6 +108,17 @@ def test_what_a_users_trigger_deletes_of_the_statements_own_rows_is_deleted(lond
     acting(london, "AFTER INSERT OR UPDATE ON book", "DELETE FROM book WHERE n < 0; RETURN NULL;")
     london.as_application("INSERT INTO book VALUES (20, -1), (21, 1)", "UPDATE book SET n = -n WHERE id = 1")
     assert {key: deleted for key, (deleted, _) in captured(london).items()} == {1: True, 20: True, 21: False}
+
+
+def test_a_row_that_came_behind_the_back_of_capture_is_live_once_it_is_updated(london: Site) -> None:
+    london.as_application("DELETE FROM book WHERE id = 1")
+    london.run(
+        "ALTER TABLE book DISABLE TRIGGER zz_concord_insert",
+        "INSERT INTO book VALUES (1, 1)",
+        "ALTER TABLE book ENABLE TRIGGER zz_concord_insert",
+    )
+    london.as_application("UPDATE book SET n = 2 WHERE id = 1")
+    assert captured(london) == {1: CHANGED}
 
 
 def test_a_row_that_a_statement_deletes_and_inserts_again_is_live(london: Site) -> None:

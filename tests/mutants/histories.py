@@ -37,8 +37,8 @@ HISTORIES = (
     Mutant(
         "in the histories: the wall clock alone stamps",
         f"{POSTGRESQL}/stamp.py",
-        'overtaken = f"jsonb_path_exists(s.vector,',
-        'overtaken = f"false AND jsonb_path_exists(s.vector,',
+        'return f"jsonb_path_exists(s.vector,',
+        'return f"false AND jsonb_path_exists(s.vector,',
         f"{LIVES} -k faults",
     ),
     Mutant(

@@ -41,8 +41,8 @@ MUTANTS = (
     Mutant(
         "the wall clock alone stamps",
         f"{POSTGRESQL}/stamp.py",
-        'overtaken = f"jsonb_path_exists(s.vector,',
-        'overtaken = f"false AND jsonb_path_exists(s.vector,',
+        'return f"jsonb_path_exists(s.vector,',
+        'return f"false AND jsonb_path_exists(s.vector,',
         f"{LINK}/test_capture.py -k clock_went_back",
     ),
     Mutant(
@@ -167,6 +167,20 @@ MUTANTS = (
         "WHERE NOT ({several}) AND {_differ(shadow)}",
         "WHERE NOT ({several})",
         f"{LINK}/test_capture_by_statements.py -k one_row_or_two",
+    ),
+    Mutant(
+        "a single row that was updated stays deleted",
+        f"{POSTGRESQL}/stamp.py",
+        "WHERE NOT (s.deleted OR {_overtaken(_NOW_OF_THE_ROW)})",
+        "WHERE NOT {_overtaken(_NOW_OF_THE_ROW)}",
+        f"{LINK}/test_capture_by_statements.py -k behind_the_back",
+    ),
+    Mutant(
+        "a single row's version may be older than what its user saw",
+        f"{POSTGRESQL}/stamp.py",
+        "WHERE NOT (s.deleted OR {_overtaken(_NOW_OF_THE_ROW)})",
+        "WHERE NOT s.deleted",
+        f"{LINK}/test_capture.py",
     ),
     Mutant(
         "the applier's own statements are captured",

@@ -55,18 +55,39 @@ def upsert(
     object that says the clock as `now`. A placeholder, where a link has locked a key and not written it, is no history:
     the key may still be born.
     """
-    overtaken = f"jsonb_path_exists(s.vector, '$.*[0] ? (@ >= $now)', {now})"
+    overtaken = _overtaken(now)
     later = vector("excluded.origin", f"{_NEWEST} + 1")
-    return f"""
-    INSERT INTO {shadow.sql} AS s
-           ({shadow.key_list}, origin, changed_at, derived, vector, deleted, born, received_from,
-            position{base.names}){selected}
+    return f"""{_insert(shadow, selected, base.names)}
     ON CONFLICT ({shadow.key_list}) DO UPDATE SET
       changed_at = CASE WHEN {overtaken} THEN {_NEWEST} + 1 ELSE excluded.changed_at END,
       vector = s.vector || CASE WHEN {overtaken} THEN {later} ELSE excluded.vector END,
       origin = excluded.origin, derived = 0, deleted = {deleted}, agreed = false, received_from = NULL,
       born = s.born OR (s.origin = '' AND excluded.born), position = excluded.position,
       out_of_scope = NULL{base.assignments};"""
+
+
+def upsert_plainly(shadow: Shadow, selected: str) -> str:
+    """The same for keys that live, before and after, and where the clock is the latest; others are left as they are.
+
+    Every statement pays for each expression of this one, run or not.
+    """
+    return f"""{_insert(shadow, selected)}
+    ON CONFLICT ({shadow.key_list}) DO UPDATE SET
+      changed_at = excluded.changed_at, vector = s.vector || excluded.vector, origin = excluded.origin, derived = 0,
+      agreed = false, received_from = NULL, position = excluded.position, out_of_scope = NULL
+    WHERE NOT (s.deleted OR {_overtaken(_NOW_OF_THE_ROW)});"""
+
+
+def _insert(shadow: Shadow, selected: str, beside: str = "") -> str:
+    return f"""
+    INSERT INTO {shadow.sql} AS s
+           ({shadow.key_list}, origin, changed_at, derived, vector, deleted, born, received_from,
+            position{beside}){selected}"""
+
+
+def _overtaken(now: str) -> str:
+    """Something in the row's history is as late as the clock."""
+    return f"jsonb_path_exists(s.vector, '$.*[0] ? (@ >= $now)', {now})"
 
 
 def by_the_row(shadow: Shadow) -> str:

@@ -13,7 +13,16 @@ from collections.abc import Mapping
 
 from concord.databases.postgresql import before_image
 from concord.databases.postgresql.capture import Shadow
-from concord.databases.postgresql.stamp import NOW, SITE, by_the_row, stamp, standing, upsert, vector
+from concord.databases.postgresql.stamp import (
+    NOW,
+    SITE,
+    by_the_row,
+    stamp,
+    standing,
+    upsert,
+    upsert_plainly,
+    vector,
+)
 from concord.databases.quoting import literal, quote
 
 #: Trigger → in which sessions it fires.
@@ -130,7 +139,7 @@ def _single_update(shadow: Shadow) -> str:
       SELECT {shadow.columns_of("concord_n")}, {stamp()}, false, false, NULL, pg_current_xact_id()
         FROM old_rows concord_o JOIN new_rows concord_n ON {pairs} CROSS JOIN {SITE}
        WHERE NOT ({several}) AND {_differ(shadow)}"""
-    return upsert(shadow, selected, by_the_row(shadow))
+    return upsert_plainly(shadow, selected)
 
 
 def _row(shadow: Shadow) -> str:
