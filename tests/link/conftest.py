@@ -6,7 +6,6 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from concord.link import SPARK_FROM
 from embedded.postgres import Server
 from spark_jobs.session import start
 from tests.conftest import Database
@@ -36,9 +35,9 @@ def server_with_logins(server: Server) -> Server:
 
 
 @pytest.fixture
-def carried_by_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As by default: what meets nothing is carried by the driver itself."""
-    monkeypatch.setattr(pair_module, "SPARK_FROM_HERE", SPARK_FROM)
+def carried_by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if there were very many rows: Spark carries what meets nothing as well."""
+    monkeypatch.setattr(pair_module, "SPARK_FROM_HERE", 0)
 
 
 def site_on(server: Server, name: str, database: str) -> Site:

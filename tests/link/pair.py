@@ -15,7 +15,7 @@ from concord.databases.postgresql import provision
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.postgresql.content import Content, content
 from concord.databases.postgresql.ends import Source
-from concord.link import Direction, LinkJob, TableReport, TransmissionReport
+from concord.link import SPARK_FROM, Direction, LinkJob, TableReport, TransmissionReport
 from concord.replication_set import ReplicatedTable, TableName
 from concord.site import Credentials, SiteAccess
 from spark_jobs.link import transmit
@@ -149,8 +149,8 @@ class At:
             self.act()
 
 
-#: Spark carries whatever a test carries, unless it asks for `carried_by_the_driver`.
-SPARK_FROM_HERE = 0
+#: As by default: Spark carries what is in conflict, and whatever a test carries that asks for `carried_by_spark`.
+SPARK_FROM_HERE = SPARK_FROM
 
 
 @dataclass

@@ -23,7 +23,7 @@ from tests.link import power_loss
 from tests.link.conftest import MakePair, site_on
 from tests.link.pair import APPLICATION, READER, At, Pair, Site, begin, carried, create_logins
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("carried_by_spark")]
 
 BOOK = (
     "CREATE TABLE book (id int PRIMARY KEY, title text)",

@@ -15,7 +15,7 @@ from tests.link.conftest import MakeNetwork
 from tests.link.network import Network, chain, hub
 from tests.link.pair import At
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("carried_by_the_driver")]
+pytestmark = pytest.mark.spark
 
 BOOK = (
     "CREATE TABLE book (id int PRIMARY KEY, title text)",

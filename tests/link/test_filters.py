@@ -18,7 +18,7 @@ from tests.link.pair import Pair, Site, carried, provision_site
 from tests.link.test_quiescence import CONTROL, no_spark, written
 from tests.link.test_tombstones import cleaned, held
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("carried_by_the_driver")]
+pytestmark = pytest.mark.spark
 
 BOOK = (
     "CREATE TABLE book (id int PRIMARY KEY, region int, title text)",

@@ -16,7 +16,7 @@ from tests.link.killed import Forked, killed, started
 from tests.link.pair import Pair
 from tests.link.steps import STEPS
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("carried_by_spark")]
 
 FLEET = (
     "CREATE TABLE plane (id int PRIMARY KEY, seats int)",

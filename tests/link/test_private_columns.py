@@ -21,7 +21,7 @@ from tests.link.ledger import version
 from tests.link.mapped import begin_mapped, configured, installations
 from tests.link.pair import APPLIER, READER, Pair, Site
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("carried_by_the_driver")]
+pytestmark = pytest.mark.spark
 
 PLAIN = """
 - table: public.country

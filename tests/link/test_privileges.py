@@ -202,7 +202,6 @@ def named(what: str) -> str:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.usefixtures("carried_by_the_driver")
 def test_without_any_one_of_them_the_link_says_which_is_missing_and_writes_nothing(pair: MakePair) -> None:
     sites = pair(*TABLES)
     for site in sites.sites:

@@ -174,7 +174,7 @@ def test_a_table_that_is_rewritten_while_it_is_read_is_not_taken_for_empty(pair:
         "INSERT INTO account SELECT n, n FROM generate_series(2, 9) n",
         "INSERT INTO parent VALUES (5, 'five')",
     )
-    rewrite = At("start_spark", lambda: sites.london.run("ALTER TABLE account ALTER balance TYPE bigint"))
+    rewrite = At("stage", lambda: sites.london.run("ALTER TABLE account ALTER balance TYPE bigint"))
     report = sites.run(at=rewrite)
     assert report.stopped == {
         "public.account": "london: public.account was altered while it was read; the next run looks anew"

@@ -18,7 +18,7 @@ from tests.link.conftest import MakePair
 from tests.link.pair import Site, carried
 from tests.link.values import NEVER_NULL, OWN_TYPES, VALUES
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("carried_by_the_driver")]
+pytestmark = pytest.mark.spark
 
 EVERY = {**VALUES, **NEVER_NULL}
 COLUMNS = {type_name: f"v{number}" for number, type_name in enumerate(EVERY)}
