@@ -165,6 +165,20 @@ def test_a_session_that_made_its_plan_for_one_row_changes_many_as_fast(london: S
     assert london.value('SELECT count(*) FROM concord."public.book" WHERE changed_at > 0') == 19_998
 
 
+def test_no_plan_of_captures_waits_for_a_compiler_whatever_it_was_made_for(london: Site) -> None:
+    plans: list[str] = []
+    with london.log_in(APPLICATION) as session:
+        session.add_notice_handler(lambda notice: plans.append(notice.message_detail or ""))
+        session.execute("SET jit = on; SET jit_above_cost = 0; SET debug_print_plan = on")
+        session.execute("SET client_min_messages = log")
+        for ids in ("1, 2", "3"):
+            session.execute(f"UPDATE book SET n = 2 WHERE id IN ({ids})".encode())
+    compiled = [":jitFlags 0" not in plan for plan in plans if ":jitFlags" in plan]
+    assert (compiled.count(True), compiled.count(False)) == (2, 4), (
+        "the users' own; two stamps, the site, one stamp"
+    )
+
+
 def test_where_no_statement_trigger_is_called_every_row_is_captured_once(london: Site) -> None:
     """Logical replication applies under replica role, and calls row triggers alone."""
     for role in ("replica", "origin"):

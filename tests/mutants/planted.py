@@ -183,6 +183,13 @@ MUTANTS = (
         f"{LINK}/test_capture.py",
     ),
     Mutant(
+        "capture's plans are compiled where the session's are",
+        f"{POSTGRESQL}/triggers.py",
+        " SET jit = off",
+        "",
+        f"{LINK}/test_capture_by_statements.py -k compiler",
+    ),
+    Mutant(
         "the applier's own statements are captured",
         f"{POSTGRESQL}/triggers.py",
         "IF NOT ({by_a_user(applier)}) THEN RETURN NULL; END IF;",

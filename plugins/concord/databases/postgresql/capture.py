@@ -14,6 +14,12 @@ from concord.replication_set import ReplicatedTable
 #: The version columns of every shadow table, after the key.
 VERSION_COLUMNS = tuple(VERSION_TYPES)
 
+#: What PL/pgSQL calls its own in a trigger's function, which a column would be mistaken for.
+_VARIABLES = {
+    *("new", "old", "found", "tg_argv", "tg_level", "tg_name", "tg_nargs", "tg_op", "tg_relid"),
+    *("tg_relname", "tg_table_name", "tg_table_schema", "tg_when"),
+}
+
 #: Names of Concord's own beside a key: of the shadow table, its trigger, and the verdicts of the write step.
 OWN_NAMES = {
     *VERSION_COLUMNS,
@@ -21,6 +27,7 @@ OWN_NAMES = {
     *MEMORY,
     *before_image.COLUMNS,
     *before_image.MADE,
+    *_VARIABLES,
     *(
         "agreed",
         "received_from",

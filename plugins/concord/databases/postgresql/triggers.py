@@ -92,7 +92,7 @@ def _definitions(shadow: Shadow, applier: str, *, rows_alone: bool) -> Mapping[s
         **({} if rows_alone else by_statements),
         "zz_concord_capture": f"AFTER INSERT OR DELETE ON {table} FOR EACH ROW WHEN ({user}) {call}",
         "zz_concord_capture_update": f"AFTER UPDATE ON {table}{alone} FOR EACH ROW"
-        f" WHEN ({user} AND OLD *<> NEW) {call}",
+        f" WHEN ({user} AND OLD.* *<> NEW.*) {call}",
         _TRUNCATE: f"BEFORE TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION concord.refuse_truncate()",
     }
 
@@ -113,9 +113,11 @@ BEGIN{_unless_listed(shadow)}{"" if rows_alone else _of_a_statement(shadow, appl
   END IF;
   RETURN NULL;
 END"""
+    # A plan is kept as it was made for the session's first statement: after one of many rows, each later one would wait
+    # for a compiler.
     return f"""
 CREATE OR REPLACE FUNCTION {shadow.function}() RETURNS trigger LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp{before_image.SETTINGS if shadow.keeps_base else ""}
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off{before_image.SETTINGS if shadow.keeps_base else ""}
 AS {literal(body)}"""
 
 
