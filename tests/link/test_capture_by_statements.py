@@ -174,9 +174,8 @@ def test_no_plan_of_captures_waits_for_a_compiler_whatever_it_was_made_for(londo
         for ids in ("1, 2", "3"):
             session.execute(f"UPDATE book SET n = 2 WHERE id IN ({ids})".encode())
     compiled = [":jitFlags 0" not in plan for plan in plans if ":jitFlags" in plan]
-    assert (compiled.count(True), compiled.count(False)) == (2, 4), (
-        "the users' own; two stamps, the site, one stamp"
-    )
+    assert compiled.count(True) == 2, "the user's own"
+    assert compiled.count(False) >= 4, "of capture"
 
 
 def test_where_no_statement_trigger_is_called_every_row_is_captured_once(london: Site) -> None:
