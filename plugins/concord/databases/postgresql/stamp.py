@@ -8,10 +8,10 @@ from concord.databases.postgresql.capture import Shadow
 from concord.databases.quoting import literal, quote
 
 #: The site's clock in µs since 1970, where a row of concord.site is in sight.
-NOW = "greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, stamp_floor + 1)"
+_NOW = "greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, stamp_floor + 1)"
 
-#: The site as a relation of the statement that stamps: its name and its clock.
-SITE = f"(SELECT origin, {NOW} AS now_us FROM concord.site) concord_site"
+#: The site as a relation of the statement that stamps: its name, its clock, and what the links have read of it.
+SITE = f"(SELECT origin, {_NOW} AS now_us, acquired FROM concord.site) concord_site"
 
 #: What `upsert` asks of a vector, where nothing but the new row tells the clock.
 _NOW_OF_THE_ROW = "jsonb_build_object('now', excluded.changed_at)"

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from concord.databases.postgresql import before_image
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.stamp import (
-    NOW,
     SITE,
     by_the_row,
     stamp,
@@ -103,9 +102,8 @@ def _function(shadow: Shadow, applier: str, *, rows_alone: bool) -> str:
 DECLARE
   here record;
 BEGIN{_unless_listed(shadow)}{"" if rows_alone else _of_a_statement(shadow, applier)}
-  SELECT x.origin, x.now_us, x.acquired, {vector("x.origin", "x.now_us")} AS stamp,
-         jsonb_build_object('now', x.now_us) AS now
-    INTO STRICT here FROM (SELECT origin, {NOW} AS now_us, acquired FROM concord.site) x;
+  SELECT origin, now_us, acquired, {vector("origin", "now_us")} AS stamp, jsonb_build_object('now', now_us) AS now
+    INTO STRICT here FROM {SITE};
   IF TG_LEVEL = 'ROW' THEN{_row(shadow)}
   ELSIF TG_OP = 'INSERT' THEN{_stamp(shadow, _all("new_rows", shadow, deleted="false", born="true"))}
   ELSIF TG_OP = 'DELETE' THEN{_stamp(shadow, _all("old_rows", shadow, deleted="true", born="false"))}
@@ -113,8 +111,8 @@ BEGIN{_unless_listed(shadow)}{"" if rows_alone else _of_a_statement(shadow, appl
   END IF;
   RETURN NULL;
 END"""
-    # A plan is kept as it was made for the session's first statement: after one of many rows, each later one would wait
-    # for a compiler.
+    # jit: a plan is kept as it was made for the session's first statement; after one of many rows, each later one
+    # would wait for the compiler.
     return f"""
 CREATE OR REPLACE FUNCTION {shadow.function}() RETURNS trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off{before_image.SETTINGS if shadow.keeps_base else ""}
@@ -135,11 +133,10 @@ def _of_a_statement(shadow: Shadow, applier: str) -> str:
 def _single_update(shadow: Shadow) -> str:
     """The one row that a statement updated, if it was one and kept its key: neither joined in full nor sorted, and the
     site is asked on the way. Most statements of applications are such, and feel every part of a plan."""
-    pairs = " AND ".join(f"concord_o.{quote(name)} = concord_n.{quote(name)}" for name in shadow.key)
     several = " OR ".join(f"EXISTS (SELECT FROM {rows} OFFSET 1)" for rows in ("old_rows", "new_rows"))
     selected = f"""
       SELECT {shadow.columns_of("concord_n")}, {stamp()}, false, false, NULL, pg_current_xact_id()
-        FROM old_rows concord_o JOIN new_rows concord_n ON {pairs} CROSS JOIN {SITE}
+        FROM old_rows concord_o JOIN new_rows concord_n ON {_same_key(shadow)} CROSS JOIN {SITE}
        WHERE NOT ({several}) AND {_differ(shadow)}"""
     return upsert_plainly(shadow, selected)
 
@@ -184,15 +181,18 @@ def _updated(shadow: Shadow) -> str:
     one whose rows are the same is not changed. A FULL JOIN is never a nested loop, whatever a plan was first made for.
     """
     key = shadow.key[0]
-    pairs = " AND ".join(f"concord_o.{quote(name)} = concord_n.{quote(name)}" for name in shadow.key)
     either = {name: f"coalesce(concord_n.{quote(name)}, concord_o.{quote(name)})" for name in shadow.key}
     keys = ", ".join(either.values())
     named = ", ".join(f"{value} AS {quote(name)}" for name, value in either.items())
     gone, born = f"concord_n.{quote(key)} IS NULL", f"concord_o.{quote(key)} IS NULL"
     return f"""
         SELECT DISTINCT ON ({keys}) {named}, {gone} AS concord_deleted, {born} AS concord_born
-          FROM old_rows concord_o FULL JOIN new_rows concord_n ON {pairs}
+          FROM old_rows concord_o FULL JOIN new_rows concord_n ON {_same_key(shadow)}
          WHERE {gone} OR {born} OR {_differ(shadow)} ORDER BY {keys}"""
+
+
+def _same_key(shadow: Shadow) -> str:
+    return " AND ".join(f"concord_o.{quote(name)} = concord_n.{quote(name)}" for name in shadow.key)
 
 
 def _differ(shadow: Shadow) -> str:
