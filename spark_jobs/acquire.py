@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from concord.databases.dialect import Reading, ddl_columns
+from concord.databases.reading import Reading, ddl_columns
 from concord.errors import SiteUnavailable
 
 if TYPE_CHECKING:

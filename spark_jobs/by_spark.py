@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from concord.databases.dialect import Reading, Shape, Staged
+from concord.databases.dialect import Shape, Staged
+from concord.databases.reading import Reading
 from spark_jobs.acquire import acquire
 from spark_jobs.custom import Layout, ask
 from spark_jobs.damage import Damaged

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from concord.databases.dialect import Reading, Snapshot, SourceEnd, Staged, TargetEnd
+from concord.databases.dialect import Snapshot, SourceEnd, Staged, TargetEnd
+from concord.databases.reading import Reading
 from concord.databases.registry import dialect
 from concord.errors import MappingNotReversible, ResolverFailed, StructureChanged
 from concord.event_log import log_event

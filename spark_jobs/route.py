@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from concord.databases.dialect import Part, Reading, Shape, Staged
+from concord.databases.dialect import Shape, Staged
+from concord.databases.reading import Part, Reading
 from concord.link import LinkJob
 
 

@@ -14,7 +14,7 @@ from threading import Event
 from traceback import format_exception
 from typing import TYPE_CHECKING
 
-from concord.databases.dialect import Part, Relayed
+from concord.databases.reading import Part, Relayed
 from spark_jobs.route import Route
 from spark_jobs.staged_table import StagedTable
 from spark_jobs.wording import STAGING, TaskFailed

@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from concord.databases import registry
-from concord.databases.dialect import Part, Relayed
 from concord.databases.postgresql import acquire, stage
 from concord.databases.postgresql.relay import relay
+from concord.databases.reading import Part, Relayed
 from concord.errors import LinkFailed, PrivilegeMissing, SiteUnavailable
 from concord.link import SPARK_FROM, TransmissionReport
 from spark_jobs import straight

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from concord.databases.dialect import Part, Reading, Relayed
 from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.relay import BLOCK, relay
 from concord.databases.postgresql.session import conninfo
+from concord.databases.reading import Part, Reading, Relayed
 from concord.errors import LinkFailed, PrivilegeMissing, SiteUnavailable
 from embedded.postgres import Server
 from tests.link.conftest import MakePair

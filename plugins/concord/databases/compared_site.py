@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from concord.databases.dialect import LinkState, Reading, SiteRow, Snapshot
+from concord.databases.dialect import LinkState, SiteRow, Snapshot
+from concord.databases.reading import Reading
 from concord.repair import Held
 from concord.row_version import RowVersion
 

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from concord.databases.dialect import LinkState, Progress, Reading, SiteRow, Snapshot
+from concord.databases.dialect import LinkState, Progress, SiteRow, Snapshot
+from concord.databases.reading import Reading
 from concord.position import Session
 from concord.snapshot import SnapshotJob
 

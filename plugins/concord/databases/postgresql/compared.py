@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from concord.databases.compared_site import HELD_SCHEMA, SCAN_SCHEMA, Cut, Extent, Found, Scan
-from concord.databases.dialect import Reading, Snapshot
+from concord.databases.dialect import Snapshot
 from concord.databases.postgresql import acquire, compare
 from concord.databases.postgresql.ends import Source, worded
 from concord.databases.postgresql.session import conninfo, one, rows
 from concord.databases.postgresql.shape import Shape
+from concord.databases.reading import Reading
 from concord.row_version import ABSENT, RowVersion
 
 #: Rows that one reader scans before a second one is worth its start.

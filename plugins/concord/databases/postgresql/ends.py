@@ -15,7 +15,6 @@ from concord.databases.dialect import (
     Job,
     LinkState,
     Progress,
-    Reading,
     Rebounding,
     SiteRow,
     Snapshot,
@@ -40,6 +39,7 @@ from concord.databases.postgresql.session import Connection, connect, conninfo, 
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.writing import Writing
+from concord.databases.reading import Reading
 from concord.errors import IdentityChanged, NotProvisioned, StructureChanged
 from concord.interval import Interval
 from concord.link import LinkJob, TableReport

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from concord.databases.dialect import Progress, Reading
+from concord.databases.dialect import Progress
 from concord.databases.postgresql import initialization_state
 from concord.databases.postgresql.chunk import ChunkWriter, Written, index_guarded
 from concord.databases.postgresql.ends import Source, Target
@@ -23,6 +23,7 @@ from concord.databases.postgresql.session import UNHURRIED, conninfo
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged, drop_orphans
 from concord.databases.quoting import literal
+from concord.databases.reading import Reading
 from concord.errors import StructureChanged
 from concord.initialization import How, InitializationJob
 from concord.initialization_rule import Way

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 
 import psycopg
 
-from concord.databases.dialect import Part, Reading, Relayed
 from concord.databases.postgresql.control import STAGING
 from concord.databases.postgresql.refusal import told
 from concord.databases.postgresql.session import Connection, in_our_words, log_in, one
 from concord.databases.postgresql.types import NATIVE
 from concord.databases.quoting import qualified
+from concord.databases.reading import Part, Reading, Relayed
 from concord.errors import ConcordError, LinkFailed, SiteUnavailable
 
 #: Bytes that are handed on at once: each call costs as much as some rows.

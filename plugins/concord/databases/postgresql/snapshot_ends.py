@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from concord.databases.dialect import LinkState, Progress, Reading, Snapshot
+from concord.databases.dialect import LinkState, Progress, Snapshot
 from concord.databases.postgresql import acquire, link_state, provision, snapshot_content, snapshot_query
 from concord.databases.postgresql.catalogue import Table, read_tables
 from concord.databases.postgresql.ends import Source, WrittenEnd, worded
@@ -22,6 +22,7 @@ from concord.databases.postgresql.snapshot_layout import (
     target_layout,
 )
 from concord.databases.postgresql.snapshot_provision import guard_problem
+from concord.databases.reading import Reading
 from concord.databases.snapshot_ends import Written
 from concord.errors import NotInitialized, StructureChanged
 from concord.position import Session

@@ -1,0 +1,54 @@
+"""How rows are read for a link or a comparison, and how those that go straight are told to be passed on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What executors need to read one DataFrame over ADBC: where, what to run first, one query a partition.
+
+    `login` is a secret: it travels inside pickled closures only, never in options, plans or logs.
+    """
+
+    login: str = field(repr=False)
+    preamble: tuple[str, ...]
+    queries: tuple[str, ...]
+    schema: str  #: Spark DDL of the rows
+    position: str | None = (
+        None  #: what `position_query` must answer, or the reader stands in another snapshot
+    )
+    position_query: str = ""
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """Names and Spark types."""
+        return ddl_columns(self.schema)
+
+
+def ddl_columns(ddl: str) -> list[tuple[str, str]]:
+    """Names and types of what Spark's DDL declares."""
+    return [(name, kind) for name, kind in (column.split() for column in ddl.split(","))]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of one query that go straight from their database into the staging of another one of its kind."""
+
+    table: str
+    reading: Reading
+    query: str
+    login: str = field(repr=False)  #: a secret, as that of `reading`
+    relation: str  #: where they are staged
+    private: bool = False  #: no message tells a value
+
+
+@dataclass(frozen=True, slots=True)
+class Relayed:
+    """What one attempt has staged."""
+
+    attempt: int
+    rows: int
+    removals: int  #: how many of them may take a row away
+    bytes: int
