@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from concord.databases.dialect import Snapshot, SourceEnd, Staged, TargetEnd
-from concord.databases.reading import Reading
+from concord.databases.reading import Reading, readers_for
 from concord.databases.registry import dialect
 from concord.errors import MappingNotReversible, ResolverFailed, StructureChanged
 from concord.event_log import log_event
@@ -120,13 +121,16 @@ class Move:
 
     def _stage_straight(self, routes: Sequence[Route], moved: Moved) -> None:
         names = [route.place.shape.name for route in routes]
-        stage_all = straight.stage_by_the_driver
-        if sum(moved.counted[name] for name in names) >= self.job.spark_from:
+        source = dialect(self.job.source.dialect)
+        relays = chain([source.between(self.source, self.target)], (source.relay() for _ in count()))
+        stage_all = partial(straight.stage_by_the_driver, relays)
+        rows = sum(moved.counted[name] for name in names)
+        if rows >= self.job.spark_from:
             with self.watch.step("start_spark"):
-                stage_all = partial(straight.stage_by_spark, self.spark())
-        relay, login = dialect(self.job.source.dialect).relay, self.target.staging_login()
+                stage_all = partial(straight.stage_by_spark, self.spark(), source.relay)
+        login = self.target.staging_login()
         with self.watch.step("stage"), worded(names[0] if len(names) == 1 else f"{len(names)} tables"):
-            every = stage_all(relay, routes, login, self.job.source.readers)
+            every = stage_all(routes, login, readers_for(rows, self.job.source.readers))
         for route, done in zip(routes, every, strict=True):
             self._staged(route.place, done, moved)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 from concord.databases.dialect import LinkState, Progress, Shape, SiteRow, SourceEnd, Survey, TargetEnd
 from concord.errors import (
@@ -20,6 +21,9 @@ from concord.link import LinkJob
 from concord.position import Resume, resume
 from concord.replication_set import ReplicatedTable, chosen
 from concord.structure import differences
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ def open_link(job: LinkJob, source: SourceEnd, target: TargetEnd, progress: Prog
     """
     tables = chosen(job.tables, job.chosen)
     _refuse_marks_in_a_backfill(job, tables)
-    at_source_now, at_target_now = _surveys(tables, source, target)
+    at_source_now, at_target_now = at_both(lambda: source.survey(tables), lambda: target.survey(tables))
     _check_clocks(job, at_source_now.clock_ahead - at_target_now.clock_ahead)
     parents = _parents(at_source_now, at_target_now)
     stopped = with_children(_altered(tables, at_source_now, at_target_now), parents)
@@ -63,12 +67,13 @@ def open_link(job: LinkJob, source: SourceEnd, target: TargetEnd, progress: Prog
         raise StructureChanged("; ".join(stopped.values()))
     if not job.plan_only:
         progress("fence")
-        source.fence()
-        target.fence()
-    at_source, at_target = source.state(job.link), target.state(job.link)
-    related_at_source, related_at_target = target.state(job.related_link), source.state(job.related_link)
+        at_both(source.fence, target.fence)
+    links = (job.link, job.related_link)
+    (at_source, related_at_target), (at_target, related_at_source) = at_both(
+        lambda: source.states(*links), lambda: target.states(*links)
+    )
     # Read after the histories: a run that overtakes us must not look like a site that went back.
-    source_site, target_site = source.site(), target.site()
+    source_site, target_site = at_both(source.site, target.site)
     _check_heartbeat(source_site, at_target)
     _check_heartbeat(target_site, related_at_target)
     _check_initialized(job, [table.name for table in tables], at_source, at_target)
@@ -87,14 +92,12 @@ def open_link(job: LinkJob, source: SourceEnd, target: TargetEnd, progress: Prog
     )
 
 
-def _surveys(
-    tables: Sequence[ReplicatedTable], source: SourceEnd, target: TargetEnd
-) -> tuple[Survey[Shape], Survey[Shape]]:
-    """Both at the same time: a catalogue of many tables takes each database a while. An error is raised when both have
-    ended, the source's first."""
+def at_both(source: Callable[[], A], target: Callable[[], B]) -> tuple[A, B]:
+    """Both ends are asked at the same time, for one may be far away. Raises the source's error first, when both have
+    answered."""
     with ThreadPoolExecutor(max_workers=1) as beside:
-        at_target = beside.submit(target.survey, tables)
-        return source.survey(tables), at_target.result()
+        there = beside.submit(target)
+        return source(), there.result()
 
 
 def _refuse_marks_in_a_backfill(job: LinkJob, tables: Sequence[ReplicatedTable]) -> None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, islice
 from threading import Event
 from traceback import format_exception
 from typing import TYPE_CHECKING
 
-from concord.databases.reading import Part, Relayed
+from concord.databases.reading import Part, Relay, Relayed
 from spark_jobs.route import Route
 from spark_jobs.staged_table import StagedTable
 from spark_jobs.wording import STAGING, TaskFailed
@@ -25,12 +26,9 @@ if TYPE_CHECKING:
 #: Threads of the driver, at most: more are not faster in one process.
 THREADS = 4
 
-#: How a dialect stages a part, under the number of the attempt.
-Relay = Callable[[Part, int], Relayed]
-
 
 def stage_by_spark(
-    spark: SparkSession, relay: Relay, routes: Sequence[Route], login: str, readers: int
+    spark: SparkSession, relay: Callable[[], Relay], routes: Sequence[Route], login: str, readers: int
 ) -> list[StagedTable]:
     """What `resolve.unopposed` and `write.stage` do together: every row applies, unless the write finds otherwise.
 
@@ -45,34 +43,45 @@ def stage_by_spark(
     def run(share: int, _: Iterable[int]) -> Iterator[tuple[int, Relayed]]:
         context = TaskContext.get()
         assert context is not None, "inside a task"
-        for number in range(share, len(parts), shares):
-            ordinal, part = parts[number]
-            yield ordinal, _staged(relay, part, context.taskAttemptId() * len(parts) + number)
+        with relay() as stage:
+            for number in range(share, len(parts), shares):
+                ordinal, part = parts[number]
+                yield ordinal, _staged(stage, part, context.taskAttemptId() * len(parts) + number)
 
     # Logins are in the function. What Spark is given as data it writes to a file first.
     tasks = spark.sparkContext.parallelize(range(shares), shares)
     return _by_route(routes, tasks.mapPartitionsWithIndex(run).collect())
 
 
-def stage_by_the_driver(relay: Relay, routes: Sequence[Route], login: str, readers: int) -> list[StagedTable]:
-    """The same in threads of this process; none begins another part when one has failed. Raises TaskFailed."""
+def stage_by_the_driver(
+    relays: Iterator[Relay], routes: Sequence[Route], login: str, readers: int
+) -> list[StagedTable]:
+    """The same in threads of this process, each with the next of `relays`, the first of which costs no login.
+
+    None begins another part when one has failed. Raises TaskFailed.
+    """
     parts = _parts(routes, login)
-    failed = Event()
+    waiting, failed = iter(enumerate(parts)), Event()
 
-    def run(number: int) -> Relayed | None:
-        if failed.is_set():  # the one that failed comes before this one, and is told
-            return None
-        try:
-            return _staged(relay, parts[number][1], number)
-        except Exception as error:
-            failed.set()
-            raise TaskFailed("".join(format_exception(error, limit=0))) from error
+    def work(relay: Relay) -> list[tuple[int, Relayed]]:
+        done = []
+        with relay as stage:
+            for number, (ordinal, part) in waiting:
+                if failed.is_set():
+                    break
+                try:
+                    done.append((ordinal, _staged(stage, part, number)))
+                except Exception as error:
+                    failed.set()
+                    raise TaskFailed("".join(format_exception(error, limit=0))) from error
+        return done
 
-    with ThreadPoolExecutor(min(readers, len(parts), THREADS)) as threads:
-        relayed = list(threads.map(run, range(len(parts))))
-    return _by_route(
-        routes, [(ordinal, each) for (ordinal, _), each in zip(parts, relayed, strict=True) if each]
-    )
+    others = min(readers, len(parts), THREADS) - 1
+    with ThreadPoolExecutor(max(others, 1)) as threads:
+        first = next(relays)
+        pending = [threads.submit(work, each) for each in islice(relays, others)]
+        done = work(first)
+        return _by_route(routes, [*done, *chain.from_iterable(each.result() for each in pending)])
 
 
 def _parts(routes: Sequence[Route], login: str) -> list[tuple[int, Part]]:

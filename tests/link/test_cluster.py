@@ -111,7 +111,7 @@ def test_a_worker_that_is_killed_while_staging_changes_nothing_in_the_result(
     # F57: the task is done again by the other worker
     sites = pair(*ITEM)
     sites.london.run("UPDATE item SET token = 'london'")
-    submission = cluster.submit(sites.job())
+    submission = cluster.submit(sites.job(spark_from=1))
     until(lambda: bool(staging(sites)))
     with sites.capetown.log_in("postgres", autocommit=False) as holder:
         holder.execute(f"LOCK TABLE {staging(sites)[0][0]}".encode())

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from concord.databases.postgresql.ends import Source, Target
-from concord.databases.postgresql.relay import BLOCK, relay
+from concord.databases.postgresql.link_source import LinkSource, between
+from concord.databases.postgresql.relay import BLOCK, Relay
 from concord.databases.postgresql.session import conninfo
 from concord.databases.reading import Part, Reading, Relayed
 from concord.errors import LinkFailed, PrivilegeMissing, SiteUnavailable
@@ -24,6 +25,11 @@ SCHEMA = (
     "c0 int, c1 string, c2 binary, origin string, changed_at bigint, derived int, vector string, deleted boolean,"
     " born boolean, out_of_scope boolean"
 )
+
+
+def relay(part: Part, attempt: int) -> Relayed:
+    with Relay() as stage:
+        return stage(part, attempt)
 
 
 class Road:
@@ -137,6 +143,33 @@ def test_the_link_is_to_be_tried_again_when_its_snapshot_has_ended(road: Road) -
     with pytest.raises(SiteUnavailable, match=r"^public\.page: the link's snapshot has ended: "):
         relay(part, 1)
     assert road.staged() == []
+
+
+def test_a_reader_in_another_snapshot_stages_nothing(road: Road) -> None:
+    # F06: a torn read would send one version's row under another's
+    part = road.part(
+        road.query("(VALUES (1, 'a', NULL, false, false)) x (c0, c1, c2, deleted, out_of_scope)")
+    )
+    elsewhere = replace(part.reading, position="1:1:", position_query="SELECT '2:2:'")
+    with pytest.raises(SiteUnavailable, match=r"^public\.page: a reader could not join the link's snapshot$"):
+        relay(replace(part, reading=elsewhere), 1)
+    assert road.staged() == []
+
+
+def test_what_relays_between_open_ends_reads_in_the_sources_snapshot(road: Road) -> None:
+    road.sites.london.run("INSERT INTO page VALUES (1, 'as it was', NULL)")
+    rows = "(SELECT id, label, picture, false, false FROM public.page) x (c0, c1, c2, deleted, out_of_scope)"
+    source = LinkSource(road.job)
+    try:
+        with source.snapshot():
+            road.sites.london.run("UPDATE page SET label = 'as it is'", "INSERT INTO page VALUES (2)")
+            with between(source, road.target) as stage:
+                stage(road.part(road.query(rows)), 1)
+        with pytest.raises(AssertionError, match="no snapshot"):
+            between(source, road.target)
+    finally:
+        source.close()
+    assert road.staged() == [(1, "as it was", None)]
 
 
 #: A column that the source cannot read once it has sent some rows.

@@ -200,7 +200,7 @@ def judged(scene: Scene, policy: Policy = POLICIES[0]) -> dict[int, Verdict]:
     """The verdicts of the target transaction; what stands in none applies."""
     connection = scene.target.connection
     staged = replace(scene.staged, shape=replace(scene.staged.shape, policy=policy))
-    name = guard.judge(connection, staged, 0)
+    name = guard.judge(connection, staged, 0).relation
     guard.retake(connection, staged, name, policy.bound(PRIORITIES))
     found = connection.execute(f"SELECT id, verdict, resolver, reason FROM {name}".encode()).fetchall()
     return {n: Verdict(*said) for n, *said in found}

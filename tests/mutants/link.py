@@ -88,9 +88,9 @@ LINK = (
     Mutant(
         "a reader in another snapshot is believed",
         f"{POSTGRESQL}/relay.py",
-        "    if cursor.fetchone() != (reading.position,):\n",
+        "    if found != (reading.position,):\n",
         "    if False:\n",
-        f"{DRIVER} -k reader_in_another_snapshot",
+        f"{TESTS}/test_relay.py -k reader_in_another_snapshot",
     ),
     Mutant(
         "a snapshot that has ended is a defect of ours",

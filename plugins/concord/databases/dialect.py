@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from concord.brake import Brakes, Effect
-from concord.databases.reading import Part, Reading, Relayed
+from concord.databases.reading import Reading, Relay
 from concord.link import LinkJob, TableReport
 from concord.manipulation import Manipulation
 from concord.policy import Policy
@@ -249,6 +249,9 @@ class End(Protocol):
     def state(self, link: str) -> LinkState:
         """What this end remembers of a link. Raises NotInitialized."""
 
+    def states(self, *links: str) -> list[LinkState]:
+        """The same of several links."""
+
     def register(self, shapes: Sequence[Any], since: Mapping[str, str]) -> dict[str, int]:
         """Take up what the application has marked as changed on the rows themselves, under the fence; rows per
         table of that kind. `since`: where the link that sends from here goes on.
@@ -330,6 +333,5 @@ class Dialect:
     source: Callable[[LinkJob], SourceEnd]
     target: Callable[[LinkJob], TargetEnd]
     compared: Callable[[LinkJob], ComparedSite]
-    relay: Callable[
-        [Part, int], Relayed
-    ]  #: between two databases of this kind; tasks bring it along by its name
+    relay: Callable[[], Relay]  #: between two databases of this kind; tasks bring it along by its name
+    between: Callable[[Any, Any], Relay]  #: two open ends, which serve it while the source holds its snapshot

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,15 @@ def ddl_columns(ddl: str) -> list[tuple[str, str]]:
     return [(name, kind) for name, kind in (column.split() for column in ddl.split(","))]
 
 
+#: Changed rows that one reader takes before a second one is worth its start.
+ROWS_PER_READER = 20_000
+
+
+def readers_for(rows: int, most: int) -> int:
+    """How many readers share so many changed rows."""
+    return max(1, min(most, rows // ROWS_PER_READER + 1))
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """Rows of one query that go straight from their database into the staging of another one of its kind."""
@@ -52,3 +63,11 @@ class Relayed:
     rows: int
     removals: int  #: how many of them may take a row away
     bytes: int
+
+
+class Relay(AbstractContextManager["Relay"], Protocol):
+    """Stages parts, one after the other."""
+
+    def __call__(self, part: Part, attempt: int) -> Relayed:
+        """Stage a part under the number of the attempt, all of its rows or none. Raises a ConcordError; then the relay
+        has ended."""

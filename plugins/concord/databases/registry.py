@@ -7,15 +7,16 @@ from typing import TypeVar
 
 from concord.databases.dialect import Dialect
 from concord.databases.postgresql.compared import Compared
-from concord.databases.postgresql.ends import Source, Target
-from concord.databases.postgresql.relay import relay
+from concord.databases.postgresql.ends import Target
+from concord.databases.postgresql.link_source import LinkSource, between
+from concord.databases.postgresql.relay import Relay
 from concord.databases.postgresql.snapshot_ends import SnapshotSource, SnapshotTarget
 from concord.databases.snapshot_ends import SnapshotDialect
 from concord.errors import ConnectionRefused
 
 D = TypeVar("D")
 
-DIALECTS: Mapping[str, Dialect] = {"postgresql": Dialect(Source, Target, Compared, relay)}
+DIALECTS: Mapping[str, Dialect] = {"postgresql": Dialect(LinkSource, Target, Compared, Relay, between)}
 
 #: How each dialect opens the two ends of a snapshot.
 SNAPSHOTS: Mapping[str, SnapshotDialect] = {"postgresql": SnapshotDialect(SnapshotSource, SnapshotTarget)}

@@ -19,19 +19,22 @@ from concord.interval import Interval
 #: The position of a link that has sent nothing: no transaction is visible in it.
 BEGINNING = "1:1:"
 
-#: Changed rows that one reader takes before a second one is worth its start.
-ROWS_PER_READER = 20_000
-
 #: Small queries that go into one statement: its time grows faster than their number.
 PER_STATEMENT = 50
 
 
 @contextmanager
-def open_snapshot(connection: Connection) -> Iterator[Snapshot]:
+def open_snapshot(connection: Connection, settings: Sequence[str] = ()) -> Iterator[Snapshot]:
     """Hold one REPEATABLE READ snapshot open for as long as its readers need it (F06, F07)."""
-    run(connection, "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
     try:
-        yield Snapshot(*one(connection, "SELECT pg_current_snapshot()::text, pg_export_snapshot()"))
+        yield Snapshot(
+            *one(
+                connection,
+                "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
+                *settings,
+                "SELECT pg_current_snapshot()::text, pg_export_snapshot()",
+            )
+        )
     finally:
         # A dead source has nothing to roll back; what went wrong first is what must be told.
         with suppress(psycopg.OperationalError):
@@ -46,14 +49,12 @@ def beat(connection: Connection, position: str | None = None) -> int:
     are told the `position` of a link's snapshot: what it shows is on its way. Returns the new heartbeat.
     """
     shown = "" if position is None else f", acquired = {literal(position)}"
-    with connection.transaction():
-        run(connection, "SET LOCAL synchronous_commit = on")
-        return int(
-            one(
-                connection,
-                f"UPDATE concord.site SET heartbeat = heartbeat + 1{shown} RETURNING heartbeat",
-            )[0]
-        )
+    (heartbeat,) = one(
+        connection,
+        "SET LOCAL synchronous_commit = on",
+        f"UPDATE concord.site SET heartbeat = heartbeat + 1{shown} RETURNING heartbeat",
+    )
+    return int(heartbeat)
 
 
 def arrived(since: str, alias: str = "p") -> str:
@@ -148,11 +149,6 @@ def _intact(shape: Shape) -> str:
 
 def _base(shape: Shape) -> str:
     return _if_registered(shape) or f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}"
-
-
-def partitions(count: int, readers: int) -> int:
-    """How many readers share a table's changes; a second one must be worth its start."""
-    return max(1, min(readers, count // ROWS_PER_READER + 1))
 
 
 def changes_query(

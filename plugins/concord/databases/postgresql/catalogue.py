@@ -68,6 +68,9 @@ class Table:
     storage: int  #: pg_class.relfilenode: another one after every rewrite
     row_security: bool
     inherits: bool  #: it is, or has, a child table or a partition
+    exclusive: (
+        int  #: how many indexes it has by which rows can be in each other's way, the key's own included
+    )
     columns: tuple[Column, ...]
     primary_key: tuple[str, ...]
     unique_keys: tuple[tuple[str, ...], ...]  #: of valid, complete, immediate, not deferrable unique indexes
@@ -148,13 +151,19 @@ SELECT a.attrelid::bigint AS table_oid, a.attname AS name, a.attnotnull AS not_n
  ORDER BY a.attrelid, a.attnum"""
 
 
-_TABLES = """
-SELECT c.oid::bigint AS oid, n.nspname AS schema_name, c.relname AS name, c.relkind AS kind,
-       c.relpersistence AS persistence, c.relfilenode::bigint AS storage, c.relrowsecurity AS row_security,
-       EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = c.oid OR inhparent = c.oid) AS inherits
-  FROM (VALUES {names}) w (schema_name, name)
+_NAMED = """(VALUES {names}) w (schema_name, name)
   JOIN pg_namespace n ON n.nspname = w.schema_name
   JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name"""
+
+_TABLES = (
+    """
+SELECT c.oid::bigint AS oid, n.nspname AS schema_name, c.relname AS name, c.relkind AS kind,
+       c.relpersistence AS persistence, c.relfilenode::bigint AS storage, c.relrowsecurity AS row_security,
+       EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = c.oid OR inhparent = c.oid) AS inherits,
+       (SELECT count(*) FROM pg_index WHERE indrelid = c.oid AND (indisunique OR indisexclusion)) AS exclusive
+  FROM """
+    + _NAMED
+)
 
 _INDEXES = """
 SELECT i.indrelid::bigint AS table_oid, i.indisprimary AS is_primary, i.indimmediate AS immediate,
@@ -207,14 +216,15 @@ Row = dict[str, Any]
 
 
 def read_tables(connection: psycopg.Connection[Any], names: Sequence[TableName]) -> dict[TableName, Table]:
-    """The tables that exist among `names`; a constant number of queries however many there are."""
+    """The tables that exist among `names`; a constant number of queries however many there are, in one round trip."""
     if not names:
         return {}
     wanted = ", ".join(f"({literal(name.schema_name)}, {literal(name.name)})" for name in names)
-    (heads,) = answers(connection, _TABLES.format(names=wanted), row_factory=dict_row)
-    oids = "'{" + ",".join(str(head["oid"]) for head in heads) + "}'::oid[]"
+    oids = f"ARRAY(SELECT c.oid FROM {_NAMED.format(names=wanted)})"
     queries = [query.format(oids=oids) for query in (_INDEXES, _EXCLUSIONS, _TRIGGERS, _FOREIGN_KEYS)]
-    *own, foreign = answers(connection, _columns_query(oids), *queries, row_factory=dict_row)
+    heads, *own, foreign = answers(
+        connection, _TABLES.format(names=wanted), _columns_query(oids), *queries, row_factory=dict_row
+    )
     found = [*map(_by_table, own), _by_table(foreign, "child_oid"), _by_table(foreign, "parent_oid")]
     tables = [_table(head, *(each[head["oid"]] for each in found)) for head in heads]
     return {table.name: table for table in tables}
@@ -258,6 +268,7 @@ def _table(
         storage=head["storage"],
         row_security=head["row_security"],
         inherits=head["inherits"],
+        exclusive=head["exclusive"],
         columns=tuple(map(_column, columns)),
         primary_key=primary[0] if primary else (),
         unique_keys=tuple(tuple(index["columns"]) for index in unique if index["immediate"]),

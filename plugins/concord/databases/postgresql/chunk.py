@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -114,7 +115,7 @@ class ChunkWriter:
         for attempt in count(1):
             connection = self.connect()
             try:
-                with connection.transaction():
+                with self._begun(connection):
                     inserted, report = self._attempt(connection, chunk, moving=violations > 0)
                 written.rows += inserted + report[0]
                 written.conflicts += report[1]
@@ -141,11 +142,12 @@ class ChunkWriter:
         if not isinstance(worded, WriteContended):
             raise worded from error
 
-    def _attempt(self, connection: Connection, chunk: Staged, *, moving: bool) -> tuple[int, tuple[int, int]]:
-        job = self.job
+    def _begun(self, connection: Connection) -> AbstractContextManager[None]:
         self.progress("chunk")
-        run(connection, *transaction.SETTINGS)
-        link_state.hold_fence(connection, job.synchronization, job.epoch, job.target.name)
+        job, settings = self.job, transaction.SETTINGS
+        return link_state.fenced(connection, job.synchronization, job.epoch, job.target.name, *settings)
+
+    def _attempt(self, connection: Connection, chunk: Staged, *, moving: bool) -> tuple[int, tuple[int, int]]:
         initialization_state.share(connection)
         self._check_listeners(connection, chunk)
         plain, guarded = one(

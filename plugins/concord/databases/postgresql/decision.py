@@ -24,7 +24,7 @@ from concord.databases.postgresql import (
 from concord.databases.postgresql.ends import Target, worded
 from concord.databases.postgresql.merge import Judged
 from concord.databases.postgresql.repetition import Commit, repeat
-from concord.databases.postgresql.session import Connection, rows, run
+from concord.databases.postgresql.session import Connection, in_transaction, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.quoting import literal
@@ -73,13 +73,12 @@ class Desk(Target):
         verdict = "source_wins" if choice == "source" else "target_wins"
 
         def attempt(connection: Connection, *, violations: int) -> None:
-            with connection.transaction():
-                run(connection, *transaction.SETTINGS)
+            with in_transaction(connection, *transaction.SETTINGS):
                 judged = self._judged(connection, shape, row)
                 self._log(connection, judged, verdict, reason)
                 self._write(connection, judged, image)
 
-        commit = Commit(self._connect, self.job.link, None, self.access.name, bool(shape.private))
+        commit = Commit(self.session, self.job.link, None, self.access.name, bool(shape.private))
         repeat(commit, attempt)
 
     def _judged(self, connection: Connection, shape: Shape, row: WaitingRow) -> Judged:
@@ -92,7 +91,7 @@ class Desk(Target):
             raise DecisionRefused(
                 f"{row.id}: one of the rows was changed meanwhile; list again and decide about what is there now"
             )
-        verdicts = guard.judge(connection, staged, 0)
+        verdicts = guard.judge(connection, staged, 0).relation
         return Judged(staged, verdicts, 1, self.job.source.name, self.access.name)
 
     def _log(self, connection: Connection, judged: Judged, verdict: str, reason: str) -> None:

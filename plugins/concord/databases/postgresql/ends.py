@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -35,12 +35,12 @@ from concord.databases.postgresql import (
 )
 from concord.databases.postgresql.compare import listed
 from concord.databases.postgresql.link_state import application_name
-from concord.databases.postgresql.session import Connection, connect, conninfo, in_our_words, rows, run
+from concord.databases.postgresql.session import Connection, Kept, connect, conninfo, in_our_words
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.writing import Writing
-from concord.databases.reading import Reading
-from concord.errors import IdentityChanged, NotProvisioned, StructureChanged
+from concord.databases.reading import Reading, readers_for
+from concord.errors import ConcordError, IdentityChanged, NotProvisioned, StructureChanged
 from concord.interval import Interval
 from concord.link import LinkJob, TableReport
 from concord.position import Session
@@ -68,10 +68,20 @@ def worded(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, P]
 class End:
     """What source and target have in common: who they are, what they carry, whether they are intact."""
 
-    def __init__(self, access: SiteAccess, login: Credentials, job: Job, application: str) -> None:
+    def __init__(
+        self,
+        access: SiteAccess,
+        login: Credentials,
+        job: Job,
+        application: str,
+        connection: Connection | None = None,
+    ) -> None:
         self.access, self.job = access, job
         self._login, self._application = login, application
-        self.connection = connect(login, application)
+        self.connection = self._connect() if connection is None else connection
+
+    def _connect(self) -> Connection:
+        return connect(self._login, self._application)
 
     @property
     def interval(self) -> Interval | None:
@@ -145,6 +155,15 @@ class End:
         return link_state.read(self.connection, link, self.access.name)
 
     @worded
+    def states(self, *links: str) -> list[LinkState]:
+        return link_state.read_all(self.connection, links, self.access.name)
+
+    def fenced(self, connection: Connection, *first: str) -> AbstractContextManager[None]:
+        """A transaction here that no newer run's can overtake. Raises LeaseLost."""
+        job = self.job
+        return link_state.fenced(connection, job.synchronization, job.epoch, self.access.name, *first)
+
+    @worded
     def register(self, shapes: Sequence[Shape], since: Mapping[str, str]) -> dict[str, int]:
         """What the application has marked as changed becomes a local change; rows per table that keeps marks.
 
@@ -153,10 +172,15 @@ class End:
         """
         if not marked_edits.marked(shapes):
             return {}
-        with self.control() as connection, connection.transaction():
-            link_state.hold_fence(connection, self.job.synchronization, self.job.epoch, self.access.name)
+        with self.control() as connection, self.fenced(connection):
             waiting = {table: acquire.arrived(position) for table, position in since.items()}
             return marked_edits.register(connection, shapes, waiting)
+
+    @contextmanager
+    def beside(self) -> Iterator[Connection]:
+        """A session that stands in no snapshot, to see what has become of what was read in one."""
+        with self._connect() as connection:
+            yield connection
 
     @worded
     def altered_since(self, shapes: Sequence[Shape]) -> dict[str, str]:
@@ -165,7 +189,7 @@ class End:
         A table that was rewritten looks empty to older snapshots, and to a statement that had to wait for the rewrite:
         each of its rows would be read as deleted.
         """
-        with connect(self._login, self._application) as connection:
+        with self.beside() as connection:
             altered = catalogue.altered_since(connection, [shape.table for shape in shapes])
         return {
             shape.name: f"{self.access.name}: {shape.table.name} was altered while it was read; the next run looks anew"
@@ -180,6 +204,11 @@ class End:
         return acquire.count_arrived(self.connection, shapes, since, excluded, self.interval)
 
 
+def reader_name(synchronization: str) -> str:
+    """What `pg_stat_activity` shows of whoever reads for a link."""
+    return f"concord read {synchronization}"
+
+
 class Source(End):
     """Where changes come from: read through the reader's login, in one exported snapshot.
 
@@ -187,52 +216,50 @@ class Source(End):
     write of Concord's and may therefore end an older run's.
     """
 
-    def __init__(self, job: Job) -> None:
-        super().__init__(job.source, job.source.reader, job, f"concord read {job.synchronization}")
-        self._fenced: Connection | None = (
-            None  #: for the heartbeat that follows; a login takes longer than that
-        )
+    def __init__(self, job: Job, connection: Connection | None = None) -> None:
+        super().__init__(job.source, job.source.reader, job, reader_name(job.synchronization), connection)
 
-    def close(self) -> None:
-        super().close()
-        if self._fenced is not None:
-            self._fenced.close()
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """In which the session stands that opens the snapshot."""
+        return ()
+
+    @property
+    def reader_settings(self) -> tuple[str, ...]:
+        return acquire.BACKFILL_SETTINGS if self.interval else acquire.READER_SETTINGS
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
         """One consistent cut for every reader, held open by this connection."""
         with ExitStack() as stack:
             try:
-                snapshot = stack.enter_context(acquire.open_snapshot(self.connection))
+                snapshot = stack.enter_context(acquire.open_snapshot(self.connection, self.settings))
             except psycopg.Error as error:
                 raise in_our_words(error, self.access.name) from error
             yield snapshot
 
     @worded
     def fence(self) -> None:
-        self._fenced = connect(self.access.applier, application_name(self.job.synchronization))
-        link_state.fence(self._fenced, self.job.synchronization, self.job.epoch, self.access.name)
-        if not (isinstance(self.job, LinkJob) and self.job.moves_positions):
-            self._fenced.close()  # no heartbeat follows
+        with self.control() as connection:
+            link_state.fence(connection, self.job.synchronization, self.job.epoch, self.access.name)
 
     @worded
     def beat(self, position: str | None = None) -> int:
-        if self._fenced is not None and not self._fenced.closed:
-            with suppress(psycopg.OperationalError), self._fenced:  # it may have ended meanwhile
-                return acquire.beat(self._fenced, position)
         with self.control() as connection:
             return acquire.beat(connection, position)
 
     @worded
     def remember(self, state: LinkState, session: Session) -> None:
         """The source end of the session, after the target's commit, fenced as that was."""
-        with self.control() as connection, connection.transaction():
-            link_state.hold_fence(connection, self.job.synchronization, self.job.epoch, self.access.name)
-            link_state.remember(connection, self.job.link, state, session)
+        job, site = self.job, self.access.name
+        with self.control() as connection:
+            link_state.remember_fenced(
+                connection, job.synchronization, job.epoch, site, job.link, state, session
+            )
 
     @worded
     def without_conflict(self, table: str, found: Sequence[Rebounding]) -> list[Rebounding]:
-        with connect(self._login, self._application) as connection:
+        with self._connect() as connection:
             return watch.without_conflict(connection, table, found)
 
     @worded
@@ -242,12 +269,11 @@ class Source(End):
     def readers(
         self, shape: Shape, since: str, excluded: str | None, count: int, snapshot: Snapshot
     ) -> Reading:
-        parts, interval = acquire.partitions(count, self.access.readers), self.interval
+        parts, interval = readers_for(count, self.access.readers), self.interval
         queries = [
             acquire.changes_query(shape, since, excluded, part, parts, interval) for part in range(parts)
         ]
-        settings = acquire.BACKFILL_SETTINGS if interval else acquire.READER_SETTINGS
-        preamble = tuple(acquire.import_snapshot(snapshot.exported, settings))
+        preamble = tuple(acquire.import_snapshot(snapshot.exported, self.reader_settings))
         return Reading(
             conninfo(self._login, self._application),
             preamble,
@@ -263,6 +289,12 @@ class WrittenEnd(End):
 
     def __init__(self, job: Job) -> None:
         super().__init__(job.target, job.target.applier, job, application_name(job.synchronization))
+        self._kept = Kept(self._connect, self.connection)
+
+    def session(self) -> Connection:
+        """The one that looked at the site, or another one where that has ended while rows were on their way."""
+        self.connection = self._kept.session()
+        return self.connection
 
     @worded
     def fence(self) -> None:
@@ -272,20 +304,10 @@ class WrittenEnd(End):
         """Connection string for executors; a secret: it travels inside pickled closures only."""
         return conninfo(self._login, "concord stage")
 
-    def _connect(self) -> Connection:
-        return connect(self._login, self._application)
-
     def drop_staging(self) -> None:
         """Everything this transmission staged, whatever became of it; `log_purge` finds what could not go."""
-        mine = f"t_{self.job.transmission}_%".replace("_", "\\_")
-        with suppress(psycopg.Error):
-            run(self.connection, "SET lock_timeout = '5s'")
-            found = rows(
-                self.connection,
-                "SELECT relname FROM pg_class WHERE relnamespace = 'concord_staging'::regnamespace"
-                f" AND relname LIKE '{mine}'",
-            )
-            stage.drop_orphans(self.connection, [name for (name,) in found])
+        with suppress(psycopg.Error, ConcordError):
+            stage.drop_all(self.session(), self.job.transmission)
 
 
 class Target(WrittenEnd):
@@ -295,7 +317,7 @@ class Target(WrittenEnd):
 
     def candidates(self, shape: Shape, since: str, excluded: str | None, met: Sequence[str] = ()) -> Reading:
         """Key and version of the rows that could conflict, read through the target's reader."""
-        login = conninfo(self.job.target.reader, f"concord read {self.job.synchronization}")
+        login = conninfo(self.job.target.reader, reader_name(self.job.synchronization))
         also = listed(shape, met) if met else ""
         if self.interval is not None:
             standing = acquire.standing_query(shape, self.interval, also)
@@ -332,4 +354,4 @@ class Target(WrittenEnd):
         asks: bool = True,
     ) -> dict[str, TableReport]:
         writing = Writing(self.job, staged, state, session, progress, frozenset(released), asks)
-        return transaction.write(self._connect, writing)
+        return transaction.write(self.session, writing)

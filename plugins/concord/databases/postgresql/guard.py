@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from concord.conflict import Outcome, classify
 from concord.databases.postgresql.before_image import MADE
-from concord.databases.postgresql.session import Connection, one, rows, run
+from concord.databases.postgresql.session import Connection, every, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import UNWATCHED, Watch
@@ -44,7 +44,8 @@ _REPAIR = (
 #: What an initialization writes over a row although versions do not say so: its loser belongs in the log (F33).
 _FORCED = f"s.concord_verdict = 'source_wins' AND s.concord_resolver = {literal(RESOLVER)}"
 #: Verdicts that leave the present version and its row as they are.
-_NOTHING = "('converged', 'superseded')"
+_LEFT_ALONE = frozenset(("converged", "superseded"))
+_NOTHING = f"({', '.join(map(literal, sorted(_LEFT_ALONE)))})"
 _DECISIONS = "('source_wins', 'target_wins', 'merged', 'held')"
 _DECIDED = "s.concord_against = p.origin || '/' || p.changed_at || '/' || p.derived"
 
@@ -66,9 +67,13 @@ SELECT {order}, '', 0, 0, '{{}}', true, false, pg_current_xact_id() FROM {staged
     )
 
 
-def snapshot(connection: Connection) -> str:
-    """What is visible now: rows that are judged without a lock hold while nobody has written their versions since."""
-    return str(one(connection, "SELECT pg_current_snapshot()::text")[0])
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What became of one table's staged rows."""
+
+    relation: str  #: temporary table of the rows that do not simply apply, with both versions
+    tally: Mapping[str, int]  #: rows per verdict, as `tally` counts them
+    since: str = ""  #: the snapshot before, where only those rows are locked; empty where every row is
 
 
 def unchanged(since: str) -> str:
@@ -77,23 +82,23 @@ def unchanged(since: str) -> str:
     return f"pg_visible_in_snapshot(p.position, {literal(since)}::pg_snapshot)"
 
 
-def hold(connection: Connection, staged: Staged, verdicts: str, since: str) -> None:
+def hold(connection: Connection, staged: Staged, verdicts: Verdicts) -> None:
     """Lock the rows that do not simply apply, which were judged without a lock. Raises WriteContended where one is
     another by now. Of the others the write of their versions refuses what is another one by then.
 
     What came in and changes nothing needs no lock: whatever is written over the present version has seen it too.
     """
-    undecided = f"v.verdict NOT IN {_NOTHING}"
-    if not one(connection, f"SELECT EXISTS (SELECT 1 FROM {verdicts} v WHERE {undecided})")[0]:
+    if not verdicts.tally.keys() - _LEFT_ALONE:
         return
-    shape = staged.shape
-    named = f"EXISTS (SELECT 1 FROM {verdicts} v WHERE {shape.same_key('v', 's')} AND {undecided})"
+    shape, undecided = staged.shape, f"v.verdict NOT IN {_NOTHING}"
+    found = f"{verdicts.relation} v"
+    named = f"EXISTS (SELECT 1 FROM {found} WHERE {shape.same_key('v', 's')} AND {undecided})"
     lock(connection, staged.only(named, staged.rows))
     placed = "p.position = pg_current_xact_id() AND p.origin = ''"
     (changed,) = one(
         connection,
-        f"SELECT count(*) FROM {verdicts} v LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'v')}"
-        f" WHERE {undecided} AND NOT coalesce({placed} OR {unchanged(since)}, v.p_origin = '')",
+        f"SELECT count(*) FROM {found} LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'v')}"
+        f" WHERE {undecided} AND NOT coalesce({placed} OR {unchanged(verdicts.since)}, v.p_origin = '')",
     )
     if changed:
         raise WriteContended(
@@ -120,11 +125,11 @@ class Terms:
 
     damaged: str = "false"  #: what a backfill asks of two equal versions (`restoration`)
     watch: Watch = UNWATCHED  #: what a link looks out for
-    since: str = ""  #: the snapshot before; empty where every row is locked
+    locked: bool = True  #: else the rows that do not simply apply must be held
 
 
-def judge(connection: Connection, staged: Staged, ordinal: int, terms: Terms = Terms()) -> str:
-    """A temporary table of the rows that do not simply apply, with both versions; returns its name.
+def judge(connection: Connection, staged: Staged, ordinal: int, terms: Terms = Terms()) -> Verdicts:
+    """Find the rows that do not simply apply.
 
     The cheap test is the same in every dialect: the incoming vector includes the present version, and the
     present one does not include the incoming. An agreed tombstone counts as absent to what came after it (rule 10):
@@ -157,8 +162,10 @@ CASE WHEN {_REPAIR} THEN s.concord_verdict
      WHEN {_DECIDED} AND NOT {_BACKWARD} AND s.concord_verdict IN {_DECISIONS} THEN s.concord_verdict
      ELSE 'retake' END"""
     # Written twice, and taken twice of the few: of all others nothing but the verdict is computed.
-    run(
+    (((since,),), *_, counted) = every(
         connection,
+        # What is judged without a lock holds while nobody has written its version since.
+        "SELECT pg_current_snapshot()::text",
         f"""
 CREATE TEMPORARY TABLE {name.partition(".")[2]} ON COMMIT DROP AS
 SELECT row_number() OVER () AS n, {_keys(shape)}, s.concord_resolver AS resolver, {terms.watch.reason()} AS reason,
@@ -173,8 +180,9 @@ SELECT row_number() OVER () AS n, {_keys(shape)}, s.concord_resolver AS resolver
  WHERE {verdict} <> 'apply'""",
         f"CREATE INDEX ON {name} ({shape.key_list})",
         f"ANALYZE {name}",
+        _tally(name),
     )
-    return name
+    return Verdicts(name, dict(counted), "" if terms.locked else since)
 
 
 def _made(shape: Shape) -> str:
@@ -329,12 +337,11 @@ def to_ask(connection: Connection, shape: Shape, verdicts: str) -> list[str]:
 
 def tally(connection: Connection, verdicts: str) -> dict[str, int]:
     """Rows per verdict; a united row counts as converged when its version is the present one, else superseded."""
-    return dict(
-        rows(
-            connection,
-            f"""
+    return dict(rows(connection, _tally(verdicts)))
+
+
+def _tally(verdicts: str) -> str:
+    return f"""
 SELECT CASE WHEN verdict <> 'unite' THEN verdict
             WHEN (s_origin, s_changed_at, s_derived) = (p_origin, p_changed_at, p_derived) THEN 'united_converged'
-            ELSE 'united_superseded' END, count(*) FROM {verdicts} GROUP BY 1""",
-        )
-    )
+            ELSE 'united_superseded' END, count(*) FROM {verdicts} GROUP BY 1"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from typing import TypeVar
 
@@ -28,7 +28,7 @@ from concord.databases.postgresql.initialization_state import Progressed
 from concord.databases.postgresql.initialized_table import Passage, TablePassages, unsent
 from concord.databases.postgresql.key_range import key_order
 from concord.databases.postgresql.restored import Restamping
-from concord.databases.postgresql.session import in_our_words, one
+from concord.databases.postgresql.session import Connection, in_our_words, one
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.standing import Standing, check_provisioned, known, standing
 from concord.databases.quoting import literal
@@ -187,10 +187,12 @@ class Initialization:
         with end.control() as connection:
             if restored.is_another_cluster(connection):
                 restored.translate_positions(connection)
-            with connection.transaction():
-                link_state.hold_fence(connection, self.synchronization, self.job.link.epoch, end.access.name)
+            with self._fenced(connection, end.access.name):
                 restored.new_incarnation(connection)
             restored.wait_for_old_writers(connection, end.access.name)
+
+    def _fenced(self, connection: Connection, site: str) -> AbstractContextManager[None]:
+        return link_state.fenced(connection, self.synchronization, self.job.link.epoch, site)
 
     def _end(self, site: str) -> End:
         return self.source if self.source.access.name == site else self.target
@@ -210,8 +212,7 @@ class Initialization:
         """From here on no link of this pair carries these tables, and no cleanup forgets what they deleted."""
         names = [each.table for each in planned]
         for end, peer in ((self.source, self.target), (self.target, self.source)):
-            with end.control() as connection, connection.transaction():
-                link_state.hold_fence(connection, self.synchronization, self.job.link.epoch, end.access.name)
+            with end.control() as connection, self._fenced(connection, end.access.name):
                 initialization_state.exclude_chunks(connection)
                 initialization_state.begin(connection, self.synchronization, peer.access.name, planned)
                 for link in (self.job.link.link, self.job.link.related_link):
@@ -242,8 +243,7 @@ class Initialization:
     def _forget_other_filters(self, table: str) -> None:
         """Marks of a filter that is no more say nothing of this one's rows; others may still send theirs."""
         for end in self._ends:
-            with end.control() as connection, connection.transaction():
-                link_state.hold_fence(connection, self.synchronization, self.job.link.epoch, end.access.name)
+            with end.control() as connection, self._fenced(connection, end.access.name):
                 if not initialization_state.has_listeners(connection, self.synchronization, table):
                     key_range.forget_other_filters(connection, self._shape(table, end.access.name))
 
@@ -279,9 +279,7 @@ class Initialization:
 
     def place(self, state: Progressed) -> None:
         """Write down how far the table is, at the target, under the fence."""
-        with self.target.control() as connection, connection.transaction():
-            name = self.target.access.name
-            link_state.hold_fence(connection, self.synchronization, self.job.link.epoch, name)
+        with self.target.control() as connection, self._fenced(connection, self.target.access.name):
             initialization_state.place(connection, self.synchronization, state)
 
     # The end

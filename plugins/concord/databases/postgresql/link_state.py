@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 
 import psycopg
 
 from concord.databases.dialect import LinkState, SiteRow
-from concord.databases.postgresql.session import Connection, one, rows, run
+from concord.databases.postgresql.session import Connection, in_transaction, one, rows, run
 from concord.databases.quoting import literal
 from concord.errors import LeaseLost, NotInitialized, WriteContended
 from concord.position import Session, remembered, session_from_json, session_to_json
@@ -41,17 +43,14 @@ def fence(connection: Connection, synchronization: str, epoch: int, site: str) -
 
 
 def _take(connection: Connection, synchronization: str, epoch: int) -> bool:
-    with connection.transaction():
-        run(connection, f"SET LOCAL lock_timeout = '{FENCE_WAIT}'")
-        return (
-            run(
-                connection,
-                f"""
+    taken = run(
+        connection,
+        f"SET LOCAL lock_timeout = '{FENCE_WAIT}'",
+        f"""
 INSERT INTO concord.synchronization AS s (name, epoch) VALUES ({literal(synchronization)}, {epoch})
 ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch WHERE s.epoch < excluded.epoch""",
-            )
-            == 1
-        )
+    )
+    return taken == 1
 
 
 def _end_stale_holder(connection: Connection, synchronization: str) -> None:
@@ -70,40 +69,85 @@ def application_name(synchronization: str) -> str:
     return f"concord write {synchronization}".encode()[:63].decode(errors="ignore")
 
 
-def hold_fence(connection: Connection, synchronization: str, epoch: int, site: str) -> None:
-    """First statement of the target transaction: hold the epoch until commit. Raises LeaseLost."""
-    held = rows(
-        connection,
-        f"SELECT 1 FROM concord.synchronization WHERE name = {literal(synchronization)} AND epoch = {epoch} FOR UPDATE",
-    )
-    if not held:
-        raise LeaseLost(f"{site}: a newer run of {synchronization} has taken over; nothing was written")
+@contextmanager
+def fenced(
+    connection: Connection, synchronization: str, epoch: int, site: str, *first: str
+) -> Iterator[None]:
+    """A transaction that begins with these statements, and holds the epoch until its end. Raises LeaseLost."""
+    with in_transaction(connection, *first, _held(synchronization, epoch)) as found:
+        if not found:
+            raise _lost(synchronization, site)
+        yield
+
+
+def _held(synchronization: str, epoch: int) -> str:
+    """No row where a newer run has taken the epoch; else none takes it until the transaction ends."""
+    this = f"name = {literal(synchronization)} AND epoch = {epoch}"
+    return f"SELECT 1 FROM concord.synchronization WHERE {this} FOR UPDATE"
+
+
+def _lost(synchronization: str, site: str) -> LeaseLost:
+    return LeaseLost(f"{site}: a newer run of {synchronization} has taken over; nothing was written")
 
 
 def read(connection: Connection, link: str, site: str) -> LinkState:
     """Raises NotInitialized when this end has never heard of the link (rule 8)."""
+    return read_all(connection, [link], site)[0]
+
+
+def read_all(connection: Connection, links: Sequence[str], site: str) -> list[LinkState]:
+    """The same of several links. Raises NotInitialized."""
     found = rows(
         connection,
-        "SELECT initialized, history, floor, forced_at, updated_at FROM concord.link_state"
-        f" WHERE link = {literal(link)}",
+        "SELECT link, initialized, history, floor, forced_at, updated_at FROM concord.link_state"
+        f" WHERE link IN ({', '.join(map(literal, links))})",
     )
-    if not found:
-        raise NotInitialized(
-            f"{site} knows nothing of the link {link}: run initialize__{link.partition('/')[0]} first,"
-            " which proves that both sites start from the same rows"
-        )
-    initialized, history, floor, forced_at, written_at = found[0]
+    states = {link: _state(*rest) for link, *rest in found}
+    for link in links:
+        if link not in states:
+            raise NotInitialized(
+                f"{site} knows nothing of the link {link}: run initialize__{link.partition('/')[0]} first,"
+                " which proves that both sites start from the same rows"
+            )
+    return [states[link] for link in links]
+
+
+def _state(
+    initialized: Mapping[str, object],
+    history: Sequence[Mapping[str, object]],
+    floor: str | None,
+    forced_at: datetime | None,
+    written_at: datetime | None,
+) -> LinkState:
     sessions = tuple(session_from_json(session) for session in history)
     return LinkState(initialized, sessions, floor, forced_at, written_at)
 
 
 def remember(connection: Connection, link: str, state: LinkState, session: Session) -> None:
     """Add the session to this end's history; the same session twice is one (kill points 17 and 18)."""
+    run(connection, _remember(link, state, session))
+
+
+def remember_fenced(
+    connection: Connection,
+    synchronization: str,
+    epoch: int,
+    site: str,
+    link: str,
+    state: LinkState,
+    session: Session,
+) -> None:
+    """The same as a transaction of its own, in one round trip. Raises LeaseLost."""
+    fenced = f"EXISTS ({_held(synchronization, epoch)})"
+    if not run(connection, f"{_remember(link, state, session)} AND {fenced}"):
+        raise _lost(synchronization, site)
+
+
+def _remember(link: str, state: LinkState, session: Session) -> str:
     history = [session_to_json(kept) for kept in remembered(state.history, session)]
-    run(
-        connection,
+    return (
         f"UPDATE concord.link_state SET history = {literal(json.dumps(history))}::jsonb, updated_at = now()"
-        f" WHERE link = {literal(link)}",
+        f" WHERE link = {literal(link)}"
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from concord.conflict import ConflictType
-from concord.databases.postgresql import before_image, marked_edits, merged_row, unique_rules
+from concord.databases.postgresql import before_image, marked_edits, merged_row
 from concord.databases.postgresql.catalogue import Column
 from concord.databases.postgresql.guard import WINNING, unchanged
 from concord.databases.postgresql.session import Connection, run
@@ -183,7 +183,8 @@ def write_base(connection: Connection, judged: Judged, *, moving: bool) -> None:
     """
     shape = judged.staged.shape
     remove, write = "WHEN MATCHED AND s.concord_gone THEN DELETE", _written(shape)
-    if not (moving or unique_rules.has_others(connection, shape)):
+    # An index that has come since then is noticed by the collision, after which values are taken for moving.
+    if not moving and shape.table.exclusive <= 1:
         _merge(connection, judged, shape.columns, "true", f"{remove} {write}")
         return
     _merge(connection, judged, shape.key, "w.concord_gone", remove)

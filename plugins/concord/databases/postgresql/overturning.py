@@ -19,7 +19,7 @@ from concord.databases.postgresql.compare import listed
 from concord.databases.postgresql.ends import Target, worded
 from concord.databases.postgresql.merge import Judged
 from concord.databases.postgresql.repetition import Commit, repeat
-from concord.databases.postgresql.session import Connection, rows, run
+from concord.databases.postgresql.session import Connection, in_transaction, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.quoting import literal
@@ -62,11 +62,10 @@ class _Overturning(Target):
         done: list[Overturn] = []
 
         def attempt(connection: Connection, *, violations: int) -> None:
-            with connection.transaction():
-                run(connection, *_SETTINGS)
+            with in_transaction(connection, *_SETTINGS):
                 done[:] = [self._attempt(connection, shape, entry, person, although_changed)]
 
-        commit = Commit(self._connect, self.job.link, None, self.access.name, bool(shape.private))
+        commit = Commit(self.session, self.job.link, None, self.access.name, bool(shape.private))
         repeat(commit, attempt)
         return done[0]
 

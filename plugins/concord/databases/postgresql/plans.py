@@ -1,5 +1,20 @@
 """How the statements of the write step are planned."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from concord.databases.postgresql.session import Connection, run
+
 #: The plan must follow the staged rows by primary key (performance.md: a hash join reads the whole table).
 BY_KEY = ("SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off")
 ANY_PLAN = ("SET LOCAL enable_hashjoin = on", "SET LOCAL enable_mergejoin = on")
+
+
+@contextmanager
+def any_plan(connection: Connection) -> Iterator[None]:
+    """For statements about few rows of staging, which has no index: they are found by hashing it once."""
+    run(connection, *ANY_PLAN)
+    yield
+    run(connection, *BY_KEY)

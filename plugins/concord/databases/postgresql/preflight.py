@@ -262,13 +262,14 @@ def outside_children(
 
 def read_facts(connection: Connection, site: str, controller_clock: float) -> SiteFacts:
     """Facts of the site behind `connection`; `controller_clock` is seconds since 1970, read just before."""
-    database, identity, version, recovery, clock = one(
+    database, identity, version, recovery, clock, there = one(
         connection,
         f"SELECT current_database()::text, ({IDENTITY}), current_setting('server_version_num')::int,"
-        " pg_is_in_recovery(), extract(epoch FROM clock_timestamp())::float8",
+        " pg_is_in_recovery(), extract(epoch FROM clock_timestamp())::float8,"
+        f" to_regclass({literal(qualified('concord', 'site'))}) IS NOT NULL",
     )
     name, known, found_format = None, None, 0
-    if rows(connection, f"SELECT 1 WHERE to_regclass({literal(qualified('concord', 'site'))}) IS NOT NULL"):
+    if there:
         found = rows(connection, "SELECT name, identity, format FROM concord.site")
         name, known, found_format = found[0] if found else (None, None, 0)
     ahead = clock - controller_clock

@@ -7,6 +7,7 @@ to be computed: whatever is, travels through Arrow.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 
 import psycopg
 
@@ -32,22 +33,46 @@ class _SourceFailed(Exception):
     """The source's COPY has failed. The target's is told so, and writes it to its log: no more than this."""
 
 
-def relay(part: Part, attempt: int) -> Relayed:
-    """Stage the rows of one part under the number of the attempt, all of them or none.
+class Relay:
+    """Stages one part after the other, between the same two sessions: each login takes several round trips.
 
-    Raises SiteUnavailable, PrivilegeMissing, WriteContended or LinkFailed, naming the table.
+    They are opened for the first part, in the snapshot that all parts of a link are read in, unless both are given: the
+    source's then holds that snapshot. Closed are those that were opened.
     """
-    try:
-        with log_in(part.reading.login) as source, log_in(part.login) as target:
-            _join(source, part)
-            return _copy(source, target, part, attempt)
-    except _SourceFailed as ended:
-        failed = ended.__cause__
-    except psycopg.Error as error:
-        failed = error
-    assert isinstance(failed, psycopg.Error), "nothing else stops a COPY"
-    # Spark logs what an error came from, and PostgreSQL's own words quote values.
-    raise _worded(failed, part) from (None if part.private else failed)
+
+    def __init__(self, sessions: tuple[Connection, Connection] | None = None) -> None:
+        self._sessions = sessions
+        self._opened = ExitStack()
+
+    def __enter__(self) -> Relay:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def __call__(self, part: Part, attempt: int) -> Relayed:
+        """Stage the rows of one part under the number of the attempt, all of them or none.
+
+        Raises SiteUnavailable, PrivilegeMissing, WriteContended or LinkFailed, naming the table; then this relay has
+        ended.
+        """
+        try:
+            if self._sessions is None:
+                self._sessions = self._open(part)
+            return _copy(*self._sessions, part, attempt)
+        except _SourceFailed as ended:
+            failed = ended.__cause__
+        except psycopg.Error as error:
+            failed = error
+        assert isinstance(failed, psycopg.Error), "nothing else stops a COPY"
+        # Spark logs what an error came from, and PostgreSQL's own words quote values.
+        raise _worded(failed, part) from (None if part.private else failed)
+
+    def _open(self, part: Part) -> tuple[Connection, Connection]:
+        source = self._opened.enter_context(log_in(part.reading.login))
+        target = self._opened.enter_context(log_in(part.login))
+        _join(source, part)
+        return source, target
 
 
 def _worded(error: psycopg.Error, part: Part) -> ConcordError:
@@ -62,15 +87,12 @@ def _worded(error: psycopg.Error, part: Part) -> ConcordError:
 def _join(source: Connection, part: Part) -> None:
     """Read in the link's snapshot, and prove it: a torn read would send one version's row under another's (F06)."""
     reading = part.reading
-    first = "; ".join(["BEGIN", *reading.preamble, reading.position_query or "SELECT NULL"])
     try:
-        cursor = source.execute(first.encode())
+        found = one(source, "BEGIN", *reading.preamble, reading.position_query or "SELECT NULL")
     except psycopg.Error as error:
         said = told(error, private=part.private)
         raise SiteUnavailable(f"{part.table}: the link's snapshot has ended: {said}") from error
-    while cursor.nextset():
-        pass
-    if cursor.fetchone() != (reading.position,):
+    if found != (reading.position,):
         raise SiteUnavailable(f"{part.table}: a reader could not join the link's snapshot")
 
 

@@ -30,7 +30,7 @@ RACES = 3
 class Commit:
     """Where a transaction is tried, and the session by which its commit is known."""
 
-    connect: Callable[[], Connection]
+    connect: Callable[[], Connection]  #: the session that is at hand; another one where that has ended
     link: str
     session: str | None  #: None: it leaves no trace, counts as lost, and its repetition finds it done
     site: str
@@ -40,11 +40,10 @@ class Commit:
         """Did the transaction commit although the answer was lost? The link's state knows (F56)."""
         if self.session is None:
             return False
-        with self.connect() as connection:
-            try:
-                history = link_state.read(connection, self.link, self.site).history
-            except NotInitialized:
-                return False
+        try:
+            history = link_state.read(self.connect(), self.link, self.site).history
+        except NotInitialized:
+            return False
         return any(known.id == self.session for known in history)
 
 
@@ -78,8 +77,6 @@ def repeat(commit: Commit, attempt: Attempt) -> None:
                 raise _worded(error, commit) from error
         else:
             return
-        finally:
-            connection.close()
         time.sleep(random.uniform(0, min(2.0, 0.05 * 2**tries)))  # noqa: S311 - jitter needs no cryptography
 
 

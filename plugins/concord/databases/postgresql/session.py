@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from time import monotonic
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -44,6 +48,7 @@ UNHURRIED = (
     "SELECT set_config('transaction_timeout', '0', false)"
     " WHERE current_setting('transaction_timeout', true) IS NOT NULL"
 )
+_ENDS_TRANSACTIONS = 170_000
 
 
 def conninfo(credentials: Credentials, application: str = "concord") -> str:
@@ -95,8 +100,62 @@ def connect(credentials: Credentials, application: str = "concord") -> Connectio
 def log_in(login: str) -> Connection:
     """The same with a connection string. Raises OperationalError."""
     connection = psycopg.connect(login, autocommit=True)
-    connection.execute(UNHURRIED.encode())
+    if connection.info.server_version >= _ENDS_TRANSACTIONS:
+        run(connection, UNHURRIED)
     return connection
+
+
+#: Seconds after which a session that nobody used may have been ended, or forgotten by a firewall on the way.
+IDLE = 60.0
+
+
+class Kept:
+    """A session that is kept between uses, and replaced where it has ended: between sites, a login takes longer than
+    most of what is asked. For one thread."""
+
+    def __init__(self, log_in: Callable[[], Connection], connection: Connection) -> None:
+        self._log_in, self._connection = log_in, connection
+        self._used = monotonic()
+
+    def session(self) -> Connection:
+        """Raises SiteUnavailable or ConnectionRefused."""
+        ended = self._connection.closed or (
+            monotonic() - self._used > IDLE and not _is_there(self._connection)
+        )
+        if ended:
+            self._connection = self._log_in()
+        self._used = monotonic()
+        return self._connection
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def connect_both(
+    one: Callable[[], Connection], other: Callable[[], Connection]
+) -> tuple[Connection, Connection]:
+    """Two sessions, logged in to at the same time. Raises the first one's error first; then neither is open."""
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        logging_in = beside.submit(other)
+        try:
+            connection = one()
+        except ConcordError:
+            with suppress(ConcordError):
+                logging_in.result().close()
+            raise
+    try:
+        return connection, logging_in.result()
+    except ConcordError:
+        connection.close()
+        raise
+
+
+def _is_there(connection: Connection) -> bool:
+    try:
+        run(connection, "SELECT 1")
+    except psycopg.OperationalError:
+        connection.close()
+    return not connection.closed
 
 
 def could_not_connect(credentials: Credentials, error: psycopg.OperationalError) -> ConcordError:
@@ -128,18 +187,60 @@ def in_our_words(error: psycopg.Error, where: str, *, private: bool = False) -> 
 
 
 def run(connection: Connection, *statements: str) -> int:
-    """Execute statements that carry no parameters; the affected rows of the last one."""
+    """Execute statements that carry no parameters, in one round trip; the affected rows of the last one.
+
+    Between sites a round trip takes longer than most statements. Outside of a transaction, all of them are one.
+    """
+    return _executed(connection, statements)[-1].rowcount
+
+
+def rows(connection: Connection, *statements: str) -> list[tuple[Any, ...]]:
+    """All rows of the last one of such statements."""
+    return _executed(connection, statements)[-1].rows
+
+
+def one(connection: Connection, *statements: str) -> tuple[Any, ...]:
+    """The single row of the last one of such statements."""
+    (row,) = rows(connection, *statements)
+    return row
+
+
+def every(connection: Connection, *statements: str) -> list[list[tuple[Any, ...]]]:
+    """The rows of each of such statements; of one that gives none, none."""
+    return [each.rows for each in _executed(connection, statements)]
+
+
+class _Result(NamedTuple):
+    rowcount: int
+    rows: list[tuple[Any, ...]]
+
+
+def _executed(connection: Connection, statements: Sequence[str]) -> list[_Result]:
     with connection.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement.encode())
-        return cursor.rowcount
+        cursor.execute(";\n".join(statements).encode())
+        results = [_result(cursor)]
+        while cursor.nextset():
+            results.append(_result(cursor))
+    return results
 
 
-def one(connection: Connection, query: str) -> tuple[Any, ...]:
-    """The single row of a query."""
-    row = connection.execute(query.encode()).fetchone()
-    assert row is not None, "a query that always has a row gave none"
-    return tuple(row)
+def _result(cursor: psycopg.Cursor[tuple[Any, ...]]) -> _Result:
+    return _Result(cursor.rowcount, [] if cursor.description is None else cursor.fetchall())
+
+
+@contextmanager
+def in_transaction(connection: Connection, *first: str) -> Iterator[list[tuple[Any, ...]]]:
+    """One transaction, which begins with these statements in one round trip; undone when the block raises.
+
+    The block is given the rows of the last one.
+    """
+    try:
+        yield rows(connection, "BEGIN", *first)
+    except BaseException:
+        with suppress(psycopg.Error):  # what went wrong first must be told
+            run(connection, "ROLLBACK")
+        raise
+    run(connection, "COMMIT")
 
 
 def answers(
@@ -153,8 +254,3 @@ def answers(
         for cursor, query in zip(cursors, queries, strict=True):
             cursor.execute(query.encode())
     return [cursor.fetchall() for cursor in cursors]
-
-
-def rows(connection: Connection, query: str) -> list[tuple[Any, ...]]:
-    """All rows of a query that carries no parameters."""
-    return connection.execute(query.encode()).fetchall()

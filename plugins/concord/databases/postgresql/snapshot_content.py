@@ -70,11 +70,6 @@ def create(connection: Connection, layout: Layout, transmission: str) -> StagedR
     return staged
 
 
-def enter(connection: Connection) -> None:
-    """The settings of the one transaction that writes the destination."""
-    run(connection, *SETTINGS)
-
-
 def hold(connection: Connection, staged: StagedRows) -> None:
     """Keep the table and its guard as they are until the commit; readers go on, and see the content as it was.
 

@@ -22,7 +22,7 @@ from concord.databases.postgresql.snapshot_layout import (
     target_layout,
 )
 from concord.databases.postgresql.snapshot_provision import guard_problem
-from concord.databases.reading import Reading
+from concord.databases.reading import Reading, readers_for
 from concord.databases.snapshot_ends import Written
 from concord.errors import NotInitialized, StructureChanged
 from concord.position import Session
@@ -89,7 +89,7 @@ class SnapshotSource(Source):
         layout, where, shape = self._query.layout, self._query.condition, self._query.shape
         assert shape is not None, "only an incremental snapshot asks for changes"
         (count,) = one(self.connection, snapshot_query.count_query(shape, since))
-        parts = acquire.partitions(count, self.access.readers)
+        parts = readers_for(count, self.access.readers)
         queries = tuple(
             snapshot_query.changes_query(layout, shape, where, since, (part, parts)) for part in range(parts)
         )
@@ -124,8 +124,7 @@ class SnapshotSource(Source):
     @worded
     def expect(self, session: Session) -> None:
         """Keep the session here before the target commits it: killed in between, the older ones still meet."""
-        with self.control() as connection, connection.transaction():
-            link_state.hold_fence(connection, self.job.synchronization, self.job.epoch, self.access.name)
+        with self.control() as connection, self.fenced(connection):
             try:
                 older = link_state.read(connection, self.job.link, self.access.name)
             except NotInitialized:
@@ -202,17 +201,15 @@ class SnapshotTarget(WrittenEnd):
 
         def attempt(connection: Connection, *, violations: int) -> None:
             done.clear()
-            with connection.transaction():
-                progress("hold_fence")
-                snapshot_content.enter(connection)
-                link_state.hold_fence(connection, self.job.synchronization, self.job.epoch, self.access.name)
+            progress("hold_fence")
+            with self.fenced(connection, *snapshot_content.SETTINGS):
                 progress("content")
                 snapshot_content.hold(connection, staged)
                 self._refuse_unguarded(connection)
                 done.append(write(connection))
                 progress("commit")
 
-        repeat(Commit(self._connect, self.job.link, session.id, self.access.name), attempt)
+        repeat(Commit(self.session, self.job.link, session.id, self.access.name), attempt)
         return done[0]
 
 

@@ -26,6 +26,9 @@ DECISION_TYPES = {
     "attempt": "int8",
 }
 
+#: How long to wait for a table that a stopped executor may hold.
+_PATIENCE = "lock_timeout = '5s'"
+
 #: In place of a task attempt: rows that had waited at the target, and are tried again.
 RETRIED = -1
 
@@ -94,6 +97,28 @@ def create(connection: Connection, staged: Staged) -> None:
     )
 
 
+def drop_all(connection: Connection, transmission: str) -> None:
+    """Drop what the transmission staged, in one round trip; a table that a stopped executor still holds stays."""
+    pattern = staging_name(transmission, 0).removesuffix("0").replace("_", "\\_") + "%"
+    run(
+        connection,
+        f"SET {_PATIENCE}",
+        f"""
+DO LANGUAGE plpgsql $$
+DECLARE relation name;
+BEGIN
+  FOR relation IN SELECT relname FROM pg_catalog.pg_class
+    WHERE relnamespace = {literal(STAGING)}::regnamespace AND relname LIKE {literal(pattern)}
+  LOOP
+    BEGIN
+      EXECUTE pg_catalog.format('DROP TABLE IF EXISTS {STAGING}.%I', relation);
+    EXCEPTION WHEN lock_not_available THEN  -- `log_purge` finds it
+    END;
+  END LOOP;
+END $$""",
+    )
+
+
 def orphans(connection: Connection, alive: Sequence[str]) -> list[str]:
     """Staging tables of transmissions that are no longer alive, oldest first."""
     found = rows(
@@ -105,6 +130,6 @@ def orphans(connection: Connection, alive: Sequence[str]) -> list[str]:
 
 def drop_orphans(connection: Connection, names: Sequence[str]) -> None:
     """Drop the named staging tables, whichever of them still exist."""
-    run(connection, "SET lock_timeout = '5s'")  # a stopped executor may hold one of them
+    run(connection, f"SET {_PATIENCE}")
     for name in names:
         run(connection, f"DROP TABLE IF EXISTS {qualified(STAGING, name)}")

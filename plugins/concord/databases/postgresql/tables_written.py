@@ -21,8 +21,8 @@ from concord.databases.postgresql import (
     waiting,
     waiting_table,
 )
-from concord.databases.postgresql.catalogue import read_tables
-from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY
+from concord.databases.postgresql.catalogue import Table, read_tables
+from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY, any_plan
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
@@ -68,7 +68,8 @@ def write_tables(
         uniqueness.stamp(connection, shape)
         reports[shape.name] = _with_conflicts(reports[shape.name], lost)
     writing.progress("constraints")
-    run(connection, *ANY_PLAN)
+    if waits or any(table.exceptional or _is_checked(table.staged.shape.table) for table in judged):
+        run(connection, *ANY_PLAN)
     for name, lost in foreign_keys.Mending(connection, writing.job, judged, left).run().items():
         reports[name] = _with_conflicts(reports.get(name, TableReport(table=name)), lost)
     constraints.verify(connection, judged, writing.site)
@@ -79,20 +80,26 @@ def write_tables(
     return reports
 
 
+def _is_checked(table: Table) -> bool:
+    """Has it anything that only a statement of ours can see to be true?"""
+    return bool(table.foreign_keys or table.referring or table.deferrable_unique)
+
+
 def _lock(
     connection: Connection, writing: Writing, staged: Sequence[Staged], *, locked: bool
 ) -> list[Staged]:
     """What is staged, parents first, and each table found as it was when the rows were read."""
-    run(connection, *BY_KEY)
     ordered = _parents_first([each for each in staged if each.rows])
     writing.progress("lock")
     marked_edits.lock(connection, [each.shape for each in ordered])
+    run(
+        connection,
+        *BY_KEY,
+        *(f"ANALYZE {each.sql}" for each in ordered),
+        # Nobody alters them from here on.
+        *(f"LOCK TABLE ONLY {each.shape.table.sql} IN ROW EXCLUSIVE MODE" for each in ordered),
+    )
     for each in ordered:
-        run(
-            connection,
-            f"ANALYZE {each.sql}",
-            f"LOCK TABLE ONLY {each.shape.table.sql} IN ROW EXCLUSIVE MODE",  # nobody alters it from here on
-        )
         if locked or each.shape.marks is not None:
             guard.lock(connection, each)
     _refuse_altered(connection, ordered, writing.site)
@@ -114,8 +121,8 @@ def _judge(
         writing.progress("judge")
         bound = each.shape.policy.bound(writing.job.priorities, each.shape.forms)
         chains = bound if writing.asks else bound.unasked
-        since = "" if locked or each.shape.marks is not None else guard.snapshot(connection)
-        terms = guard.Terms(_damaged(writing, each), writing.watch(each.shape.name), since)
+        held = locked or each.shape.marks is not None
+        terms = guard.Terms(_damaged(writing, each), writing.watch(each.shape.name), held)
         table, report = judge_table(connection, writing.job, each, chains, ordinal, terms)
         judged.append(table)
         reports[each.shape.name] = report
@@ -207,24 +214,31 @@ def judge_table(
     held has changed meanwhile.
     """
     verdicts = guard.judge(connection, staged, ordinal, terms)
-    if terms.since:
-        guard.hold(connection, staged, verdicts, terms.since)
-    run(connection, *ANY_PLAN)  # staging has no index: the rows to decide are found by hashing it once
-    guard.retake(connection, staged, verdicts, chains)
-    tally = guard.tally(connection, verdicts)
+    found, tally = verdicts.relation, verdicts.tally
+    if not terms.locked:
+        guard.hold(connection, staged, verdicts)
+    if tally.keys() & {"retake", "merged"}:
+        with any_plan(connection):
+            guard.retake(connection, staged, found, chains)
+            tally = guard.tally(connection, found)
+            _refuse_to_guess(connection, job, staged, found, tally)
+            if tally.get("merged", 0):
+                merged_row.stamp(connection, found)
+    ends, merged = (job.source.name, job.target.name), tally.get("merged", 0) > 0
+    judged = merge.Judged(staged, found, sum(tally.values()), *ends, merged=merged, since=verdicts.since)
+    return judged, _report(staged, tally)
+
+
+def _refuse_to_guess(
+    connection: Connection, job: LinkJob, staged: Staged, verdicts: str, tally: Mapping[str, int]
+) -> None:
+    """Raises DecideAgain."""
     if asked := tally.get("again"):
         table = staged.shape.name
         raise DecideAgain(
             f"{job.target.name}: {table}: {asked} rows met versions that their function was not shown",
             met={table: guard.to_ask(connection, staged.shape, verdicts)},
         )
-    merged = tally.get("merged", 0)
-    if merged:
-        merged_row.stamp(connection, verdicts)
-    run(connection, *BY_KEY)
-    ends = (job.source.name, job.target.name)
-    judged = merge.Judged(staged, verdicts, sum(tally.values()), *ends, merged=merged > 0, since=terms.since)
-    return judged, _report(staged, tally)
 
 
 def _report(staged: Staged, tally: Mapping[str, int]) -> TableReport:
@@ -252,12 +266,13 @@ def log_table(connection: Connection, writing: Writing, judged: merge.Judged) ->
     """The conflicts of one table's staged rows, before anything of it is written."""
     job = writing.job
     writing.progress("conflicts")
-    run(connection, *ANY_PLAN)  # staging has no index: conflict rows are found by hashing it once
-    merge.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)
-    merge.log_merged(connection, judged, job.synchronization, job.link, job.transmission)
-    if job.interval is not None:
-        restoration.log(connection, judged, job)
-    run(connection, *BY_KEY)
+    if not judged.exceptional:
+        return
+    with any_plan(connection):
+        merge.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)
+        merge.log_merged(connection, judged, job.synchronization, job.link, job.transmission)
+        if job.interval is not None:
+            restoration.log(connection, judged, job)
 
 
 def write_table(
@@ -274,7 +289,8 @@ def write_table(
     writing.progress("shadow")
     merge.write_shadow(connection, judged, expected=report.applied, watch=writing.watch(shape.name))
     marked_edits.remember_written(connection, shape, judged.winners)
-    merge.announce_losers(connection, judged)
-    run(connection, *ANY_PLAN)
-    merge.remember_incoming(connection, judged)
-    run(connection, *BY_KEY)
+    if judged.exceptional:
+        merge.announce_losers(connection, judged)
+        if shape.shadow.keeps_base:
+            with any_plan(connection):
+                merge.remember_incoming(connection, judged)

@@ -10,7 +10,7 @@ import psycopg
 from concord.databases.postgresql import link_state, reinitialization
 from concord.databases.postgresql.refusal import is_refusal
 from concord.databases.postgresql.repetition import COLLISIONS, RACES, Commit, repeat
-from concord.databases.postgresql.session import Connection, run
+from concord.databases.postgresql.session import Connection
 from concord.databases.postgresql.tables_written import write_tables
 from concord.databases.postgresql.writing import Care, Writing
 from concord.errors import ConstraintViolated
@@ -81,10 +81,9 @@ def _attempt(
     locked: bool,
 ) -> None:
     """One try; `reports` is filled before the commit, so that it is known even when the answer is lost."""
-    with connection.transaction():
-        writing.progress("hold_fence")
-        run(connection, *SETTINGS)
-        link_state.hold_fence(connection, writing.job.synchronization, writing.job.epoch, writing.site)
+    writing.progress("hold_fence")
+    job = writing.job
+    with link_state.fenced(connection, job.synchronization, job.epoch, writing.site, *SETTINGS):
         if writing.staged:
             reports |= write_tables(connection, writing, moving=moving, care=care, locked=locked)
             reinitialization.ask(connection, writing.job, reports.values())

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from concord.collision import Rule
-from concord.databases.postgresql.session import Connection, one, rows
+from concord.databases.postgresql.session import Connection, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import quote
 
@@ -91,15 +91,6 @@ def read(connection: Connection, shape: Shape) -> list[UniqueRule]:
         for rule in found
         if not _is_key(rule, shape.shadow.key) and set(rule.columns) <= set(shape.names)
     ]
-
-
-def has_others(connection: Connection, shape: Shape) -> bool:
-    """Has the table any index, whatever its columns, beside the key's own by which rows can be in each other's way?"""
-    (found,) = one(
-        connection,
-        f"SELECT count(*) FROM pg_index WHERE indrelid = {shape.table.oid} AND (indisunique OR indisexclusion)",
-    )
-    return int(found) > 1
 
 
 def _is_key(rule: UniqueRule, key: Sequence[str]) -> bool:
