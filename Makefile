@@ -10,8 +10,8 @@ DATA := .demo
 export PYTHONPATH := plugins:.
 # Like pip, uv then trusts what the system trusts: a company's proxy may sign with a certificate of its own.
 export UV_SYSTEM_CERTS ?= $(if $(wildcard /etc/ssl/certs/ca-certificates.crt),true,false)
-# The environment of a shell must not lead uv or Spark elsewhere.
-unexport PYTHONHOME VIRTUAL_ENV CONDA_PREFIX SPARK_HOME
+# The environment of a shell must not lead uv or Spark elsewhere, nor have Python compile everything anew at each start.
+unexport PYTHONHOME VIRTUAL_ENV CONDA_PREFIX SPARK_HOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 

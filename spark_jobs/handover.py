@@ -1,17 +1,15 @@
 """Hand an application over to the resident driver, where there is one that runs it as we would ourselves.
 
-What is imported here takes a good part of a link with few rows: neither dataclasses nor pathlib.
+What is imported here takes a good part of a link with few rows: neither dataclasses, pathlib, typing, json nor hashlib.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import sys
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
-from typing import NamedTuple
 
 from spark_jobs.submit import RESIDENT, is_local, without
 
@@ -34,12 +32,11 @@ _GIVEN = ("CONCORD_JOB", "CONCORD_REPORT")
 LARGEST = 100_000
 
 
-class Terms(NamedTuple):
+class Terms:
     """How a driver was started, and with which code: applications of other terms are not its business."""
 
-    options: Sequence[str]
-    environment: Mapping[str, str]
-    code: str
+    def __init__(self, options: Sequence[str], environment: Mapping[str, str], code: str) -> None:
+        self.options, self.environment, self.code = options, environment, code
 
     @classmethod
     def of(cls, options: Sequence[str]) -> Terms:
@@ -47,25 +44,28 @@ class Terms(NamedTuple):
         environment = {name: os.environ[name] for name in _DECISIVE if name in os.environ}
         return cls(without(options, *_OF_THE_SUBMISSION), environment, code())
 
+    @property
+    def told(self) -> tuple[list[str], dict[str, str], str]:
+        return list(self.options), dict(self.environment), self.code
 
-class Request(NamedTuple):
+
+class Request:
     """What spark-submit was told to run. Paths lead to the job with its logins; these never travel themselves (S5)."""
 
-    terms: Terms
-    application: Sequence[str]
-    environment: Mapping[str, str]
+    def __init__(self, terms: Terms, application: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.terms, self.application, self.environment = terms, application, environment
 
-    @classmethod
-    def read(cls, message: bytes) -> Request:
-        """Raises ValueError or TypeError for what another Concord said."""
-        terms, application, environment = json.loads(message)
-        return cls(Terms(*terms), application, environment)
+    @property
+    def message(self) -> bytes:
+        """As Python writes it, for which nothing need be imported; read by `ast.literal_eval`."""
+        return repr((self.terms.told, list(self.application), dict(self.environment))).encode()
 
 
 def code() -> str:
     """Changes when a file of ours does: a driver that stays must not run yesterday's code."""
     stated = sorted(_stated(file) for place in _CODE for file in _python_below(place))
-    return sha256(json.dumps(stated).encode()).hexdigest()[:16]
+    newest = max(changed for _, _, changed in stated)
+    return f"{newest}-{zlib.crc32(repr(stated).encode()):08x}"
 
 
 def _python_below(place: str) -> Iterator[str]:
@@ -91,7 +91,7 @@ def hand_over(options: Sequence[str], application: Sequence[str]) -> int | None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         try:
             connection.connect(place)
-            socket.send_fds(connection, [json.dumps(request).encode()], [1, 2])
+            socket.send_fds(connection, [request.message], [1, 2])
             why = connection.recv(LARGEST).decode()
         except OSError as error:  # nobody listens, or the one who did has ended; nothing has begun
             _say(f"{place}: {error.strerror}")

@@ -8,6 +8,7 @@ An application ends with whoever handed it over, as it does with spark-submit.
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import logging
 import os
@@ -95,14 +96,14 @@ class Resident:
             message, descriptors, *_ = socket.recv_fds(client, LARGEST, 2)
             if not message:
                 raise BrokenPipeError("whoever came has gone")
-            request = Request.read(message)
+            request = _read(message)
             if why := self._refusal(client, request.terms):
                 _say(f"refused: {why}")
                 client.send(why.encode())
                 client.close()
             else:
                 self._begin(client, request, descriptors)
-        except (OSError, ValueError, TypeError, KeyError) as error:  # gone, or of another Concord
+        except (OSError, ValueError, TypeError, SyntaxError) as error:  # gone, or of another Concord
             _say(f"nobody to answer: {error}")
             client.close()
         finally:
@@ -118,7 +119,8 @@ class Resident:
             return "it is about to begin anew"
         if self.terms is None:
             self._start(terms)
-        return "" if terms == self.terms else "its Spark was started with other options"
+        known = self.terms or terms
+        return "" if terms.told == known.told else "its Spark was started with other options"
 
     def _start(self, terms: Terms) -> None:
         os.environ |= {
@@ -184,6 +186,12 @@ class Resident:
         with suppress(Py4JError, OSError):  # Java may have ended, and its tasks with it
             # What it had asked for and Java has yet to begin must not begin, either.
             context._jsc.sc().cancelJobGroupAndFutureJobs(running.group)
+
+
+def _read(message: bytes) -> Request:
+    """Raises ValueError, TypeError or SyntaxError for what another Concord said."""
+    terms, application, environment = ast.literal_eval(message.decode())
+    return Request(Terms(*terms), application, environment)
 
 
 def _say(what: str) -> None:

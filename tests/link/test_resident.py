@@ -1,6 +1,5 @@
 """A driver that stays: what is handed over to it runs as spark-submit would run it, only sooner (issue: warm mode)."""
 
-import json
 import os
 import signal
 import subprocess
@@ -123,8 +122,8 @@ def test_who_submitted_it_is_killed_and_so_is_the_application_with_its_tasks(beg
 def test_who_is_killed_before_he_is_answered_takes_nobody_with_him(run: Run, socket: Path) -> None:
     """Nor does one of another version of Concord, who asks in words that this one does not know."""
     before = run(WHICH)
-    of_others = json.dumps(Request(Terms([], {}, "other"), ["application.py"], {}))
-    for message in ("", "{}", "no words", of_others):
+    of_others = Request(Terms([], {}, "other"), ["application.py"], {}).message.decode()
+    for message in ("", "{}", "[]", "no words", "\0", '["a", {}, null]', of_others):
         with connected(AF_UNIX, SOCK_SEQPACKET) as connection:
             connection.connect(str(socket))
             if message:

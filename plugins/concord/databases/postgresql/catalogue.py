@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.rows import dict_row
@@ -155,15 +155,12 @@ _NAMED = """(VALUES {names}) w (schema_name, name)
   JOIN pg_namespace n ON n.nspname = w.schema_name
   JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name"""
 
-_TABLES = (
-    """
+_TABLES = """
 SELECT c.oid::bigint AS oid, n.nspname AS schema_name, c.relname AS name, c.relkind AS kind,
        c.relpersistence AS persistence, c.relfilenode::bigint AS storage, c.relrowsecurity AS row_security,
        EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = c.oid OR inhparent = c.oid) AS inherits,
        (SELECT count(*) FROM pg_index WHERE indrelid = c.oid AND (indisunique OR indisexclusion)) AS exclusive
   FROM """
-    + _NAMED
-)
 
 _INDEXES = """
 SELECT i.indrelid::bigint AS table_oid, i.indisprimary AS is_primary, i.indimmediate AS immediate,
@@ -219,15 +216,21 @@ def read_tables(connection: psycopg.Connection[Any], names: Sequence[TableName])
     """The tables that exist among `names`; a constant number of queries however many there are, in one round trip."""
     if not names:
         return {}
-    wanted = ", ".join(f"({literal(name.schema_name)}, {literal(name.name)})" for name in names)
-    oids = f"ARRAY(SELECT c.oid FROM {_NAMED.format(names=wanted)})"
+    named, oids = _named(names)
     queries = [query.format(oids=oids) for query in (_INDEXES, _EXCLUSIONS, _TRIGGERS, _FOREIGN_KEYS)]
     heads, *own, foreign = answers(
-        connection, _TABLES.format(names=wanted), _columns_query(oids), *queries, row_factory=dict_row
+        connection, _TABLES + named, _columns_query(oids), *queries, row_factory=dict_row
     )
     found = [*map(_by_table, own), _by_table(foreign, "child_oid"), _by_table(foreign, "parent_oid")]
     tables = [_table(head, *(each[head["oid"]] for each in found)) for head in heads]
     return {table.name: table for table in tables}
+
+
+def _named(names: Sequence[TableName]) -> tuple[str, str]:
+    """The tables as a relation `c` in their namespaces `n`, and their oids as an array."""
+    listed = ", ".join(f"({literal(name.schema_name)}, {literal(name.name)})" for name in names)
+    relation = _NAMED.format(names=listed)
+    return relation, f"ARRAY(SELECT c.oid FROM {relation})"
 
 
 def _by_table(found: Sequence[Row], oid: str = "table_oid") -> Mapping[int, list[Row]]:
@@ -240,12 +243,34 @@ def _by_table(found: Sequence[Row], oid: str = "table_oid") -> Mapping[int, list
 
 def altered_since(connection: psycopg.Connection[Any], tables: Sequence[Table]) -> set[TableName]:
     """Those of `tables` whose columns or files are others by now."""
-    now = read_tables(connection, [table.name for table in tables])
+    now = read_storage(connection, [table.name for table in tables])
     return {
         table.name
         for table in tables
-        if (found := now.get(table.name)) is None
-        or (found.oid, found.storage, found.structure) != (table.oid, table.storage, table.structure)
+        if now.get(table.name) != Storage(table.oid, table.storage, table.structure)
+    }
+
+
+class Storage(NamedTuple):
+    """What a table consists of: another one when it was made anew, rewritten, or its columns were altered."""
+
+    oid: int
+    file: int
+    structure: str
+
+
+def read_storage(connection: psycopg.Connection[Any], names: Sequence[TableName]) -> dict[TableName, Storage]:
+    """Of those that exist among `names`, in one round trip."""
+    if not names:
+        return {}
+    named, oids = _named(names)
+    heads, columns = answers(connection, _TABLES + named, _columns_query(oids), row_factory=dict_row)
+    of_table = _by_table(columns)
+    return {
+        TableName(schema_name=head["schema_name"], name=head["name"]): Storage(
+            head["oid"], head["storage"], fingerprint([_column(row) for row in of_table[head["oid"]]])
+        )
+        for head in heads
     }
 
 

@@ -246,11 +246,12 @@ def in_transaction(connection: Connection, *first: str) -> Iterator[list[tuple[A
 def answers(
     connection: psycopg.Connection[Any], *queries: str, row_factory: Any = tuple_row
 ) -> list[list[Any]]:
-    """The rows of each query, all in one round trip: the database answers one while we take up another's answer."""
+    """The rows of each query, all in one round trip."""
     if not queries:
-        return []  # an empty pipeline is a round trip as well
-    with connection.pipeline():
-        cursors = [connection.cursor(row_factory=row_factory) for _ in queries]
-        for cursor, query in zip(cursors, queries, strict=True):
-            cursor.execute(query.encode())
-    return [cursor.fetchall() for cursor in cursors]
+        return []
+    with connection.cursor(row_factory=row_factory) as cursor:
+        cursor.execute(";\n".join(queries).encode())
+        found = [cursor.fetchall()]
+        while cursor.nextset():
+            found.append(cursor.fetchall())
+    return found

@@ -21,7 +21,7 @@ from concord.databases.postgresql import (
     waiting,
     waiting_table,
 )
-from concord.databases.postgresql.catalogue import Table, read_tables
+from concord.databases.postgresql.catalogue import Table, read_storage
 from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY, any_plan
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape
@@ -176,7 +176,7 @@ def _with_conflicts(report: TableReport, more: int) -> TableReport:
 def _refuse_altered(connection: Connection, staged: Sequence[Staged], site: str) -> None:
     """Their locks keep the tables as they are from here on; were they altered before? (F87)"""
     names = [each.shape.table.name for each in staged]
-    now = read_tables(connection, names)
+    now = read_storage(connection, names)
     wrong = [
         str(each.shape.table.name)
         for each in staged
