@@ -276,5 +276,10 @@ def work(job: CompareJob, progress: Progress) -> CompareReport:
     return report
 
 
+def main() -> int:
+    """As submitted; its status."""
+    return run(CompareJob, work)
+
+
 if __name__ == "__main__":
-    sys.exit(run(CompareJob, work))
+    sys.exit(main())

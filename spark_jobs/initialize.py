@@ -229,5 +229,10 @@ def work(job: InitializationJob, progress: Progress) -> InitializationReport:
     return report
 
 
+def main() -> int:
+    """As submitted; its status."""
+    return run(InitializationJob, work)
+
+
 if __name__ == "__main__":
-    sys.exit(run(InitializationJob, work))
+    sys.exit(main())

@@ -231,5 +231,10 @@ def work(job: LinkJob, progress: Progress) -> TransmissionReport:
     return report
 
 
+def main() -> int:
+    """As submitted; its status."""
+    return run(LinkJob, work)
+
+
 if __name__ == "__main__":
-    sys.exit(run(LinkJob, work))
+    sys.exit(main())

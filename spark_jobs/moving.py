@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, count
 from typing import TYPE_CHECKING
 
-from concord.databases.dialect import Snapshot, SourceEnd, Staged, TargetEnd
-from concord.databases.reading import Reading, readers_for
+from concord.databases.dialect import Dialect, Snapshot, SourceEnd, Staged, TargetEnd
+from concord.databases.reading import Reading, Relay, readers_for
 from concord.databases.registry import dialect
 from concord.errors import MappingNotReversible, ResolverFailed, StructureChanged
 from concord.event_log import log_event
@@ -121,18 +120,26 @@ class Move:
 
     def _stage_straight(self, routes: Sequence[Route], moved: Moved) -> None:
         names = [route.place.shape.name for route in routes]
-        source = dialect(self.job.source.dialect)
-        relays = chain([source.between(self.source, self.target)], (source.relay() for _ in count()))
-        stage_all = partial(straight.stage_by_the_driver, relays)
+        stage_all = partial(straight.stage_by_the_driver, self._relays())
         rows = sum(moved.counted[name] for name in names)
         if rows >= self.job.spark_from:
             with self.watch.step("start_spark"):
-                stage_all = partial(straight.stage_by_spark, self.spark(), source.relay)
+                stage_all = partial(straight.stage_by_spark, self.spark(), self._dialect.relay)
         login = self.target.staging_login()
         with self.watch.step("stage"), worded(names[0] if len(names) == 1 else f"{len(names)} tables"):
-            every = stage_all(routes, login, readers_for(rows, self.job.source.readers))
+            every = stage_all(routes, login, readers_for(rows, self.job.source.readers, len(routes)))
         for route, done in zip(routes, every, strict=True):
             self._staged(route.place, done, moved)
+
+    @property
+    def _dialect(self) -> Dialect:
+        return dialect(self.job.source.dialect)
+
+    def _relays(self) -> Iterator[Relay]:
+        """The first one costs no login."""
+        yield self._dialect.between(self.source, self.target)
+        while True:
+            yield self._dialect.relay()
 
     def _staged(self, place: Staged, done: StagedTable, moved: Moved) -> None:
         name = place.shape.name

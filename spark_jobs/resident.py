@@ -19,7 +19,7 @@ import socket
 import struct
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,9 +40,13 @@ from spark_jobs.archive import rehearse
 from spark_jobs.handover import ACCEPTED, LARGEST, Request, Terms, code
 from spark_jobs.session import start
 from spark_jobs.sharing import share_as
-from spark_jobs.submit import run_here
+from spark_jobs.submit import make_ready, run_here
 
-__all__ = ["spark_jobs"]  # every application, so that copies need not import it
+#: Every application of ours, by its file: what was imported before a copy is made need not be compiled there.
+_APPLICATIONS: Mapping[str, Callable[[], int]] = {
+    str(each.__file__): each.main
+    for each in (spark_jobs.compare, spark_jobs.initialize, spark_jobs.link, spark_jobs.snapshot)
+}
 
 #: What Airflow's own settings and connections are called in the environment; they hold passwords (S5).
 _OF_AIRFLOW = ("AIRFLOW_CONN_", "AIRFLOW_VAR_", "AIRFLOW__")
@@ -230,14 +234,18 @@ def _end_with_the_resident() -> None:
 
 
 def _status_of(request: Request) -> int:
+    main = _APPLICATIONS.get(request.application[0])
     try:
-        run_here(request.terms.options, request.application)
+        if main is None:
+            run_here(request.terms.options, request.application)
+            return 0
+        make_ready(request.terms.options, request.application)
+        return main()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:  # noqa: BLE001 - as the interpreter does it
         traceback.print_exc()
         return 1
-    return 0
 
 
 @contextmanager

@@ -192,5 +192,10 @@ def work(job: SnapshotJob, progress: Progress) -> SnapshotReport:
     return report
 
 
+def main() -> int:
+    """As submitted; its status."""
+    return run(SnapshotJob, work)
+
+
 if __name__ == "__main__":
-    sys.exit(run(SnapshotJob, work))
+    sys.exit(main())

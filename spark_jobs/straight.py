@@ -71,9 +71,11 @@ def stage_by_the_driver(
                     break
                 try:
                     done.append((ordinal, _staged(stage, part, number)))
-                except Exception as error:
+                except BaseException as error:
                     failed.set()
-                    raise TaskFailed("".join(format_exception(error, limit=0))) from error
+                    if isinstance(error, Exception):
+                        raise TaskFailed("".join(format_exception(error, limit=0))) from error
+                    raise
         return done
 
     others = min(readers, len(parts), THREADS) - 1

@@ -49,14 +49,20 @@ def _libraries(options: Sequence[str]) -> list[str]:
 def run_here(options: Sequence[str], application: Sequence[str]) -> None:
     """Run the application in this process, as `spark-submit OPTIONS APPLICATION ARGUMENTS` would beside Java."""
     import runpy  # noqa: PLC0415 - what is handed over needs none of these
-    import shlex  # noqa: PLC0415
+
+    make_ready(options, application)
+    runpy.run_path(application[0], run_name="__main__")
+
+
+def make_ready(options: Sequence[str], application: Sequence[str]) -> None:
+    """This process becomes what the application expects to find."""
+    import shlex  # noqa: PLC0415 - see above
     from pathlib import Path  # noqa: PLC0415
 
     # pyspark's own variable: its launcher and ours both start the gateway with what stands in it.
     os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join([*options, "pyspark-shell"])
     sys.path[:1] = [str(Path(application[0]).parent), *_libraries(options)]
     sys.argv = list(application)
-    runpy.run_path(application[0], run_name="__main__")
 
 
 def main(arguments: Sequence[str]) -> None:

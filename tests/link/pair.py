@@ -99,7 +99,7 @@ class Site:
         with self.connection.cursor(row_factory=psycopg.rows.dict_row) as cursor:
             return cursor.execute("SELECT * FROM concord.conflict ORDER BY table_name, key").fetchall()
 
-    def _wait_for_the_links_sessions_to_end(self) -> None:
+    def wait_for_the_links_sessions_to_end(self) -> None:
         mine = (
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
             f" AND usename IN ('{READER}', '{APPLIER}')"
@@ -111,7 +111,7 @@ class Site:
 
     def writes(self) -> dict[str, int]:
         """Rows written since the database was made, by table, as the database itself counts them."""
-        self._wait_for_the_links_sessions_to_end()  # a session hands in its counts when it ends
+        self.wait_for_the_links_sessions_to_end()  # a session hands in its counts when it ends
         self.run("SELECT pg_stat_force_next_flush()")
         return dict(
             self.rows(

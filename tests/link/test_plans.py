@@ -60,3 +60,24 @@ def test_many_changes_in_a_table_of_their_own_size_are_not_compared_with_each_ot
 
     assert carried(report).acquired == many
     assert report.seconds["write"] < 12
+
+
+def test_rows_that_come_into_an_empty_table_are_not_looked_for_among_those_that_came_before(
+    pair: MakePair,
+) -> None:
+    # An empty table that was vacuumed is planned as one that costs nothing to read: every row would read all before it.
+    many = 10_000
+    sites = pair("CREATE TABLE item (id int PRIMARY KEY, token text NOT NULL)")
+    sites.capetown.run("VACUUM (ANALYZE) item", 'VACUUM (ANALYZE) concord."public.item"')
+    before = looked_at(sites.capetown)
+    sites.london.run(f"INSERT INTO item SELECT n, 'london' FROM generate_series(1, {many}) n")
+    assert carried(sites.run()).applied == many
+    sites.capetown.wait_for_the_links_sessions_to_end()
+    assert looked_at(sites.capetown) - before < 10 * many
+
+
+def looked_at(site: Site) -> int:
+    """Pages of the table and of its shadow table that were looked at since the database was made."""
+    site.run("SELECT pg_stat_force_next_flush()")
+    read = "SELECT sum(heap_blks_hit + heap_blks_read) FROM pg_statio_user_tables WHERE relname LIKE '%item'"
+    return int(site.value(read))

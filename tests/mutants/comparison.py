@@ -175,8 +175,8 @@ COMPARISON = (
     Mutant(
         "a repair that was overtaken writes",
         f"{POSTGRESQL}/link_state.py",
-        "AND epoch = {epoch} FOR UPDATE",
-        "AND epoch >= {epoch} FOR UPDATE",
+        'AND epoch = {epoch}"\n',
+        'AND epoch >= {epoch}"\n',
         f"{REPAIR} -k overtaken",
     ),
 )

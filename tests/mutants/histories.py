@@ -30,8 +30,8 @@ HISTORIES = (
     Mutant(
         "in the histories: a winner forgets what the loser had seen",
         f"{POSTGRESQL}/merge.py",
-        'f"CASE WHEN {contained} THEN excluded.vector ELSE concord.vector_unite(p.vector, excluded.vector) END"',
-        '"excluded.vector"',
+        'f"CASE WHEN {contained} THEN n.vector ELSE concord.vector_unite(p.vector, n.vector) END"',
+        '"n.vector"',
         f"{LIVES} -k faults",
     ),
     Mutant(

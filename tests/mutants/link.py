@@ -60,8 +60,8 @@ LINK = (
     Mutant(
         "so many rows that Spark should carry them are carried by the driver",
         "spark_jobs/moving.py",
-        "        if sum(moved.counted[name] for name in names) >= self.job.spark_from:\n",
-        "        if sum(moved.counted[name] for name in names) > self.job.spark_from:\n",
+        "        if rows >= self.job.spark_from:\n",
+        "        if rows > self.job.spark_from:\n",
         f"{DRIVER} -k from_so_many_rows_on",
     ),
     Mutant(
@@ -74,8 +74,8 @@ LINK = (
     Mutant(
         "the driver reads with as many sessions as it has threads",
         "spark_jobs/straight.py",
-        "ThreadPoolExecutor(min(readers, len(parts), THREADS))",
-        "ThreadPoolExecutor(min(len(parts), THREADS))",
+        "    others = min(readers, len(parts), THREADS) - 1\n",
+        "    others = min(len(parts), THREADS) - 1\n",
         f"{DRIVER} -k no_more_sessions",
     ),
     Mutant(
@@ -185,10 +185,52 @@ LINK = (
         f"{TESTS}/test_concurrency.py -k decided_by_the_new_row",
     ),
     Mutant(
+        "rows that come into an empty table are looked for among those before them",
+        f"{POSTGRESQL}/plans.py",
+        '("hashjoin", "mergejoin", "seqscan")',
+        '("hashjoin", "mergejoin")',
+        f"{TESTS}/test_plans.py -k empty_table",
+    ),
+    Mutant(
+        "a session that ended before the write fails the run",
+        f"{POSTGRESQL}/repetition.py",
+        "            if isinstance(error, SessionEnded) and tries == 1:",
+        "            if False:",
+        f"{TESTS}/test_ended_sessions.py -k written_by_another",
+    ),
+    Mutant(
+        "a session that ended at the source fails the run",
+        f"{POSTGRESQL}/session.py",
+        "        if not connection.closed:\n            raise\n    return ask",
+        "        raise\n    return ask",
+        f"{TESTS}/test_ended_sessions.py -k remembers_by_another",
+    ),
+    Mutant(
+        "a run that was overtaken remembers its session at the source",
+        f"{POSTGRESQL}/link_state.py",
+        'f"{_remember(link, state, session)} AND {fenced}"',
+        "_remember(link, state, session)",
+        f"{TESTS}/test_kill.py -k overtaken",
+    ),
+    Mutant(
+        "rows that are judged without a lock are not held",
+        f"{POSTGRESQL}/guard.py",
+        "    if not verdicts.tally.keys() - _LEFT_ALONE:\n",
+        "    if verdicts:\n",
+        f"{TESTS}/test_concurrency.py -k decided_by_the_new_row",
+    ),
+    Mutant(
+        "the ends of a link relay without its snapshot",
+        f"{POSTGRESQL}/link_source.py",
+        '    assert source.connection.info.transaction_status is TransactionStatus.INTRANS, "no snapshot is open"\n',
+        "",
+        f"{TESTS}/test_relay.py -k open_ends",
+    ),
+    Mutant(
         "a table may be altered after its rows were judged",
         f"{POSTGRESQL}/tables_written.py",
-        'f"LOCK TABLE ONLY {each.shape.table.sql} IN ROW EXCLUSIVE MODE",',
-        '"SELECT 1",',
+        '*(f"LOCK TABLE ONLY {each.shape.table.sql} IN ROW EXCLUSIVE MODE" for each in ordered),',
+        "",
         f"{TESTS}/test_concurrency.py -k nobody_alters",
     ),
     Mutant(

@@ -69,10 +69,10 @@ MUTANTS = (
     Mutant(
         "the write step commits statement by statement",
         f"{POSTGRESQL}/transaction.py",
-        """    with connection.transaction():
-        writing.progress("hold_fence")""",
-        """    if True:
-        writing.progress("hold_fence")""",
+        "    with link_state.fenced(connection, job.synchronization, job.epoch, writing.site, *SETTINGS):\n",
+        "    for each in SETTINGS:\n"
+        "        connection.execute(each.replace('LOCAL ', '').replace('true)', 'false)').encode())\n"
+        "    if True:\n",
         f"{LINK}/test_kill.py::test_a_reader_sees_all_of_a_link_or_nothing",
     ),
     Mutant(
@@ -250,8 +250,8 @@ MUTANTS = (
     Mutant(
         "the fence asks for no epoch",
         f"{POSTGRESQL}/link_state.py",
-        "WHERE name = {literal(synchronization)} AND epoch = {epoch} FOR UPDATE",
-        "WHERE name = {literal(synchronization)} FOR UPDATE",
+        'this = f"name = {literal(synchronization)} AND epoch = {epoch}"',
+        'this = f"name = {literal(synchronization)}"',
         f"{LINK}/test_kill.py -k overtaken",
     ),
     Mutant(
@@ -278,7 +278,7 @@ MUTANTS = (
     Mutant(
         "a union counts as the source's own version",
         f"{POSTGRESQL}/merge.py",
-        "CASE WHEN {contained} AND (excluded.born OR NOT p.born) THEN excluded.received_from END",
+        "CASE WHEN {contained} AND (n.born OR NOT p.born) THEN n.received_from END",
         "{literal(judged.source)}",
         f"{LINK}/test_lives.py -k faults",
     ),

@@ -34,13 +34,15 @@ def ddl_columns(ddl: str) -> list[tuple[str, str]]:
     return [(name, kind) for name, kind in (column.split() for column in ddl.split(","))]
 
 
-#: Changed rows that one reader takes before a second one is worth its start.
+#: Changed rows that one reader takes before a second one is worth its login.
 ROWS_PER_READER = 20_000
+#: Tables likewise: each takes some round trips.
+TABLES_PER_READER = 4
 
 
-def readers_for(rows: int, most: int) -> int:
-    """How many readers share so many changed rows."""
-    return max(1, min(most, rows // ROWS_PER_READER + 1))
+def readers_for(rows: int, most: int, tables: int = 1) -> int:
+    """How many readers share so many changed rows of so many tables."""
+    return max(1, min(most, max(rows // ROWS_PER_READER, tables // TABLES_PER_READER) + 1))
 
 
 @dataclass(frozen=True, slots=True)

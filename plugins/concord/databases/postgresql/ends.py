@@ -35,7 +35,7 @@ from concord.databases.postgresql import (
 )
 from concord.databases.postgresql.compare import listed
 from concord.databases.postgresql.link_state import application_name
-from concord.databases.postgresql.session import Connection, Kept, connect, conninfo, in_our_words
+from concord.databases.postgresql.session import Connection, asked_again, connect, conninfo, in_our_words
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.writing import Writing
@@ -176,12 +176,6 @@ class End:
             waiting = {table: acquire.arrived(position) for table, position in since.items()}
             return marked_edits.register(connection, shapes, waiting)
 
-    @contextmanager
-    def beside(self) -> Iterator[Connection]:
-        """A session that stands in no snapshot, to see what has become of what was read in one."""
-        with self._connect() as connection:
-            yield connection
-
     @worded
     def altered_since(self, shapes: Sequence[Shape]) -> dict[str, str]:
         """The tables that are not what they were when these shapes were taken, and what to think of them (F87).
@@ -189,13 +183,18 @@ class End:
         A table that was rewritten looks empty to older snapshots, and to a statement that had to wait for the rewrite:
         each of its rows would be read as deleted.
         """
-        with self.beside() as connection:
-            altered = catalogue.altered_since(connection, [shape.table for shape in shapes])
+        tables = [shape.table for shape in shapes]
+        altered = self._beside(lambda connection: catalogue.altered_since(connection, tables))
         return {
             shape.name: f"{self.access.name}: {shape.table.name} was altered while it was read; the next run looks anew"
             for shape in shapes
             if shape.table.name in altered
         }
+
+    def _beside(self, ask: Callable[[Connection], R]) -> R:
+        """Asked by a session that stands in no snapshot: what has become of what was read in one."""
+        with self._connect() as connection:
+            return ask(connection)
 
     @worded
     def count_arrived(
@@ -238,6 +237,11 @@ class Source(End):
                 raise in_our_words(error, self.access.name) from error
             yield snapshot
 
+    def asked(self, ask: Callable[[Connection], R]) -> R:
+        """The answer to what may be asked twice, of the login that may write Concord's own rows."""
+        with self.control() as connection:
+            return ask(connection)
+
     @worded
     def fence(self) -> None:
         with self.control() as connection:
@@ -245,17 +249,14 @@ class Source(End):
 
     @worded
     def beat(self, position: str | None = None) -> int:
-        with self.control() as connection:
-            return acquire.beat(connection, position)
+        return self.asked(lambda connection: acquire.beat(connection, position))
 
     @worded
     def remember(self, state: LinkState, session: Session) -> None:
         """The source end of the session, after the target's commit, fenced as that was."""
         job, site = self.job, self.access.name
-        with self.control() as connection:
-            link_state.remember_fenced(
-                connection, job.synchronization, job.epoch, site, job.link, state, session
-            )
+        this = (job.synchronization, job.epoch, site, job.link, state, session)
+        self.asked(lambda connection: link_state.remember_fenced(connection, *this))
 
     @worded
     def without_conflict(self, table: str, found: Sequence[Rebounding]) -> list[Rebounding]:
@@ -289,11 +290,11 @@ class WrittenEnd(End):
 
     def __init__(self, job: Job) -> None:
         super().__init__(job.target, job.target.applier, job, application_name(job.synchronization))
-        self._kept = Kept(self._connect, self.connection)
 
     def session(self) -> Connection:
-        """The one that looked at the site, or another one where that has ended while rows were on their way."""
-        self.connection = self._kept.session()
+        """The one that looked at the site, or another one where that has ended: a login takes some round trips."""
+        if self.connection.closed:
+            self.connection = self._connect()
         return self.connection
 
     @worded
@@ -307,7 +308,7 @@ class WrittenEnd(End):
     def drop_staging(self) -> None:
         """Everything this transmission staged, whatever became of it; `log_purge` finds what could not go."""
         with suppress(psycopg.Error, ConcordError):
-            stage.drop_all(self.session(), self.job.transmission)
+            asked_again(self.session, lambda session: stage.drop_all(session, self.job.transmission))
 
 
 class Target(WrittenEnd):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
 from psycopg.pq import TransactionStatus
 
-from concord.databases.postgresql.ends import Source, Target, reader_name
+from concord.databases.postgresql.ends import R, Source, Target, reader_name
 from concord.databases.postgresql.link_state import application_name
 from concord.databases.postgresql.relay import Relay
-from concord.databases.postgresql.session import Connection, Kept, connect, connect_both
+from concord.databases.postgresql.session import Connection, asked_again, connect, connect_both
 from concord.link import LinkJob
 
 
@@ -22,33 +22,35 @@ class LinkSource(Source):
     job: LinkJob
 
     def __init__(self, job: LinkJob) -> None:
-        reader = partial(connect, job.source.reader, reader_name(job.synchronization))
-        applier = partial(connect, job.source.applier, application_name(job.synchronization))
+        self._as_applier = partial(connect, job.source.applier, application_name(job.synchronization))
+        self._applier: Connection | None = None
         if job.plan_only:  # nothing is written, at either end
             super().__init__(job)
-            self._applier: Kept | None = None
         else:
-            reading, writing = connect_both(reader, applier)
+            as_reader = partial(connect, job.source.reader, reader_name(job.synchronization))
+            reading, self._applier = connect_both(as_reader, self._as_applier)
             super().__init__(job, reading)
-            self._applier = Kept(applier, writing)
 
     def close(self) -> None:
         super().close()
         if self._applier is not None:
             self._applier.close()
 
-    @contextmanager
-    def control(self) -> Iterator[Connection]:
-        assert self._applier is not None, "a plan writes nothing"
-        yield self._applier.session()
+    def _session(self) -> Connection:
+        """The applier's, or another one where that has ended."""
+        if self._applier is None or self._applier.closed:
+            self._applier = self._as_applier()
+        return self._applier
 
     @contextmanager
-    def beside(self) -> Iterator[Connection]:
-        if self._applier is None:
-            with super().beside() as connection:
-                yield connection
-        else:
-            yield self._applier.session()
+    def control(self) -> Iterator[Connection]:
+        yield self._session()
+
+    def asked(self, ask: Callable[[Connection], R]) -> R:
+        return asked_again(self._session, ask)
+
+    def _beside(self, ask: Callable[[Connection], R]) -> R:
+        return super()._beside(ask) if self._applier is None else self.asked(ask)
 
     @property
     def settings(self) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ def fenced(
     """A transaction that begins with these statements, and holds the epoch until its end. Raises LeaseLost."""
     with in_transaction(connection, *first, _held(synchronization, epoch)) as found:
         if not found:
-            raise _lost(synchronization, site)
+            raise LeaseLost(f"{site}: a newer run of {synchronization} has taken over; nothing was written")
         yield
 
 
@@ -84,10 +84,6 @@ def _held(synchronization: str, epoch: int) -> str:
     """No row where a newer run has taken the epoch; else none takes it until the transaction ends."""
     this = f"name = {literal(synchronization)} AND epoch = {epoch}"
     return f"SELECT 1 FROM concord.synchronization WHERE {this} FOR UPDATE"
-
-
-def _lost(synchronization: str, site: str) -> LeaseLost:
-    return LeaseLost(f"{site}: a newer run of {synchronization} has taken over; nothing was written")
 
 
 def read(connection: Connection, link: str, site: str) -> LinkState:
@@ -140,7 +136,7 @@ def remember_fenced(
     """The same as a transaction of its own, in one round trip. Raises LeaseLost."""
     fenced = f"EXISTS ({_held(synchronization, epoch)})"
     if not run(connection, f"{_remember(link, state, session)} AND {fenced}"):
-        raise _lost(synchronization, site)
+        raise LeaseLost(f"{site}: a newer run of {synchronization} has taken over, which goes on from here")
 
 
 def _remember(link: str, state: LinkState, session: Session) -> str:

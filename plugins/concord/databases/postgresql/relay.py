@@ -69,10 +69,15 @@ class Relay:
         raise _worded(failed, part) from (None if part.private else failed)
 
     def _open(self, part: Part) -> tuple[Connection, Connection]:
-        source = self._opened.enter_context(log_in(part.reading.login))
-        target = self._opened.enter_context(log_in(part.login))
+        source, target = (self._log_in(login) for login in (part.reading.login, part.login))
         _join(source, part)
         return source, target
+
+    def _log_in(self, login: str) -> Connection:
+        """Closed without a word at the end: what was read needs no commit."""
+        connection = log_in(login)
+        self._opened.callback(connection.close)
+        return connection
 
 
 def _worded(error: psycopg.Error, part: Part) -> ConcordError:

@@ -13,7 +13,7 @@ import psycopg
 
 from concord.databases.postgresql import link_state
 from concord.databases.postgresql.refusal import told
-from concord.databases.postgresql.session import Connection, in_our_words
+from concord.databases.postgresql.session import Connection, SessionEnded, in_our_words
 from concord.errors import ConcordError, ConstraintViolated, NotInitialized, WriteContended
 
 #: How long the whole transaction is repeated when applications get in its way.
@@ -67,6 +67,8 @@ def repeat(commit: Commit, attempt: Attempt) -> None:
         try:
             attempt(connection, violations=violations)
         except (psycopg.Error, WriteContended) as error:
+            if isinstance(error, SessionEnded) and tries == 1:  # it had ended before anything was done
+                continue
             if connection.broken and commit.happened():
                 return
             violations += isinstance(error, COLLISIONS)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg.conninfo import make_conninfo
+from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from concord.databases.postgresql.refusal import told
@@ -18,6 +18,7 @@ from concord.errors import ConcordError, ConnectionRefused, PrivilegeMissing, Si
 from concord.site import ALLOWED_OPTIONS, Credentials, is_local
 
 Connection = psycopg.Connection[Any]
+T = TypeVar("T")
 
 PINNED = {
     "TimeZone": "UTC",
@@ -48,7 +49,7 @@ UNHURRIED = (
     "SELECT set_config('transaction_timeout', '0', false)"
     " WHERE current_setting('transaction_timeout', true) IS NOT NULL"
 )
-_ENDS_TRANSACTIONS = 170_000
+_ENDS_TRANSACTIONS = 170_000  #: from this version on; to ask an earlier one would be a round trip in vain
 
 
 def conninfo(credentials: Credentials, application: str = "concord") -> str:
@@ -99,36 +100,23 @@ def connect(credentials: Credentials, application: str = "concord") -> Connectio
 
 def log_in(login: str) -> Connection:
     """The same with a connection string. Raises OperationalError."""
-    connection = psycopg.connect(login, autocommit=True)
+    # No statement of ours has parameters, and few come twice: to prepare them would be one more round trip.
+    connection = psycopg.connect(login, autocommit=True, prepare_threshold=None)
     if connection.info.server_version >= _ENDS_TRANSACTIONS:
         run(connection, UNHURRIED)
     return connection
 
 
-#: Seconds after which a session that nobody used may have been ended, or forgotten by a firewall on the way.
-IDLE = 60.0
-
-
-class Kept:
-    """A session that is kept between uses, and replaced where it has ended: between sites, a login takes longer than
-    most of what is asked. For one thread."""
-
-    def __init__(self, log_in: Callable[[], Connection], connection: Connection) -> None:
-        self._log_in, self._connection = log_in, connection
-        self._used = monotonic()
-
-    def session(self) -> Connection:
-        """Raises SiteUnavailable or ConnectionRefused."""
-        ended = self._connection.closed or (
-            monotonic() - self._used > IDLE and not _is_there(self._connection)
-        )
-        if ended:
-            self._connection = self._log_in()
-        self._used = monotonic()
-        return self._connection
-
-    def close(self) -> None:
-        self._connection.close()
+def asked_again(session: Callable[[], Connection], ask: Callable[[Connection], T]) -> T:
+    """The answer to what may be asked twice, on the session at hand, which may have ended since it was last used; then
+    on another one. Raises what asking raises."""
+    connection = session()
+    try:
+        return ask(connection)
+    except psycopg.OperationalError:
+        if not connection.closed:
+            raise
+    return ask(session())
 
 
 def connect_both(
@@ -139,23 +127,15 @@ def connect_both(
         logging_in = beside.submit(other)
         try:
             connection = one()
-        except ConcordError:
-            with suppress(ConcordError):
+        except BaseException:
+            with suppress(ConcordError, psycopg.Error):
                 logging_in.result().close()
             raise
     try:
         return connection, logging_in.result()
-    except ConcordError:
+    except BaseException:
         connection.close()
         raise
-
-
-def _is_there(connection: Connection) -> bool:
-    try:
-        run(connection, "SELECT 1")
-    except psycopg.OperationalError:
-        connection.close()
-    return not connection.closed
 
 
 def could_not_connect(credentials: Credentials, error: psycopg.OperationalError) -> ConcordError:
@@ -228,14 +208,25 @@ def _result(cursor: psycopg.Cursor[tuple[Any, ...]]) -> _Result:
     return _Result(cursor.rowcount, [] if cursor.description is None else cursor.fetchall())
 
 
+class SessionEnded(psycopg.OperationalError):
+    """The session had ended before the transaction began: nothing was done, and another session may do it."""
+
+
 @contextmanager
 def in_transaction(connection: Connection, *first: str) -> Iterator[list[tuple[Any, ...]]]:
     """One transaction, which begins with these statements in one round trip; undone when the block raises.
 
-    The block is given the rows of the last one.
+    The block is given the rows of the last one. Raises SessionEnded.
     """
+    assert connection.info.transaction_status is TransactionStatus.IDLE, "a transaction in a transaction"
     try:
-        yield rows(connection, "BEGIN", *first)
+        try:
+            found = rows(connection, "BEGIN", *first)
+        except psycopg.OperationalError as error:
+            if connection.closed:
+                raise SessionEnded(str(error)) from error
+            raise
+        yield found
     except BaseException:
         with suppress(psycopg.Error):  # what went wrong first must be told
             run(connection, "ROLLBACK")

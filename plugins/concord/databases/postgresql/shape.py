@@ -26,7 +26,7 @@ from concord.structure import Structure
 from concord.text_form import TextForm, form_of
 
 #: What every statement calls a shadow row (present) and a verdict: there the key stands beside Concord's columns.
-BESIDE_OUR_COLUMNS = ("p", "v")
+BESIDE_OUR_COLUMNS = ("p", "v", "n")
 
 
 @dataclass(frozen=True, slots=True)

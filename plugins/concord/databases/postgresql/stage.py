@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import psycopg
+
 from concord.databases.postgresql.control import STAGING
 from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
@@ -27,7 +29,7 @@ DECISION_TYPES = {
 }
 
 #: How long to wait for a table that a stopped executor may hold.
-_PATIENCE = "lock_timeout = '5s'"
+PATIENCE = "5s"
 
 #: In place of a task attempt: rows that had waited at the target, and are tried again.
 RETRIED = -1
@@ -98,25 +100,18 @@ def create(connection: Connection, staged: Staged) -> None:
 
 
 def drop_all(connection: Connection, transmission: str) -> None:
-    """Drop what the transmission staged, in one round trip; a table that a stopped executor still holds stays."""
+    """Drop what the transmission staged. A stopped executor may hold one of them: the others go all the same."""
     pattern = staging_name(transmission, 0).removesuffix("0").replace("_", "\\_") + "%"
-    run(
+    found = rows(
         connection,
-        f"SET {_PATIENCE}",
-        f"""
-DO LANGUAGE plpgsql $$
-DECLARE relation name;
-BEGIN
-  FOR relation IN SELECT relname FROM pg_catalog.pg_class
-    WHERE relnamespace = {literal(STAGING)}::regnamespace AND relname LIKE {literal(pattern)}
-  LOOP
-    BEGIN
-      EXECUTE pg_catalog.format('DROP TABLE IF EXISTS {STAGING}.%I', relation);
-    EXCEPTION WHEN lock_not_available THEN  -- `log_purge` finds it
-    END;
-  END LOOP;
-END $$""",
+        f"SELECT relname FROM pg_class WHERE relnamespace = {literal(STAGING)}::regnamespace"
+        f" AND relname LIKE {literal(pattern)}",
     )
+    names = [name for (name,) in found]
+    try:
+        _drop(connection, names)
+    except psycopg.errors.LockNotAvailable:
+        drop_orphans(connection, names)
 
 
 def orphans(connection: Connection, alive: Sequence[str]) -> list[str]:
@@ -129,7 +124,13 @@ def orphans(connection: Connection, alive: Sequence[str]) -> list[str]:
 
 
 def drop_orphans(connection: Connection, names: Sequence[str]) -> None:
-    """Drop the named staging tables, whichever of them still exist."""
-    run(connection, f"SET {_PATIENCE}")
+    """Drop the named staging tables, whichever of them still exist. Raises what stops one; those before it are gone."""
     for name in names:
-        run(connection, f"DROP TABLE IF EXISTS {qualified(STAGING, name)}")
+        _drop(connection, [name])
+
+
+def _drop(connection: Connection, names: Sequence[str]) -> None:
+    """All of them, or none."""
+    if names:
+        drops = (f"DROP TABLE IF EXISTS {qualified(STAGING, name)}" for name in names)
+        run(connection, f"SET LOCAL lock_timeout = '{PATIENCE}'", *drops)

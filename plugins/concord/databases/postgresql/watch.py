@@ -85,14 +85,14 @@ class Watch:
         return f"CASE WHEN {self._future} THEN {said} ELSE s.concord_reason END"
 
     def counting(self) -> str:
-        """Assignments to the shadow row `p`: one more rebound, the first of a new series, or none.
+        """Assignments to the shadow row `p`, where `n` comes in: one more rebound, the first of a new series, or none.
 
         A repair and a backfill end the series; after an approval it begins anew.
         """
         if self.session is None:
             return "rebounds = NULL, rebounded_in = NULL"
         again = (
-            "excluded.received_from IS NOT NULL AND p.received_from IS NULL AND excluded.origin <> p.origin"
+            "n.received_from IS NOT NULL AND p.received_from IS NULL AND n.origin <> p.origin"
             " AND p.origin = (SELECT origin FROM concord.site)"
         )
         most = f" AND p.rebounds < {self.rebounds}" if self.rebounds else ""
