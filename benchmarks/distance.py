@@ -112,6 +112,8 @@ def _measure(
     progress, every, edited = Progress(terminal.console()), list[Runs](), 0
     with _sites(directory, progress) as (pair, place):
         server = pair.capetown.server
+        with progress.step("Warm up"), way(server.host, server.port) as near:
+            run(pair, near, None, Runs(0.0, 0), place)
         for delay in delays:
             with way(server.host, server.port, delay) as far:
                 for count in counts:
