@@ -120,14 +120,16 @@ class Move:
 
     def _stage_straight(self, routes: Sequence[Route], moved: Moved) -> None:
         names = [route.place.shape.name for route in routes]
-        stage_all = partial(straight.stage_by_the_driver, self._relays())
         rows = sum(moved.counted[name] for name in names)
+        readers = readers_for(rows, self.job.source.readers, len(routes))
+        stage_all = partial(straight.stage_by_the_driver, self._relays())
         if rows >= self.job.spark_from:
+            readers = self.job.source.readers
             with self.watch.step("start_spark"):
                 stage_all = partial(straight.stage_by_spark, self.spark(), self._dialect.relay)
         login = self.target.staging_login()
         with self.watch.step("stage"), worded(names[0] if len(names) == 1 else f"{len(names)} tables"):
-            every = stage_all(routes, login, readers_for(rows, self.job.source.readers, len(routes)))
+            every = stage_all(routes, login, readers)
         for route, done in zip(routes, every, strict=True):
             self._staged(route.place, done, moved)
 
