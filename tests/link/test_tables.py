@@ -149,7 +149,7 @@ NAMES = [
 OWN_NAMES = [
     *("origin", "changed_at", "vector", "position", "verdict", "attempt", "s_origin", "n", "c0", "s"),
     *("here", "now_us", "tricky$$; SELECT"),
-    *("new", "old", "found", "tg_op", "tg_relid"),
+    *("new", "old", "found", "tg_op", "tg_relid", "rebounds"),
 ]
 
 

@@ -30,6 +30,8 @@ OWN_NAMES = {
     *_VARIABLES,
     *(
         "agreed",
+        "rebounds",
+        "rebounded_in",
         "received_from",
         "position",
         "here",

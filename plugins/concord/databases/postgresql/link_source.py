@@ -38,7 +38,8 @@ class LinkSource(Source):
 
     def _session(self) -> Connection:
         """The applier's, or another one where that has ended."""
-        if self._applier is None or self._applier.closed:
+        assert self._applier is not None, "a plan writes nothing"
+        if self._applier.closed:
             self._applier = self._as_applier()
         return self._applier
 

@@ -11,7 +11,8 @@ from concord.conflict import ConflictType
 from concord.databases.postgresql import before_image, marked_edits, merged_row
 from concord.databases.postgresql.catalogue import Column
 from concord.databases.postgresql.guard import WINNING, unchanged
-from concord.databases.postgresql.session import Connection, run
+from concord.databases.postgresql.plans import LOOK_UP, SCAN
+from concord.databases.postgresql.session import Connection, counts, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import UNWATCHED, Watch
@@ -239,10 +240,8 @@ def _merge(
     typed = ", ".join(f"{_typed(column, shape)} AS {column.sql}" for column in columns)
     also, there = marked_edits.there(shape, "w"), "" if shape.marks is None else " AND s.concord_there"
     rows = f"SELECT {typed}, w.concord_gone{also} FROM {judged.winners} w WHERE {chosen} ORDER BY {shape.keys_of('w')}"
-    run(
-        connection,
-        f"MERGE INTO {shape.table.sql} t USING ({rows}) s ON {shape.same_key('t', 's')}{there} {actions}",
-    )
+    merge = f"MERGE INTO {shape.table.sql} t USING ({rows}) s ON {shape.same_key('t', 's')}{there} {actions}"
+    run(connection, LOOK_UP, merge, SCAN)
 
 
 def _typed(column: Column, shape: Shape) -> str:
@@ -282,8 +281,9 @@ def write_shadow(connection: Connection, judged: Judged, expected: int, watch: W
     filtered = literal(shape.where.fingerprint if shape.where else None)
     keys = ", ".join(f"{shape.key_in('s', c)} AS {shape.shadow.key_column(c.name)}" for c in shape.key)
     try:
-        written = run(
+        _, written, _ = counts(
             connection,
+            LOOK_UP,
             # Where the row is new, an INSERT ... ON CONFLICT takes half as long again: it writes each row twice.
             f"""
 MERGE INTO {shape.shadow.sql} p USING (
@@ -300,6 +300,7 @@ WHEN MATCHED AND ({guard}) THEN UPDATE SET
   out_of_scope = n.out_of_scope{before_image.forgotten(keeps_base=shape.shadow.keeps_base)},
   {watch.counting()},
   received_from = CASE WHEN {contained} AND (n.born OR NOT p.born) THEN n.received_from END""",
+            SCAN,
         )
     except psycopg.errors.UniqueViolation as error:  # somebody has made the shadow row at this moment
         raise WriteContended(f"{judged.target}: {shape.name}: an application was faster") from error

@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
 from typing import Protocol
 
 import psycopg
@@ -61,13 +60,15 @@ def repeat(commit: Commit, attempt: Attempt) -> None:
     is repeated, which finds its rows written. Raises WriteContended, ConstraintViolated, LeaseLost,
     SiteUnavailable.
     """
-    began, violations = time.monotonic(), 0
-    for tries in count(1):
+    began, violations, tries, ended = time.monotonic(), 0, 0, False
+    while True:
+        tries += 1
         connection = commit.connect()
         try:
             attempt(connection, violations=violations)
         except (psycopg.Error, WriteContended) as error:
-            if isinstance(error, SessionEnded) and tries == 1:  # it had ended before anything was done
+            if isinstance(error, SessionEnded) and not ended:  # before anything was done: another one does it
+                ended, tries = True, tries - 1
                 continue
             if connection.broken and commit.happened():
                 return

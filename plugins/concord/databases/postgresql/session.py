@@ -174,6 +174,11 @@ def run(connection: Connection, *statements: str) -> int:
     return _executed(connection, statements)[-1].rowcount
 
 
+def counts(connection: Connection, *statements: str) -> list[int]:
+    """The affected rows of each of such statements."""
+    return [each.rowcount for each in _executed(connection, statements)]
+
+
 def rows(connection: Connection, *statements: str) -> list[tuple[Any, ...]]:
     """All rows of the last one of such statements."""
     return _executed(connection, statements)[-1].rows
@@ -218,6 +223,8 @@ def in_transaction(connection: Connection, *first: str) -> Iterator[list[tuple[A
 
     The block is given the rows of the last one. Raises SessionEnded.
     """
+    if connection.closed:
+        raise SessionEnded("the session has ended")
     assert connection.info.transaction_status is TransactionStatus.IDLE, "a transaction in a transaction"
     try:
         try:

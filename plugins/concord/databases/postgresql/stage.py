@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import psycopg
@@ -111,7 +112,9 @@ def drop_all(connection: Connection, transmission: str) -> None:
     try:
         _drop(connection, names)
     except psycopg.errors.LockNotAvailable:
-        drop_orphans(connection, names)
+        for name in names:
+            with suppress(psycopg.errors.LockNotAvailable):
+                _drop(connection, [name])
 
 
 def orphans(connection: Connection, alive: Sequence[str]) -> list[str]:

@@ -1,0 +1,29 @@
+"""What a transmission has staged goes when it ends."""
+
+import pytest
+
+from concord.databases.postgresql import stage
+from concord.databases.postgresql.ends import Target
+from tests.link.conftest import MakePair
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_table_that_a_stopped_executor_holds_keeps_no_other_one(
+    pair: MakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "PATIENCE", "50ms")
+    sites = pair("CREATE TABLE item (id int PRIMARY KEY)", "CREATE TABLE other (id int PRIMARY KEY)")
+    target = Target(sites.job())
+    try:
+        shapes, _ = target.inspect(sites.tables)
+        first, second = (target.create_staging(shape, ordinal) for ordinal, shape in enumerate(shapes))
+        with sites.capetown.log_in("postgres", autocommit=False) as holder:
+            holder.execute(f"LOCK TABLE {first.sql}".encode())
+            target.drop_staging()
+            left = stage.orphans(sites.capetown.connection, [])
+        assert left == [first.relation], second
+        target.drop_staging()
+        assert stage.orphans(sites.capetown.connection, []) == []
+    finally:
+        target.close()
