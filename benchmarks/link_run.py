@@ -6,8 +6,8 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -20,11 +20,20 @@ from concord.orchestration import spark_settings
 from concord.orchestration.job_files import PROJECT, JobFiles, job_files
 from embedded.java import java_home
 
-MASTER = "local[2]"
-
 Kind = TypeVar("Kind", bound=BaseModel)
 
 _STEP = re.compile(r"concord\.application step name=(\".*\")$")
+
+
+@dataclass(frozen=True)
+class Where:
+    """On which Spark an application runs, and with which of its properties."""
+
+    master: str = "local[2]"
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+HERE = Where()
 
 
 @dataclass(frozen=True)
@@ -35,15 +44,17 @@ class LinkRun:
     measurement: Measurement
 
 
-def run_link(job: LinkJob) -> LinkRun:
+def run_link(job: LinkJob, where: Where = HERE) -> LinkRun:
     """Submit the job and wait for its end. Raises the ConcordError that it reported."""
-    return LinkRun(*run_application("link", job, TransmissionReport))
+    return LinkRun(*run_application("link", job, TransmissionReport, where))
 
 
-def run_application(application: str, job: BaseModel, kind: type[Kind]) -> tuple[Kind, Measurement]:
+def run_application(
+    application: str, job: BaseModel, kind: type[Kind], where: Where = HERE
+) -> tuple[Kind, Measurement]:
     """Submit `spark_jobs/<application>.py`, wait for its end; its report. Raises the ConcordError that it reported."""
     with job_files(job, kind) as files:
-        command, environment = submission(files, application)
+        command, environment = submission(files, application, where)
         began = time.monotonic()
         process = subprocess.Popen(
             command,
@@ -58,23 +69,28 @@ def run_application(application: str, job: BaseModel, kind: type[Kind]) -> tuple
             process.wait()
         wall = time.monotonic() - began
         report = _report(files, [line for _, line in lines])
-    parts = {**_seconds_per_step(lines), **getattr(report, "seconds", {})}
+    told = getattr(report, "seconds", {})  # of an initialization: those of all of it
+    parts = {**_seconds_per_step(lines), **(told if isinstance(told, Mapping) else {})}
     return report, Measurement(wall, parts, memory.bytes)
 
 
-def submission(files: JobFiles[Any], application: str) -> tuple[list[str], dict[str, str]]:
+def submission(
+    files: JobFiles[Any], application: str, where: Where = HERE
+) -> tuple[list[str], dict[str, str]]:
     """Command and environment: what the operator's hook builds from the same settings."""
     os.environ.setdefault("JAVA_HOME", str(java_home()))
-    configuration = spark_settings.configuration(MASTER, {})
+    configuration = spark_settings.configuration(where.master, where.settings)
     settings = [word for name, value in configuration.items() for word in ("--conf", f"{name}={value}")]
     memory = ["--driver-memory", spark_settings.MEMORY, "--executor-memory", spark_settings.MEMORY]
+    library = spark_settings.library(where.master, files)
     program = str(PROJECT / "spark_jobs" / f"{application}.py")
     command = [
         spark_settings.spark_submit(),
         "--master",
-        MASTER,
+        where.master,
         *settings,
         *memory,
+        *([] if library is None else ["--py-files", library]),
         "--name",
         "concord benchmark",
         program,

@@ -15,12 +15,15 @@ BLOCK = 1 << 18
 class Way:
     """A port of this machine behind which the database is `delay` s away, each way; what went over it.
 
+    Each connection carries `rate` bytes a second, each way, as one whose window is full; None: as many as there are.
+
     A turn is a round trip: the client speaks after the server has.
     """
 
     host: str
     port: int
     delay: float
+    rate: float | None = None
     logins: int = 0
     turns: int = 0
     entry: int = 0  #: the port
@@ -81,6 +84,8 @@ class Way:
         now = asyncio.get_running_loop().time
         while block := await taken.read(BLOCK):
             heard()
+            if self.rate is not None:
+                await asyncio.sleep(len(block) / self.rate)
             under_way.put_nowait((now() + self.delay, block))
         under_way.put_nowait((now() + self.delay, b""))
         await delivering
@@ -101,9 +106,9 @@ async def _deliver(under_way: "asyncio.Queue[tuple[float, bytes]]", given: async
 
 
 @contextmanager
-def way(host: str, port: int, delay: float = 0.0) -> Iterator[Way]:
+def way(host: str, port: int, delay: float = 0.0, rate: float | None = None) -> Iterator[Way]:
     """One that is open for as long as the block."""
-    made = Way(host, port, delay)
+    made = Way(host, port, delay, rate)
     serving = Thread(target=lambda: asyncio.run(made.serve()), daemon=True)
     serving.start()
     made._is_open.wait()

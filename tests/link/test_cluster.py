@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from embedded.spark_cluster import Cluster
 from tests.link.conftest import MakePair
 from tests.link.pair import At, Pair, carried
-from tests.link.spark_cluster import Cluster
+from tests.link.submission import Submission
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -47,7 +48,7 @@ def test_a_cluster_gives_the_same_rows_conflicts_and_counts_as_one_machine(
         edit(sites)
 
     here = [alone.run(direction) for direction in ("forward", "reverse")]
-    there = [cluster.submit(spread.job(direction)).finish() for direction in ("forward", "reverse")]
+    there = [Submission(cluster, spread.job(direction)).finish() for direction in ("forward", "reverse")]
 
     assert [report.tables for report in there] == [report.tables for report in here]
     assert carried(there[0]).acquired == MANY + 1
@@ -111,7 +112,7 @@ def test_a_worker_that_is_killed_while_staging_changes_nothing_in_the_result(
     # F57: the task is done again by the other worker
     sites = pair(*ITEM)
     sites.london.run("UPDATE item SET token = 'london'")
-    submission = cluster.submit(sites.job(spark_from=1))
+    submission = Submission(cluster, sites.job(spark_from=1))
     until(lambda: bool(staging(sites)))
     with sites.capetown.log_in("postgres", autocommit=False) as holder:
         holder.execute(f"LOCK TABLE {staging(sites)[0][0]}".encode())

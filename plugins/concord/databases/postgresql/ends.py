@@ -35,6 +35,7 @@ from concord.databases.postgresql import (
 )
 from concord.databases.postgresql.compare import listed
 from concord.databases.postgresql.link_state import application_name
+from concord.databases.postgresql.read_ahead import reading_ahead
 from concord.databases.postgresql.session import Connection, asked_again, connect, conninfo, in_our_words
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stage import Staged
@@ -355,4 +356,5 @@ class Target(WrittenEnd):
         asks: bool = True,
     ) -> dict[str, TableReport]:
         writing = Writing(self.job, staged, state, session, progress, frozenset(released), asks)
-        return transaction.write(self.session, writing)
+        with reading_ahead(lambda: connect(self._login, "concord read ahead"), staged, self.access.readers):
+            return transaction.write(self.session, writing)

@@ -1,0 +1,92 @@
+"""A Spark standalone cluster of one master and some workers of one core, from pyspark's own installation."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyspark
+
+from embedded import ports
+
+SPARK_HOME = Path(pyspark.__file__).parent
+MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
+SECONDS_TO_START = 120.0
+#: These processes live for seconds: the serial collector and the quick compiler start twice as fast.
+SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+
+
+class Cluster:
+    """Every process leads a process group of its own, so that a worker dies with its executors."""
+
+    def __init__(
+        self,
+        directory: Path,
+        java_home: Path,
+        environment: Mapping[str, str],
+        workers: int = 2,
+        memory: str = "512m",
+    ) -> None:
+        self._directory, self.environment = directory, {**environment, "JAVA_HOME": str(java_home)}
+        # What executors import of Concord comes in the archive, or not at all.
+        self.environment.pop("PYTHONPATH", None)
+        self.environment |= {"SPARK_HOME": str(SPARK_HOME), "SPARK_DAEMON_MEMORY": "256m"}
+        self.environment["SPARK_DAEMON_JAVA_OPTS"] = SHORT_LIVED
+        port = ports.free()
+        self.url = f"spark://{ports.HOST}:{port}"
+        where = ["--host", ports.HOST, "--webui-port", "0"]
+        self._processes = [self._start("master", MASTER, *where, "--port", str(port))]
+        self._wait_for("master", "New state: ALIVE")
+        names = [f"worker_{number}" for number in range(1, workers + 1)]
+        for name in names:
+            work = ["--cores", "1", "--memory", memory, "--work-dir", str(directory / name)]
+            self._processes.append(self._start(name, WORKER, *where, *work, self.url))
+        for name in names:
+            self._wait_for(name, "Successfully registered")
+
+    def _start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
+        with (self._directory / f"{name}.log").open("wb") as log:
+            return subprocess.Popen(
+                [SPARK_HOME / "bin" / "spark-class", *command],
+                env={**self.environment, "SPARK_CONF_DIR": str(self._settings())},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def _settings(self) -> Path:
+        """Daemons say in their logs when they are ready."""
+        directory = self._directory / "conf"
+        directory.mkdir(exist_ok=True)
+        (directory / "log4j2.properties").write_text(
+            "rootLogger.level = info\nrootLogger.appenderRef.stderr.ref = stderr\nappender.stderr.type = Console\n"
+            "appender.stderr.name = stderr\nappender.stderr.target = SYSTEM_ERR\n"
+            "appender.stderr.layout.type = PatternLayout\nappender.stderr.layout.pattern = %p %c{1}: %m%n\n"
+        )
+        return directory
+
+    def _wait_for(self, name: str, words: str) -> None:
+        log, end = self._directory / f"{name}.log", time.monotonic() + SECONDS_TO_START
+        while words not in (said := log.read_text(errors="replace")):
+            assert time.monotonic() < end, f"{name} was not ready in {SECONDS_TO_START} s: {said[-3000:]}"
+            time.sleep(0.1)
+
+    def executors_of(self, worker: int) -> list[str]:
+        """Applications that had an executor on this worker."""
+        return [found.name for found in (self._directory / f"worker_{worker}").glob("app-*")]
+
+    def kill_worker(self, worker: int) -> None:
+        """SIGKILL the worker, its executors and their Python workers."""
+        _kill(self._processes[worker])
+
+    def stop(self) -> None:
+        for process in self._processes:
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
