@@ -86,7 +86,8 @@ class Bench:
     def _job(self, **asked: int) -> LinkJob:
         plain = job(self.pair)
         source = plain.source.model_copy(update={"readers": self.measured.executors})
-        target = self.far.to(plain.target).model_copy(update={"readers": self.measured.executors})
+        there = plain.target if self.measured.rate is None else self.far.to(plain.target)
+        target = there.model_copy(update={"readers": self.measured.executors})
         return plain.model_copy(update={"source": source, "target": target, **asked})
 
     def _load(self) -> None:
@@ -103,8 +104,8 @@ class Bench:
 
     def _link(self, name: str, before: int, **asked: int) -> None:
         edits = Edits(self.plan.rows, self.plan.changes, before)
-        self.pair.london.run(*edits.statements, "VACUUM (ANALYZE)")
-        self.pair.everywhere("CHECKPOINT")
+        self.pair.london.run(*edits.statements)
+        self.pair.everywhere("VACUUM (ANALYZE)", "CHECKPOINT")
         self.measured.seconds[name].append(run_link(self._job(**asked), self.spark).measurement.wall)
         check(self.pair.all, edits)
 
@@ -180,7 +181,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _rates(text: str) -> tuple[float | None, ...]:
-    return tuple(float(part) or None for part in text.split(","))
+    found = tuple(float(part) or None for part in text.split(","))
+    if not all(rate is None or rate > 0 for rate in found):
+        raise argparse.ArgumentTypeError("each rate must be above 0, or 0 for no limit")
+    return found
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyspark
@@ -34,27 +34,35 @@ class Cluster:
         self.environment.pop("PYTHONPATH", None)
         self.environment |= {"SPARK_HOME": str(SPARK_HOME), "SPARK_DAEMON_MEMORY": "256m"}
         self.environment["SPARK_DAEMON_JAVA_OPTS"] = SHORT_LIVED
+        self._processes: list[subprocess.Popen[bytes]] = []
         port = ports.free()
         self.url = f"spark://{ports.HOST}:{port}"
+        try:
+            self._start_all(port, [f"worker_{number}" for number in range(1, workers + 1)], memory)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start_all(self, port: int, workers: Sequence[str], memory: str) -> None:
         where = ["--host", ports.HOST, "--webui-port", "0"]
-        self._processes = [self._start("master", MASTER, *where, "--port", str(port))]
+        self._start("master", MASTER, *where, "--port", str(port))
         self._wait_for("master", "New state: ALIVE")
-        names = [f"worker_{number}" for number in range(1, workers + 1)]
-        for name in names:
-            work = ["--cores", "1", "--memory", memory, "--work-dir", str(directory / name)]
-            self._processes.append(self._start(name, WORKER, *where, *work, self.url))
-        for name in names:
+        for name in workers:
+            work = ["--cores", "1", "--memory", memory, "--work-dir", str(self._directory / name)]
+            self._start(name, WORKER, *where, *work, self.url)
+        for name in workers:
             self._wait_for(name, "Successfully registered")
 
-    def _start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
+    def _start(self, name: str, *command: str) -> None:
         with (self._directory / f"{name}.log").open("wb") as log:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 [SPARK_HOME / "bin" / "spark-class", *command],
                 env={**self.environment, "SPARK_CONF_DIR": str(self._settings())},
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
+        self._processes.append(process)
 
     def _settings(self) -> Path:
         """Daemons say in their logs when they are ready."""
@@ -70,7 +78,8 @@ class Cluster:
     def _wait_for(self, name: str, words: str) -> None:
         log, end = self._directory / f"{name}.log", time.monotonic() + SECONDS_TO_START
         while words not in (said := log.read_text(errors="replace")):
-            assert time.monotonic() < end, f"{name} was not ready in {SECONDS_TO_START} s: {said[-3000:]}"
+            if time.monotonic() > end:
+                raise TimeoutError(f"{name} was not ready in {SECONDS_TO_START} s: {said[-3000:]}")
             time.sleep(0.1)
 
     def executors_of(self, worker: int) -> list[str]:

@@ -64,7 +64,7 @@ def test_what_turns_to_a_far_target_is_as_often_as_the_book_says_however_many_ro
     far.run(Direction.FORWARD)
     far.edit(rows)
     assert far.run(Direction.FORWARD).total("applied") == rows
-    # One more for an answer that comes in two parts, between which the next question is sent
+    # One more where the goodbye, which nobody answers, has come by already
     assert far.to.turns <= LOGIN + 25
 
 

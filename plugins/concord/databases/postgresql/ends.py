@@ -356,5 +356,5 @@ class Target(WrittenEnd):
         asks: bool = True,
     ) -> dict[str, TableReport]:
         writing = Writing(self.job, staged, state, session, progress, frozenset(released), asks)
-        with reading_ahead(lambda: connect(self._login, "concord read ahead"), staged, self.access.readers):
+        with reading_ahead(lambda: connect(self._login, "concord ahead"), staged):
             return transaction.write(self.session, writing)

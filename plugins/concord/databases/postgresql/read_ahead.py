@@ -8,77 +8,65 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from threading import Thread
+from threading import Event, Thread
 
 import psycopg
 
-from concord.databases.postgresql.session import Connection, run
+from concord.databases.postgresql.session import Connection, one, run
 from concord.databases.postgresql.stage import Staged
+from concord.databases.quoting import literal
 from concord.errors import ConcordError
 
 #: Fewer are written before a session is logged in.
 FROM = 1_000
 
-#: It looks rows up as the write does, by several workers at once, and gives way to whoever alters a table.
+#: Pages of staging to a statement, some thousand rows: between two of them whoever waits to alter the table goes first.
+PAGES = 100
+
+#: The write has ended, and waits so long (s) for a login that is under way: it reads nothing any more.
+PATIENCE = 10.0
+
+#: It looks rows up as the write does.
 _SETTINGS = (
     *(f"SET enable_{each} = off" for each in ("seqscan", "hashjoin", "mergejoin")),
-    *(
-        f"SET {each} = 0"
-        for each in ("min_parallel_table_scan_size", "parallel_setup_cost", "parallel_tuple_cost")
-    ),
     "SET lock_timeout = '50ms'",
+    "SET statement_timeout = '10s'",
 )
 
 
 @contextmanager
-def reading_ahead(
-    connect: Callable[[], Connection], staged: Sequence[Staged], readers: int
-) -> Iterator[None]:
+def reading_ahead(connect: Callable[[], Connection], staged: Sequence[Staged]) -> Iterator[None]:
     """While the block writes. What goes wrong meanwhile is no matter: the write reads what nobody has read."""
     many = [each for each in staged if each.rows >= FROM]
     if not many:
         yield
         return
-    workers = (
-        f"SET max_parallel_workers_per_gather = {readers - 1}"  # the session itself is one of the readers
-    )
-    ahead = _Ahead(connect, [*_SETTINGS, workers], [_rows(each) for each in many])
-    thread = Thread(target=ahead.read, daemon=True)
+    written = Event()
+    thread = Thread(target=_read, args=(connect, many, written), daemon=True)
     thread.start()
     try:
         yield
     finally:
-        ahead.stop()
-        thread.join()
+        written.set()
+        thread.join(PATIENCE)
 
 
-def _rows(staged: Staged) -> str:
-    """A system column stands in no index: the row itself is read."""
-    shape = staged.shape
-    return f"SELECT count(t.tableoid) FROM {staged.typed} s JOIN {shape.table.sql} t ON {shape.same_key('t', 's')}"
-
-
-class _Ahead:
-    """The session, which may be stopped by another thread."""
-
-    def __init__(
-        self, connect: Callable[[], Connection], settings: Sequence[str], queries: Sequence[str]
-    ) -> None:
-        self._connect, self._settings, self._queries = connect, settings, queries
-        self._connection: Connection | None = None
-        self._stopped = False
-
-    def read(self) -> None:
-        with suppress(psycopg.Error, ConcordError), self._connect() as self._connection:
-            run(self._connection, *self._settings)
-            for query in self._queries:
-                if self._stopped:
+def _read(connect: Callable[[], Connection], many: Sequence[Staged], written: Event) -> None:
+    """Until all is read or written."""
+    with suppress(psycopg.Error, ConcordError), connect() as connection:
+        run(connection, *_SETTINGS)
+        for staged in many:
+            size = f"pg_relation_size({literal(staged.sql)}::regclass) / current_setting('block_size')::int"
+            (pages,) = one(connection, f"SELECT {size}")
+            for first in range(0, pages, PAGES):
+                if written.is_set():
                     return
-                run(self._connection, query)
+                run(connection, _rows(staged, first))
 
-    def stop(self) -> None:
-        """What was written need not be read any more."""
-        self._stopped = True
-        if self._connection is not None and not self._connection.closed:
-            with suppress(psycopg.Error):
-                self._connection.cancel_safe()
+
+def _rows(staged: Staged, first: int) -> str:
+    """Those of some pages of staging. A system column stands in no index: the row itself is read."""
+    shape, pages = staged.shape, f"ctid >= '({first},0)' AND ctid < '({first + PAGES},0)'"
+    keys = ", ".join(f"{column.type.incoming(shape.alias(column))} AS {column.sql}" for column in shape.key)
+    some = f"(SELECT {keys} FROM {staged.sql} WHERE {pages})"
+    return f"SELECT count(t.tableoid) FROM {some} s JOIN {shape.table.sql} t ON {shape.same_key('t', 's')}"

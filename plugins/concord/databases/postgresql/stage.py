@@ -32,6 +32,9 @@ DECISION_TYPES = {
 #: How long to wait for a table that a stopped executor may hold.
 PATIENCE = "5s"
 
+#: The same where that has been waited for already.
+AT_ONCE = "50ms"
+
 #: In place of a task attempt: rows that had waited at the target, and are tried again.
 RETRIED = -1
 
@@ -114,7 +117,7 @@ def drop_all(connection: Connection, transmission: str) -> None:
     except psycopg.errors.LockNotAvailable:
         for name in names:
             with suppress(psycopg.errors.LockNotAvailable):
-                _drop(connection, [name])
+                _drop(connection, [name], AT_ONCE)
 
 
 def orphans(connection: Connection, alive: Sequence[str]) -> list[str]:
@@ -132,8 +135,8 @@ def drop_orphans(connection: Connection, names: Sequence[str]) -> None:
         _drop(connection, [name])
 
 
-def _drop(connection: Connection, names: Sequence[str]) -> None:
+def _drop(connection: Connection, names: Sequence[str], patience: str = PATIENCE) -> None:
     """All of them, or none."""
     if names:
         drops = (f"DROP TABLE IF EXISTS {qualified(STAGING, name)}" for name in names)
-        run(connection, f"SET LOCAL lock_timeout = '{PATIENCE}'", *drops)
+        run(connection, f"SET LOCAL lock_timeout = '{patience}'", *drops)
