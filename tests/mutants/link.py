@@ -213,6 +213,13 @@ LINK = (
         f"{TESTS}/test_read_ahead.py -k that_fails",
     ),
     Mutant(
+        "marks are registered as if each relation but one could be looked up",
+        f"{POSTGRESQL}/plans.py",
+        'BY_KEY = ("SET LOCAL enable_hashjoin = off", ',
+        'BY_KEY = ("SET LOCAL enable_seqscan = off", "SET LOCAL enable_hashjoin = off", ',
+        f"{TESTS}/test_marks.py -k looked_up_by_key",
+    ),
+    Mutant(
         "a session that ended before the write fails the run",
         f"{POSTGRESQL}/repetition.py",
         "            if isinstance(error, SessionEnded) and not ended:",
