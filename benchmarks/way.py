@@ -17,7 +17,7 @@ class Way:
 
     Each connection carries `rate` bytes a second, each way, as one whose window is full; None: as many as there are.
 
-    A turn is a round trip: the client speaks after the server has.
+    A turn is a round trip: the server speaks after the client has. Nobody answers a goodbye, which is none.
     """
 
     host: str
@@ -56,12 +56,12 @@ class Way:
         self.logins += 1
         await asyncio.sleep(2 * self.delay)  # the network's own handshake
         there, forth = await asyncio.open_connection(self.host, self.port)
-        server_spoke = True
+        client_spoke = False
 
         def hear(client: bool) -> None:
-            nonlocal server_spoke
-            self.turns += client and server_spoke
-            server_spoke = not client
+            nonlocal client_spoke
+            self.turns += client_spoke and not client
+            client_spoke = client
 
         try:
             await asyncio.gather(
