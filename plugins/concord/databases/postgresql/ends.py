@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from functools import wraps
+from functools import partial, wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 import psycopg
@@ -35,6 +35,7 @@ from concord.databases.postgresql import (
 )
 from concord.databases.postgresql.compare import listed
 from concord.databases.postgresql.link_state import application_name
+from concord.databases.postgresql.log_flush import flushing
 from concord.databases.postgresql.read_ahead import reading_ahead
 from concord.databases.postgresql.session import Connection, asked_again, connect, conninfo, in_our_words
 from concord.databases.postgresql.shape import Shape, shape_of
@@ -356,5 +357,9 @@ class Target(WrittenEnd):
         asks: bool = True,
     ) -> dict[str, TableReport]:
         writing = Writing(self.job, staged, state, session, progress, frozenset(released), asks)
-        with reading_ahead(lambda: connect(self._login, "concord ahead"), staged):
+        another = partial(connect, self._login)
+        with (
+            reading_ahead(lambda: another("concord ahead"), staged),
+            flushing(lambda: another("concord flush"), staged),
+        ):
             return transaction.write(self.session, writing)

@@ -6,25 +6,21 @@ is larger than memory, for nearly each row (performance.md: the merge is most of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from threading import Event, Thread
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from threading import Event
 
-import psycopg
-
+from concord.databases.postgresql.beside import beside
 from concord.databases.postgresql.session import Connection, one, run
 from concord.databases.postgresql.stage import Staged
 from concord.databases.quoting import literal
-from concord.errors import ConcordError
 
 #: Fewer are written before a session is logged in.
 FROM = 1_000
 
 #: Pages of staging to a statement, some thousand rows: between two of them whoever waits to alter the table goes first.
 PAGES = 100
-
-#: The write has ended, and waits so long (s) for a login that is under way: it reads nothing any more.
-PATIENCE = 10.0
 
 #: It looks rows up as the write does.
 _SETTINGS = (
@@ -34,34 +30,24 @@ _SETTINGS = (
 )
 
 
-@contextmanager
-def reading_ahead(connect: Callable[[], Connection], staged: Sequence[Staged]) -> Iterator[None]:
-    """While the block writes. What goes wrong meanwhile is no matter: the write reads what nobody has read."""
+def reading_ahead(
+    connect: Callable[[], Connection], staged: Sequence[Staged]
+) -> AbstractContextManager[None]:
+    """While the block writes. The write reads what nobody has read."""
     many = [each for each in staged if each.rows >= FROM]
-    if not many:
-        yield
-        return
-    written = Event()
-    thread = Thread(target=_read, args=(connect, many, written), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        written.set()
-        thread.join(PATIENCE)
+    return beside(connect, partial(_read, many)) if many else nullcontext()
 
 
-def _read(connect: Callable[[], Connection], many: Sequence[Staged], written: Event) -> None:
+def _read(many: Sequence[Staged], connection: Connection, written: Event) -> None:
     """Until all is read or written."""
-    with suppress(psycopg.Error, ConcordError), connect() as connection:
-        run(connection, *_SETTINGS)
-        for staged in many:
-            size = f"pg_relation_size({literal(staged.sql)}::regclass) / current_setting('block_size')::int"
-            (pages,) = one(connection, f"SELECT {size}")
-            for first in range(0, pages, PAGES):
-                if written.is_set():
-                    return
-                run(connection, _rows(staged, first))
+    run(connection, *_SETTINGS)
+    for staged in many:
+        size = f"pg_relation_size({literal(staged.sql)}::regclass) / current_setting('block_size')::int"
+        (pages,) = one(connection, f"SELECT {size}")
+        for first in range(0, pages, PAGES):
+            if written.is_set():
+                return
+            run(connection, _rows(staged, first))
 
 
 def _rows(staged: Staged, first: int) -> str:

@@ -1,0 +1,35 @@
+"""What only makes a write faster is done by a session beside it: when that fails, nothing is lost but time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
+
+import psycopg
+
+from concord.databases.postgresql.session import Connection
+from concord.errors import ConcordError
+
+#: The write has ended, and waits so long (s) for a login that is under way: nothing is done any more.
+PATIENCE = 10.0
+
+
+@contextmanager
+def beside(connect: Callable[[], Connection], work: Callable[[Connection, Event], None]) -> Iterator[None]:
+    """While the block writes, `work` is done in a session of its own, and is told when the block has ended."""
+    written = Event()
+    thread = Thread(target=_work, args=(connect, work, written), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        written.set()
+        thread.join(PATIENCE)
+
+
+def _work(
+    connect: Callable[[], Connection], work: Callable[[Connection, Event], None], written: Event
+) -> None:
+    with suppress(psycopg.Error, ConcordError), connect() as connection:
+        work(connection, written)

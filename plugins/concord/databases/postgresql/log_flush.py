@@ -1,0 +1,46 @@
+"""The write-ahead log of a large write is written out by a session beside, while the write goes on.
+
+A write that fills the log's buffers (16 MB by default: a twentieth of a second of it) writes them out itself, page by
+page, and waits for the disk at the end of each segment: up to a quarter of its time. PostgreSQL's own walwriter looks
+after them five times a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from threading import Event
+
+from concord.databases.postgresql.beside import beside
+from concord.databases.postgresql.session import Connection, run
+from concord.databases.postgresql.stage import Staged
+
+#: Fewer rows, in all tables, hardly fill the buffers.
+FROM = 10_000
+
+#: How often one looks (s), and how much of the log must wait (bytes).
+PAUSE, WAITING = 0.005, 1_000_000
+
+_SETTINGS = (
+    "SET synchronous_commit = local",  # the write itself waits for whoever else must have it
+    "SET statement_timeout = '10s'",
+)
+
+#: A commit flushes whatever the log holds. To lock a row is the least that has one, and leaves no row behind.
+_FLUSH = (
+    "SELECT FROM concord.site"
+    f" WHERE pg_wal_lsn_diff(pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn()) > {WAITING}"
+    " FOR KEY SHARE SKIP LOCKED"
+)
+
+
+def flushing(connect: Callable[[], Connection], staged: Sequence[Staged]) -> AbstractContextManager[None]:
+    """While the block writes. The write flushes what nobody has flushed."""
+    many = sum(each.rows for each in staged) >= FROM
+    return beside(connect, _flush) if many else nullcontext()
+
+
+def _flush(connection: Connection, written: Event) -> None:
+    run(connection, *_SETTINGS)
+    while not written.wait(PAUSE):
+        run(connection, _FLUSH)
