@@ -78,10 +78,14 @@ class Edits:
         return self.count - self.inserts - self.deletes
 
     @property
+    def touched(self) -> int:
+        """Edits of rows that the table was made with."""
+        return self.count - self.inserts
+
+    @property
     def keys(self) -> str:
         """Query of (id, kind); kind is `update`, `insert` or `delete`."""
-        touched = self.count - self.inserts
-        last = self.before + touched - 1
+        last = self.before + self.touched - 1
         return f"""
 SELECT {self.first} + i * {_STRIDE} % {self.part or self.rows} AS id,
        CASE WHEN i >= {self.before + self.updates} THEN 'delete' ELSE 'update' END AS kind

@@ -22,55 +22,71 @@ from demo.progress import Progress
 PART = "growth"
 
 
+#: So few changes are carried in a moment, which other things of a machine's easily double: each is measured OFTEN.
+FEW, OFTEN = 1_000, 3
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows of a table that are edited."""
+
+    name: str
+    rows: int  #: of the table
+    first: int
+    size: int
+
+
 @dataclass(frozen=True)
 class Plan:
-    """Changes in tables of each size: among as many of the newest rows, and over the rest of the table."""
+    """The same changes in all rows of a small table, in as many of the newest of a large one, and in all of its own."""
 
-    sizes: Sequence[int]
+    small: int
+    large: int
     changes: Sequence[int]
-    newest: int
     repeat: int
     many: int = 0  #: changes of one last run, nearly every row of a table of as many
 
     @property
+    def parts(self) -> tuple[Part, ...]:
+        """What is edited is alike in the first two: they differ in the size of the table alone."""
+        newest = Part(f"the newest {self.small:,}", self.large, self.large - self.small + 1, self.small)
+        return (
+            Part("all", self.small, 1, self.small),
+            newest,
+            Part("all", self.large, 1, self.large),
+        )
+
+    @property
     def too_large(self) -> bool:
         """No row may be edited twice."""
-        return sum(self.changes) * self.repeat + WARM_UP > min(self.newest, min(self.sizes) - self.newest)
+        last = list(self.edits(self.parts[0]))[-1]
+        return last.before + last.touched > self.small
 
-    def edits(self, rows: int) -> Iterator[tuple[str, Edits]]:
-        """Sets of edits, each with where its rows are; the first is one that nobody measures."""
-        older = rows - self.newest
-        parts = {"anywhere": (1, older), f"the newest {self.newest:,}": (older + 1, self.newest)}
-        yield "", Edits(rows, WARM_UP, 0, 1, older)
-        before = WARM_UP
-        for place, part in parts.items():
-            for count in (count for count in self.changes for _ in range(self.repeat)):
-                yield place, Edits(rows, count, before, *part)
-                before += count
+    def edits(self, part: Part) -> Iterator[Edits]:
+        """Sets of edits of a part; the first is one that nobody measures."""
+        before = 0
+        for count in (WARM_UP, *(each for each in self.changes for _ in range(OFTEN if each <= FEW else 1))):
+            yield Edits(part.rows, count, before, part.first, part.size)
+            before += Edits(part.rows, count).touched
 
 
 @dataclass
 class Results:
-    """Seconds of warm links by place, changes and size; and the last run."""
+    """Seconds of warm links by changes and part; and the last run."""
 
-    seconds: dict[tuple[str, int], dict[int, list[float]]] = field(default_factory=dict)
+    seconds: dict[int, dict[Part, list[float]]] = field(default_factory=dict)
     many: Measurement | None = None
+
+    def add(self, count: int, part: Part, seconds: float) -> None:
+        self.seconds.setdefault(count, {}).setdefault(part, []).append(seconds)
 
 
 def compare(pair: Pair, plan: Plan, spark: Path, progress: Progress) -> Results:
-    """Measure the plan. Raises WrongResult, or whatever made a link fail."""
+    """Measure the plan, each time on new tables. Raises WrongResult, or whatever made a link fail."""
     results = Results()
-    for rows in plan.sizes:
-        with progress.step(f"Make a table of {rows:,} rows in two databases"):
-            databases.fill_pair(pair, rows)
-            initialize(pair)
-        for place, edits in plan.edits(rows):
-            with progress.step(f"{edits.count:,} changes, {place or 'to warm up'}") as step:
-                seconds = _carry(pair, edits, Start.WARM, spark).wall
-                step.result = f"{seconds:.2f} s"
-            if place:
-                by_size = results.seconds.setdefault((place, edits.count), {})
-                by_size.setdefault(rows, []).append(seconds)
+    for _ in range(plan.repeat):
+        for part in plan.parts:
+            _measure_part(pair, plan, part, spark, results, progress)
     if plan.many:
         with progress.step(f"{plan.many:,} changes in {plan.many:,} rows") as step:
             databases.fill_pair(pair, plan.many)
@@ -78,6 +94,21 @@ def compare(pair: Pair, plan: Plan, spark: Path, progress: Progress) -> Results:
             results.many = _carry(pair, Edits(plan.many, plan.many), Start.COLD, spark)
             step.result = f"{results.many.wall:.1f} s, {report.mebibytes(results.many.memory)} MiB"
     return results
+
+
+def _measure_part(
+    pair: Pair, plan: Plan, part: Part, spark: Path, results: Results, progress: Progress
+) -> None:
+    with progress.step(f"Make a table of {part.rows:,} rows in two databases"):
+        databases.fill_pair(pair, part.rows)
+        initialize(pair)
+    warm_up, *measured = plan.edits(part)
+    _carry(pair, warm_up, Start.WARM, spark)
+    for edits in measured:
+        with progress.step(f"{edits.count:,} changes in {part.name} of {part.rows:,} rows") as step:
+            seconds = _carry(pair, edits, Start.WARM, spark).wall
+            results.add(edits.count, part, seconds)
+            step.result = f"{seconds:.2f} s"
 
 
 def _carry(pair: Pair, edits: Edits, start: Start, spark: Path) -> Measurement:
@@ -93,16 +124,21 @@ def _carry(pair: Pair, edits: Edits, start: Start, spark: Path) -> Measurement:
 
 
 def grids(plan: Plan, results: Results) -> Iterator[Grid]:
-    """A line for each kind and number of changes; the ratio is that of the largest table to the smallest."""
-    head = ("edited rows", "changes", *(f"{rows:,} rows, s" for rows in plan.sizes), "ratio")
+    """A line for each number of changes; a ratio is that to the small table."""
+    small, newest, every = plan.parts
+    head = ["changes", f"{small.rows:,} rows, s"]
+    for part in (newest, every):
+        head += [f"{part.rows:,} rows, {part.name} edited, s", "ratio"]
     lines = []
-    for (place, count), by_size in results.seconds.items():
-        spreads = [Spread.of(by_size[rows]) for rows in plan.sizes]
-        compared = report.ratio(spreads[-1], spreads[0])
-        lines.append((place, f"{count:,}", *map(report.spread, spreads), compared))
+    for count, by_part in results.seconds.items():
+        spreads = {part: Spread.of(by_part[part]) for part in plan.parts}
+        cells = [f"{count:,}", report.spread(spreads[small])]
+        for part in (newest, every):
+            cells += [report.spread(spreads[part]), report.ratio(spreads[part], spreads[small])]
+        lines.append(cells)
     yield Grid("Whole warm links, from submission to end, by rows in the table", head, lines)
     if results.many:
-        cells = (f"{plan.many:,}", f"{results.many.wall:.1f}", report.mebibytes(results.many.memory))
+        cells = [f"{plan.many:,}", f"{results.many.wall:.1f}", report.mebibytes(results.many.memory)]
         yield Grid("One cold link with very many changes", ("changes", "s", "memory, MiB"), [cells])
 
 
@@ -120,16 +156,18 @@ def _measure(directory: Path, plan: Plan, *, recorded: bool) -> int:
 def main(arguments: list[str]) -> int:
     """Measure and print; 0 when every link carried what the users had written."""
     made = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
-    made.add_argument("--tables", type=counts, default=(1_000_000, 10_000_000), help="rows of each table")
-    made.add_argument("--changes", type=counts, default=(10, 1_000, 100_000), help="in each of them")
-    made.add_argument("--newest", type=positive, default=500_000, help="rows that most users edit")
-    made.add_argument("--repeat", type=positive, default=2, help="runs of each measurement")
+    made.add_argument("--small", type=positive, default=1_000_000, help="rows of one table")
+    made.add_argument("--large", type=positive, default=10_000_000, help="rows of the other one")
+    made.add_argument(
+        "--changes", type=counts, default=(10, 1_000, 100_000, 1_000_000), help="in each of them"
+    )
+    made.add_argument("--repeat", type=positive, default=2, help="tables made for each measurement")
     made.add_argument("--many", type=int, default=0, help="changes of one last run, as in 10000000")
     add_places(made, PART)
     options = made.parse_args(arguments)
-    plan = Plan(options.tables, options.changes, options.newest, options.repeat, options.many)
+    plan = Plan(options.small, options.large, options.changes, options.repeat, options.many)
     if plan.too_large:
-        sys.stderr.write("the tables have not as many different rows as the runs would edit\n")
+        sys.stderr.write("the small table has not as many different rows as the runs would edit\n")
         return 2
     directory = options.directory.absolute()
     return terminal.run(lambda: _measure(directory, plan, recorded=options.record), directory)

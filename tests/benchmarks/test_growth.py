@@ -2,34 +2,39 @@
 
 from itertools import pairwise
 
-from benchmarks.growth import Plan, Results, grids
+from benchmarks.growth import OFTEN, Plan, Results, grids
 from benchmarks.measurement import Measurement
 
-PLAN = Plan(sizes=(1_000, 4_000), changes=(10, 100), newest=300, repeat=2)
+PLAN = Plan(small=2_000, large=8_000, changes=(10, 1_100), repeat=2)
 
 
-def test_sets_of_edits_follow_each_other_over_the_older_rows_and_then_over_the_newest() -> None:
-    edits = [each for _, each in PLAN.edits(1_000)]
-    assert [(each.count, each.first, each.part) for each in edits] == [
-        (10, 1, 700),
-        *[(10, 1, 700)] * 2,
-        *[(100, 1, 700)] * 2,
-        *[(10, 701, 300)] * 2,
-        *[(100, 701, 300)] * 2,
-    ]
-    assert all(one.before + one.count == other.before for one, other in pairwise(edits))
+def test_the_same_edits_are_made_in_all_rows_of_the_small_table_and_in_the_newest_and_all_of_the_large_one() -> (
+    None
+):
+    parts = [(each.rows, each.first, each.size) for each in PLAN.parts]
+    assert parts == [(2_000, 1, 2_000), (8_000, 6_001, 2_000), (8_000, 1, 8_000)]
+    made = [[(each.count, each.before) for each in PLAN.edits(part)] for part in PLAN.parts]
+    assert made[0] == made[1] == made[2]
 
 
-def test_every_row_is_edited_once_or_the_plan_is_too_large() -> None:
+def test_few_changes_are_measured_more_often() -> None:
+    assert [each.count for each in PLAN.edits(PLAN.parts[0])] == [10, *[10] * OFTEN, 1_100]
+
+
+def test_no_row_is_edited_twice_or_the_plan_is_too_large() -> None:
+    edits = list(PLAN.edits(PLAN.parts[1]))
+    assert all(one.before + one.touched == other.before for one, other in pairwise(edits))
     assert not PLAN.too_large
-    assert Plan((1_000,), (10, 100), newest=229, repeat=2).too_large
-    assert Plan((400,), (10, 100), newest=300, repeat=2).too_large
+    touched = edits[-1].before + edits[-1].touched
+    assert not Plan(touched, 8_000, PLAN.changes, repeat=9).too_large
+    assert Plan(touched - 1, 8_000, PLAN.changes, repeat=1).too_large
 
 
-def test_a_line_compares_the_largest_table_with_the_smallest() -> None:
-    results = Results(
-        {("anywhere", 10): {1_000: [1.0, 2.0], 4_000: [3.0]}}, many=Measurement(9.0, {}, 3 * 1024**2)
-    )
+def test_a_line_compares_the_large_table_with_the_small_one() -> None:
+    small, newest, every = PLAN.parts
+    results = Results(many=Measurement(9.0, {}, 3 * 1024**2))
+    for part, seconds in ((small, 1.0), (small, 2.0), (newest, 1.5), (every, 3.0)):
+        results.add(10, part, seconds)
     growth, many = grids(PLAN, results)
-    assert growth.rows == [("anywhere", "10", "1.50 (1.00 to 2.00)", "3.00", "2.00")]
+    assert growth.rows == [["10", "1.50 (1.00 to 2.00)", "1.50", "1.00", "3.00", "2.00"]]
     assert many.rows == [("0", "9.0", "3")]

@@ -194,7 +194,7 @@ LINK = (
     Mutant(
         "nobody reads ahead of the write",
         f"{POSTGRESQL}/read_ahead.py",
-        "    return beside(connect, partial(_read, many)) if many else nullcontext()\n",
+        "    return beside(connect, partial(_read, many), PATIENCE) if many else nullcontext()\n",
         "    return nullcontext()\n",
         f"{TESTS}/test_read_ahead.py -k session_beside",
     ),
@@ -215,8 +215,8 @@ LINK = (
     Mutant(
         "nobody flushes the log while a large write goes on",
         f"{POSTGRESQL}/log_flush.py",
-        '    " FOR KEY SHARE SKIP LOCKED"\n',
-        "",
+        " FOR KEY SHARE SKIP LOCKED;",
+        ";",
         f"{TESTS}/test_log_flush.py -k goes_on",
     ),
     Mutant(
@@ -229,7 +229,7 @@ LINK = (
     Mutant(
         "no write is large enough for its log to be flushed",
         f"{POSTGRESQL}/log_flush.py",
-        "    return beside(connect, _flush) if many else nullcontext()\n",
+        "    return beside(connect, _flush, patience=0) if many else nullcontext()\n",
         "    return nullcontext()\n",
         f"{TESTS}/test_log_flush.py -k logs_in",
     ),

@@ -11,13 +11,15 @@ import psycopg
 from concord.databases.postgresql.session import Connection
 from concord.errors import ConcordError
 
-#: The write has ended, and waits so long (s) for a login that is under way: nothing is done any more.
-PATIENCE = 10.0
-
 
 @contextmanager
-def beside(connect: Callable[[], Connection], work: Callable[[Connection, Event], None]) -> Iterator[None]:
-    """While the block writes, `work` is done in a session of its own, and is told when the block has ended."""
+def beside(
+    connect: Callable[[], Connection], work: Callable[[Connection, Event], None], patience: float
+) -> Iterator[None]:
+    """While the block writes, `work` is done in a session of its own, and is told when the block has ended.
+
+    So long (s) that end waits for the work's.
+    """
     written = Event()
     thread = Thread(target=_work, args=(connect, work, written), daemon=True)
     thread.start()
@@ -25,7 +27,7 @@ def beside(connect: Callable[[], Connection], work: Callable[[Connection, Event]
         yield
     finally:
         written.set()
-        thread.join(PATIENCE)
+        thread.join(patience)
 
 
 def _work(

@@ -21,26 +21,37 @@ FROM = 10_000
 #: How often one looks (s), and how much of the log must wait (bytes).
 PAUSE, WAITING = 0.005, 1_000_000
 
+#: How long a statement looks (s): whoever is far away need not be asked each time, and nobody waits for its end.
+ROUND = 0.5
+
 _SETTINGS = (
     "SET synchronous_commit = local",  # the write itself waits for whoever else must have it
     "SET statement_timeout = '10s'",
 )
 
 #: A commit flushes whatever the log holds. To lock a row is the least that has one, and leaves no row behind.
-_FLUSH = (
-    "SELECT FROM concord.site"
-    f" WHERE pg_wal_lsn_diff(pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn()) > {WAITING}"
-    " FOR KEY SHARE SKIP LOCKED"
-)
+_FLUSH = f"""
+DO $$
+DECLARE
+  began timestamptz := clock_timestamp();
+BEGIN
+  WHILE clock_timestamp() < began + interval '{ROUND} s' LOOP
+    PERFORM FROM concord.site
+      WHERE pg_wal_lsn_diff(pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn()) > {WAITING}
+      FOR KEY SHARE SKIP LOCKED;
+    COMMIT;
+    PERFORM pg_sleep({PAUSE});
+  END LOOP;
+END $$"""
 
 
 def flushing(connect: Callable[[], Connection], staged: Sequence[Staged]) -> AbstractContextManager[None]:
     """While the block writes. The write flushes what nobody has flushed."""
     many = sum(each.rows for each in staged) >= FROM
-    return beside(connect, _flush) if many else nullcontext()
+    return beside(connect, _flush, patience=0) if many else nullcontext()
 
 
 def _flush(connection: Connection, written: Event) -> None:
     run(connection, *_SETTINGS)
-    while not written.wait(PAUSE):
+    while not written.is_set():
         run(connection, _FLUSH)

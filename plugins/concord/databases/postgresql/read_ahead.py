@@ -22,6 +22,9 @@ FROM = 1_000
 #: Pages of staging to a statement, some thousand rows: between two of them whoever waits to alter the table goes first.
 PAGES = 100
 
+#: The write has ended, and waits so long (s) for a login or a statement that is under way: what is read is locked.
+PATIENCE = 10.0
+
 #: It looks rows up as the write does.
 _SETTINGS = (
     *(f"SET enable_{each} = off" for each in ("seqscan", "hashjoin", "mergejoin")),
@@ -35,7 +38,7 @@ def reading_ahead(
 ) -> AbstractContextManager[None]:
     """While the block writes. The write reads what nobody has read."""
     many = [each for each in staged if each.rows >= FROM]
-    return beside(connect, partial(_read, many)) if many else nullcontext()
+    return beside(connect, partial(_read, many), PATIENCE) if many else nullcontext()
 
 
 def _read(many: Sequence[Staged], connection: Connection, written: Event) -> None:

@@ -106,18 +106,22 @@ def create(connection: Connection, staged: Staged) -> None:
 def drop_all(connection: Connection, transmission: str) -> None:
     """Drop what the transmission staged. A stopped executor may hold one of them: the others go all the same."""
     pattern = staging_name(transmission, 0).removesuffix("0").replace("_", "\\_") + "%"
-    found = rows(
-        connection,
-        f"SELECT relname FROM pg_class WHERE relnamespace = {literal(STAGING)}::regnamespace"
-        f" AND relname LIKE {literal(pattern)}",
-    )
-    names = [name for (name,) in found]
+    of_it = f"FROM pg_class WHERE relnamespace = {literal(STAGING)}::regnamespace AND relname LIKE {literal(pattern)}"
+    drop = f"""
+DO $$
+DECLARE
+  staged regclass;
+BEGIN
+  FOR staged IN SELECT oid {of_it} LOOP
+    EXECUTE 'DROP TABLE ' || staged;
+  END LOOP;
+END $$"""
     try:
-        _drop(connection, names)
+        run(connection, f"SET LOCAL lock_timeout = '{PATIENCE}'", drop)
     except psycopg.errors.LockNotAvailable:
-        for name in names:
+        for (name,) in rows(connection, f"SELECT relname {of_it}"):
             with suppress(psycopg.errors.LockNotAvailable):
-                _drop(connection, [name], AT_ONCE)
+                _drop(connection, name, AT_ONCE)
 
 
 def orphans(connection: Connection, alive: Sequence[str]) -> list[str]:
@@ -132,11 +136,9 @@ def orphans(connection: Connection, alive: Sequence[str]) -> list[str]:
 def drop_orphans(connection: Connection, names: Sequence[str]) -> None:
     """Drop the named staging tables, whichever of them still exist. Raises what stops one; those before it are gone."""
     for name in names:
-        _drop(connection, [name])
+        _drop(connection, name, PATIENCE)
 
 
-def _drop(connection: Connection, names: Sequence[str], patience: str = PATIENCE) -> None:
-    """All of them, or none."""
-    if names:
-        drops = (f"DROP TABLE IF EXISTS {qualified(STAGING, name)}" for name in names)
-        run(connection, f"SET LOCAL lock_timeout = '{patience}'", *drops)
+def _drop(connection: Connection, name: str, patience: str) -> None:
+    drop = f"DROP TABLE IF EXISTS {qualified(STAGING, name)}"
+    run(connection, f"SET LOCAL lock_timeout = '{patience}'", drop)
