@@ -60,7 +60,7 @@ class Plan:
     def too_large(self) -> bool:
         """No row may be edited twice."""
         last = list(self.edits(self.parts[0]))[-1]
-        return last.before + last.touched > self.small
+        return last.before + last.touched > self.small or self.small > self.large
 
     def edits(self, part: Part) -> Iterator[Edits]:
         """Sets of edits of a part; the first is one that nobody measures."""
@@ -167,7 +167,9 @@ def main(arguments: list[str]) -> int:
     options = made.parse_args(arguments)
     plan = Plan(options.small, options.large, options.changes, options.repeat, options.many)
     if plan.too_large:
-        sys.stderr.write("the small table has not as many different rows as the runs would edit\n")
+        sys.stderr.write(
+            "the small table, or the large one, has not as many different rows as the runs would edit\n"
+        )
         return 2
     directory = options.directory.absolute()
     return terminal.run(lambda: _measure(directory, plan, recorded=options.record), directory)

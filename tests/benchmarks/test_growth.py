@@ -28,6 +28,7 @@ def test_no_row_is_edited_twice_or_the_plan_is_too_large() -> None:
     touched = edits[-1].before + edits[-1].touched
     assert not Plan(touched, 8_000, PLAN.changes, repeat=9).too_large
     assert Plan(touched - 1, 8_000, PLAN.changes, repeat=1).too_large
+    assert Plan(touched, touched - 1, PLAN.changes, repeat=1).too_large
 
 
 def test_a_line_compares_the_large_table_with_the_small_one() -> None:
@@ -37,4 +38,4 @@ def test_a_line_compares_the_large_table_with_the_small_one() -> None:
         results.add(10, part, seconds)
     growth, many = grids(PLAN, results)
     assert growth.rows == [["10", "1.50 (1.00 to 2.00)", "1.50", "1.00", "3.00", "2.00"]]
-    assert many.rows == [("0", "9.0", "3")]
+    assert many.rows == [["0", "9.0", "3"]]

@@ -27,3 +27,30 @@ def test_a_table_that_a_stopped_executor_holds_keeps_no_other_one(
         assert stage.orphans(sites.capetown.connection, []) == []
     finally:
         target.close()
+
+
+def test_a_staged_table_goes_with_its_indexes(pair: MakePair) -> None:
+    # An initialization indexes what it has staged: a name in the same schema, which goes with its table.
+    sites = pair("CREATE TABLE item (id int PRIMARY KEY)")
+    target = Target(sites.job())
+    try:
+        (shape,), _ = target.inspect(sites.tables)
+        staged = target.create_staging(shape, 0)
+        sites.capetown.run(f"CREATE INDEX {staged.relation}_key ON {staged.sql} (verdict)")
+        target.drop_staging()
+        assert stage.orphans(sites.capetown.connection, []) == []
+    finally:
+        target.close()
+
+
+def test_what_was_staged_goes_where_nobody_may_run_blocks_of_statements(pair: MakePair) -> None:
+    sites = pair("CREATE TABLE item (id int PRIMARY KEY)")
+    target = Target(sites.job())
+    try:
+        (shape,), _ = target.inspect(sites.tables)
+        target.create_staging(shape, 0)
+        sites.capetown.run("REVOKE USAGE ON LANGUAGE plpgsql FROM PUBLIC")
+        target.drop_staging()
+        assert stage.orphans(sites.capetown.connection, []) == []
+    finally:
+        target.close()

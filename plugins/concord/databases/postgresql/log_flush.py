@@ -1,8 +1,8 @@
 """The write-ahead log of a large write is written out by a session beside, while the write goes on.
 
-A write that fills the log's buffers (16 MB by default: a twentieth of a second of it) writes them out itself, page by
-page, and waits for the disk at the end of each segment: up to a quarter of its time. PostgreSQL's own walwriter looks
-after them five times a second.
+A write that fills the log's buffers (16 MB at most, unless set: a twentieth of a second of it) writes them out itself,
+page by page, and waits for the disk at the end of each segment: up to a quarter of its time. PostgreSQL's own walwriter
+looks after them five times a second.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ FROM = 10_000
 #: How often one looks (s), and how much of the log must wait (bytes).
 PAUSE, WAITING = 0.005, 1_000_000
 
-#: How long a statement looks (s): whoever is far away need not be asked each time, and nobody waits for its end.
-ROUND = 0.5
+#: How long a statement looks (s): whoever is far away need not be asked each time, whoever logs statements hears of
+#: few, and it has ended before the link has done all that follows the write.
+ROUND = 0.1
 
 _SETTINGS = (
     "SET synchronous_commit = local",  # the write itself waits for whoever else must have it

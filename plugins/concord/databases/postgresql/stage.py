@@ -106,20 +106,23 @@ def create(connection: Connection, staged: Staged) -> None:
 def drop_all(connection: Connection, transmission: str) -> None:
     """Drop what the transmission staged. A stopped executor may hold one of them: the others go all the same."""
     pattern = staging_name(transmission, 0).removesuffix("0").replace("_", "\\_") + "%"
-    of_it = f"FROM pg_class WHERE relnamespace = {literal(STAGING)}::regnamespace AND relname LIKE {literal(pattern)}"
+    staged = (
+        f"SELECT relname FROM pg_class WHERE relnamespace = {literal(STAGING)}::regnamespace"
+        f" AND relkind = 'r' AND relname LIKE {literal(pattern)}"
+    )
     drop = f"""
 DO $$
 DECLARE
-  staged regclass;
+  staged name;
 BEGIN
-  FOR staged IN SELECT oid {of_it} LOOP
-    EXECUTE 'DROP TABLE ' || staged;
+  FOR staged IN {staged} LOOP
+    EXECUTE format('DROP TABLE IF EXISTS %I.%I', {literal(STAGING)}, staged);
   END LOOP;
 END $$"""
     try:
         run(connection, f"SET LOCAL lock_timeout = '{PATIENCE}'", drop)
-    except psycopg.errors.LockNotAvailable:
-        for (name,) in rows(connection, f"SELECT relname {of_it}"):
+    except psycopg.Error:
+        for (name,) in rows(connection, staged):
             with suppress(psycopg.errors.LockNotAvailable):
                 _drop(connection, name, AT_ONCE)
 
@@ -128,7 +131,8 @@ def orphans(connection: Connection, alive: Sequence[str]) -> list[str]:
     """Staging tables of transmissions that are no longer alive, oldest first."""
     found = rows(
         connection,
-        f"SELECT relname FROM pg_class WHERE relnamespace = {literal(STAGING)}::regnamespace ORDER BY oid",
+        f"SELECT relname FROM pg_class WHERE relnamespace = {literal(STAGING)}::regnamespace AND relkind = 'r'"
+        " ORDER BY oid",
     )
     return [name for (name,) in found if name.startswith("t_") and name.split("_")[1] not in alive]
 
