@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pyspark
 
+from concord.orchestration.spark_settings import SHORT_LIVED
 from embedded import ports
 
 SPARK_HOME = Path(pyspark.__file__).parent
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 SECONDS_TO_START = 120.0
-#: These processes live for seconds: the serial collector and the quick compiler start twice as fast.
-SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 class Cluster:

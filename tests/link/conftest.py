@@ -1,6 +1,7 @@
 """A pair of sites on real PostgreSQL, and the one Spark session of the test run."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -10,11 +11,15 @@ from embedded.postgres import Server
 from spark_jobs.session import start
 from tests.conftest import Database
 from tests.link import pair as pair_module
+from tests.link.installations import Bare
+from tests.link.marked import Shops, open_shops
 from tests.link.network import Network, Topology, begin_network
 from tests.link.pair import Pair, Site, begin, create_logins
+from tests.link.snapshots import FLIGHTS, Copies, counts
 
 MakePair = Callable[..., Pair]
 MakeNetwork = Callable[..., Network]
+MakeShops = Callable[..., Shops]
 
 
 @pytest.fixture(scope="session")
@@ -82,3 +87,44 @@ def network(
     for each in made:
         for site in each.sites:
             site.connection.close()
+
+
+@pytest.fixture
+def sites(server_with_logins: Server, database: Callable[[], Database]) -> Iterator[Bare]:
+    both = Bare(*(site_on(server_with_logins, name, database().name) for name in ("london", "capetown")))
+    yield both
+    for site in both.sites:
+        site.connection.close()
+
+
+@pytest.fixture
+def shops(request: pytest.FixtureRequest, sites: Bare) -> MakeShops:
+    """Call it once; Spark starts only when a link needs it."""
+
+    def make(**changed: Any) -> Shops:
+        return open_shops(*sites.sites, lambda: request.getfixturevalue("spark"), **changed)
+
+    return make
+
+
+@pytest.fixture
+def copies(
+    request: pytest.FixtureRequest, server_with_logins: Server, database: Callable[[], Database]
+) -> Iterator[Copies]:
+    """London with ten flights; Cape Town empty; nothing provisioned."""
+    london, capetown = (site_on(server_with_logins, name, database().name) for name in ("london", "capetown"))
+    london.run(*FLIGHTS)
+    yield Copies(london, capetown, lambda: request.getfixturevalue("spark"))
+    for site in (london, capetown):
+        site.connection.close()
+
+
+@pytest.fixture
+def late(copies: Copies) -> Copies:
+    """An incremental snapshot `late` of the flights that are more than 50 late, filled."""
+    copies.define(
+        "late", "incremental", "public.flight", "public.late", columns=("delay",), where="delay > 50"
+    )
+    copies.provision()
+    assert counts(copies.refresh("late")) == (5, 0, 0, 0)
+    return copies

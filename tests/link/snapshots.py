@@ -17,6 +17,14 @@ from spark_jobs.snapshot import refresh
 from tests.link.installations import installation
 from tests.link.pair import At, Rows, Site, next_epoch
 
+FLIGHTS = (
+    "CREATE TABLE flight (id int PRIMARY KEY, origin text, delay int, price numeric, note text)",
+    "INSERT INTO flight SELECT n, CASE n % 2 WHEN 0 THEN 'JFK' ELSE 'LGA' END, n * 10, n / 4.0"
+    " FROM generate_series(1, 10) n",
+)
+LATE = "SELECT id, delay FROM public.late ORDER BY id"
+WANTED = "SELECT id, delay FROM public.flight WHERE delay > 50 ORDER BY id"
+
 
 @dataclass
 class Copies:
@@ -92,3 +100,8 @@ def counts(report: SnapshotReport) -> tuple[int, int, int, int]:
 
 def sorted_rows(site: Site, query: str) -> Rows:
     return sorted(site.rows(query), key=repr)
+
+
+def content(copies: Copies) -> None:
+    """The copy `late` is exactly what the query gives at the source."""
+    assert copies.capetown.rows(LATE) == copies.london.rows(WANTED)

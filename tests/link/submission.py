@@ -5,7 +5,8 @@ import sys
 
 from concord.link import LinkJob, TransmissionReport
 from concord.orchestration.job_files import PROJECT, job_files
-from embedded.spark_cluster import SHORT_LIVED, Cluster
+from concord.orchestration.spark_settings import SHORT_LIVED
+from embedded.spark_cluster import Cluster
 
 
 class Submission:

@@ -14,7 +14,7 @@ from concord.orchestration.job_files import PROJECT, JobFiles
 MEMORY = "2g"
 _JOBS = PROJECT / "spark_jobs"
 #: A link's driver lives for seconds: the serial collector and the quick compiler start twice as fast.
-_SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 #: What Airflow's own settings and connections are called in the environment; they hold passwords.
 _OF_AIRFLOW = ("AIRFLOW_CONN_", "AIRFLOW_VAR_", "AIRFLOW__")
 
@@ -43,7 +43,7 @@ def configuration(master: str, given: Mapping[str, str]) -> dict[str, str]:
     """Spark properties; what the operator was given goes before ours."""
     options = f"-Dlog4j2.configurationFile={(_JOBS / 'log4j2.properties').as_uri()}"
     if is_local(master):
-        options += f" {_SHORT_LIVED}"
+        options += f" {SHORT_LIVED}"
     ours = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
