@@ -17,7 +17,7 @@ from concord.errors import ConcordError
 from concord.link import Direction
 from demo import background
 from demo.progress import Progress
-from spark_jobs.submit import RESIDENT
+from spark_jobs.handover import RESIDENT
 
 
 class WrongResult(ConcordError):

@@ -23,7 +23,7 @@ from demo.options import parser
 from demo.progress import Progress
 from demo.scene import opened
 from embedded import ports
-from spark_jobs.submit import RESIDENT
+from spark_jobs.handover import RESIDENT
 
 HOST = "127.0.0.1"
 _STANDALONE = ["airflow", "standalone"]

@@ -1,20 +1,21 @@
 """Hand an application over to the resident driver, where there is one that runs it as we would ourselves.
 
-What is imported here takes a good part of a link with few rows: neither dataclasses, pathlib, typing, json nor hashlib.
+What is imported here takes a good part of a link with few rows: neither dataclasses, pathlib, typing, collections nor
+socket, beside whose classes `_socket` is what Python itself begins with.
 """
 
 from __future__ import annotations
 
 import os
-import socket
 import sys
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from _socket import AF_UNIX, SCM_RIGHTS, SOCK_SEQPACKET, SOL_SOCKET
+from _socket import socket as Socket
 
-from spark_jobs.submit import RESIDENT, is_local, without
+from spark_jobs.submit import is_local, split, without
 
-_JOBS = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - see above, as below
-_CODE = (_JOBS, os.path.join(os.path.dirname(_JOBS), "plugins", "concord"))  # noqa: PTH118, PTH120
+#: Names the socket of the resident driver.
+RESIDENT = "CONCORD_RESIDENT"
+_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - see above, as below
 #: Options that name this submission and change nothing of how Spark is started.
 _OF_THE_SUBMISSION = ("--name",)
 #: What else decides how Java, Spark and Python's workers are started.
@@ -30,84 +31,96 @@ _DECISIVE = (
 _GIVEN = ("CONCORD_JOB", "CONCORD_REPORT")
 #: Bytes of a message, at most.
 LARGEST = 100_000
+#: The resident's first answer, unless it says why not; the second one is the status, which is taken.
+ACCEPTED, TAKEN = b"accepted", b"taken"
+
+
+#: Standard output and the errors' of this process, as the kernel counts them.
+_STANDARD = b"".join(each.to_bytes(4, sys.byteorder) for each in (1, 2))
 
 
 class Terms:
     """How a driver was started, and with which code: applications of other terms are not its business."""
 
-    def __init__(self, options: Sequence[str], environment: Mapping[str, str], code: str) -> None:
-        self.options, self.environment, self.code = options, environment, code
+    def __init__(self, options: list[str], environment: dict[str, str], home: tuple[int, int]) -> None:
+        self.options, self.environment, self.home = options, environment, home
 
     @classmethod
-    def of(cls, options: Sequence[str]) -> Terms:
+    def of(cls, options: list[str]) -> Terms:
         """Those of this process."""
         environment = {name: os.environ[name] for name in _DECISIVE if name in os.environ}
-        return cls(without(options, *_OF_THE_SUBMISSION), environment, code())
+        return cls(without(options, *_OF_THE_SUBMISSION), environment, home())
 
     @property
-    def told(self) -> tuple[list[str], dict[str, str], str]:
-        return list(self.options), dict(self.environment), self.code
+    def told(self) -> tuple[list[str], dict[str, str], tuple[int, int]]:
+        return self.options, self.environment, self.home
 
 
 class Request:
     """What spark-submit was told to run. Paths lead to the job with its logins; these never travel themselves (S5)."""
 
-    def __init__(self, terms: Terms, application: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(self, terms: Terms, application: list[str], environment: dict[str, str]) -> None:
         self.terms, self.application, self.environment = terms, application, environment
 
     @property
     def message(self) -> bytes:
         """As Python writes it, for which nothing need be imported; read by `ast.literal_eval`."""
-        return repr((self.terms.told, list(self.application), dict(self.environment))).encode()
+        return repr((self.terms.told, self.application, self.environment)).encode()
 
 
-def code() -> str:
-    """Changes when a file of ours does: a driver that stays must not run yesterday's code."""
-    stated = sorted(_stated(file) for place in _CODE for file in _python_below(place))
-    newest = max(changed for _, _, changed in stated)
-    return f"{newest}-{zlib.crc32(repr(stated).encode()):08x}"
+def home() -> tuple[int, int]:
+    """Device and number of this code's directory: one path may lead to several, as in containers."""
+    state = os.stat(_HERE)  # noqa: PTH116
+    return state.st_dev, state.st_ino
 
 
-def _python_below(place: str) -> Iterator[str]:
-    for folder, _, names in os.walk(place):
-        yield from (os.path.join(folder, name) for name in names if name.endswith(".py"))  # noqa: PTH118
-
-
-def _stated(file: str) -> tuple[str, int, int]:
-    try:
-        state = os.stat(file)  # noqa: PTH116
-    except FileNotFoundError:  # it is being exchanged at this moment
-        return file, 0, 0
-    return file, state.st_size, state.st_mtime_ns
-
-
-def hand_over(options: Sequence[str], application: Sequence[str]) -> int | None:
+def hand_over(options: list[str], application: list[str]) -> int | None:
     """The status with which the application ended there; None when it is to run here."""
-    place = os.environ.get(RESIDENT)
-    if not place or not is_local(options):  # executors elsewhere need code that each submission sends along
+    if not is_local(options):  # executors elsewhere need code that each submission sends along
         return None
     given = {name: os.environ[name] for name in _GIVEN if name in os.environ}
     request = Request(Terms.of(options), application, given)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-        try:
-            connection.connect(place)
-            socket.send_fds(connection, [request.message], [1, 2])
-            why = connection.recv(LARGEST).decode()
-        except OSError as error:  # nobody listens, or the one who did has ended; nothing has begun
-            _say(f"{place}: {error.strerror}")
+    connection = Socket(AF_UNIX, SOCK_SEQPACKET)
+    try:
+        if why := _refusal(connection, os.environ[RESIDENT], request):
+            sys.stderr.write(
+                f"not handed over to the resident driver: {why}; Spark is started for this run\n"
+            )
             return None
-        if why != ACCEPTED:
-            _say(why or "it ended")
-            return None
-        status = connection.recv(LARGEST)
+        return _status(connection)
+    finally:
+        connection.close()
+
+
+def _refusal(connection: Socket, place: str, request: Request) -> str:
+    """Why it is to run here; empty when it runs there. Until it is accepted, nothing has begun."""
+    try:
+        connection.connect(place)
+        connection.sendmsg([request.message], [(SOL_SOCKET, SCM_RIGHTS, _STANDARD)])
+        answer = connection.recv(LARGEST)
+    except OSError as error:  # nobody listens, or the one who did has ended
+        return f"{place}: {error.strerror}"
+    return "" if answer == ACCEPTED else answer.decode() or "it ended"
+
+
+def _status(connection: Socket) -> int:
+    """Waits for the application's end."""
+    status = connection.recv(LARGEST)
     if not status:
         sys.stderr.write("the resident driver ended, and the application with it\n")
-    return int(status or 1)
+        return 1
+    try:  # noqa: SIM105 - contextlib is no small import
+        connection.send(TAKEN)
+    except OSError:  # it has ended meanwhile
+        pass
+    return int(status)
 
 
-#: The resident's first answer, unless it says why not; the second one is the status.
-ACCEPTED = "accepted"
-
-
-def _say(why: str) -> None:
-    sys.stderr.write(f"not handed over to the resident driver: {why}; Spark is started for this run\n")
+def main(python: str, arguments: list[str]) -> None:
+    """Begin the application where it begins soonest, and end as it ended."""
+    options, application = split(arguments)
+    status = hand_over(options, application) if application else None
+    if status is None:
+        os.execvp(python, [python, os.path.join(_HERE, "submit.py"), *arguments])  # noqa: PTH118, S606
+    sys.stderr.flush()
+    os._exit(status)  # there is nothing to tidy up, which takes a while

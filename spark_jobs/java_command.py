@@ -58,7 +58,7 @@ def java_command(options: Sequence[str]) -> JavaCommand | None:
     java = _java()
     if java is None or not jars.is_dir() or (configuration / "spark-env.sh").exists():
         return None
-    asked = without(options, *_OF_THE_SUBMISSION)
+    asked = without(list(options), *_OF_THE_SUBMISSION)
     spark = {name: value for name, value in os.environ.items() if name.startswith("SPARK_")} | environment
     known = cache() / f"command-{_digest(java, asked, spark, _stated(jars, configuration, java))}.json"
     if known.exists():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import ctypes
+import gc
 import logging
 import os
 import selectors
@@ -37,7 +38,8 @@ import spark_jobs.link
 import spark_jobs.snapshot
 from spark_jobs import gateway, java_objects
 from spark_jobs.archive import rehearse
-from spark_jobs.handover import ACCEPTED, LARGEST, Request, Terms, code
+from spark_jobs.code_state import code
+from spark_jobs.handover import ACCEPTED, LARGEST, TAKEN, Request, Terms, home
 from spark_jobs.session import start
 from spark_jobs.sharing import share_as
 from spark_jobs.submit import make_ready, run_here
@@ -54,6 +56,7 @@ _OF_AIRFLOW = ("AIRFLOW_CONN_", "AIRFLOW_VAR_", "AIRFLOW__")
 _PATIENCE = 5.0
 #: Java keeps what killed applications had made: begin anew after so many.
 MOST = 2_000
+_STANDARD = (1, 2)  # what an application says
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
@@ -119,7 +122,9 @@ class Resident:
         _, user, _ = struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         if user != os.geteuid():
             return "it belongs to another user"
-        if self._is_outdated or terms.code != self.code:
+        if terms.home != home():
+            return "it runs another Concord"
+        if self._is_outdated:
             return "it is about to begin anew"
         if self.terms is None:
             self._start(terms)
@@ -135,7 +140,7 @@ class Resident:
         self.terms = terms
 
     def _begin(self, client: socket.socket, request: Request, standard: list[int]) -> None:
-        client.send(ACCEPTED.encode())
+        client.send(ACCEPTED)
         known = java_objects.known()
         self.accepted += 1
         group = f"application {self.accepted}"
@@ -146,7 +151,7 @@ class Resident:
         ended = os.pidfd_open(pid)
         running = self.running[ended] = Running(pid, client, group)
         self.selector.register(ended, selectors.EVENT_READ, lambda: self._tell(ended))
-        self.selector.register(client, selectors.EVENT_READ, lambda: self._kill(running))
+        self.selector.register(client, selectors.EVENT_READ, lambda: self._hear(running))
 
     def _become(
         self, client: socket.socket, request: Request, standard: list[int], known: frozenset[str], group: str
@@ -154,13 +159,13 @@ class Resident:
         """In the copy: the application and nothing else, whatever happens to it."""
         status = 1
         try:
+            gc.freeze()  # what the resident has made is not this process's to look through, and so to copy
             self._forget_others()
-            client.close()
             status = _run(request, standard, known, group)
         except BaseException:  # noqa: BLE001 - it must not go on as a second resident
             traceback.print_exc()
         finally:
-            os._exit(status)
+            _leave(client, status)
 
     def _forget_others(self) -> None:
         """In the copy: only the resident keeps the socket and the other clients."""
@@ -176,13 +181,19 @@ class Resident:
         os.close(ended)
         if running.client in self.selector.get_map():
             self.selector.unregister(running.client)
-        with suppress(OSError):  # perhaps nobody waits any more
-            running.client.send(str(os.waitstatus_to_exitcode(status) & 0xFF).encode())
+        _answer(running.client, os.waitstatus_to_exitcode(status))
         running.client.close()
+
+    def _hear(self, running: Running) -> None:
+        """Who waited has been told of the end, or waits no more."""
+        self.selector.unregister(running.client)
+        with suppress(OSError):
+            if running.client.recv(LARGEST) == TAKEN:
+                return
+        self._kill(running)
 
     def _kill(self, running: Running) -> None:
         """Nobody waits for it any more: it ends at once, and so do its tasks in Spark."""
-        self.selector.unregister(running.client)
         os.kill(running.pid, signal.SIGKILL)
         context = SparkContext._active_spark_context
         if context is None:
@@ -190,6 +201,20 @@ class Resident:
         with suppress(Py4JError, OSError):  # Java may have ended, and its tasks with it
             # What it had asked for and Java has yet to begin must not begin, either.
             context._jsc.sc().cancelJobGroupAndFutureJobs(running.group)
+
+
+def _leave(client: socket.socket, status: int) -> NoReturn:
+    """Whoever waits need not wait until the kernel has cleared up after this process."""
+    for standard in _STANDARD:
+        os.close(standard)
+    _answer(client, status)
+    os._exit(status)
+
+
+def _answer(client: socket.socket, status: int) -> None:
+    """Takes no notice of whoever was told already."""
+    with suppress(OSError):  # perhaps nobody waits any more
+        client.send(str(status & 0xFF).encode())
 
 
 def _read(message: bytes) -> Request:
@@ -209,8 +234,9 @@ def _run(request: Request, standard: list[int], known: frozenset[str], group: st
     In a thread of its own, for which py4j opens a connection of its own: the one it has is the resident's.
     """
     _end_with_the_resident()
-    for number, descriptor in enumerate(standard, start=1):
+    for number, descriptor in zip(_STANDARD, standard, strict=True):
         os.dup2(descriptor, number)
+        os.close(descriptor)
     logging.getLogger().handlers.clear()  # an application sets up its own
     os.environ |= request.environment
     status = [1]

@@ -1,5 +1,6 @@
 """A driver that stays, for tests that submit more than one application and are not about its start."""
 
+import os
 import subprocess
 import sys
 import time
@@ -11,9 +12,13 @@ from tests.conftest import PROJECT
 
 
 @contextmanager
-def resident_driver(place: Path) -> Iterator[None]:
-    """It listens at `place`, and is gone when the block ends."""
-    process = subprocess.Popen([sys.executable, "-m", "spark_jobs.resident", place], cwd=PROJECT)
+def resident_driver(place: Path, project: Path = PROJECT) -> Iterator[None]:
+    """It listens at `place`, runs the code of `project`, and is gone when the block ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "spark_jobs.resident", place],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": f"{project}:{project / 'plugins'}"},
+    )
     until = time.monotonic() + 60
     while not place.exists():
         assert time.monotonic() < until, "it does not listen"

@@ -1,6 +1,7 @@
 """A driver that stays: what is handed over to it runs as spark-submit would run it, only sooner (issue: warm mode)."""
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from socket import AF_UNIX, SOCK_SEQPACKET
 from socket import socket as connected
+from typing import Any
 
 import psutil
 import pytest
@@ -22,7 +24,8 @@ pytestmark = pytest.mark.spark
 
 SPARK = "from spark_jobs.session import start; spark = start('test')"
 WHICH = f"{SPARK}; print(spark.sparkContext.applicationId)"
-SUBMIT = (PROJECT / "spark_jobs" / "spark-submit", "--master", "local[2]", "--name", "a test")
+SUBMIT = PROJECT / "spark_jobs" / "spark-submit"
+LOCALLY = ("--master", "local[2]", "--name", "a test")
 LONG = "spark.range(2).mapInArrow(lambda rows: __import__('time').sleep(60), 'id long').collect()"
 OF_AIRFLOW = "AIRFLOW_CONN_OF_A_TEST"
 Begin = Callable[..., subprocess.Popen[str]]
@@ -44,20 +47,22 @@ def _decide_options(place: Path) -> None:
     """The driver takes those of its first application, whichever test comes first."""
     application = place.with_name("first.py")
     application.write_text(SPARK)
-    subprocess.run([*SUBMIT, application], env={**os.environ, "CONCORD_RESIDENT": str(place)}, check=True)
+    subprocess.run(
+        [SUBMIT, *LOCALLY, application], env={**os.environ, "CONCORD_RESIDENT": str(place)}, check=True
+    )
 
 
 @pytest.fixture
 def begin(socket: Path, tmp_path: Path) -> Begin:
     """Submit a script, or an application of ours, with the socket in the environment."""
 
-    def begin(script: str, *options: str, **environment: str) -> subprocess.Popen[str]:
+    def begin(script: str, *options: str, submit: Path = SUBMIT, **environment: str) -> subprocess.Popen[str]:
         program = PROJECT / "spark_jobs" / script
         if not script.endswith(".py"):
             program = tmp_path / "application.py"
             program.write_text(script)
         return subprocess.Popen(
-            [*SUBMIT, *options, program],
+            [submit, *LOCALLY, *options, program],
             env={**os.environ, "CONCORD_RESIDENT": str(socket), **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -69,8 +74,8 @@ def begin(socket: Path, tmp_path: Path) -> Begin:
 
 @pytest.fixture
 def run(begin: Begin) -> Run:
-    def run(script: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        with begin(script, *options, **environment) as process:
+    def run(script: str, *options: str, **given: Any) -> subprocess.CompletedProcess[str]:
+        with begin(script, *options, **given) as process:
             said, complained = process.communicate(timeout=120)
         return subprocess.CompletedProcess(script, process.returncode, said, complained)
 
@@ -122,7 +127,7 @@ def test_who_submitted_it_is_killed_and_so_is_the_application_with_its_tasks(beg
 def test_who_is_killed_before_he_is_answered_takes_nobody_with_him(run: Run, socket: Path) -> None:
     """Nor does one of another version of Concord, who asks in words that this one does not know."""
     before = run(WHICH)
-    of_others = Request(Terms([], {}, "other"), ["application.py"], {}).message.decode()
+    of_others = Request(Terms([], {}, (0, 0)), ["application.py"], {}).message.decode()
     for message in ("", "{}", "[]", "no words", "\0", '["a", {}, null]', of_others):
         with connected(AF_UNIX, SOCK_SEQPACKET) as connection:
             connection.connect(str(socket))
@@ -175,6 +180,31 @@ def test_an_application_of_other_options_runs_where_it_was_submitted(run: Run) -
     assert "other options; Spark is started for this run" in ended.stderr
 
 
+def test_an_application_of_another_concord_runs_where_it_was_submitted(run: Run, tmp_path: Path) -> None:
+    another = copy_of_concord(tmp_path)
+    ended = run("print('here')", submit=another)
+    assert (ended.stdout, ended.returncode) == ("here\n", 0)
+    assert "it runs another Concord; Spark is started for this run" in ended.stderr
+
+
+def test_a_driver_does_not_run_code_that_has_changed(run: Run, tmp_path: Path) -> None:
+    """It begins anew, with the code as it is now, and takes no application meanwhile."""
+    another, place = copy_of_concord(tmp_path), tmp_path / "its own" / "socket"
+    with resident_driver(place, tmp_path):
+        with another.with_name("link.py").open("a") as code:
+            code.write("# changed\n")
+        ended = run("print('here')", submit=another, CONCORD_RESIDENT=str(place))
+    assert (ended.stdout, ended.returncode) == ("here\n", 0)
+    assert "it is about to begin anew; Spark is started for this run" in ended.stderr
+
+
+def copy_of_concord(place: Path) -> Path:
+    """Its spark-submit."""
+    for part in ("spark_jobs", "plugins"):
+        shutil.copytree(PROJECT / part, place / part)
+    return place / "spark_jobs" / "spark-submit"
+
+
 def test_without_a_resident_driver_an_application_runs_where_it_was_submitted(
     run: Run, tmp_path: Path
 ) -> None:
@@ -225,12 +255,13 @@ def test_java_has_ended_and_so_does_who_waits_and_it_begins_anew_all_the_same(be
 
 
 def begins_anew(run: Run, before: str) -> None:
-    """Who comes at that moment runs where it was submitted, or fails and is tried again."""
+    """Who comes at that moment runs where it was submitted and hears of it, or fails and is tried again."""
     until = time.monotonic() + 60
-    while (between := run("print('here')")).stderr:
-        assert between.stdout == "here\n" or between.returncode
+    while (ended := run(WHICH)).stderr:
+        assert ended.stdout or ended.returncode
         assert time.monotonic() < until
-    assert run(WHICH).stdout not in ("", before)
+    assert ended.stdout.startswith("local-")
+    assert ended.stdout != before
 
 
 def wait_for_end(pid: int) -> None:

@@ -234,6 +234,20 @@ LINK = (
         f"{TESTS}/test_log_flush.py -k logs_in",
     ),
     Mutant(
+        "a driver runs the applications of another Concord",
+        "spark_jobs/resident.py",
+        "        if terms.home != home():\n",
+        "        if False:\n",
+        f"{TESTS}/test_resident.py -k another_concord",
+    ),
+    Mutant(
+        "a driver goes on with yesterday's code",
+        "spark_jobs/resident.py",
+        "        if self._is_outdated:\n",
+        "        if False:\n",
+        f"{TESTS}/test_resident.py -k has_changed",
+    ),
+    Mutant(
         "marks are registered as if each relation but one could be looked up",
         f"{POSTGRESQL}/plans.py",
         'BY_KEY = ("SET LOCAL enable_hashjoin = off", ',
