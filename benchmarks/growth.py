@@ -1,4 +1,4 @@
-"""`python -m benchmarks.growth`: the same changes in a small and in a large table, and very many changes in one run."""
+"""`python -m benchmarks.growth`: the same changes in a small and in a large table."""
 
 import argparse
 import sys
@@ -20,7 +20,6 @@ from demo import terminal
 from demo.progress import Progress
 
 PART = "growth"
-
 
 #: So few changes are carried in a moment, which other things of a machine's easily double: each is measured OFTEN.
 FEW, OFTEN = 1_000, 3
@@ -44,7 +43,6 @@ class Plan:
     large: int
     changes: Sequence[int]
     repeat: int
-    many: int = 0  #: changes of one last run, nearly every row of a table of as many
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -72,10 +70,9 @@ class Plan:
 
 @dataclass
 class Results:
-    """Seconds of warm links by changes and part; and the last run."""
+    """Seconds of warm links by changes and part."""
 
     seconds: dict[int, dict[Part, list[float]]] = field(default_factory=dict)
-    many: Measurement | None = None
 
     def add(self, count: int, part: Part, seconds: float) -> None:
         self.seconds.setdefault(count, {}).setdefault(part, []).append(seconds)
@@ -87,12 +84,6 @@ def compare(pair: Pair, plan: Plan, spark: Path, progress: Progress) -> Results:
     for _ in range(plan.repeat):
         for part in plan.parts:
             _measure_part(pair, plan, part, spark, results, progress)
-    if plan.many:
-        with progress.step(f"{plan.many:,} changes in {plan.many:,} rows") as step:
-            databases.fill_pair(pair, plan.many)
-            initialize(pair)
-            results.many = _carry(pair, Edits(plan.many, plan.many), Start.COLD, spark)
-            step.result = f"{results.many.wall:.1f} s, {report.mebibytes(results.many.memory)} MiB"
     return results
 
 
@@ -103,27 +94,28 @@ def _measure_part(
         databases.fill_pair(pair, part.rows)
         initialize(pair)
     warm_up, *measured = plan.edits(part)
-    _carry(pair, warm_up, Start.WARM, spark)
-    for edits in measured:
-        with progress.step(f"{edits.count:,} changes in {part.name} of {part.rows:,} rows") as step:
-            seconds = _carry(pair, edits, Start.WARM, spark).wall
-            results.add(edits.count, part, seconds)
-            step.result = f"{seconds:.2f} s"
+    with started(Start.WARM, spark):
+        carry(pair, warm_up)
+        for edits in measured:
+            with progress.step(f"{edits.count:,} changes in {part.name} of {part.rows:,} rows") as step:
+                seconds = carry(pair, edits).wall
+                results.add(edits.count, part, seconds)
+                step.result = f"{seconds:.2f} s"
 
 
-def _carry(pair: Pair, edits: Edits, start: Start, spark: Path) -> Measurement:
+def carry(pair: Pair, edits: Edits) -> Measurement:
+    """Edit London, carry it to Cape Town. Raises WrongResult when not every edit was carried."""
     pair.everywhere("VACUUM (ANALYZE)")
     pair.london.run(*edits.statements, "VACUUM (ANALYZE)")
     pair.everywhere("CHECKPOINT")
-    with started(start, spark):
-        run = run_link(job(pair))
+    run = run_link(job(pair))
     if run.report.total("applied") != edits.count:
         raise WrongResult(f"{edits.count} rows were edited, but the link reports {run.report.tables}")
     check(pair.all, edits)
     return run.measurement
 
 
-def grids(plan: Plan, results: Results) -> Iterator[Grid]:
+def grid(plan: Plan, results: Results) -> Grid:
     """A line for each number of changes; a ratio is that to the small table."""
     small, newest, every = plan.parts
     head = ["changes", f"{small.rows:,} rows, s"]
@@ -136,19 +128,14 @@ def grids(plan: Plan, results: Results) -> Iterator[Grid]:
         for part in (newest, every):
             cells += [report.spread(spreads[part]), report.ratio(spreads[part], spreads[small])]
         lines.append(cells)
-    yield Grid("Whole warm links, from submission to end, by rows in the table", head, lines)
-    if results.many:
-        cells = [f"{plan.many:,}", f"{results.many.wall:.1f}", report.mebibytes(results.many.memory)]
-        yield Grid("One cold link with very many changes", ("changes", "s", "memory, MiB"), [cells])
+    return Grid("Whole warm links, from submission to end, by rows in the table", head, lines)
 
 
 def _measure(directory: Path, plan: Plan, *, recorded: bool) -> int:
     with databases.pair_in_workspace(directory, ServerKind()) as pair:
         with resident(directory) as spark:
             results = compare(pair, plan, spark, Progress(terminal.console()))
-        text = "\n\n".join(
-            [report.surroundings(pair.london, plan.repeat), *map(markdown, grids(plan, results))]
-        )
+        text = "\n\n".join([report.surroundings(pair.london, plan.repeat), markdown(grid(plan, results))])
     publish(PART, text, recorded=recorded)
     return 0
 
@@ -162,10 +149,9 @@ def main(arguments: list[str]) -> int:
         "--changes", type=counts, default=(10, 1_000, 100_000, 1_000_000), help="in each of them"
     )
     made.add_argument("--repeat", type=positive, default=2, help="tables made for each measurement")
-    made.add_argument("--many", type=int, default=0, help="changes of one last run, as in 10000000")
     add_places(made, PART)
     options = made.parse_args(arguments)
-    plan = Plan(options.small, options.large, options.changes, options.repeat, options.many)
+    plan = Plan(options.small, options.large, options.changes, options.repeat)
     if plan.too_large:
         sys.stderr.write(
             "the small table, or the large one, has not as many different rows as the runs would edit\n"

@@ -1,7 +1,7 @@
 """Hand an application over to the resident driver, where there is one that runs it as we would ourselves.
 
 What is imported here takes a good part of a link with few rows: neither dataclasses, pathlib, typing, collections nor
-socket, beside whose classes `_socket` is what Python itself begins with.
+socket, which does without its classes where `_socket` is enough.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from spark_jobs.submit import is_local, split, without
 
 #: Names the socket of the resident driver.
 RESIDENT = "CONCORD_RESIDENT"
-_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - see above, as below
+HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - see above, as below
 #: Options that name this submission and change nothing of how Spark is started.
 _OF_THE_SUBMISSION = ("--name",)
 #: What else decides how Java, Spark and Python's workers are started.
@@ -33,14 +33,12 @@ _GIVEN = ("CONCORD_JOB", "CONCORD_REPORT")
 LARGEST = 100_000
 #: The resident's first answer, unless it says why not; the second one is the status, which is taken.
 ACCEPTED, TAKEN = b"accepted", b"taken"
-
-
-#: Standard output and the errors' of this process, as the kernel counts them.
-_STANDARD = b"".join(each.to_bytes(4, sys.byteorder) for each in (1, 2))
+#: Standard output and standard error of this process, as the kernel counts them.
+_OUTPUT = b"".join(each.to_bytes(4, sys.byteorder) for each in (1, 2))
 
 
 class Terms:
-    """How a driver was started, and with which code: applications of other terms are not its business."""
+    """How a driver was started, and from which directory: applications of other terms are not its business."""
 
     def __init__(self, options: list[str], environment: dict[str, str], home: tuple[int, int]) -> None:
         self.options, self.environment, self.home = options, environment, home
@@ -70,7 +68,7 @@ class Request:
 
 def home() -> tuple[int, int]:
     """Device and number of this code's directory: one path may lead to several, as in containers."""
-    state = os.stat(_HERE)  # noqa: PTH116
+    state = os.stat(HERE)  # noqa: PTH116
     return state.st_dev, state.st_ino
 
 
@@ -81,22 +79,19 @@ def hand_over(options: list[str], application: list[str]) -> int | None:
     given = {name: os.environ[name] for name in _GIVEN if name in os.environ}
     request = Request(Terms.of(options), application, given)
     connection = Socket(AF_UNIX, SOCK_SEQPACKET)
-    try:
-        if why := _refusal(connection, os.environ[RESIDENT], request):
-            sys.stderr.write(
-                f"not handed over to the resident driver: {why}; Spark is started for this run\n"
-            )
-            return None
+    why = _refusal(connection, os.environ[RESIDENT], request)
+    if not why:
         return _status(connection)
-    finally:
-        connection.close()
+    connection.close()
+    sys.stderr.write(f"not handed over to the resident driver: {why}; Spark is started for this run\n")
+    return None
 
 
 def _refusal(connection: Socket, place: str, request: Request) -> str:
     """Why it is to run here; empty when it runs there. Until it is accepted, nothing has begun."""
     try:
         connection.connect(place)
-        connection.sendmsg([request.message], [(SOL_SOCKET, SCM_RIGHTS, _STANDARD)])
+        connection.sendmsg([request.message], [(SOL_SOCKET, SCM_RIGHTS, _OUTPUT)])
         answer = connection.recv(LARGEST)
     except OSError as error:  # nobody listens, or the one who did has ended
         return f"{place}: {error.strerror}"
@@ -110,7 +105,7 @@ def _status(connection: Socket) -> int:
         sys.stderr.write("the resident driver ended, and the application with it\n")
         return 1
     try:  # noqa: SIM105 - contextlib is no small import
-        connection.send(TAKEN)
+        connection.send(TAKEN)  # or it would take our going for that of one who waits no more
     except OSError:  # it has ended meanwhile
         pass
     return int(status)
@@ -121,6 +116,6 @@ def main(python: str, arguments: list[str]) -> None:
     options, application = split(arguments)
     status = hand_over(options, application) if application else None
     if status is None:
-        os.execvp(python, [python, os.path.join(_HERE, "submit.py"), *arguments])  # noqa: PTH118, S606
+        os.execvp(python, [python, os.path.join(HERE, "submit.py"), *arguments])  # noqa: PTH118, S606
     sys.stderr.flush()
     os._exit(status)  # there is nothing to tidy up, which takes a while

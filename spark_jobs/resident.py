@@ -162,10 +162,11 @@ class Resident:
             gc.freeze()  # what the resident has made is not this process's to look through, and so to copy
             self._forget_others()
             status = _run(request, standard, known, group)
+            _tell_soon(client, status)
         except BaseException:  # noqa: BLE001 - it must not go on as a second resident
             traceback.print_exc()
         finally:
-            _leave(client, status)
+            os._exit(status & 0xFF)
 
     def _forget_others(self) -> None:
         """In the copy: only the resident keeps the socket and the other clients."""
@@ -203,17 +204,16 @@ class Resident:
             context._jsc.sc().cancelJobGroupAndFutureJobs(running.group)
 
 
-def _leave(client: socket.socket, status: int) -> NoReturn:
-    """Whoever waits need not wait until the kernel has cleared up after this process."""
+def _tell_soon(client: socket.socket, status: int) -> None:
+    """In the copy: whoever waits need not wait until the kernel has cleared up after this process."""
     for standard in _STANDARD:
         os.close(standard)
     _answer(client, status)
-    os._exit(status)
 
 
 def _answer(client: socket.socket, status: int) -> None:
-    """Takes no notice of whoever was told already."""
-    with suppress(OSError):  # perhaps nobody waits any more
+    """Whoever has been told already does not listen any more."""
+    with suppress(OSError):
         client.send(str(status & 0xFF).encode())
 
 

@@ -16,7 +16,7 @@ def resident_driver(place: Path, project: Path = PROJECT) -> Iterator[None]:
     """It listens at `place`, runs the code of `project`, and is gone when the block ends."""
     process = subprocess.Popen(
         [sys.executable, "-m", "spark_jobs.resident", place],
-        cwd=project,
+        cwd=place.anchor,  # where Python finds nothing
         env={**os.environ, "PYTHONPATH": f"{project}:{project / 'plugins'}"},
     )
     until = time.monotonic() + 60

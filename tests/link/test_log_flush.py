@@ -1,8 +1,10 @@
 """The log of a large write is flushed by a session beside, which hurts nobody when it cannot."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 
 import psycopg
 import pytest
@@ -97,6 +99,32 @@ def test_a_session_logs_in_from_so_many_rows_on(
     assert sites.equal
 
 
+def test_a_link_does_not_end_before_whoever_flushes(pair: MakePair) -> None:
+    """A process that ends then would cut the session off, and PostgreSQL would log it."""
+    sites = pair(*ITEM)
+    sites.london.run(f"UPDATE item SET token = 'london' WHERE id <= {FROM}")
+    with others_write(sites.capetown):
+        before = set(threading.enumerate())
+        assert carried(sites.run()).applied == FROM
+        assert set(threading.enumerate()) <= before
+
+
+@contextmanager
+def others_write(site: Site) -> Iterator[None]:
+    """All the while, so that whoever flushes goes on as long as it may."""
+    emit = "PERFORM pg_logical_emit_message(false, 'test', 'x'); PERFORM pg_sleep(0.001)"
+    written = f"DO $$ BEGIN FOR n IN 1..3000 LOOP {emit}; END LOOP; END $$"
+    with site.log_in(site.superuser) as session, ThreadPoolExecutor(1) as beside:
+        writing = beside.submit(session.execute, written)
+        try:
+            yield
+            assert not writing.done()
+        finally:
+            session.cancel_safe()
+            with suppress(psycopg.errors.QueryCanceled):
+                writing.result()
+
+
 def refused(_: Pair) -> Connection:
     raise SiteUnavailable("there are no sessions left")
 
@@ -129,5 +157,5 @@ def test_a_session_that_fails_changes_nothing(
 def instead(monkeypatch: pytest.MonkeyPatch, session: Callable[[], Connection]) -> None:
     """Another session to flush the log in."""
     monkeypatch.setattr(
-        "concord.databases.postgresql.ends.flushing", lambda _, staged: flushing(session, staged)
+        "concord.databases.postgresql.log_flush.flushing", lambda _, staged: flushing(session, staged)
     )

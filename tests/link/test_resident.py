@@ -24,12 +24,18 @@ pytestmark = pytest.mark.spark
 
 SPARK = "from spark_jobs.session import start; spark = start('test')"
 WHICH = f"{SPARK}; print(spark.sparkContext.applicationId)"
-SUBMIT = PROJECT / "spark_jobs" / "spark-submit"
 LOCALLY = ("--master", "local[2]", "--name", "a test")
 LONG = "spark.range(2).mapInArrow(lambda rows: __import__('time').sleep(60), 'id long').collect()"
 OF_AIRFLOW = "AIRFLOW_CONN_OF_A_TEST"
 Begin = Callable[..., subprocess.Popen[str]]
 Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def spark_submit(project: Path) -> Path:
+    return project / "spark_jobs" / "spark-submit"
+
+
+SUBMIT = spark_submit(PROJECT)
 
 
 @pytest.fixture(scope="module")
@@ -198,11 +204,25 @@ def test_a_driver_does_not_run_code_that_has_changed(run: Run, tmp_path: Path) -
     assert "it is about to begin anew; Spark is started for this run" in ended.stderr
 
 
+def test_a_driver_does_not_run_code_that_a_link_leads_to_no_more(run: Run, tmp_path: Path) -> None:
+    """Releases side by side: the current one is another by now, in which no file has changed since."""
+    for release in ("one", "two"):
+        copy_of_concord(tmp_path / release)
+    current, place = tmp_path / "current", tmp_path / "its own" / "socket"
+    current.symlink_to("one")
+    with resident_driver(place, current):
+        current.unlink()
+        current.symlink_to("two")
+        ended = run("print('here')", submit=spark_submit(current), CONCORD_RESIDENT=str(place))
+    assert (ended.stdout, ended.returncode) == ("here\n", 0)
+    assert "it is about to begin anew; Spark is started for this run" in ended.stderr
+
+
 def copy_of_concord(place: Path) -> Path:
     """Its spark-submit."""
     for part in ("spark_jobs", "plugins"):
         shutil.copytree(PROJECT / part, place / part)
-    return place / "spark_jobs" / "spark-submit"
+    return spark_submit(place)
 
 
 def test_without_a_resident_driver_an_application_runs_where_it_was_submitted(

@@ -234,6 +234,20 @@ LINK = (
         f"{TESTS}/test_log_flush.py -k logs_in",
     ),
     Mutant(
+        "a link does not wait for whoever flushes the log",
+        f"{POSTGRESQL}/ends.py",
+        "        if self._flusher is not None:\n",
+        "        if False:\n",
+        f"{TESTS}/test_log_flush.py -k does_not_end_before",
+    ),
+    Mutant(
+        "a driver goes on where the way to its code leads elsewhere",
+        "spark_jobs/code_state.py",
+        'f"{home()}-{newest}',
+        'f"{newest}',
+        f"{TESTS}/test_resident.py -k leads_to_no_more",
+    ),
+    Mutant(
         "a driver runs the applications of another Concord",
         "spark_jobs/resident.py",
         "        if terms.home != home():\n",

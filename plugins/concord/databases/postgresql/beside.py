@@ -15,16 +15,16 @@ from concord.errors import ConcordError
 @contextmanager
 def beside(
     connect: Callable[[], Connection], work: Callable[[Connection, Event], None], patience: float
-) -> Iterator[None]:
+) -> Iterator[Thread]:
     """While the block writes, `work` is done in a session of its own, and is told when the block has ended.
 
-    So long (s) that end waits for the work's.
+    So long (s) that end waits for the work's, which whoever waits longer can join.
     """
     written = Event()
     thread = Thread(target=_work, args=(connect, work, written), daemon=True)
     thread.start()
     try:
-        yield
+        yield thread
     finally:
         written.set()
         thread.join(patience)

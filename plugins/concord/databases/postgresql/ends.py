@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial, wraps
+from threading import Thread
 from typing import Concatenate, ParamSpec, TypeVar
 
 import psycopg
@@ -26,6 +27,7 @@ from concord.databases.postgresql import (
     control,
     effect,
     link_state,
+    log_flush,
     marked_edits,
     provision,
     stage,
@@ -35,7 +37,6 @@ from concord.databases.postgresql import (
 )
 from concord.databases.postgresql.compare import listed
 from concord.databases.postgresql.link_state import application_name
-from concord.databases.postgresql.log_flush import flushing
 from concord.databases.postgresql.read_ahead import reading_ahead
 from concord.databases.postgresql.session import Connection, asked_again, connect, conninfo, in_our_words
 from concord.databases.postgresql.shape import Shape, shape_of
@@ -317,6 +318,12 @@ class Target(WrittenEnd):
     """The target of a link."""
 
     job: LinkJob
+    _flusher: Thread | None = None
+
+    def close(self) -> None:
+        super().close()
+        if self._flusher is not None:
+            self._flusher.join(log_flush.PATIENCE)
 
     def candidates(self, shape: Shape, since: str, excluded: str | None, met: Sequence[str] = ()) -> Reading:
         """Key and version of the rows that could conflict, read through the target's reader."""
@@ -360,6 +367,6 @@ class Target(WrittenEnd):
         another = partial(connect, self._login)
         with (
             reading_ahead(lambda: another("concord ahead"), staged),
-            flushing(lambda: another("concord flush"), staged),
+            log_flush.flushing(lambda: another("concord flush"), staged) as self._flusher,
         ):
             return transaction.write(self.session, writing)

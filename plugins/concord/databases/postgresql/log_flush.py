@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from threading import Event
+from threading import Event, Thread
 
 from concord.databases.postgresql.beside import beside
 from concord.databases.postgresql.session import Connection, run
@@ -22,9 +22,12 @@ FROM = 1_000
 #: How often one looks (s), and how much of the log must wait (bytes).
 PAUSE, WAITING = 0.005, 1_000_000
 
-#: How long a statement looks (s): whoever is far away need not be asked each time, whoever logs statements hears of
-#: few, and it has ended before the link has done all that follows the write.
-ROUND = 0.1
+#: How long a statement looks (s), unless nobody has written since it last did: whoever is far away need not be asked
+#: each time, and whoever logs statements hears of few. After so long (s) one asks for the next.
+ROUND, REST = 0.1, 0.01
+
+#: The link has ended, and waits so long (s) for a statement: PostgreSQL would log that its session was cut off.
+PATIENCE = ROUND
 
 _SETTINGS = (
     "SET synchronous_commit = local",  # the write itself waits for whoever else must have it
@@ -36,18 +39,22 @@ _FLUSH = f"""
 DO $$
 DECLARE
   began timestamptz := clock_timestamp();
+  seen pg_lsn;
 BEGIN
-  WHILE clock_timestamp() < began + interval '{ROUND} s' LOOP
-    PERFORM FROM concord.site
-      WHERE pg_wal_lsn_diff(pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn()) > {WAITING}
+  LOOP
+    seen := pg_current_wal_insert_lsn();
+    PERFORM FROM concord.site WHERE pg_wal_lsn_diff(seen, pg_current_wal_flush_lsn()) > {WAITING}
       FOR KEY SHARE SKIP LOCKED;
     COMMIT;
     PERFORM pg_sleep({PAUSE});
+    EXIT WHEN seen = pg_current_wal_insert_lsn() OR clock_timestamp() > began + interval '{ROUND} s';
   END LOOP;
 END $$"""
 
 
-def flushing(connect: Callable[[], Connection], staged: Sequence[Staged]) -> AbstractContextManager[None]:
+def flushing(
+    connect: Callable[[], Connection], staged: Sequence[Staged]
+) -> AbstractContextManager[Thread | None]:
     """While the block writes. The write flushes what nobody has flushed."""
     many = sum(each.rows for each in staged) >= FROM
     return beside(connect, _flush, patience=0) if many else nullcontext()
@@ -55,5 +62,5 @@ def flushing(connect: Callable[[], Connection], staged: Sequence[Staged]) -> Abs
 
 def _flush(connection: Connection, written: Event) -> None:
     run(connection, *_SETTINGS)
-    while not written.is_set():
+    while not written.wait(REST):
         run(connection, _FLUSH)

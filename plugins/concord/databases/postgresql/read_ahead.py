@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from threading import Event
+from threading import Event, Thread
 
 from concord.databases.postgresql.beside import beside
 from concord.databases.postgresql.session import Connection, one, run
@@ -35,7 +35,7 @@ _SETTINGS = (
 
 def reading_ahead(
     connect: Callable[[], Connection], staged: Sequence[Staged]
-) -> AbstractContextManager[None]:
+) -> AbstractContextManager[Thread | None]:
     """While the block writes. The write reads what nobody has read."""
     many = [each for each in staged if each.rows >= FROM]
     return beside(connect, partial(_read, many), PATIENCE) if many else nullcontext()

@@ -1,0 +1,53 @@
+"""`python -m benchmarks.many`: one cold link with very many changes, for the memory that it takes."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from benchmarks import databases, report
+from benchmarks.arguments import add_places, positive
+from benchmarks.bookings import Edits
+from benchmarks.databases import ServerKind
+from benchmarks.growth import carry
+from benchmarks.initialization import initialize
+from benchmarks.measurement import Measurement
+from benchmarks.record import markdown, publish
+from benchmarks.report import Grid
+from demo import terminal
+from demo.progress import Progress
+
+PART = "many"
+
+
+def grid(changes: int, measured: Measurement) -> Grid:
+    """One line."""
+    cells = (f"{changes:,}", f"{measured.wall:.1f}", report.mebibytes(measured.memory))
+    return Grid("One cold link with very many changes", ("changes", "s", "memory, MiB"), [cells])
+
+
+def _measure(directory: Path, changes: int, *, recorded: bool) -> int:
+    progress = Progress(terminal.console())
+    with databases.pair_in_workspace(directory, ServerKind()) as pair:
+        with progress.step(f"Make a table of {changes:,} rows in two databases"):
+            databases.fill_pair(pair, changes)
+            initialize(pair)
+        with progress.step(f"{changes:,} changes in {changes:,} rows") as step:
+            measured = carry(pair, Edits(changes, changes))
+            step.result = f"{measured.wall:.1f} s, {report.mebibytes(measured.memory)} MiB"
+        text = "\n\n".join([report.surroundings(pair.london, 1), markdown(grid(changes, measured))])
+    publish(PART, text, recorded=recorded)
+    return 0
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and print; 0 when every change was carried."""
+    made = argparse.ArgumentParser(prog="python -m benchmarks.many", description=__doc__)
+    made.add_argument("--changes", type=positive, default=10_000_000, help="nearly every row of as many")
+    add_places(made, PART)
+    options = made.parse_args(arguments)
+    directory = options.directory.absolute()
+    return terminal.run(lambda: _measure(directory, options.changes, recorded=options.record), directory)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
