@@ -9,9 +9,6 @@ An application ends with whoever handed it over, as it does with spark-submit.
 from __future__ import annotations
 
 import ast
-import ctypes
-import gc
-import logging
 import os
 import selectors
 import shlex
@@ -19,36 +16,21 @@ import signal
 import socket
 import struct
 import sys
-import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Thread
-from typing import NoReturn
 
 import pendulum
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 
-import spark_jobs.by_spark
-import spark_jobs.compare
-import spark_jobs.initialize
-import spark_jobs.link
-import spark_jobs.snapshot
-from spark_jobs import gateway, java_objects
+from spark_jobs import gateway
 from spark_jobs.archive import rehearse
 from spark_jobs.code_state import code
 from spark_jobs.handover import ACCEPTED, LARGEST, TAKEN, Request, Terms, home
+from spark_jobs.resident_copy import Copy, answer, become
 from spark_jobs.session import start
-from spark_jobs.sharing import share_as
-from spark_jobs.submit import make_ready, run_here
-
-#: Every application of ours, by its file: what was imported before a copy is made need not be compiled there.
-_APPLICATIONS: Mapping[str, Callable[[], int]] = {
-    str(each.__file__): each.main
-    for each in (spark_jobs.compare, spark_jobs.initialize, spark_jobs.link, spark_jobs.snapshot)
-}
 
 #: What Airflow's own settings and connections are called in the environment; they hold passwords (S5).
 _OF_AIRFLOW = ("AIRFLOW_CONN_", "AIRFLOW_VAR_", "AIRFLOW__")
@@ -56,8 +38,6 @@ _OF_AIRFLOW = ("AIRFLOW_CONN_", "AIRFLOW_VAR_", "AIRFLOW__")
 _PATIENCE = 5.0
 #: Java keeps what killed applications had made: begin anew after so many.
 MOST = 2_000
-_STANDARD = (1, 2)  # what an application says
-_PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 @dataclass
@@ -139,40 +119,19 @@ class Resident:
         rehearse(start("concord", asks=True))
         self.terms = terms
 
-    def _begin(self, client: socket.socket, request: Request, standard: list[int]) -> None:
+    def _begin(self, client: socket.socket, request: Request, output: list[int]) -> None:
         client.send(ACCEPTED)
-        known = java_objects.known()
         self.accepted += 1
         group = f"application {self.accepted}"
         pid = os.fork()
         if not pid:
-            self._become(client, request, standard, known, group)
+            others = (self.listening, *(other.client for other in self.running.values()))
+            become(Copy(request, client, output, group), others)
         _say(f"process {pid}: {Path(request.application[0]).name}")
         ended = os.pidfd_open(pid)
         running = self.running[ended] = Running(pid, client, group)
         self.selector.register(ended, selectors.EVENT_READ, lambda: self._tell(ended))
         self.selector.register(client, selectors.EVENT_READ, lambda: self._hear(running))
-
-    def _become(
-        self, client: socket.socket, request: Request, standard: list[int], known: frozenset[str], group: str
-    ) -> NoReturn:
-        """In the copy: the application and nothing else, whatever happens to it."""
-        status = 1
-        try:
-            gc.freeze()  # what the resident has made is not this process's to look through, and so to copy
-            self._forget_others()
-            status = _run(request, standard, known, group)
-            _tell_soon(client, status)
-        except BaseException:  # noqa: BLE001 - it must not go on as a second resident
-            traceback.print_exc()
-        finally:
-            os._exit(status & 0xFF)
-
-    def _forget_others(self) -> None:
-        """In the copy: only the resident keeps the socket and the other clients."""
-        self.listening.close()
-        for other in self.running.values():
-            other.client.close()
 
     def _tell(self, ended: int) -> None:
         running = self.running.pop(ended)
@@ -182,7 +141,7 @@ class Resident:
         os.close(ended)
         if running.client in self.selector.get_map():
             self.selector.unregister(running.client)
-        _answer(running.client, os.waitstatus_to_exitcode(status))
+        answer(running.client, os.waitstatus_to_exitcode(status))
         running.client.close()
 
     def _hear(self, running: Running) -> None:
@@ -204,19 +163,6 @@ class Resident:
             context._jsc.sc().cancelJobGroupAndFutureJobs(running.group)
 
 
-def _tell_soon(client: socket.socket, status: int) -> None:
-    """In the copy: whoever waits need not wait until the kernel has cleared up after this process."""
-    for standard in _STANDARD:
-        os.close(standard)
-    _answer(client, status)
-
-
-def _answer(client: socket.socket, status: int) -> None:
-    """Whoever has been told already does not listen any more."""
-    with suppress(OSError):
-        client.send(str(status & 0xFF).encode())
-
-
 def _read(message: bytes) -> Request:
     """Raises ValueError, TypeError or SyntaxError for what another Concord said."""
     terms, application, environment = ast.literal_eval(message.decode())
@@ -226,52 +172,6 @@ def _read(message: bytes) -> Request:
 def _say(what: str) -> None:
     sys.stdout.write(f"{pendulum.now('UTC').to_datetime_string()} {what}\n")
     sys.stdout.flush()
-
-
-def _run(request: Request, standard: list[int], known: frozenset[str], group: str) -> int:
-    """In the copy: the application as spark-submit would run it; its status.
-
-    In a thread of its own, for which py4j opens a connection of its own: the one it has is the resident's.
-    """
-    _end_with_the_resident()
-    for number, descriptor in zip(_STANDARD, standard, strict=True):
-        os.dup2(descriptor, number)
-        os.close(descriptor)
-    logging.getLogger().handlers.clear()  # an application sets up its own
-    os.environ |= request.environment
-    status = [1]
-
-    def work() -> None:
-        share_as(group)
-        status[0] = _status_of(request)
-        java_objects.release(known)
-
-    thread = Thread(target=work)
-    thread.start()
-    thread.join()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    return status[0]
-
-
-def _end_with_the_resident() -> None:
-    """Whoever handed the application over is told that it has ended when the resident has."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _status_of(request: Request) -> int:
-    main = _APPLICATIONS.get(request.application[0])
-    try:
-        if main is None:
-            run_here(request.terms.options, request.application)
-            return 0
-        make_ready(request.terms.options, request.application)
-        return main()
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:  # noqa: BLE001 - as the interpreter does it
-        traceback.print_exc()
-        return 1
 
 
 @contextmanager

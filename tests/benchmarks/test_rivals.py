@@ -15,14 +15,16 @@ from benchmarks.rivals import Plan, Results, grid
 ROWS = 500
 
 
-def test_a_number_of_changes_is_a_line_with_medians_ranges_and_bucardos_time_by_concords() -> None:
+def test_a_number_of_changes_is_a_line_with_medians_ranges_and_bucardos_time_by_concords_of_the_same_repetition() -> (
+    None
+):
     results = Results()
     seconds = {
         Program.WARM: (2.0, 1.0, 3.0),
-        Program.COLD: (8.0,),
-        Program.BUCARDO: (4.0,),
-        Program.TUNED: (3.0,),
-        Program.LOGICAL: (0.5,),
+        Program.COLD: (8.0, 8.0, 16.0),
+        Program.BUCARDO: (4.0, 6.0, 6.0),
+        Program.TUNED: (3.0, 3.0, 3.0),
+        Program.LOGICAL: (0.5, 0.5, 0.5),
     }
     for program, measured in seconds.items():
         for each in measured:
@@ -35,7 +37,18 @@ def test_a_number_of_changes_is_a_line_with_medians_ranges_and_bucardos_time_by_
         "Bucardo, tuned / Concord, cold",
     )
     assert shown.rows == [
-        ("1,000", "2.00 (1.00 to 3.00)", "8.00", "4.00", "3.00", "0.50", "2.00", "0.50", "1.50", "0.38")
+        (
+            "1,000",
+            "2.00 (1.00 to 3.00)",
+            "8.00 (8.00 to 16.00)",
+            "6.00 (4.00 to 6.00)",
+            "3.00",
+            "0.50",
+            "2.00 (2.00 to 6.00)",
+            "0.50 (0.38 to 0.75)",
+            "1.50 (1.00 to 3.00)",
+            "0.38 (0.19 to 0.38)",
+        )
     ]
 
 
