@@ -14,12 +14,17 @@ def positive(text: str) -> int:
     return number
 
 
+def changes(text: str) -> int:
+    """A number of changes."""
+    number = int(text)
+    if number < 10:
+        raise argparse.ArgumentTypeError("each number of changes must be 10 or more: one of ten is a delete")
+    return number
+
+
 def counts(text: str) -> tuple[int, ...]:
     """Numbers of changes, as in `10,1000,1000000`; from small to large."""
-    found = tuple(sorted({int(part) for part in text.split(",")}))
-    if found[0] < 10:
-        raise argparse.ArgumentTypeError("each number of changes must be 10 or more: one of ten is a delete")
-    return found
+    return tuple(sorted({changes(part) for part in text.split(",")}))
 
 
 def add_places(parser: argparse.ArgumentParser, name: str) -> None:

@@ -62,6 +62,7 @@ def resident(directory: Path) -> Iterator[Path]:
 @contextmanager
 def started(start: Start, place: Path) -> Iterator[None]:
     """Links get a Spark of their own, or the one that listens at `place`."""
+    os.environ.pop(RESIDENT, None)
     if start is Start.WARM:
         os.environ[RESIDENT] = str(place)
     try:

@@ -5,12 +5,13 @@ import sys
 from pathlib import Path
 
 from benchmarks import databases, report
-from benchmarks.arguments import add_places, positive
+from benchmarks.arguments import add_places, changes
 from benchmarks.bookings import Edits
+from benchmarks.comparison import started
 from benchmarks.databases import ServerKind
 from benchmarks.growth import carry
 from benchmarks.initialization import initialize
-from benchmarks.measurement import Measurement
+from benchmarks.measurement import Measurement, Start
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
 from demo import terminal
@@ -19,22 +20,23 @@ from demo.progress import Progress
 PART = "many"
 
 
-def grid(changes: int, measured: Measurement) -> Grid:
+def grid(count: int, measured: Measurement) -> Grid:
     """One line."""
-    cells = (f"{changes:,}", f"{measured.wall:.1f}", report.mebibytes(measured.memory))
+    cells = (f"{count:,}", f"{measured.wall:.1f}", report.mebibytes(measured.memory))
     return Grid("One cold link with very many changes", ("changes", "s", "memory, MiB"), [cells])
 
 
-def _measure(directory: Path, changes: int, *, recorded: bool) -> int:
+def _measure(directory: Path, count: int, *, recorded: bool) -> int:
     progress = Progress(terminal.console())
     with databases.pair_in_workspace(directory, ServerKind()) as pair:
-        with progress.step(f"Make a table of {changes:,} rows in two databases"):
-            databases.fill_pair(pair, changes)
+        with progress.step(f"Make a table of {count:,} rows in two databases"):
+            databases.fill_pair(pair, count)
             initialize(pair)
-        with progress.step(f"{changes:,} changes in {changes:,} rows") as step:
-            measured = carry(pair, Edits(changes, changes))
+        with progress.step(f"{count:,} changes in {count:,} rows") as step:
+            with started(Start.COLD, directory):
+                measured = carry(pair, Edits(count, count))
             step.result = f"{measured.wall:.1f} s, {report.mebibytes(measured.memory)} MiB"
-        text = "\n\n".join([report.surroundings(pair.london, 1), markdown(grid(changes, measured))])
+        text = "\n\n".join([report.surroundings(pair.london, 1), markdown(grid(count, measured))])
     publish(PART, text, recorded=recorded)
     return 0
 
@@ -42,7 +44,7 @@ def _measure(directory: Path, changes: int, *, recorded: bool) -> int:
 def main(arguments: list[str]) -> int:
     """Measure and print; 0 when every change was carried."""
     made = argparse.ArgumentParser(prog="python -m benchmarks.many", description=__doc__)
-    made.add_argument("--changes", type=positive, default=10_000_000, help="nearly every row of as many")
+    made.add_argument("--changes", type=changes, default=10_000_000, help="nearly every row of as many")
     add_places(made, PART)
     options = made.parse_args(arguments)
     directory = options.directory.absolute()

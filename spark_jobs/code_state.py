@@ -6,16 +6,17 @@ import os
 import zlib
 from collections.abc import Iterator
 
+import concord
 from spark_jobs.handover import HERE, home
 
 #: As they were found: a link on the way may lead to another release by now.
-_PLACES = (HERE, os.path.join(os.path.dirname(HERE), "plugins", "concord"))  # noqa: PTH118, PTH120
+_PLACES = (HERE, os.path.dirname(os.path.abspath(concord.__file__)))  # noqa: PTH100, PTH120
 
 
 def code() -> str:
     """Changes when a file of ours does, or the way to them leads elsewhere."""
     stated = sorted(_stated(file) for place in _PLACES for file in _python_below(place))
-    newest = max(changed for _, _, changed in stated)
+    newest = max((changed for _, _, changed in stated), default=0)
     return f"{home()}-{newest}-{zlib.crc32(repr(stated).encode()):08x}"
 
 

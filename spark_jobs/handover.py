@@ -1,7 +1,7 @@
 """Hand an application over to the resident driver, where there is one that runs it as we would ourselves.
 
-What is imported here takes a good part of a link with few rows: neither dataclasses, pathlib, typing, collections nor
-socket, which does without its classes where `_socket` is enough.
+What is imported here takes a good part of a link with few rows: neither dataclasses, pathlib, typing nor collections,
+and of socket only what it is made of.
 """
 
 from __future__ import annotations

@@ -193,11 +193,12 @@ def main(place: str, begun_with: str | None = None) -> None:
 
     `begun_with` is the code as it was before this process read any of it: it may be changing at this moment.
     """
+    begun_with = begun_with or code()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     for name in [each for each in os.environ if each.startswith(_OF_AIRFLOW)]:
         del os.environ[name]  # neither Java nor an application's own function needs Airflow's secrets
     with _listening(Path(place)) as listening:
-        Resident(listening, begun_with or code()).serve()
+        Resident(listening, begun_with).serve()
     os.execv(sys.executable, [sys.executable, "-m", "spark_jobs.resident", place, code()])  # noqa: S606
 
 

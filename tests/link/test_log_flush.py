@@ -3,8 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -99,30 +98,16 @@ def test_a_session_logs_in_from_so_many_rows_on(
     assert sites.equal
 
 
-def test_a_link_does_not_end_before_whoever_flushes(pair: MakePair) -> None:
+def test_a_link_does_not_end_before_whoever_flushes(pair: MakePair, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that ends then would cut the session off, and PostgreSQL would log it."""
     sites = pair(*ITEM)
+    monkeypatch.setattr(log_flush, "_FLUSH", "SELECT pg_sleep(2)")
+    monkeypatch.setattr(log_flush, "PATIENCE", 10)
     sites.london.run(f"UPDATE item SET token = 'london' WHERE id <= {FROM}")
-    with others_write(sites.capetown):
-        before = set(threading.enumerate())
-        assert carried(sites.run()).applied == FROM
-        assert set(threading.enumerate()) <= before
-
-
-@contextmanager
-def others_write(site: Site) -> Iterator[None]:
-    """All the while, so that whoever flushes goes on as long as it may."""
-    emit = "PERFORM pg_logical_emit_message(false, 'test', 'x'); PERFORM pg_sleep(0.001)"
-    written = f"DO $$ BEGIN FOR n IN 1..3000 LOOP {emit}; END LOOP; END $$"
-    with site.log_in(site.superuser) as session, ThreadPoolExecutor(1) as beside:
-        writing = beside.submit(session.execute, written)
-        try:
-            yield
-            assert not writing.done()
-        finally:
-            session.cancel_safe()
-            with suppress(psycopg.errors.QueryCanceled):
-                writing.result()
+    before = set(threading.enumerate())
+    flushes = At("commit", lambda: time.sleep(0.5))  # it has logged in by then
+    assert carried(sites.run(at=flushes)).applied == FROM
+    assert set(threading.enumerate()) <= before
 
 
 def refused(_: Pair) -> Connection:

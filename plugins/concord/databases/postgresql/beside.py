@@ -18,7 +18,7 @@ def beside(
 ) -> Iterator[Thread]:
     """While the block writes, `work` is done in a session of its own, and is told when the block has ended.
 
-    So long (s) that end waits for the work's, which whoever waits longer can join.
+    So long (s) that end waits for the work's. Whoever waits longer joins the thread.
     """
     written = Event()
     thread = Thread(target=_work, args=(connect, work, written), daemon=True)

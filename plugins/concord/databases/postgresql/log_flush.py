@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from threading import Event, Thread
+from time import monotonic
 
 from concord.databases.postgresql.beside import beside
 from concord.databases.postgresql.session import Connection, run
@@ -23,8 +24,11 @@ FROM = 1_000
 PAUSE, WAITING = 0.005, 1_000_000
 
 #: How long a statement looks (s), unless nobody has written since it last did: whoever is far away need not be asked
-#: each time, and whoever logs statements hears of few. After so long (s) one asks for the next.
-ROUND, REST = 0.1, 0.01
+#: each time, and whoever logs statements hears of few.
+ROUND = 0.1
+
+#: How long one rests after it (s); twice as long, up to ROUND, each time that nobody had written.
+REST = 0.01
 
 #: The link has ended, and waits so long (s) for a statement: PostgreSQL would log that its session was cut off.
 PATIENCE = ROUND
@@ -62,5 +66,8 @@ def flushing(
 
 def _flush(connection: Connection, written: Event) -> None:
     run(connection, *_SETTINGS)
-    while not written.wait(REST):
+    rest = REST
+    while not written.wait(rest):
+        began = monotonic()
         run(connection, _FLUSH)
+        rest = REST if monotonic() - began > ROUND else min(2 * rest, ROUND)
