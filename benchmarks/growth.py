@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks import databases, report
 from benchmarks.arguments import add_places, counts, positive
-from benchmarks.bookings import WARM_UP, Edits
+from benchmarks.bookings import UNINDEX, WARM_UP, Edits
 from benchmarks.comparison import WrongResult, check, resident, started
 from benchmarks.databases import Pair, ServerKind
 from benchmarks.initialization import initialize, job
@@ -19,7 +19,7 @@ from benchmarks.report import Grid
 from demo import terminal
 from demo.progress import Progress
 
-PART = "growth"
+PART, UNINDEXED = "growth", "growth_unindexed"
 
 #: So few changes are carried in a moment, which other things of a machine's easily double: each is measured OFTEN.
 FEW, OFTEN = 1_000, 3
@@ -43,6 +43,7 @@ class Plan:
     large: int
     changes: Sequence[int]
     repeat: int
+    indexed: bool = True  #: by more than the primary key
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -92,6 +93,8 @@ def _measure_part(
 ) -> None:
     with progress.step(f"Make a table of {part.rows:,} rows in two databases"):
         databases.fill_pair(pair, part.rows)
+        if not plan.indexed:
+            pair.everywhere(UNINDEX)
         initialize(pair)
     warm_up, *measured = plan.edits(part)
     with started(Start.WARM, spark):
@@ -128,7 +131,8 @@ def grid(plan: Plan, results: Results) -> Grid:
         for part in (newest, every):
             cells += [report.spread(spreads[part]), report.ratio(spreads[part], spreads[small])]
         lines.append(cells)
-    return Grid("Whole warm links, from submission to end, by rows in the table", head, lines)
+    title = "Whole warm links, from submission to end, by rows in the table"
+    return Grid(title if plan.indexed else f"{title}, which has a primary key alone", head, lines)
 
 
 def _measure(directory: Path, plan: Plan, *, recorded: bool) -> int:
@@ -136,7 +140,7 @@ def _measure(directory: Path, plan: Plan, *, recorded: bool) -> int:
         with resident(directory) as spark:
             results = compare(pair, plan, spark, Progress(terminal.console()))
         text = "\n\n".join([report.surroundings(pair.london, plan.repeat), markdown(grid(plan, results))])
-    publish(PART, text, recorded=recorded)
+    publish(PART if plan.indexed else UNINDEXED, text, recorded=recorded)
     return 0
 
 
@@ -149,9 +153,10 @@ def main(arguments: list[str]) -> int:
         "--changes", type=counts, default=(10, 1_000, 100_000, 1_000_000), help="in each of them"
     )
     made.add_argument("--repeat", type=positive, default=2, help="tables made for each measurement")
+    made.add_argument("--unindexed", action="store_true", help="tables with a primary key alone")
     add_places(made, PART)
     options = made.parse_args(arguments)
-    plan = Plan(options.small, options.large, options.changes, options.repeat)
+    plan = Plan(options.small, options.large, options.changes, options.repeat, not options.unindexed)
     if plan.too_large:
         sys.stderr.write(
             "the small table, or the large one, has not as many different rows as the runs would edit\n"

@@ -1,5 +1,6 @@
 """What the benchmark of growth edits and prints."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 from benchmarks.growth import OFTEN, Plan, Results, grid
@@ -35,4 +36,7 @@ def test_a_line_compares_the_large_table_with_the_small_one() -> None:
     results = Results()
     for part, seconds in ((small, 1.0), (small, 2.0), (newest, 1.5), (every, 3.0)):
         results.add(10, part, seconds)
-    assert grid(PLAN, results).rows == [["10", "1.50 (1.00 to 2.00)", "1.50", "1.00", "3.00", "2.00"]]
+    for plan in (PLAN, replace(PLAN, indexed=False)):
+        shown = grid(plan, results)
+        assert shown.rows == [["10", "1.50 (1.00 to 2.00)", "1.50", "1.00", "3.00", "2.00"]]
+        assert ("a primary key alone" in shown.title) is not plan.indexed
