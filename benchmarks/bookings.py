@@ -22,13 +22,10 @@ CREATE TABLE public.bookings (
   id bigint NOT NULL, flight integer, seat integer, passengers integer, miles integer, reference text, remarks text,
   price numeric(12,2), changed timestamptz, paid boolean, extras jsonb)"""
 
-_SECONDARY = "bookings_flight"
 _INDEXES = (
     "ALTER TABLE public.bookings ADD PRIMARY KEY (id)",
-    f"CREATE INDEX {_SECONDARY} ON public.bookings (flight)",
+    "CREATE INDEX bookings_flight ON public.bookings (flight)",
 )
-#: Leaves the table with its primary key alone.
-UNINDEX = f"DROP INDEX public.{_SECONDARY}"
 
 
 def _row(number: str) -> str:
