@@ -53,6 +53,12 @@ format: install-dev ## Format the code and mend what the linter can mend
 bench: install-dev ## Measure the link next to psql COPY
 	@$(PYTHON) -m benchmarks
 
+#: The rivals come last: they need packages that make does not install.
+BENCHMARKS = tables growth many conflicts lag distance executors capture rivals
+.PHONY: bench-all
+bench-all: install-dev ## All benchmarks, one after the other; OPTIONS=--record writes docs/benchmarks.md
+	@set -e; for each in benchmarks $(addprefix benchmarks.,$(BENCHMARKS)); do $(PYTHON) -m $$each $(OPTIONS); done
+
 .PHONY: soak
 soak: install-dev ## Writers, links and faults for MINUTES, then every invariant
 	@$(PYTHON) -m tests.soak --minutes $(or $(MINUTES),2)

@@ -10,14 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks import databases, initialization, report
+from benchmarks.arguments import add_places, positive
 from benchmarks.bookings import TABLE
 from benchmarks.comparison import WrongResult
 from benchmarks.databases import Databases
 from benchmarks.link_run import LinkRun, run_link
+from benchmarks.record import markdown, publish
+from benchmarks.report import Grid
 from concord.link import Direction, LinkJob
 from concord.policy import Policy
 from concord.replication_set import ReplicatedTable
-from demo import terminal, workspace
+from demo import terminal
+
+PART = "conflicts"
 
 #: No resolver, one that chooses, one that merges, and a function; the last two rounds have both kinds in one run.
 CHOOSING = ("latest_timestamp",)
@@ -114,40 +119,35 @@ def _check(made: Databases, each: Round, run: LinkRun) -> None:
         raise WrongResult(f"{each.title}: the sites differ: {found}")
 
 
-def lines(measured: Sequence[Measured]) -> Iterator[str]:
-    """The table for docs/benchmarks.md; the ratio is to as many changes that meet nothing."""
-    yield "| policy | changes | of them conflicts | new rows | stage, s | write, s | ratio |"
-    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+def grid(measured: Sequence[Measured]) -> Grid:
+    """A line for each round; the ratio is to as many changes that meet nothing."""
+    head = ("policy", "changes", "of them conflicts", "new rows", "stage, s", "write, s", "ratio")
     plain = {each.round.unconflicted: each.seconds for each in measured if not each.round.conflicts}
+    rows = []
     for each in measured:
         steps, total = each.run.report.seconds, each.round.conflicts + each.round.unconflicted
-        cells = (
-            each.round.title,
-            f"{total:,}",
-            f"{each.round.conflicts:,}",
-            f"{each.run.report.total('merged'):,}",
-        )
-        times = (f"{steps['stage']:.2f}", f"{steps['write']:.2f}", f"{each.seconds / plain[total]:.2f}")
-        yield f"| {' | '.join((*cells, *times))} |"
+        numbers = (total, each.round.conflicts, each.run.report.total("merged"))
+        times = (steps["stage"], steps["write"], each.seconds / plain[total])
+        rows.append([each.round.title, *(f"{n:,}" for n in numbers), *(f"{t:.2f}" for t in times)])
+    return Grid("Cold links by what the changes meet", head, rows)
+
+
+def _measure(directory: Path, count: int, *, recorded: bool) -> int:
+    with databases.in_workspace(directory) as servers:
+        measured = list(measure(servers, count))
+        text = "\n\n".join([report.surroundings(servers.capetown, 1), markdown(grid(measured))])
+    publish(PART, text, recorded=recorded)
+    return 0
 
 
 def main(arguments: list[str]) -> int:
     """Measure and print; 0 when both sites are equal after every round."""
     made = argparse.ArgumentParser(prog="python -m benchmarks.conflicts", description=__doc__)
-    made.add_argument("--changes", type=int, default=10_000)
-    made.add_argument(
-        "--directory", type=Path, default=workspace.DEFAULT / "conflicts", help="for the servers"
-    )
+    made.add_argument("--changes", type=positive, default=10_000, help="conflicts of each kind")
+    add_places(made, PART)
     options = made.parse_args(arguments)
     directory = options.directory.absolute()
-
-    def run() -> int:
-        with databases.in_workspace(directory) as servers:
-            measured = list(measure(servers, options.changes))
-            sys.stdout.write("\n".join([report.surroundings(servers.capetown, 1), "", *lines(measured), ""]))
-        return 0
-
-    return terminal.run(run, directory)
+    return terminal.run(lambda: _measure(directory, options.changes, recorded=options.record), directory)
 
 
 if __name__ == "__main__":

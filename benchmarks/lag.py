@@ -15,7 +15,11 @@ from pathlib import Path
 
 import psycopg
 
+from benchmarks import report
+from benchmarks.arguments import add_places
 from benchmarks.comparison import WrongResult
+from benchmarks.record import markdown, publish
+from benchmarks.report import Grid
 from concord.config import Configuration, load
 from concord.repository import status
 from concord.repository.opening import open_repository
@@ -24,6 +28,8 @@ from demo.airflow import local_settings, make_password, resident_spark, wait_unt
 from demo.environment import PROJECT, environment
 from demo.sites import INSTALLER, USERS, Sites
 from embedded import ports
+
+PART = "lag"
 
 #: What the synchronization says, by mode. The daily schedule has no part in the measurement.
 MODES = {
@@ -59,6 +65,7 @@ class Lags:
     begun: Sequence[float]
     visible: Sequence[float]
     runs: int
+    server: str  #: its version
 
 
 def measure(directory: Path, mode: str, commits: int, gap: float) -> Lags:
@@ -81,9 +88,10 @@ def measure(directory: Path, mode: str, commits: int, gap: float) -> Lags:
             stack.enter_context(_airflow(directory, path, connections, reached))
             _lags(made, 1, gap, first=1)  # until everything runs
             sent = _lags(made, commits, gap, first=2)
+            server = _version(made)
             began = _began(directory / "airflow" / "concord.db")
     runs = [moment for moment in began if moment > min(sent)]
-    return Lags(mode, until_next(list(sent), began), list(sent.values()), len(runs))
+    return Lags(mode, until_next(list(sent), began), list(sent.values()), len(runs), server)
 
 
 def _prepare(made: Sites, configuration: Configuration) -> None:
@@ -94,6 +102,12 @@ def _prepare(made: Sites, configuration: Configuration) -> None:
         sites.admit_users(site)
     starting_point.provision_sites(made, configuration)
     starting_point.initialize(made, configuration)
+
+
+def _version(made: Sites) -> str:
+    with made["london"].connect(USERS) as user:
+        ((version,),) = user.execute("SHOW server_version").fetchall()
+    return str(version)
 
 
 def _log(directory: Path, program: str) -> Path:
@@ -173,35 +187,46 @@ def share(seconds: Sequence[float], part: float) -> float:
     return ordered[max(0, math.ceil(part * len(ordered)) - 1)]
 
 
-def lines(measured: Sequence[Lags]) -> Iterator[str]:
-    """The table for docs/benchmarks.md: until the next run begins, then until the other site shows it."""
-    yield "| mode | commits | runs | run begins, p50, s | p99, s | visible, p50, s | p99, s | longest, s |"
-    yield f"| --- {'| ---: ' * 7}|"
+def grid(measured: Sequence[Lags]) -> Grid:
+    """A line for each mode: until the next run begins, then until the other site shows it."""
+    head = (
+        "mode",
+        "commits",
+        "runs",
+        "run begins, p50, s",
+        "p99, s",
+        "visible, p50, s",
+        "p99, s",
+        "longest, s",
+    )
+    rows = []
     for each in measured:
-        begun = (f"{share(each.begun, part):.2f}" for part in (0.5, 0.99))
-        visible = (f"{share(each.visible, part):.2f}" for part in (0.5, 0.99, 1))
-        cells = (each.mode, str(len(each.visible)), str(each.runs), *begun, *visible)
-        yield f"| {' | '.join(cells)} |"
+        shares = [share(each.begun, part) for part in (0.5, 0.99)]
+        shares += [share(each.visible, part) for part in (0.5, 0.99, 1)]
+        counted = (str(len(each.visible)), str(each.runs))
+        rows.append([each.mode, *counted, *(f"{seconds:.2f}" for seconds in shares)])
+    return Grid("From a commit at one site until the other shows it", head, rows)
 
 
 def main(arguments: list[str]) -> int:
     """Measure and print; 0 when every commit arrived."""
     options = _parser().parse_args(arguments)
     directory = options.directory.absolute()
+    return terminal.run(lambda: _measure(directory, options), directory)
 
-    def run() -> int:
-        with workspace.workspace(directory):
-            try:
-                measured = [
-                    measure(directory / str(place), mode, options.commits, options.gap)
-                    for place, mode in enumerate(options.mode or MODES)
-                ]
-                sys.stdout.write("\n".join([*lines(measured), "", _load(), ""]))
-            finally:
-                workspace.clear(directory, but="logs")
-        return 0
 
-    return terminal.run(run, directory)
+def _measure(directory: Path, options: argparse.Namespace) -> int:
+    with workspace.workspace(directory):
+        try:
+            measured = [
+                measure(directory / str(place), mode, options.commits, options.gap)
+                for place, mode in enumerate(options.mode or MODES)
+            ]
+        finally:
+            workspace.clear(directory, but="logs")
+    where = f"{report.machine(measured[0].server)} A commit every {options.gap:g} s on average. {_load()}"
+    publish(PART, "\n\n".join([where, markdown(grid(measured))]), recorded=options.record)
+    return 0
 
 
 def _load() -> str:
@@ -217,7 +242,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--mode", action="append", choices=list(MODES), help="only this one; may be given again"
     )
-    made.add_argument("--directory", type=Path, default=workspace.DEFAULT / "lag", help="for everything")
+    add_places(made, PART)
     return made
 
 

@@ -42,13 +42,18 @@ def grids(results: Results) -> Iterator[Grid]:
 def surroundings(database: Database, repeat: int) -> str:
     """Machine, versions, date: without them no number means anything."""
     (server,) = database.row("SELECT split_part(version(), ' ', 2)")
+    often = (
+        f"Each number is the median of {repeat}, in brackets the range." if repeat > 1 else "Measured once."
+    )
+    return f"{machine(server)} {often}"
+
+
+def machine(server: str) -> str:
+    """The machine, PostgreSQL's version and the others', now."""
     memory = psutil.virtual_memory().total / 1024**3
     versions = f"PostgreSQL {server}, PySpark {pyspark.__version__}, Python {platform.python_version()}"
     when = pendulum.now("UTC").to_datetime_string()
-    return (
-        f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB; {versions}; {when} UTC."
-        f" Each number is the median of {repeat}, in brackets the range."
-    )
+    return f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB; {versions}; {when} UTC."
 
 
 def _processor() -> str:

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from benchmarks.conflicts import Measured, lines, rounds, the_dearer_of_two
+from benchmarks.conflicts import Measured, grid, rounds, the_dearer_of_two
 from benchmarks.link_run import LinkRun
 from benchmarks.measurement import Measurement
 from concord.link import Direction, TableReport, TransmissionReport
@@ -40,5 +40,5 @@ def test_the_ratio_is_to_as_many_changes_that_meet_nothing() -> None:
         )
         return Measured(rounds(10)[place], LinkRun(report, Measurement(1.0, {})))
 
-    *_, last = lines([measured(0, 1.0, 1.0), measured(4, 2.0, 2.0), measured(6, 2.0, 4.0)])
-    assert last == "| half additive, merge_columns | 20 | 10 | 3 | 2.00 | 4.00 | 1.50 |"
+    *_, last = grid([measured(0, 1.0, 1.0), measured(4, 2.0, 2.0), measured(6, 2.0, 4.0)]).rows
+    assert last == ["half additive, merge_columns", "20", "10", "3", "2.00", "4.00", "1.50"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.lag import CONFIGURATION, MODES, Lags, lines, share, until_next
+from benchmarks.lag import CONFIGURATION, MODES, Lags, grid, share, until_next
 from concord.config import load
 
 
@@ -27,6 +27,6 @@ def test_a_share_is_what_so_many_commits_do_not_exceed() -> None:
 
 
 def test_the_table_has_a_line_for_each_mode() -> None:
-    *head, last = lines([Lags("event-driven", [1.0, 2.0], [8.0, 9.0], 2)])
-    assert {line.count("|") for line in (*head, last)} == {9}
-    assert last == "| event-driven | 2 | 2 | 1.00 | 2.00 | 8.00 | 9.00 | 9.00 |"
+    shown = grid([Lags("event-driven", [1.0, 2.0], [8.0, 9.0], 2, "16.1")])
+    assert shown.rows == [["event-driven", "2", "2", "1.00", "2.00", "8.00", "9.00", "9.00"]]
+    assert len(shown.head) == 8
