@@ -14,10 +14,10 @@ from benchmarks.databases import Database
 from benchmarks.initialization import installation
 from benchmarks.measurement import Spread
 from benchmarks.pgbench import Users, transactions_per_second
-from benchmarks.record import PAGE, markdown, put
+from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
 from concord.databases.provisioning import provision
-from demo import terminal, workspace
+from demo import terminal
 from demo.progress import Progress
 
 PART = "capture"
@@ -148,15 +148,7 @@ def main(arguments: list[str]) -> int:
     plan = Plan(options.rows, options.count, options.repeat, Users(options.clients, options.seconds))
     directory = options.directory.absolute()
 
-    def run() -> int:
-        with workspace.workspace(directory):
-            try:
-                _measure(directory, plan, recorded=options.record)
-            finally:
-                workspace.clear(directory)
-        return 0
-
-    return terminal.run(run, directory)
+    return terminal.run(lambda: _measure(directory, plan, recorded=options.record), directory)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -170,15 +162,13 @@ def _parser() -> argparse.ArgumentParser:
     return made
 
 
-def _measure(directory: Path, plan: Plan, *, recorded: bool) -> None:
-    console = terminal.console()
-    with databases.running_alone(directory) as database:
+def _measure(directory: Path, plan: Plan, *, recorded: bool) -> int:
+    with databases.alone_in_workspace(directory) as database:
         fill(database, plan.rows)
-        results = measure(database, plan, Progress(console))
+        results = measure(database, plan, Progress(terminal.console()))
         text = "\n\n".join([report.surroundings(database, plan.repeat), *map(markdown, grids(results, plan))])
-    console.print(text, highlight=False, markup=False)
-    if recorded:
-        put(PAGE, PART, text)
+    publish(PART, text, recorded=recorded)
+    return 0
 
 
 if __name__ == "__main__":

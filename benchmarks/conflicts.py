@@ -2,8 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from benchmarks.bookings import TABLE
 from benchmarks.comparison import WrongResult
 from benchmarks.databases import Databases
 from benchmarks.link_run import LinkRun, run_link
+from benchmarks.measurement import Spread
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
 from concord.link import Direction, LinkJob
@@ -23,6 +24,9 @@ from concord.replication_set import ReplicatedTable
 from demo import terminal
 
 PART = "conflicts"
+
+#: All that the number of rows has a part in.
+MOVING = ("stage", "write")
 
 #: No resolver, one that chooses, one that merges, and a function; the last two rounds have both kinds in one run.
 CHOOSING = ("latest_timestamp",)
@@ -53,19 +57,20 @@ class Round:
     conflicts: int
     unconflicted: int
 
+    @property
+    def rows(self) -> int:
+        return self.conflicts + self.unconflicted
+
 
 @dataclass(frozen=True)
 class Measured:
-    """One round and what its forward link took."""
+    """One round and what its forward link took, each time."""
 
     round: Round
-    run: LinkRun
+    runs: list[LinkRun] = field(default_factory=list)
 
-    @property
-    def seconds(self) -> float:
-        """Moving and writing: all that the number of rows has a part in."""
-        steps = self.run.report.seconds
-        return steps["stage"] + steps["write"]
+    def seconds(self, *steps: str) -> list[float]:
+        return [sum(run.report.seconds[step] for step in steps) for run in self.runs]
 
 
 def rounds(changes: int) -> tuple[Round, ...]:
@@ -82,24 +87,31 @@ def rounds(changes: int) -> tuple[Round, ...]:
     )
 
 
-def measure(made: Databases, changes: int) -> Iterator[Measured]:
-    """Every round on rows of its own. Raises WrongResult when the sites differ or the counts do."""
-    planned = rounds(changes)
-    databases.fill(made, 3 * changes * len(planned))
+def measure(made: Databases, changes: int, repeat: int) -> list[Measured]:
+    """Every round, each time on rows of its own. Raises WrongResult when the sites differ or the counts do."""
+    planned = [Measured(each) for each in rounds(changes)]
+    warm_up = Measured(planned[0].round)
+    order = [warm_up, *planned * repeat]
+    databases.fill(made, sum(each.round.rows for each in order))
     initialization.initialize(made)
     first = 1
-    for each in planned:
-        table = TABLE.model_copy(update={"policy": Policy(resolvers=each.resolvers)})
-        initialization.provision_pair(made, table)
-        made.london.run(f"{EDIT.format('1.50')} WHERE {_keys(first, each.conflicts + each.unconflicted)}")
-        made.capetown.run(f"{EDIT.format('2.50')} WHERE {_keys(first, each.conflicts)}")
-        for site in (made.london, made.capetown):
-            site.run("VACUUM (ANALYZE) public.bookings", "CHECKPOINT")
-        run = run_link(_job(made, Direction.FORWARD, table))
-        run_link(_job(made, Direction.REVERSE, table))
-        _check(made, each, run)
-        first += each.conflicts + each.unconflicted
-        yield Measured(each, run)
+    for each in order:
+        each.runs.append(_run(made, each.round, first))
+        first += each.round.rows
+    return planned
+
+
+def _run(made: Databases, each: Round, first: int) -> LinkRun:
+    table = TABLE.model_copy(update={"policy": Policy(resolvers=each.resolvers)})
+    initialization.provision_pair(made, table)
+    made.london.run(f"{EDIT.format('1.50')} WHERE {_keys(first, each.rows)}")
+    made.capetown.run(f"{EDIT.format('2.50')} WHERE {_keys(first, each.conflicts)}")
+    for site in (made.london, made.capetown):
+        site.run("VACUUM (ANALYZE) public.bookings", "CHECKPOINT")
+    run = run_link(_job(made, Direction.FORWARD, table))
+    run_link(_job(made, Direction.REVERSE, table))
+    _check(made, each, run)
+    return run
 
 
 def _keys(first: int, count: int) -> str:
@@ -120,22 +132,23 @@ def _check(made: Databases, each: Round, run: LinkRun) -> None:
 
 
 def grid(measured: Sequence[Measured]) -> Grid:
-    """A line for each round; the ratio is to as many changes that meet nothing."""
+    """A line for each round; the ratio is to as many changes that meet nothing, of the same repetition."""
     head = ("policy", "changes", "of them conflicts", "new rows", "stage, s", "write, s", "ratio")
-    plain = {each.round.unconflicted: each.seconds for each in measured if not each.round.conflicts}
+    plain = {each.round.rows: each.seconds(*MOVING) for each in measured if not each.round.conflicts}
     rows = []
     for each in measured:
-        steps, total = each.run.report.seconds, each.round.conflicts + each.round.unconflicted
-        numbers = (total, each.round.conflicts, each.run.report.total("merged"))
-        times = (steps["stage"], steps["write"], each.seconds / plain[total])
-        rows.append([each.round.title, *(f"{n:,}" for n in numbers), *(f"{t:.2f}" for t in times)])
+        counted = (each.round.rows, each.round.conflicts, each.runs[0].report.total("merged"))
+        pairs = zip(each.seconds(*MOVING), plain[each.round.rows], strict=True)
+        spreads = (*(each.seconds(step) for step in MOVING), [one / other for one, other in pairs])
+        cells = (report.spread(Spread.of(numbers)) for numbers in spreads)
+        rows.append([each.round.title, *(f"{n:,}" for n in counted), *cells])
     return Grid("Cold links by what the changes meet", head, rows)
 
 
-def _measure(directory: Path, count: int, *, recorded: bool) -> int:
+def _measure(directory: Path, count: int, repeat: int, *, recorded: bool) -> int:
     with databases.in_workspace(directory) as servers:
-        measured = list(measure(servers, count))
-        text = "\n\n".join([report.surroundings(servers.capetown, 1), markdown(grid(measured))])
+        measured = measure(servers, count, repeat)
+        text = "\n\n".join([report.surroundings(servers.capetown, repeat), markdown(grid(measured))])
     publish(PART, text, recorded=recorded)
     return 0
 
@@ -144,10 +157,13 @@ def main(arguments: list[str]) -> int:
     """Measure and print; 0 when both sites are equal after every round."""
     made = argparse.ArgumentParser(prog="python -m benchmarks.conflicts", description=__doc__)
     made.add_argument("--changes", type=positive, default=10_000, help="conflicts of each kind")
+    made.add_argument("--repeat", type=positive, default=3, help="runs of each")
     add_places(made, PART)
     options = made.parse_args(arguments)
     directory = options.directory.absolute()
-    return terminal.run(lambda: _measure(directory, options.changes, recorded=options.record), directory)
+    return terminal.run(
+        lambda: _measure(directory, options.changes, options.repeat, recorded=options.record), directory
+    )
 
 
 if __name__ == "__main__":

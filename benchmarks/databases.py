@@ -50,6 +50,12 @@ class Database:
             (found,) = connection.execute(query.encode()).fetchall()
         return tuple(found)
 
+    @property
+    def version(self) -> str:
+        """Of the server, as in `16.14`."""
+        (found,) = self.row("SELECT split_part(version(), ' ', 2)")
+        return str(found)
+
     def credentials(self, user: str) -> Credentials:
         password = self.server.password if user == self.server.superuser else self.password
         return Credentials(
@@ -155,6 +161,13 @@ def _alone_in(directory: Path) -> Iterator[None]:
 
 
 @contextmanager
+def alone_in_workspace(directory: Path) -> Iterator[Database]:
+    """`running_alone` in such a directory."""
+    with _alone_in(directory), running_alone(directory) as made:
+        yield made
+
+
+@contextmanager
 def running_alone(directory: Path) -> Iterator[Database]:
     """One server below `directory` with one empty database; removed when the block ends."""
     with Server.create(directory / LONDON, settings=SETTINGS) as server:
@@ -179,6 +192,13 @@ def fill_pair(pair: Pair, rows: int) -> None:
         each.server.drop_database(each.name)
         each.server.create_database(each.name)
     _at_once([lambda: pair.london.run(*made), lambda: pair.capetown.run(*made)])
+
+
+def copy_pair(pair: Pair, to: Pair) -> None:
+    """Begin the second anew, with the files of the first."""
+    for database, other in zip(pair.all, to.all, strict=True):
+        other.server.drop_database(other.name)
+        copy(database, other)
 
 
 def copy(database: Database, to: Database) -> None:

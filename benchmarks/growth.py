@@ -2,8 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import databases, report
@@ -20,12 +20,13 @@ from demo import terminal
 from demo.progress import Progress
 
 PART = "growth"
+MEDIANS = "Each number is the median of its rounds, in brackets the range; a ratio is that of two times of one round."
 
 #: So few changes are carried in a moment, which other things of a machine's easily double: each is measured OFTEN.
 FEW, OFTEN = 1_000, 9
 
-#: A query by an index keeps in memory what it reads; one of a whole large table does not.
-_BY_INDEX = (
+#: A query by an index leaves what it reads in memory; one of a whole large table does not.
+BY_INDEX = (
     *(f"SET enable_{each} = off" for each in ("seqscan", "bitmapscan")),
     "SET max_parallel_workers_per_gather = 0",
 )
@@ -33,18 +34,19 @@ _BY_INDEX = (
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of a table that are edited. No two parts share a row, or the key of a new one."""
+    """A table, and its rows that are edited."""
 
     name: str
-    rows: int  #: of the table
+    table: str  #: what its databases are called after
+    rows: int
     first: int
     size: int
-    passed: int = 0  #: edits that nobody makes, so that no other part has the keys of its new rows
+    recent: int  #: so many of the newest rows are in memory
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The same changes in a small table, in as many of the newest rows of a large one, and in its older ones."""
+    """The same changes in a small table, in as many of the newest rows of a large one, and in all of another."""
 
     small: int
     large: int
@@ -54,83 +56,98 @@ class Plan:
     @property
     def parts(self) -> tuple[Part, ...]:
         """What is edited is alike in the first two: they differ in the size of the table alone."""
-        small, large = f"{self.small:,} rows", f"{self.large:,} rows"
+        name, newest = f"{self.large:,} rows", f"the newest {self.small:,} edited"
         older = self.large - self.small
         return (
-            Part(small, self.small, 1, self.small),
-            Part(f"{large}, the newest {self.small:,} edited", self.large, older + 1, self.small),
-            Part(f"{large}, older ones edited", self.large, 1, older, 2 * self.small),
+            Part(f"{self.small:,} rows", "small", self.small, 1, self.small, self.small),
+            Part(f"{name}, {newest}", "newest", self.large, older + 1, self.small, self.small),
+            Part(f"{name}, all edited", "large", self.large, 1, self.large, self.small),
         )
 
     @property
     def too_large(self) -> bool:
         """No row may be edited twice."""
         last = list(self.edits(self.parts[0]))[-1]
-        return last.before + last.touched > self.small or 2 * self.small > self.large
+        return last.before + last.touched > self.small or self.small > self.large
 
     def edits(self, part: Part) -> Iterator[Edits]:
         """Sets of edits of a part; the first is one that nobody measures."""
-        before = part.passed
+        before = 0
         for count in (WARM_UP, *(each for each in self.changes for _ in range(OFTEN if each <= FEW else 1))):
             yield Edits(part.rows, count, before, part.first, part.size)
             before += Edits(part.rows, count).touched
 
-
-@dataclass
-class Results:
-    """Seconds of warm links by changes and part."""
-
-    seconds: dict[int, dict[Part, list[float]]] = field(default_factory=dict)
-
-    def add(self, count: int, part: Part, seconds: float) -> None:
-        self.seconds.setdefault(count, {}).setdefault(part, []).append(seconds)
+    def rounds(self, turn: int) -> Iterator[Sequence[tuple[Part, Edits]]]:
+        """The same number of changes in every part, each time another one first."""
+        for ordinal, edits in enumerate(zip(*(self.edits(part) for part in self.parts), strict=True)):
+            first = (turn + ordinal) % len(self.parts)
+            each = list(zip(self.parts, edits, strict=True))
+            yield [*each[first:], *each[:first]]
 
 
-def compare(pair: Pair, plan: Plan, spark: Path, progress: Progress) -> Results:
+#: Of a warm link in each part, by number of changes: those of every round.
+Seconds = dict[int, list[dict[Part, float]]]
+
+
+def compare(pair: Pair, plan: Plan, spark: Path, progress: Progress) -> Seconds:
     """Measure the plan, each time on new tables. Raises WrongResult, or whatever made a link fail."""
-    results = Results()
-    for _ in range(plan.repeat):
-        tables = {rows: _table(pair, rows, progress) for rows in (plan.small, plan.large)}
+    seconds: Seconds = {}
+    for turn in range(plan.repeat):
+        tables = {part: pair.another(part.table) for part in plan.parts}
+        _fill(tables, progress)
         with started(Start.WARM, spark):
-            _measure_parts(tables, plan, results, progress)
-    return results
+            warm_up, *rounds = plan.rounds(turn)
+            _measure_parts(tables, warm_up, progress)
+            for each in rounds:
+                found = _measure_parts(tables, each, progress)
+                seconds.setdefault(each[0][1].count, []).append(found)
+    return seconds
 
 
-def _table(pair: Pair, rows: int, progress: Progress) -> Pair:
-    with progress.step(f"Make a table of {rows:,} rows in two databases"):
-        made = pair.another(f"{rows}")
-        databases.fill_pair(made, rows)
-        initialize(made)
-    return made
+def _fill(tables: Mapping[Part, Pair], progress: Progress) -> None:
+    """Begin anew. Of two tables of the same size one is a copy of the other's files."""
+    filled: dict[int, Pair] = {}
+    for part, pair in tables.items():
+        with progress.step(f"Make a table of {part.rows:,} rows in two databases"):
+            if part.rows not in filled:
+                databases.fill_pair(pair, part.rows)
+                filled[part.rows] = pair
+            else:
+                databases.copy_pair(filled[part.rows], pair)
+    for pair in tables.values():
+        initialize(pair)
 
 
-def _measure_parts(tables: Mapping[int, Pair], plan: Plan, results: Results, progress: Progress) -> None:
+def _measure_parts(
+    tables: Mapping[Part, Pair], each: Sequence[tuple[Part, Edits]], progress: Progress
+) -> dict[Part, float]:
     """In turn: whatever else the machine does meets all of them."""
-    warm_up, *rounds = zip(*(plan.edits(part) for part in plan.parts), strict=True)
-    for edits in warm_up:
-        carry(tables[edits.rows], edits)
-    for each in rounds:
-        for part, edits in zip(plan.parts, each, strict=True):
-            with progress.step(f"{edits.count:,} changes in {part.name}") as step:
-                _read(tables[part.rows], part.rows - plan.small)
-                seconds = carry(tables[part.rows], edits).wall
-                results.add(edits.count, part, seconds)
-                step.result = f"{seconds:.2f} s"
+    seconds = {}
+    for part, edits in each:
+        with progress.step(f"{edits.count:,} changes in {part.name}") as step:
+            seconds[part] = carry(tables[part], edits, reading(part)).wall
+            step.result = f"{seconds[part]:.2f} s"
+    return seconds
 
 
-def _read(pair: Pair, older: int) -> None:
+def reading(part: Part) -> tuple[str, ...]:
     """Have in memory what a database in use has there: the indexes, and the newest rows."""
-    indexed, newest = "count(flight)", f"count(remarks) FROM public.bookings WHERE id > {older}"
-    pair.everywhere(
-        *_BY_INDEX, f"SELECT {indexed} FROM public.bookings WHERE flight >= 0", f"SELECT {newest}"
+    return (
+        *BY_INDEX,
+        "SELECT count(id) FROM public.bookings WHERE id > 0",
+        "SELECT count(flight) FROM public.bookings WHERE flight >= 0",
+        f"SELECT count(remarks) FROM public.bookings WHERE id > {part.rows - part.recent}",
     )
 
 
-def carry(pair: Pair, edits: Edits) -> Measurement:
-    """Edit London, carry it to Cape Town. Raises WrongResult when not every edit was carried."""
+def carry(pair: Pair, edits: Edits, before: Sequence[str] = ()) -> Measurement:
+    """Edit London, run the statements everywhere, carry the edits to Cape Town.
+
+    Raises WrongResult when not every edit was carried.
+    """
     pair.everywhere("VACUUM (ANALYZE)")
     pair.london.run(*edits.statements, "VACUUM (ANALYZE)")
-    pair.everywhere("CHECKPOINT")
+    pair.everywhere(*before, "CHECKPOINT")
     run = run_link(job(pair))
     if run.report.total("applied") != edits.count:
         raise WrongResult(f"{edits.count} rows were edited, but the link reports {run.report.tables}")
@@ -138,28 +155,32 @@ def carry(pair: Pair, edits: Edits) -> Measurement:
     return run.measurement
 
 
-def grid(plan: Plan, results: Results) -> Grid:
-    """A line for each number of changes; a ratio is that to the small table."""
+def grid(plan: Plan, seconds: Seconds) -> Grid:
+    """A line for each number of changes; a ratio is that to the small table in the same round."""
     small, *others = plan.parts
-    head = ["changes", f"{small.name}, s"]
+    head = ["changes", "rounds", f"{small.name}, s"]
     for part in others:
         head += [f"{part.name}, s", "ratio"]
     lines = []
-    for count, by_part in results.seconds.items():
-        spreads = {part: Spread.of(by_part[part]) for part in plan.parts}
-        cells = [f"{count:,}", report.spread(spreads[small])]
+    for count, rounds in seconds.items():
+        cells = [f"{count:,}", str(len(rounds)), _spread(each[small] for each in rounds)]
         for part in others:
-            cells += [report.spread(spreads[part]), report.ratio(spreads[part], spreads[small])]
+            cells += [_spread(each[part] for each in rounds)]
+            cells += [_spread(each[part] / each[small] for each in rounds)]
         lines.append(cells)
     return Grid("Whole warm links, from submission to end, by rows in the table", head, lines)
+
+
+def _spread(numbers: Iterable[float]) -> str:
+    return report.spread(Spread.of(list(numbers)))
 
 
 def _measure(directory: Path, plan: Plan, *, recorded: bool) -> int:
     with databases.pair_in_workspace(directory, ServerKind()) as pair:
         with resident(directory) as spark:
-            results = compare(pair, plan, spark, Progress(terminal.console()))
-        where = report.surroundings(pair.another(f"{plan.small}").london, plan.repeat)
-    publish(PART, "\n\n".join([where, markdown(grid(plan, results))]), recorded=recorded)
+            seconds = compare(pair, plan, spark, Progress(terminal.console()))
+        where = report.machine(pair.another(plan.parts[0].table).london.version)
+    publish(PART, f"{where} {MEDIANS}\n\n{markdown(grid(plan, seconds))}", recorded=recorded)
     return 0
 
 
@@ -177,7 +198,7 @@ def main(arguments: list[str]) -> int:
     plan = Plan(options.small, options.large, options.changes, options.repeat)
     if plan.too_large:
         sys.stderr.write(
-            "the small table has not as many rows as the runs would edit, or the large one has not twice as many\n"
+            "the small table, or the large one, has not as many different rows as the runs would edit\n"
         )
         return 2
     directory = options.directory.absolute()

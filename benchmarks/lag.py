@@ -16,7 +16,7 @@ from pathlib import Path
 import psycopg
 
 from benchmarks import report
-from benchmarks.arguments import add_places
+from benchmarks.arguments import add_places, positive
 from benchmarks.comparison import WrongResult
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
@@ -66,6 +66,7 @@ class Lags:
     visible: Sequence[float]
     runs: int
     server: str  #: its version
+    at_work: float  #: processes, Concord's own too, over the last quarter of an hour
 
 
 def measure(directory: Path, mode: str, commits: int, gap: float) -> Lags:
@@ -88,10 +89,10 @@ def measure(directory: Path, mode: str, commits: int, gap: float) -> Lags:
             stack.enter_context(_airflow(directory, path, connections, reached))
             _lags(made, 1, gap, first=1)  # until everything runs
             sent = _lags(made, commits, gap, first=2)
-            server = _version(made)
+            server, at_work = _version(made), os.getloadavg()[-1]
             began = _began(directory / "airflow" / "concord.db")
     runs = [moment for moment in began if moment > min(sent)]
-    return Lags(mode, until_next(list(sent), began), list(sent.values()), len(runs), server)
+    return Lags(mode, until_next(list(sent), began), list(sent.values()), len(runs), server, at_work)
 
 
 def _prepare(made: Sites, configuration: Configuration) -> None:
@@ -182,29 +183,22 @@ def _arrived(users: Sequence[psycopg.Connection[tuple[int]]], sent: Mapping[int,
 
 
 def share(seconds: Sequence[float], part: float) -> float:
-    """No more than this for such a part of the commits: 0.99 for all but one of a hundred."""
-    ordered = sorted(seconds)
+    """No more than this for such a part of the commits: 0.99 for all but one of a hundred; NaN where there is none."""
+    ordered = sorted(seconds) or [math.nan]
     return ordered[max(0, math.ceil(part * len(ordered)) - 1)]
 
 
 def grid(measured: Sequence[Lags]) -> Grid:
     """A line for each mode: until the next run begins, then until the other site shows it."""
-    head = (
-        "mode",
-        "commits",
-        "runs",
-        "run begins, p50, s",
-        "p99, s",
-        "visible, p50, s",
-        "p99, s",
-        "longest, s",
-    )
+    times = ("run begins, p50, s", "p99, s", "visible, p50, s", "p99, s", "longest, s")
+    head = ("mode", "commits", "runs", *times, "processes at work")
     rows = []
     for each in measured:
         shares = [share(each.begun, part) for part in (0.5, 0.99)]
         shares += [share(each.visible, part) for part in (0.5, 0.99, 1)]
         counted = (str(len(each.visible)), str(each.runs))
-        rows.append([each.mode, *counted, *(f"{seconds:.2f}" for seconds in shares)])
+        seconds = (f"{found:.2f}" for found in shares)
+        rows.append([each.mode, *counted, *seconds, f"{each.at_work:.1f}"])
     return Grid("From a commit at one site until the other shows it", head, rows)
 
 
@@ -224,21 +218,15 @@ def _measure(directory: Path, options: argparse.Namespace) -> int:
             ]
         finally:
             workspace.clear(directory, but="logs")
-    where = f"{report.machine(measured[0].server)} A commit every {options.gap:g} s on average. {_load()}"
+    where = f"{report.machine(measured[0].server)} A commit every {options.gap:g} s on average."
     publish(PART, "\n\n".join([where, markdown(grid(measured))]), recorded=options.record)
     return 0
 
 
-def _load() -> str:
-    """What else the machine had to do: lags follow it."""
-    busy = ", ".join(f"{each:.1f}" for each in os.getloadavg())
-    return f"Processes at work on {os.cpu_count()} cores over the last 1, 5 and 15 minutes: {busy}."
-
-
 def _parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m benchmarks.lag", description=__doc__)
-    made.add_argument("--commits", type=int, default=100, help="of each mode")
-    made.add_argument("--gap", type=float, default=15.0, help="seconds between two commits, on average")
+    made.add_argument("--commits", type=positive, default=110, help="of each mode")
+    made.add_argument("--gap", type=float, default=8.0, help="seconds between two commits, on average")
     made.add_argument(
         "--mode", action="append", choices=list(MODES), help="only this one; may be given again"
     )

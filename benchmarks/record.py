@@ -48,6 +48,8 @@ def publish(part: str, results: str, *, recorded: bool) -> None:
 
 
 def markdown(grid: Grid) -> str:
-    """A heading and a table, as the page shows them."""
-    lines = [grid.head, ["---:" for _ in grid.head], *grid.rows]
+    """A heading and a table, as the page shows them: numbers to the right."""
+    columns = list(zip(*grid.rows, strict=True))
+    sides = ["---:" if all(cell[:1].isdigit() for cell in column) else "---" for column in columns]
+    lines = [grid.head, sides, *grid.rows]
     return "\n".join([f"### {grid.title}", "", *(f"| {' | '.join(line)} |" for line in lines)])

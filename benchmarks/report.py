@@ -41,11 +41,10 @@ def grids(results: Results) -> Iterator[Grid]:
 
 def surroundings(database: Database, repeat: int) -> str:
     """Machine, versions, date: without them no number means anything."""
-    (server,) = database.row("SELECT split_part(version(), ' ', 2)")
     often = (
         f"Each number is the median of {repeat}, in brackets the range." if repeat > 1 else "Measured once."
     )
-    return f"{machine(server)} {often}"
+    return f"{machine(database.version)} {often}"
 
 
 def machine(server: str) -> str:
@@ -110,7 +109,7 @@ def _growth(points: Sequence[Point]) -> Iterator[Grid]:
                 cells = (*sizes, *(spread(each) for each in seconds), ratio(seconds[1], seconds[0]))
                 rows.append((f"{large.changes:,}", *cells))
     if rows:
-        yield Grid("Time grows with the changes, not with the table (warm)", head, rows)
+        yield Grid("The same number of changes, scattered over tables of two sizes (warm)", head, rows)
 
 
 def _idle(results: Results) -> Grid:

@@ -113,7 +113,7 @@ def main(arguments: list[str]) -> int:
     made = argparse.ArgumentParser(prog="python -m benchmarks.tables", description=__doc__)
     made.add_argument("--tables", type=_counts, default=(3, 500), help="tables in a set, as in 3,500")
     made.add_argument("--changed", type=int, default=3, help="of them changed")
-    made.add_argument("--repeat", type=int, default=5, help="runs of each")
+    made.add_argument("--repeat", type=int, default=3, help="runs of each")
     add_places(made, PART)
     options = made.parse_args(arguments)
     directory = options.directory.absolute()

@@ -28,7 +28,7 @@ def test_the_function_takes_the_dearer_row_and_makes_every_second_one_anew() -> 
 
 
 def test_the_ratio_is_to_as_many_changes_that_meet_nothing() -> None:
-    def measured(place: int, stage: float, write: float) -> Measured:
+    def measured(place: int, *seconds: tuple[float, float]) -> Measured:
         report = TransmissionReport(
             transmission="0" * 32,
             synchronization="s",
@@ -36,9 +36,18 @@ def test_the_ratio_is_to_as_many_changes_that_meet_nothing() -> None:
             source="london",
             target="capetown",
             tables=(TableReport(table="t", merged=3),),
-            seconds={"stage": stage, "write": write},
         )
-        return Measured(rounds(10)[place], LinkRun(report, Measurement(1.0, {})))
+        reports = [
+            report.model_copy(update={"seconds": {"stage": stage, "write": write}})
+            for stage, write in seconds
+        ]
+        runs = [LinkRun(each, Measurement(1.0, {})) for each in reports]
+        return Measured(rounds(10)[place], runs)
 
-    *_, last = grid([measured(0, 1.0, 1.0), measured(4, 2.0, 2.0), measured(6, 2.0, 4.0)]).rows
-    assert last == ["half additive, merge_columns", "20", "10", "3", "2.00", "4.00", "1.50"]
+    ten = measured(0, (1.0, 1.0), (1.0, 1.0))
+    twenty = measured(4, (2.0, 2.0), (1.0, 1.0))
+    *_, last = grid([ten, twenty, measured(6, (2.0, 4.0), (2.0, 3.0))]).rows
+    assert last == [
+        *("half additive, merge_columns", "20", "10", "3"),
+        *("2.00", "3.50 (3.00 to 4.00)", "2.00 (1.50 to 2.50)"),
+    ]

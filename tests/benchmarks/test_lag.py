@@ -1,5 +1,6 @@
 """What the benchmark of lags configures, counts and prints; the benchmark itself needs minutes."""
 
+from math import isnan
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,10 @@ def test_a_share_is_what_so_many_commits_do_not_exceed() -> None:
     seconds = [float(n) for n in range(100, 0, -1)]
     assert [share(seconds, part) for part in (0.5, 0.99, 1)] == [50, 99, 100]
     assert share([7.0], 0.5) == 7
+    assert isnan(share([], 0.5))
 
 
 def test_the_table_has_a_line_for_each_mode() -> None:
-    shown = grid([Lags("event-driven", [1.0, 2.0], [8.0, 9.0], 2, "16.1")])
-    assert shown.rows == [["event-driven", "2", "2", "1.00", "2.00", "8.00", "9.00", "9.00"]]
-    assert len(shown.head) == 8
+    shown = grid([Lags("event-driven", [1.0, 2.0], [8.0, 9.0], 2, "16.1", 0.5)])
+    assert shown.rows == [["event-driven", "2", "2", "1.00", "2.00", "8.00", "9.00", "9.00", "0.5"]]
+    assert len(shown.head) == 9

@@ -1,22 +1,19 @@
 """The page of results has a place for every benchmark that records them, and one target runs all."""
 
 import re
-from collections.abc import Iterator
+from importlib import import_module
 
 import pytest
 
 from benchmarks import record
 from demo.environment import PROJECT
 
-
-def _recorded() -> Iterator[str]:
-    """Modules that have an option to record."""
-    for path in sorted((PROJECT / "benchmarks").glob("*.py")):
-        if "add_places(made, PART)" in path.read_text():
-            yield path.stem
+MODULES = [import_module(f"benchmarks.{path.stem}") for path in (PROJECT / "benchmarks").glob("[a-z]*.py")]
+#: Modules that record, by the part of the page that is theirs.
+PARTS = {module.PART: module.__name__ for module in MODULES if hasattr(module, "PART")}
 
 
-@pytest.mark.parametrize("part", [*_recorded(), "results"])
+@pytest.mark.parametrize("part", [*sorted(PARTS), "results"])
 def test_the_page_has_a_place_for_every_benchmark_that_records(part: str) -> None:
     begin, end = record.markers(part)
     text = record.PAGE.read_text()
@@ -26,4 +23,4 @@ def test_the_page_has_a_place_for_every_benchmark_that_records(part: str) -> Non
 
 def test_one_target_runs_every_benchmark_that_records() -> None:
     (listed,) = re.findall(r"^BENCHMARKS = (.*)$", (PROJECT / "Makefile").read_text(), re.MULTILINE)
-    assert sorted(listed.split()) == list(_recorded())
+    assert sorted(f"benchmarks.{each}" for each in listed.split()) == sorted(PARTS.values())

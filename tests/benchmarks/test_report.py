@@ -65,7 +65,7 @@ def test_a_link_with_nothing_to_send_is_shown_for_each_start() -> None:
 
 
 def test_the_same_changes_in_two_tables_are_set_side_by_side() -> None:
-    (growth,) = [grid for grid in grids(RESULTS) if "not with the table" in grid.title]
+    (growth,) = [grid for grid in grids(RESULTS) if "two sizes" in grid.title]
     assert [row[:3] for row in growth.rows] == [("1,000", "500", "5,000")]
     assert growth.rows[0][-1] == "1.00"
 
