@@ -52,6 +52,7 @@ class Plan:
     large: int
     changes: Sequence[int]
     repeat: int
+    few: int = FEW
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -73,7 +74,10 @@ class Plan:
     def edits(self, part: Part) -> Iterator[Edits]:
         """Sets of edits of a part; the first is one that nobody measures."""
         before = 0
-        for count in (WARM_UP, *(each for each in self.changes for _ in range(OFTEN if each <= FEW else 1))):
+        for count in (
+            WARM_UP,
+            *(each for each in self.changes for _ in range(OFTEN if each <= self.few else 1)),
+        ):
             yield Edits(part.rows, count, before, part.first, part.size)
             before += Edits(part.rows, count).touched
 
@@ -193,9 +197,15 @@ def main(arguments: list[str]) -> int:
         "--changes", type=counts, default=(10, 1_000, 100_000, 1_000_000), help="in each of them"
     )
     made.add_argument("--repeat", type=positive, default=3, help="tables made for each measurement")
+    made.add_argument(
+        "--few",
+        type=positive,
+        default=FEW,
+        help=f"so many and fewer changes are measured {OFTEN} times a table",
+    )
     add_places(made, PART)
     options = made.parse_args(arguments)
-    plan = Plan(options.small, options.large, options.changes, options.repeat)
+    plan = Plan(options.small, options.large, options.changes, options.repeat, options.few)
     if plan.too_large:
         sys.stderr.write(
             "the small table, or the large one, has not as many different rows as the runs would edit\n"

@@ -1,6 +1,7 @@
 """What the benchmark of growth edits, keeps in memory and prints."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -68,6 +69,8 @@ def _plan(bookings: psycopg.Connection[Any], statement: str) -> str:
 
 def test_few_changes_are_measured_more_often() -> None:
     assert [each.count for each in PLAN.edits(PLAN.parts[0])] == [10, *[10] * OFTEN, 1_100]
+    many = replace(PLAN, few=1_100)
+    assert [each.count for each in many.edits(PLAN.parts[0])] == [10, *[10] * OFTEN, *[1_100] * OFTEN]
 
 
 def test_no_row_is_edited_twice_or_the_plan_is_too_large() -> None:
