@@ -66,8 +66,7 @@ def rivals(pair: Pair, rows: int, directory: Path, progress: Progress) -> Iterat
     with progress.step(f"Make a table of {rows:,} rows in {2 * len(pairs)} databases"):
         databases.fill_pair(pair, rows)
         for each in pairs.values():
-            databases.copy(pair.london, each.london)
-            databases.copy(pair.capetown, each.capetown)
+            databases.copy_pair(pair, each)
     with ExitStack() as stack:
         with progress.step("Start Spark, Bucardo and logical replication"):
             spark = stack.enter_context(resident(directory))
