@@ -180,9 +180,19 @@ def running_alone(directory: Path) -> Iterator[Database]:
 
 def fill(databases: Databases, rows: int) -> None:
     """Begin anew: the table with this many rows in all three databases, and nothing of Concord."""
-    databases.by_hand.server.drop_database(BY_HAND)
     fill_pair(databases, rows)
-    copy(databases.capetown, databases.by_hand)
+    _begin_by_hand(databases.capetown, databases)
+
+
+def copy_all(pair: Pair, to: Databases) -> None:
+    """Begin all three anew, with the files of a pair."""
+    copy_pair(pair, Pair(to.london, to.capetown))
+    _begin_by_hand(pair.capetown, to)
+
+
+def _begin_by_hand(capetown: Database, databases: Databases) -> None:
+    databases.by_hand.server.drop_database(databases.by_hand.name)
+    copy(capetown, databases.by_hand)
 
 
 def fill_pair(pair: Pair, rows: int) -> None:

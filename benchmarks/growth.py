@@ -1,16 +1,17 @@
-"""`python -m benchmarks.growth`: the same changes in a small and in a large table."""
+"""`python -m benchmarks.growth`: the same changes in a small and in a large table, by a link and by hand."""
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks import databases, report
+from benchmarks import by_hand, databases, report
 from benchmarks.arguments import add_places, counts, positive
-from benchmarks.bookings import WARM_UP, Edits
+from benchmarks.bookings import Edits
 from benchmarks.comparison import WrongResult, check, resident, started
-from benchmarks.databases import Pair, ServerKind
+from benchmarks.databases import Databases, Pair, ServerKind
+from benchmarks.growth_plan import FEW, OFTEN, Part, Plan
 from benchmarks.initialization import initialize, job
 from benchmarks.link_run import run_link
 from benchmarks.measurement import Measurement, Spread, Start
@@ -22,9 +23,6 @@ from demo.progress import Progress
 PART = "growth"
 MEDIANS = "Each number is the median of its rounds, in brackets the range; a ratio is that of two times of one round."
 
-#: So few changes are carried in a moment, which other things of a machine's easily double: each is measured OFTEN.
-FEW, OFTEN = 1_000, 9
-
 #: A query by an index leaves what it reads in memory; one of a whole large table does not.
 BY_INDEX = (
     *(f"SET enable_{each} = off" for each in ("seqscan", "bitmapscan")),
@@ -33,105 +31,85 @@ BY_INDEX = (
 
 
 @dataclass(frozen=True)
-class Part:
-    """A table, and its rows that are edited."""
+class Times:
+    """Seconds of a warm link, and of a script by hand, for the same edits."""
 
-    name: str
-    table: str  #: what its databases are called after
-    rows: int
-    first: int
-    size: int
-    recent: int  #: so many of the newest rows are in memory
+    link: float
+    by_hand: float
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The same changes in a small table, in as many of the newest rows of a large one, and in all of another."""
-
-    small: int
-    large: int
-    changes: Sequence[int]
-    repeat: int
-    few: int = FEW
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """What is edited is alike in the first two: they differ in the size of the table alone."""
-        name, newest = f"{self.large:,} rows", f"the newest {self.small:,} edited"
-        older = self.large - self.small
-        return (
-            Part(f"{self.small:,} rows", "small", self.small, 1, self.small, self.small),
-            Part(f"{name}, {newest}", "newest", self.large, older + 1, self.small, self.small),
-            Part(f"{name}, all edited", "large", self.large, 1, self.large, self.small),
-        )
-
-    @property
-    def too_large(self) -> bool:
-        """No row may be edited twice."""
-        last = list(self.edits(self.parts[0]))[-1]
-        return last.before + last.touched > self.small or self.small > self.large
-
-    def edits(self, part: Part) -> Iterator[Edits]:
-        """Sets of edits of a part; the first is one that nobody measures."""
-        before = 0
-        for count in (
-            WARM_UP,
-            *(each for each in self.changes for _ in range(OFTEN if each <= self.few else 1)),
-        ):
-            yield Edits(part.rows, count, before, part.first, part.size)
-            before += Edits(part.rows, count).touched
-
-    def rounds(self, turn: int) -> Iterator[Sequence[tuple[Part, Edits]]]:
-        """The same number of changes in every part, each time another one first."""
-        for ordinal, edits in enumerate(zip(*(self.edits(part) for part in self.parts), strict=True)):
-            first = (turn + ordinal) % len(self.parts)
-            each = list(zip(self.parts, edits, strict=True))
-            yield [*each[first:], *each[:first]]
-
-
-#: Of a warm link in each part, by number of changes: those of every round.
-Seconds = dict[int, list[dict[Part, float]]]
+#: In each part, by number of changes: those of every round.
+Seconds = dict[int, list[dict[Part, Times]]]
 
 
 def compare(pair: Pair, plan: Plan, spark: Path, progress: Progress) -> Seconds:
-    """Measure the plan, each time on new tables. Raises WrongResult, or whatever made a link fail."""
+    """Measure the plan. Raises WrongResult, or whatever made a link or psql fail."""
     seconds: Seconds = {}
-    for turn in range(plan.repeat):
-        tables = {part: pair.another(part.table) for part in plan.parts}
-        _fill(tables, progress)
+    made = _make(pair, plan, progress)
+    for sitting in range(len(plan.sittings)):
+        tables = {part: _sites(pair, part) for part in plan.parts}
+        _begin_anew(made, tables, progress)
         with started(Start.WARM, spark):
-            warm_up, *rounds = plan.rounds(turn)
-            _measure_parts(tables, warm_up, progress)
-            for each in rounds:
-                found = _measure_parts(tables, each, progress)
+            warm_up, *rounds = plan.rounds(sitting)
+            _measure_parts(tables, warm_up, progress, link_first=True)
+            for ordinal, each in enumerate(rounds):
+                found = _measure_parts(tables, each, progress, link_first=ordinal % 2 == 0)
                 seconds.setdefault(each[0][1].count, []).append(found)
     return seconds
 
 
-def _fill(tables: Mapping[Part, Pair], progress: Progress) -> None:
-    """Begin anew. Of two tables of the same size one is a copy of the other's files."""
-    filled: dict[int, Pair] = {}
-    for part, pair in tables.items():
-        with progress.step(f"Make a table of {part.rows:,} rows in two databases"):
-            if part.rows not in filled:
-                databases.fill_pair(pair, part.rows)
-                filled[part.rows] = pair
-            else:
-                databases.copy_pair(filled[part.rows], pair)
-    for pair in tables.values():
-        initialize(pair)
+def _make(pair: Pair, plan: Plan, progress: Progress) -> Mapping[int, Pair]:
+    """By number of rows: two databases that nobody edits."""
+    made = {rows: pair.another(f"of_{rows}") for rows in (plan.small, plan.large)}
+    for rows, each in made.items():
+        with progress.step(f"Make a table of {rows:,} rows in two databases"):
+            databases.fill_pair(each, rows)
+    return made
+
+
+def _sites(pair: Pair, part: Part) -> Databases:
+    """The three databases of a part."""
+    sites = pair.another(part.table)
+    by_hand_there = replace(pair.capetown, name=f"{databases.BY_HAND}_{part.table}")
+    return Databases(sites.london, sites.capetown, by_hand_there)
+
+
+def _begin_anew(made: Mapping[int, Pair], tables: Mapping[Part, Databases], progress: Progress) -> None:
+    """Every part gets databases with the same files."""
+    for part, each in tables.items():
+        with progress.step(f"Copy them for {part.name}"):
+            databases.copy_all(made[part.rows], each)
+            initialize(each)
+            by_hand.prepare(each)
 
 
 def _measure_parts(
-    tables: Mapping[Part, Pair], each: Sequence[tuple[Part, Edits]], progress: Progress
-) -> dict[Part, float]:
+    tables: Mapping[Part, Databases],
+    each: Sequence[tuple[Part, Edits]],
+    progress: Progress,
+    *,
+    link_first: bool,
+) -> dict[Part, Times]:
     """In turn: whatever else the machine does meets all of them."""
     seconds = {}
     for part, edits in each:
         with progress.step(f"{edits.count:,} changes in {part.name}") as step:
-            seconds[part] = carry(tables[part], edits, reading(part)).wall
-            step.result = f"{seconds[part]:.2f} s"
+            seconds[part] = found = _measure_both(tables[part], edits, reading(part), link_first=link_first)
+            step.result = f"{found.link:.2f} s, by hand {found.by_hand:.2f} s"
     return seconds
+
+
+def _measure_both(made: Databases, edits: Edits, before: Sequence[str], *, link_first: bool) -> Times:
+    """Each program finds in memory what the statements before have read for it. Raises WrongResult."""
+    _edit(made, edits)
+    walls = {}
+    for target in (made.capetown, made.by_hand) if link_first else (made.by_hand, made.capetown):
+        Pair(made.london, target).everywhere(*before)
+        made.everywhere("CHECKPOINT")
+        run = by_hand.run_by_hand(made) if target is made.by_hand else _link(made, edits)
+        walls[target] = run.wall
+    check(made.all, edits)
+    return Times(walls[made.capetown], walls[made.by_hand])
 
 
 def reading(part: Part) -> tuple[str, ...]:
@@ -144,35 +122,44 @@ def reading(part: Part) -> tuple[str, ...]:
     )
 
 
-def carry(pair: Pair, edits: Edits, before: Sequence[str] = ()) -> Measurement:
-    """Edit London, run the statements everywhere, carry the edits to Cape Town.
+def carry(pair: Pair, edits: Edits) -> Measurement:
+    """Edit London, and carry the edits to Cape Town. Raises WrongResult when not every edit was carried."""
+    _edit(pair, edits)
+    pair.everywhere("CHECKPOINT")
+    measured = _link(pair, edits)
+    check(pair.all, edits)
+    return measured
 
-    Raises WrongResult when not every edit was carried.
-    """
+
+def _edit(pair: Pair, edits: Edits) -> None:
+    """As users do; before and after, what autovacuum would do."""
     pair.everywhere("VACUUM (ANALYZE)")
     pair.london.run(*edits.statements, "VACUUM (ANALYZE)")
-    pair.everywhere(*before, "CHECKPOINT")
+
+
+def _link(pair: Pair, edits: Edits) -> Measurement:
     run = run_link(job(pair))
     if run.report.total("applied") != edits.count:
         raise WrongResult(f"{edits.count} rows were edited, but the link reports {run.report.tables}")
-    check(pair.all, edits)
     return run.measurement
 
 
 def grid(plan: Plan, seconds: Seconds) -> Grid:
-    """A line for each number of changes; a ratio is that to the small table in the same round."""
-    small, *others = plan.parts
-    head = ["changes", "rounds", f"{small.name}, s"]
-    for part in others:
-        head += [f"{part.name}, s", "ratio"]
+    """A line for each number of changes in each part; a ratio is that to the small table in the same round."""
+    small = plan.parts[0]
+    head = ["changes", "table", "rounds", "link, s", "ratio", "by hand, s", "ratio"]
     lines = []
     for count, rounds in seconds.items():
-        cells = [f"{count:,}", str(len(rounds)), _spread(each[small] for each in rounds)]
-        for part in others:
-            cells += [_spread(each[part] for each in rounds)]
-            cells += [_spread(each[part] / each[small] for each in rounds)]
-        lines.append(cells)
-    return Grid("Whole warm links, from submission to end, by rows in the table", head, lines)
+        for part in plan.parts:
+            link = _beside([(each[part].link, each[small].link) for each in rounds])
+            hand = _beside([(each[part].by_hand, each[small].by_hand) for each in rounds])
+            lines.append([f"{count:,}", part.name, str(len(rounds)), *link, *hand])
+    return Grid("Warm links, and scripts by hand, by rows in the table", head, lines)
+
+
+def _beside(seconds: Sequence[tuple[float, float]]) -> tuple[str, str]:
+    """Of each round: those in a part, and those in the small table; the first, and their ratio."""
+    return _spread(one for one, _ in seconds), _spread(one / small for one, small in seconds)
 
 
 def _spread(numbers: Iterable[float]) -> str:
@@ -196,12 +183,12 @@ def main(arguments: list[str]) -> int:
     made.add_argument(
         "--changes", type=counts, default=(10, 1_000, 100_000, 1_000_000), help="in each of them"
     )
-    made.add_argument("--repeat", type=positive, default=3, help="tables made for each measurement")
+    made.add_argument("--repeat", type=positive, default=3, help="runs of each larger number of changes")
     made.add_argument(
         "--few",
         type=positive,
         default=FEW,
-        help=f"so many and fewer changes are measured {OFTEN} times a table",
+        help=f"so many and fewer changes are measured {OFTEN} times",
     )
     add_places(made, PART)
     options = made.parse_args(arguments)

@@ -9,10 +9,11 @@ import psycopg
 import pytest
 
 from benchmarks.bookings import creation
-from benchmarks.growth import BY_INDEX, OFTEN, Plan, grid, reading
+from benchmarks.growth import BY_INDEX, Times, grid, reading
+from benchmarks.growth_plan import OFTEN, Plan
 from tests.conftest import Database
 
-PLAN = Plan(small=2_000, large=8_000, changes=(10, 1_100), repeat=2)
+PLAN = Plan(small=2_000, large=8_000, changes=(10, 1_100), repeat=2, few=10)
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def test_the_same_edits_are_made_in_all_rows_of_the_small_table_and_in_the_newes
 ):
     parts = [(each.rows, each.first, each.size) for each in PLAN.parts]
     assert parts == [(2_000, 1, 2_000), (8_000, 6_001, 2_000), (8_000, 1, 8_000)]
-    made = [[(each.count, each.before) for each in PLAN.edits(part)] for part in PLAN.parts]
+    made = [[(each.count, each.before) for each in PLAN.edits(part, 0)] for part in PLAN.parts]
     assert made[0] == made[1] == made[2]
 
 
@@ -37,13 +38,9 @@ def test_every_part_has_a_table_of_its_own() -> None:
 
 
 def test_each_part_comes_first_in_turn_and_each_is_measured_in_every_round() -> None:
-    orders = [[part.table for part, _ in each] for each in PLAN.rounds(turn=1)]
-    assert orders[:3] == [
-        ["newest", "large", "small"],
-        ["large", "small", "newest"],
-        ["small", "newest", "large"],
-    ]
-    for each in PLAN.rounds(turn=2):
+    orders = [[part.table for part, _ in each] for each in PLAN.rounds(sitting=1)]
+    assert orders == [["newest", "large", "small"], ["large", "small", "newest"]]
+    for each in PLAN.rounds(sitting=0):
         assert len({edits.count for _, edits in each}) == 1
         assert all((edits.rows, edits.first, edits.part) == (p.rows, p.first, p.size) for p, edits in each)
 
@@ -68,30 +65,36 @@ def _plan(bookings: psycopg.Connection[Any], statement: str) -> str:
 
 
 def test_few_changes_are_measured_more_often() -> None:
-    assert [each.count for each in PLAN.edits(PLAN.parts[0])] == [10, *[10] * OFTEN, 1_100]
+    assert sorted(count for each in PLAN.sittings for count in each) == [*[10] * OFTEN, *[1_100] * 2]
     many = replace(PLAN, few=1_100)
-    assert [each.count for each in many.edits(PLAN.parts[0])] == [10, *[10] * OFTEN, *[1_100] * OFTEN]
+    assert sorted(count for each in many.sittings for count in each) == [*[10] * OFTEN, *[1_100] * OFTEN]
 
 
-def test_no_row_is_edited_twice_or_the_plan_is_too_large() -> None:
-    edits = list(PLAN.edits(PLAN.parts[1]))
-    assert all(one.before + one.touched == other.before for one, other in pairwise(edits))
-    assert not PLAN.too_large
-    touched = edits[-1].before + edits[-1].touched
+def test_no_row_is_edited_twice_since_new_tables_are_made_before_none_is_left() -> None:
+    assert PLAN.sittings == [[*[10] * OFTEN, 1_100], [1_100]]
+    for sitting in range(len(PLAN.sittings)):
+        edits = list(PLAN.edits(PLAN.parts[0], sitting))
+        assert all(one.before + one.touched == other.before for one, other in pairwise(edits))
+        assert edits[-1].before + edits[-1].touched <= PLAN.small
+
+
+def test_a_plan_is_too_large_whose_table_has_not_the_rows_of_one_round() -> None:
+    touched = 9 + 990  # of the warm-up, and of 1,100 changes
     assert not Plan(touched, 8_000, PLAN.changes, repeat=9).too_large
     assert Plan(touched - 1, 8_000, PLAN.changes, repeat=1).too_large
     assert Plan(touched, touched - 1, PLAN.changes, repeat=1).too_large
 
 
-def test_a_line_compares_each_large_table_with_the_small_one_of_the_same_round() -> None:
+def test_a_line_compares_a_link_and_a_script_by_hand_with_those_in_the_small_table_of_the_same_round() -> (
+    None
+):
     small, newest, every = PLAN.parts
-    rounds = [{small: 1.0, newest: 1.5, every: 3.0}, {small: 2.0, newest: 2.0, every: 3.0}]
-    assert grid(PLAN, {10: rounds}).rows == [
-        [
-            "10",
-            "2",
-            "1.50 (1.00 to 2.00)",
-            *("1.75 (1.50 to 2.00)", "1.25 (1.00 to 1.50)"),
-            *("3.00", "2.25 (1.50 to 3.00)"),
-        ]
+    one = {small: Times(1.0, 2.0), newest: Times(1.5, 2.0), every: Times(3.0, 8.0)}
+    two = {small: Times(2.0, 2.0), newest: Times(2.0, 3.0), every: Times(3.0, 8.0)}
+    found = grid(PLAN, {10: [one, two]}).rows
+    assert [row[:3] for row in found] == [["10", part.name, "2"] for part in PLAN.parts]
+    assert [row[3:] for row in found] == [
+        ["1.50 (1.00 to 2.00)", "1.00", "2.00", "1.00"],
+        ["1.75 (1.50 to 2.00)", "1.25 (1.00 to 1.50)", "2.50 (2.00 to 3.00)", "1.25 (1.00 to 1.50)"],
+        ["3.00", "2.25 (1.50 to 3.00)", "8.00", "4.00"],
     ]
