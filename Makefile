@@ -49,15 +49,11 @@ format: install-dev ## Format the code and mend what the linter can mend
 	$(VENV)/bin/ruff format
 	$(VENV)/bin/ruff check --fix
 
+#: Rivals come first: they need packages that make does not install, and say at once which.
+BENCHMARKS := rivals link growth capture many lag tables conflicts distance executors
 .PHONY: bench
-bench: install-dev ## Measure the link next to psql COPY
-	@$(PYTHON) -m benchmarks
-
-#: The rivals come last: they need packages that make does not install.
-BENCHMARKS = tables growth many conflicts lag distance executors capture rivals
-.PHONY: bench-all
-bench-all: install-dev ## All benchmarks, one after the other; OPTIONS=--record writes docs/benchmarks.md
-	@set -e; for each in benchmarks $(addprefix benchmarks.,$(BENCHMARKS)); do $(PYTHON) -m $$each $(OPTIONS); done
+bench: install-dev ## All benchmarks, an afternoon; OPTIONS=--record writes docs/benchmarks.md, BENCHMARKS=… chooses
+	@set -e; for each in $(BENCHMARKS); do $(PYTHON) -m benchmarks.$$each $(OPTIONS); done
 
 .PHONY: soak
 soak: install-dev ## Writers, links and faults for MINUTES, then every invariant

@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure links beside the fastest script that one can write by hand for the same rows."""
+"""`python -m benchmarks.link`: measure links beside the fastest script that one can write by hand for the same rows."""
 
 import argparse
 import sys
@@ -31,14 +31,14 @@ def main(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    made = argparse.ArgumentParser(prog="python -m benchmarks.link", description=__doc__)
     made.add_argument("--table-rows", type=positive, default=5_000_000, help="rows of the large table")
     made.add_argument(
         "--changes", type=counts, default=(10, 1_000, 100_000, 1_000_000), help="as in 10,1000,1000000"
     )
     made.add_argument("--repeat", type=positive, default=2, help="runs of each measurement")
     made.add_argument("--quick", action="store_true", help="100,000 rows, two small numbers of changes, once")
-    add_places(made, "benchmarks")
+    add_places(made, "link")
     return made
 
 
