@@ -23,4 +23,6 @@ def test_the_page_has_a_place_for_every_benchmark_that_records(part: str) -> Non
 
 def test_one_target_runs_every_benchmark_that_records() -> None:
     (listed,) = re.findall(r"^BENCHMARKS := (.*)$", (PROJECT / "Makefile").read_text(), re.MULTILINE)
-    assert sorted(f"benchmarks.{each}" for each in listed.split()) == sorted(["benchmarks.link", *PARTS.values()])
+    assert sorted(f"benchmarks.{each}" for each in listed.split()) == sorted(
+        ["benchmarks.link", *PARTS.values()]
+    )
