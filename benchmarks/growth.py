@@ -53,7 +53,7 @@ def compare(pair: Pair, plan: Plan, spark: Path, progress: Progress) -> Seconds:
             warm_up, *rounds = plan.rounds(sitting)
             _measure_parts(tables, warm_up, progress, link_first=True)
             for ordinal, each in enumerate(rounds):
-                found = _measure_parts(tables, each, progress, link_first=ordinal % 2 == 0)
+                found = _measure_parts(tables, each, progress, link_first=plan.link_first(sitting, ordinal))
                 seconds.setdefault(each[0][1].count, []).append(found)
     return seconds
 
@@ -100,7 +100,7 @@ def _measure_parts(
 
 
 def _measure_both(made: Databases, edits: Edits, before: Sequence[str], *, link_first: bool) -> Times:
-    """Each program finds in memory what the statements before have read for it. Raises WrongResult."""
+    """The statements before are run for each; the second finds what the first has read, too. Raises WrongResult."""
     _edit(made, edits)
     walls = {}
     for target in (made.capetown, made.by_hand) if link_first else (made.by_hand, made.capetown):
@@ -176,7 +176,7 @@ def _measure(directory: Path, plan: Plan, *, recorded: bool) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure and print; 0 when every link carried what the users had written."""
+    """Measure and print; 0 when links and scripts carried what the users had written."""
     made = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
     made.add_argument("--small", type=positive, default=1_000_000, help="rows of one table")
     made.add_argument("--large", type=positive, default=10_000_000, help="rows of the other one")
@@ -195,7 +195,7 @@ def main(arguments: list[str]) -> int:
     plan = Plan(options.small, options.large, options.changes, options.repeat, options.few)
     if plan.too_large:
         sys.stderr.write(
-            "the small table, or the large one, has not as many different rows as the runs would edit\n"
+            "the small table, or the large one, has not as many different rows as one run would edit\n"
         )
         return 2
     directory = options.directory.absolute()

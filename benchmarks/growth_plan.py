@@ -1,4 +1,4 @@
-"""Which rows of a small and of a large table are edited, and how often, so that the table's size alone differs."""
+"""Which rows of a small and of large tables are edited, how often, and in which order."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class Plan:
 
     @property
     def sittings(self) -> Sequence[Sequence[int]]:
-        """Numbers of changes by the tables that they share: new ones are made when no unedited rows are left."""
+        """Numbers of changes by the tables that they share: new ones are made when too few unedited rows are left."""
         counts = [each for each in self.changes for _ in range(OFTEN if each <= self.few else self.repeat)]
         made: list[list[int]] = []
         for count in counts:
@@ -57,6 +57,11 @@ class Plan:
                 made.append([])
             made[-1].append(count)
         return made
+
+    @staticmethod
+    def link_first(sitting: int, ordinal: int) -> bool:
+        """Whether the link precedes the script in a round: the second finds in memory what the first has read."""
+        return (sitting + ordinal) % 2 == 0
 
     def edits(self, part: Part, sitting: int) -> Iterator[Edits]:
         """Sets of edits of a part; the first is one that nobody measures."""

@@ -78,6 +78,13 @@ def test_no_row_is_edited_twice_since_new_tables_are_made_before_none_is_left() 
         assert edits[-1].before + edits[-1].touched <= PLAN.small
 
 
+def test_link_and_script_come_first_in_turn_also_where_each_round_has_tables_of_its_own() -> None:
+    alone = replace(PLAN, small=1_000)
+    assert alone.sittings == [[10] * OFTEN, [1_100], [1_100]]
+    orders = [[PLAN.link_first(sitting, each) for each in range(2)] for sitting in (1, 2)]
+    assert orders == [[False, True], [True, False]]
+
+
 def test_a_plan_is_too_large_whose_table_has_not_the_rows_of_one_round() -> None:
     touched = 9 + 990  # of the warm-up, and of 1,100 changes
     assert not Plan(touched, 8_000, PLAN.changes, repeat=9).too_large
