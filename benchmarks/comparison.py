@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks import by_hand
 from benchmarks.bookings import WARM_UP, Edits
-from benchmarks.databases import Database, Databases, fill
+from benchmarks.databases import Database, Databases, Pair, fill
 from benchmarks.initialization import initialize, job
 from benchmarks.link_run import LinkRun, run_link
 from benchmarks.measurement import Measurement, Point, Start
@@ -120,7 +120,7 @@ class _Table:
                 for program in ("link", "by hand") if link_first else ("by hand", "link"):
                     self.databases.everywhere("CHECKPOINT")
                     if program == "link":
-                        point.link[start].append(_carrying(self._run(start), edits))
+                        point.link[start].append(carrying(self._run(start), edits))
                     else:
                         point.by_hand.append(by_hand.run_by_hand(self.databases))
                 check(self.databases.all, edits)
@@ -133,12 +133,16 @@ class _Table:
             return run_link(job(self.databases, direction))
 
     def _edit(self, count: int) -> Edits:
-        """Tidy up after the last repetition, then edit London, and tidy up there as autovacuum would."""
-        self.databases.everywhere("VACUUM (ANALYZE)")
         edits = Edits(self.rows, count, self.edited)
         self.edited += count
-        self.databases.london.run(*edits.statements, "VACUUM (ANALYZE)")
+        edit(self.databases, edits)
         return edits
+
+
+def edit(pair: Pair, edits: Edits) -> None:
+    """Tidy up everywhere, then edit London, and tidy up there as autovacuum would."""
+    pair.everywhere("VACUUM (ANALYZE)")
+    pair.london.run(*edits.statements, "VACUUM (ANALYZE)")
 
 
 def check(databases: Sequence[Database], edits: Edits) -> None:
@@ -148,7 +152,8 @@ def check(databases: Sequence[Database], edits: Edits) -> None:
         raise WrongResult(f"the edited rows differ: {found}")
 
 
-def _carrying(run: LinkRun, edits: Edits) -> Measurement:
+def carrying(run: LinkRun, edits: Edits) -> Measurement:
+    """What a link that carried them took. Raises WrongResult when it did not report each of them."""
     if run.report.total("applied") != edits.count:
         raise WrongResult(f"{edits.count} rows were edited, but the link reports {run.report.tables}")
     return run.measurement

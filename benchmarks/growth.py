@@ -9,12 +9,12 @@ from pathlib import Path
 from benchmarks import by_hand, databases, report
 from benchmarks.arguments import add_places, counts, positive
 from benchmarks.bookings import Edits
-from benchmarks.comparison import WrongResult, check, resident, started
+from benchmarks.comparison import carrying, check, edit, resident, started
 from benchmarks.databases import Databases, Pair, ServerKind
 from benchmarks.growth_plan import FEW, OFTEN, Part, Plan
 from benchmarks.initialization import initialize, job
 from benchmarks.link_run import run_link
-from benchmarks.measurement import Measurement, Spread, Start
+from benchmarks.measurement import Spread, Start
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
 from demo import terminal
@@ -101,12 +101,12 @@ def _measure_parts(
 
 def _measure_both(made: Databases, edits: Edits, before: Sequence[str], *, link_first: bool) -> Times:
     """The statements before are run for each; the second finds what the first has read, too. Raises WrongResult."""
-    _edit(made, edits)
+    edit(made, edits)
     walls = {}
     for target in (made.capetown, made.by_hand) if link_first else (made.by_hand, made.capetown):
         Pair(made.london, target).everywhere(*before)
         made.everywhere("CHECKPOINT")
-        run = by_hand.run_by_hand(made) if target is made.by_hand else _link(made, edits)
+        run = by_hand.run_by_hand(made) if target is made.by_hand else carrying(run_link(job(made)), edits)
         walls[target] = run.wall
     check(made.all, edits)
     return Times(walls[made.capetown], walls[made.by_hand])
@@ -120,28 +120,6 @@ def reading(part: Part) -> tuple[str, ...]:
         "SELECT count(flight) FROM public.bookings WHERE flight >= 0",
         f"SELECT count(remarks) FROM public.bookings WHERE id > {part.rows - part.recent}",
     )
-
-
-def carry(pair: Pair, edits: Edits) -> Measurement:
-    """Edit London, and carry the edits to Cape Town. Raises WrongResult when not every edit was carried."""
-    _edit(pair, edits)
-    pair.everywhere("CHECKPOINT")
-    measured = _link(pair, edits)
-    check(pair.all, edits)
-    return measured
-
-
-def _edit(pair: Pair, edits: Edits) -> None:
-    """As users do; before and after, what autovacuum would do."""
-    pair.everywhere("VACUUM (ANALYZE)")
-    pair.london.run(*edits.statements, "VACUUM (ANALYZE)")
-
-
-def _link(pair: Pair, edits: Edits) -> Measurement:
-    run = run_link(job(pair))
-    if run.report.total("applied") != edits.count:
-        raise WrongResult(f"{edits.count} rows were edited, but the link reports {run.report.tables}")
-    return run.measurement
 
 
 def grid(plan: Plan, seconds: Seconds) -> Grid:

@@ -7,10 +7,10 @@ from pathlib import Path
 from benchmarks import databases, report
 from benchmarks.arguments import add_places, changes
 from benchmarks.bookings import Edits
-from benchmarks.comparison import started
-from benchmarks.databases import ServerKind
-from benchmarks.growth import carry
-from benchmarks.initialization import initialize
+from benchmarks.comparison import carrying, check, edit, started
+from benchmarks.databases import Pair, ServerKind
+from benchmarks.initialization import initialize, job
+from benchmarks.link_run import run_link
 from benchmarks.measurement import Measurement, Start
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
@@ -34,11 +34,20 @@ def _measure(directory: Path, count: int, *, recorded: bool) -> int:
             initialize(pair)
         with progress.step(f"{count:,} changes in {count:,} rows") as step:
             with started(Start.COLD, directory):
-                measured = carry(pair, Edits(count, count))
+                measured = _carry(pair, Edits(count, count))
             step.result = f"{measured.wall:.1f} s, {report.mebibytes(measured.memory)} MiB"
         text = "\n\n".join([report.surroundings(pair.london, 1), markdown(grid(count, measured))])
     publish(PART, text, recorded=recorded)
     return 0
+
+
+def _carry(pair: Pair, edits: Edits) -> Measurement:
+    """Raises WrongResult when not every edit was carried."""
+    edit(pair, edits)
+    pair.everywhere("CHECKPOINT")
+    measured = carrying(run_link(job(pair)), edits)
+    check(pair.all, edits)
+    return measured
 
 
 def main(arguments: list[str]) -> int:

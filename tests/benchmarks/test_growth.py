@@ -38,8 +38,13 @@ def test_every_part_has_a_table_of_its_own() -> None:
 
 
 def test_each_part_comes_first_in_turn_and_each_is_measured_in_every_round() -> None:
-    orders = [[part.table for part, _ in each] for each in PLAN.rounds(sitting=1)]
-    assert orders == [["newest", "large", "small"], ["large", "small", "newest"]]
+    plan = replace(PLAN, small=3_000, repeat=4)  # the second sitting has the warm-up, and two rounds more
+    orders = [[part.table for part, _ in each] for each in plan.rounds(sitting=1)]
+    assert orders[:3] == [
+        ["newest", "large", "small"],
+        ["large", "small", "newest"],
+        ["small", "newest", "large"],
+    ]
     for each in PLAN.rounds(sitting=0):
         assert len({edits.count for _, edits in each}) == 1
         assert all((edits.rows, edits.first, edits.part) == (p.rows, p.first, p.size) for p, edits in each)
