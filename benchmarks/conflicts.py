@@ -22,6 +22,7 @@ from concord.link import Direction, LinkJob
 from concord.policy import Policy
 from concord.replication_set import ReplicatedTable
 from demo import terminal
+from demo.progress import Progress
 
 PART = "conflicts"
 
@@ -87,16 +88,19 @@ def rounds(changes: int) -> tuple[Round, ...]:
     )
 
 
-def measure(made: Databases, changes: int, repeat: int) -> list[Measured]:
+def measure(made: Databases, changes: int, repeat: int, progress: Progress) -> list[Measured]:
     """Every round, each time on rows of its own. Raises WrongResult when the sites differ or the counts do."""
     planned = [Measured(each) for each in rounds(changes)]
     warm_up = Measured(planned[0].round)
     order = [warm_up, *planned * repeat]
-    databases.fill(made, sum(each.round.rows for each in order))
-    initialization.initialize(made)
+    rows = sum(each.round.rows for each in order)
+    with progress.step(f"Make a table of {rows:,} rows"):
+        databases.fill(made, rows)
+        initialization.initialize(made)
     first = 1
-    for each in order:
-        each.runs.append(_run(made, each.round, first))
+    for number, each in enumerate(order, 1):
+        with progress.step(f"{number} of {len(order)}: {each.round.rows:,} changes, {each.round.title}"):
+            each.runs.append(_run(made, each.round, first))
         first += each.round.rows
     return planned
 
@@ -147,7 +151,7 @@ def grid(measured: Sequence[Measured]) -> Grid:
 
 def _measure(directory: Path, count: int, repeat: int, *, recorded: bool) -> int:
     with databases.in_workspace(directory) as servers:
-        measured = measure(servers, count, repeat)
+        measured = measure(servers, count, repeat, Progress(terminal.console()))
         text = "\n\n".join([report.surroundings(servers.capetown, repeat), markdown(grid(measured))])
     publish(PART, text, recorded=recorded)
     return 0

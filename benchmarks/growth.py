@@ -109,7 +109,7 @@ def _measure_both(made: Databases, edits: Edits, before: Sequence[str], *, link_
         run = by_hand.run_by_hand(made) if target is made.by_hand else carrying(run_link(job(made)), edits)
         walls[target] = run.wall
     check(made.all, edits)
-    return Times(walls[made.capetown], walls[made.by_hand])
+    return Times(link=walls[made.capetown], by_hand=walls[made.by_hand])
 
 
 def reading(part: Part) -> tuple[str, ...]:

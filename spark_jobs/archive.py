@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -18,10 +19,13 @@ from pyspark.sql import functions as F
 from spark_jobs.gateway import Java, submitted
 from spark_jobs.java_command import JavaCommand, java_command
 
+_LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 #: The collector and the compiler that the operator asks for (`spark_settings`); others take the archive as well.
+_JAVA = f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={_LOGGING}"
+#: Errors only: nobody waits for what is computed here, and Spark warns of a heartbeat that meets its own end.
 _OPTIONS = (
-    "--master local[1] --driver-memory 1g --conf spark.ui.enabled=false"
-    " --conf 'spark.driver.defaultJavaOptions=-XX:+UseSerialGC -XX:TieredStopAtLevel=1' pyspark-shell"
+    "--master local[1] --driver-memory 1g --conf spark.ui.enabled=false --conf spark.ui.showConsoleProgress=false"
+    f" --conf spark.log.level=ERROR --conf 'spark.driver.defaultJavaOptions={_JAVA}' pyspark-shell"
 )
 
 
