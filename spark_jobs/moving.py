@@ -97,11 +97,13 @@ class Move:
         count = moved.counted[name]
         source, target = self.opened.shapes[name], self.opened.target_shapes[name]
         since = self.opened.going_on.session.position.of(name)
-        reading = self.source.readers(source, since, self.opened.excluded, count, self.snapshot)
         meets_nothing = not candidates and not self.met.get(name)
-        if meets_nothing and goes_straight(self.job, source, target) and not self.job.plan_only:
+        straight_on = meets_nothing and goes_straight(self.job, source, target) and not self.job.plan_only
+        read = source.relayed if straight_on else source
+        reading = self.source.readers(read, since, self.opened.excluded, count, self.snapshot)
+        if straight_on:
             with self.watch.step("stage"):
-                return [Route(reading, self.target.create_staging(target, ordinal))]
+                return [Route(reading, self.target.create_staging(target.relayed, ordinal))]
         self._by_spark(name, ordinal, reading, moved, candidates)
         return []
 

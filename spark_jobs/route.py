@@ -18,9 +18,10 @@ class Route:
 
     def parts(self, login: str) -> list[Part]:
         """One for each query; `login` may write to staging."""
-        shape = self.place.shape
+        shape, types = self.place.shape, self.place.types
+        columns = tuple((name, types[name]) for name, _ in self.reading.columns)
         return [
-            Part(shape.name, self.reading, query, login, self.place.relation, bool(shape.private))
+            Part(shape.name, self.reading, query, login, self.place.relation, columns, bool(shape.private))
             for query in self.reading.queries
         ]
 

@@ -99,6 +99,23 @@ def test_rows_of_every_kind_arrive_though_spark_is_never_started(sites: Pair) ->
     assert sites.london.rows("SELECT count(*), max(title) FILTER (WHERE id = 10) FROM book") == [(8, "back")]
 
 
+def test_rows_that_meet_nothing_are_staged_as_what_they_are(
+    sites: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts: list[Part] = []
+
+    def noted(stage: Stage, part: Part, attempt: int) -> Relayed:
+        parts.append(part)
+        return stage(part, attempt)
+
+    relay_by(monkeypatch, noted)
+    sites.london.run("UPDATE book SET title = 'new' WHERE id = 1")
+    by_the_driver(sites)
+    (part,) = parts
+    assert {"timestamptz", "jsonb"} <= {kind for _, kind in part.columns}
+    assert sites.equal
+
+
 @pytest.mark.parametrize(("spark_from", "begun"), [(0, True), (3, True), (4, False)])
 def test_spark_is_started_from_so_many_rows_on(sites: Pair, spark_from: int, begun: bool) -> None:
     sites.london.run("INSERT INTO shelf VALUES (4), (5)", "UPDATE book SET title = 'new' WHERE id = 1")

@@ -49,7 +49,8 @@ class Road:
     def part(self, query: str) -> Part:
         login = conninfo(self.job.source.reader, "concord read")
         reading = Reading(login, (), (query,), SCHEMA)
-        return Part("public.page", reading, query, self.target.staging_login(), self.place.relation)
+        columns = tuple((name, self.place.types[name]) for name, _ in reading.columns)
+        return Part("public.page", reading, query, self.target.staging_login(), self.place.relation, columns)
 
     def query(self, rows: str) -> str:
         """`rows` are a relation of c0, c1, c2, deleted and out_of_scope."""
@@ -102,6 +103,28 @@ def test_rows_are_staged_in_the_types_of_staging_whatever_the_query_has(road: Ro
     row = "(VALUES (1::int8, '{\"a\": 1}'::jsonb, ''::bytea, false, false)) x (c0, c1, c2, deleted, out_of_scope)"
     road.relayed(row)
     assert road.staged() == [(1, '{"a": 1}', b"")]
+
+
+def test_what_goes_from_server_to_server_is_staged_as_what_it_is_and_what_goes_through_arrow_as_text(
+    pair: MakePair,
+) -> None:
+    # A cast of each value, twice, would be most of what the write does before it writes.
+    sites = pair(
+        "CREATE DOMAIN amount AS numeric",
+        "CREATE TABLE page (a timestamptz(3), b numeric(8,2), c jsonb, d uuid[], e amount, f char(4),"
+        " id int PRIMARY KEY)",
+    )
+    target = Target(sites.job())
+    (shape,), _ = target.inspect(sites.tables)
+    columns = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "vector"]
+    staged = [target.create_staging(each, ordinal) for ordinal, each in enumerate((shape.relayed, shape))]
+    types = [[each.types[name] for name in columns] for each in staged]
+    target.drop_staging()
+    target.close()
+    assert types == [
+        ["timestamptz", "numeric", "jsonb", "text", "text", "text", "int4", "jsonb"],
+        ["text", "text", "text", "text", "text", "text", "int4", "text"],
+    ]
 
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))

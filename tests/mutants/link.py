@@ -102,9 +102,23 @@ LINK = (
     Mutant(
         "rows are sent in whatever types the query has",
         f"{POSTGRESQL}/relay.py",
-        'f"q.{name}::{_STAGING_TYPES[kind]}"',
+        'f"q.{name}::{kind}"',
         'f"q.{name}"',
         f"{TESTS}/test_relay.py -k types_of_staging",
+    ),
+    Mutant(
+        "every column of whatever type is staged as what it is",
+        f"{POSTGRESQL}/types.py",
+        'return self.relayed and self.kind == "b" and self.root in BINARY',
+        "return self.relayed and self.root in BINARY",
+        f"{TESTS}/test_relay.py -k is_staged_as_what_it_is",
+    ),
+    Mutant(
+        "rows that go from server to server travel as text",
+        "spark_jobs/moving.py",
+        "self.target.create_staging(target.relayed, ordinal)",
+        "self.target.create_staging(target, ordinal)",
+        f"{DRIVER} -k staged_as_what_they_are",
     ),
     Mutant(
         "a row that leaves the filter takes nothing away",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from concord.brake import Brakes, Effect
 from concord.databases.reading import Reading, Relay
@@ -153,6 +153,10 @@ class Shape(Protocol):
     def key_aliases(self) -> tuple[str, ...]: ...
 
     @property
+    def relayed(self) -> Self:
+        """The same where its rows go from database to database, and through no Arrow."""
+
+    @property
     def base_types(self) -> Mapping[str, str]:
         """What travels beside row and version where the table keeps before-images: name → Spark type."""
 
@@ -195,6 +199,10 @@ class Staged(Protocol):
 
     @property
     def rows(self) -> int: ...
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        """What is staged of a row, by the names it travels under: the database's own types."""
 
     def believing(self, attempts: Sequence[int], rows: int) -> Staged:
         """The same place, counting only what these task attempts wrote (F57)."""

@@ -183,7 +183,7 @@ def _whole_rows(shape: Shape, beside: str = "") -> str:
     gone = f"t.{shape.key[0].sql} IS NULL"
     deleted = f"({gone} AND p.out_of_scope IS NULL)" if shape.marks is None else "p.deleted"
     out_of_scope = f"CASE WHEN {gone} THEN p.out_of_scope IS NOT NULL ELSE NOT {shape.in_scope('t')} END"
-    version = _version("p", deleted, out_of_scope)
+    version = _version(deleted, out_of_scope, vector="p.vector" if shape.is_relayed else _VECTOR)
     return f"SELECT {', '.join(columns)}, {version}{beside} FROM {shape.shadow.sql} p{_base(shape)}"
 
 
@@ -206,10 +206,14 @@ def _side(shape: Shape, column: str) -> str:
     return f"coalesce(t.{found.sql}, {told})" if found.type.has_several_forms else told
 
 
-def _version(row: str, deleted: str, out_of_scope: str) -> str:
+#: Through Arrow it travels as text.
+_VECTOR = "p.vector::text AS vector"
+
+
+def _version(deleted: str, out_of_scope: str, vector: str = _VECTOR) -> str:
     return (
-        f"{row}.origin, {row}.changed_at, {row}.derived, {row}.vector::text AS vector,"
-        f" {deleted} AS deleted, {row}.born, {out_of_scope} AS out_of_scope"
+        f"p.origin, p.changed_at, p.derived, {vector},"
+        f" {deleted} AS deleted, p.born, {out_of_scope} AS out_of_scope"
     )
 
 
@@ -228,7 +232,7 @@ def candidates_query(shape: Shape, since: str, excluded: str | None, met: str = 
     brought += [(column, f"t.{column.sql}") for column in shape.asked.values()]
     columns = ", ".join(f"{column.type.outgoing(sql)} AS {shape.alias(column)}" for column, sql in brought)
     base = f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}" if shape.asked else ""
-    version = _version("p", "p.deleted", "p.out_of_scope IS NOT NULL")
+    version = _version("p.deleted", "p.out_of_scope IS NOT NULL")
     chosen = f"SELECT {columns}, {version} FROM {shape.shadow.sql} p{base}"
     untold = f"{arrived(since)}{_unless_from(excluded)}{_spoken_of(shape)}"
     return _and_met(shape, chosen, untold, met)

@@ -14,16 +14,12 @@ import psycopg
 from concord.databases.postgresql.control import STAGING
 from concord.databases.postgresql.refusal import told
 from concord.databases.postgresql.session import Connection, in_our_words, log_in, one
-from concord.databases.postgresql.types import NATIVE
 from concord.databases.quoting import qualified
-from concord.databases.reading import Part, Reading, Relayed
+from concord.databases.reading import Part, Relayed
 from concord.errors import ConcordError, LinkFailed, SiteUnavailable
 
 #: Bytes that are handed on at once: each call costs as much as some rows.
 BLOCK = 1 << 16
-
-#: What travels, as Spark calls it and as staging does: both servers write and read these types alike.
-_STAGING_TYPES = dict(NATIVE.values())
 
 #: What staging is told beside row and version: every row applies, unless the write finds otherwise.
 _BESIDE = ("verdict", "attempt")
@@ -103,8 +99,8 @@ def _join(source: Connection, part: Part) -> None:
 
 def _copy(source: Connection, target: Connection, part: Part, attempt: int) -> Relayed:
     staging = qualified(STAGING, part.relation)
-    send = f"COPY ({_cast(part.reading, part.query, attempt)}) TO STDOUT (FORMAT binary)"
-    names = ", ".join([*(name for name, _ in part.reading.columns), *_BESIDE])
+    send = f"COPY ({_cast(part, attempt)}) TO STDOUT (FORMAT binary)"
+    names = ", ".join([*(name for name, _ in part.columns), *_BESIDE])
     receive = f"COPY {staging} ({names}) FROM STDIN (FORMAT binary)"
     with target.cursor() as writing:
         with writing.copy(receive.encode()) as staged:
@@ -126,10 +122,10 @@ def _pass_on(source: Connection, send: str, staged: psycopg.Copy) -> int:
     return size
 
 
-def _cast(reading: Reading, query: str, attempt: int) -> str:
+def _cast(part: Part, attempt: int) -> str:
     """Every column in staging's own type, whatever the query makes of it: binary, another one would be misread."""
-    columns = [f"q.{name}::{_STAGING_TYPES[kind]}" for name, kind in reading.columns]
-    return f"SELECT {', '.join(columns)}, 'apply'::text, {attempt}::int8 FROM ({query}) q"
+    columns = [f"q.{name}::{kind}" for name, kind in part.columns]
+    return f"SELECT {', '.join(columns)}, 'apply'::text, {attempt}::int8 FROM ({part.query}) q"
 
 
 def _blocks(rows: Iterable[bytes | bytearray | memoryview]) -> Iterator[bytes]:

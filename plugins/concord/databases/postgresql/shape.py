@@ -48,6 +48,7 @@ class Shape:
     where: RowFilter | None = None  #: the rows that are shared, by canonical columns; None is all
     ownership: Ownership | None = None  #: where rows have owners
     private: frozenset[str] = frozenset()  #: the site's own columns of which no message tells a value
+    is_relayed: bool = False  #: goes from server to server, by no Arrow
 
     @property
     def name(self) -> str:
@@ -103,6 +104,12 @@ class Shape:
     def marks(self) -> SiteMarks | None:
         """What the application keeps on the row, where no trigger watches the table."""
         return self.shadow.marks
+
+    @property
+    def relayed(self) -> Shape:
+        """The same where its rows go from server to server: what may, travels as what it is, and is cast nowhere."""
+        columns = (replace(each, type=replace(each.type, relayed=True)) for each in self.columns)
+        return replace(self, columns=tuple(columns), is_relayed=True)
 
     def beside(self, other: Shape) -> Shape:
         """The same, read so that equal rows read alike: a mark as exactly as both sites can hold it (F18)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -59,6 +59,17 @@ class Staged:
         return replace(self, attempts=tuple(attempts), rows=rows)
 
     @property
+    def version_types(self) -> Mapping[str, str]:
+        """The columns beside the row's own: name → type. A vector that was relayed need not be read again."""
+        vector = "jsonb" if self.shape.is_relayed else "text"
+        return {**DECISION_TYPES, "vector": vector, **dict.fromkeys(self.shape.staged_beside, "text")}
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        columns = {self.shape.alias(column): column.type.staging for column in self.shape.columns}
+        return {**columns, **self.version_types}
+
+    @property
     def typed(self) -> str:
         """A subquery over the staged rows, their keys back in their own types.
 
@@ -93,14 +104,8 @@ def staging_name(transmission: str, ordinal: int) -> str:
 
 def create(connection: Connection, staged: Staged) -> None:
     """An unlogged table: it need not survive a crash, since the run that made it would not either."""
-    shape = staged.shape
-    columns = [f"{shape.alias(column)} {column.type.staging}" for column in shape.columns]
-    columns += [f"{name} {kind}" for name, kind in DECISION_TYPES.items()]
-    columns += [f"{name} text" for name in shape.staged_beside]
-    run(
-        connection,
-        f"CREATE UNLOGGED TABLE {staged.sql} ({', '.join(columns)}) WITH (autovacuum_enabled = false)",
-    )
+    columns = ", ".join(f"{name} {kind}" for name, kind in staged.types.items())
+    run(connection, f"CREATE UNLOGGED TABLE {staged.sql} ({columns}) WITH (autovacuum_enabled = false)")
 
 
 def drop_all(connection: Connection, transmission: str) -> None:

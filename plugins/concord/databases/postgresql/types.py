@@ -1,4 +1,5 @@
-"""Which column types travel, and how: natively through Arrow, or as the database's own exact text.
+"""Which column types travel, and how: natively through Arrow, or as the database's own exact text. Where rows go from
+one server to another and through no Arrow (`relay`), more of them are left as they are, and cast nowhere.
 
 Text is exact for every type listed here, because each session pins its settings (F20). What is not listed
 is refused by name when a table is provisioned (F84).
@@ -59,6 +60,27 @@ AS_TEXT = frozenset(
         "hstore",
         "ltree",
         "jsonpath",
+    ]
+)
+
+#: Of these, what servers of all versions write and read alike (binary), and what is a value of the type whatever a
+#: column adds to it: no server that reads it can refuse one.
+BINARY = frozenset(
+    [
+        "numeric",
+        "date",
+        "time",
+        "timetz",
+        "timestamp",
+        "timestamptz",
+        "interval",
+        "json",
+        "jsonb",
+        "uuid",
+        "inet",
+        "cidr",
+        "macaddr",
+        "macaddr8",
     ]
 )
 
@@ -124,6 +146,7 @@ class ColumnType:
     descriptor: str  #: the same text at two sites means the same values
     kind: str  #: pg_type.typtype of the outermost type, 'a' for an array
     root: str  #: name of the type at the bottom of domains, arrays and ranges
+    relayed: bool = False  #: goes from server to server, and may travel as what it is (`relay`)
 
     @property
     def common(self) -> str:
@@ -167,11 +190,23 @@ class ColumnType:
 
     @property
     def staging(self) -> str:
+        if self._travels_in_binary:
+            return self.root
         return NATIVE[self.root][1] if self.travels_natively else "text"
+
+    @property
+    def is_staged(self) -> bool:
+        """What stands in staging is a value of the type: no cast, nothing that could be refused."""
+        return self.kind == "b" and self.descriptor == f"{self.staging}:-1"
+
+    @property
+    def _travels_in_binary(self) -> bool:
+        return self.relayed and self.kind == "b" and self.root in BINARY
 
     def outgoing(self, expression: str) -> str:
         """SQL that turns a column into what travels."""
-        return expression if self.travels_natively and self.root != "varchar" else self.exact(expression)
+        as_it_is = self._travels_in_binary or (self.travels_natively and self.root != "varchar")
+        return expression if as_it_is else self.exact(expression)
 
     def incoming(self, expression: str) -> str:
         """SQL that turns what travelled back into the column's type."""

@@ -70,7 +70,7 @@ def _with(staged: Staged, brought: int) -> Staged:
 def _insert(staged: Staged, waiting: str) -> str:
     shape = staged.shape
     values = [f"({_image(column.name)})::{column.type.staging}" for column in shape.columns]
-    version = [f"(w.version ->> '{name}')::{stage.DECISION_TYPES[name]}" for name in _VERSION]
+    version = [f"(w.version ->> '{name}')::{staged.version_types[name]}" for name in _VERSION]
     names = [*(shape.alias(column) for column in shape.columns), *_VERSION, "verdict", "attempt"]
     return (
         f"INSERT INTO {staged.sql} ({', '.join(names)})"
