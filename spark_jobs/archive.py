@@ -31,7 +31,11 @@ _OPTIONS = (
 
 def make() -> str:
     """Make it unless it is there; what to tell the person."""
-    os.environ |= {"PYSPARK_SUBMIT_ARGS": _OPTIONS, "PYSPARK_PYTHON": sys.executable}
+    os.environ |= {
+        "PYSPARK_SUBMIT_ARGS": _OPTIONS,
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
     command = java_command(submitted())
     if command is None:
         return "no archive of Java's classes: Spark is started by its own scripts here"

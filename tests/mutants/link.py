@@ -114,6 +114,13 @@ LINK = (
         f"{TESTS}/test_relay.py -k is_staged_as_what_it_is",
     ),
     Mutant(
+        "a mark goes from server to server as the site's clock shows it",
+        f"{POSTGRESQL}/marks.py",
+        "        return False\n\n    def instant",
+        "        return self.relayed\n\n    def instant",
+        f"{TESTS}/test_marks.py -k nor_alter_a_value",
+    ),
+    Mutant(
         "rows that go from server to server travel as text",
         "spark_jobs/moving.py",
         "self.target.create_staging(target.relayed, ordinal)",

@@ -43,6 +43,11 @@ class MarkType(ColumnType):
         """Sites may differ in precision and time zone."""
         return "mark"
 
+    @property
+    def travels_in_binary(self) -> bool:
+        """Nor is it a value of the same type at both, then."""
+        return False
+
     def instant(self, expression: str) -> str:
         """The column as `timestamptz`."""
         return expression if self.zone is None else f"({expression} AT TIME ZONE {literal(self.zone)})"

@@ -190,7 +190,7 @@ class ColumnType:
 
     @property
     def staging(self) -> str:
-        if self._travels_in_binary:
+        if self.travels_in_binary:
             return self.root
         return NATIVE[self.root][1] if self.travels_natively else "text"
 
@@ -200,12 +200,13 @@ class ColumnType:
         return self.kind == "b" and self.descriptor == f"{self.staging}:-1"
 
     @property
-    def _travels_in_binary(self) -> bool:
+    def travels_in_binary(self) -> bool:
+        """What is relayed is a value of the type at both sites."""
         return self.relayed and self.kind == "b" and self.root in BINARY
 
     def outgoing(self, expression: str) -> str:
         """SQL that turns a column into what travels."""
-        as_it_is = self._travels_in_binary or (self.travels_natively and self.root != "varchar")
+        as_it_is = self.travels_in_binary or (self.travels_natively and self.root != "varchar")
         return expression if as_it_is else self.exact(expression)
 
     def incoming(self, expression: str) -> str:
