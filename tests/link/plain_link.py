@@ -59,7 +59,7 @@ def _staged(source: Source, target: Target, opened: Opened) -> list[Staged]:
     for ordinal, (name, shape) in enumerate(ours.items()):
         query = acquire.changes_query(shape, position.of(name), opened.excluded, 0, 1)
         if found := rows(source.connection, query):
-            place = target.create_staging(theirs[name], ordinal)
+            place = target.create_staging(theirs[name].relayed, ordinal)
             columns = ", ".join([*shape.aliases, *VERSION_TYPES, *shape.base_types])
             into = f"COPY {place.sql} ({columns}, verdict, attempt) FROM STDIN"
             with target.connection.cursor().copy(into.encode()) as copy:

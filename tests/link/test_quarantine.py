@@ -81,6 +81,26 @@ def test_every_run_tries_again_and_what_is_taken_at_last_leaves(sites: Pair) -> 
     assert carry(sites.job()) == carry(sites.job("reverse")) == {}
 
 
+def test_an_image_that_is_no_value_of_its_column_any_more_waits_on_while_the_others_arrive(
+    pair: MakePair,
+) -> None:
+    sites = pair(
+        "CREATE TABLE book (id int PRIMARY KEY, price numeric(8,2))", "INSERT INTO book VALUES (3, 3), (4, 4)"
+    )
+    sites.capetown.run(CHEAP)
+    sites.london.run("UPDATE book SET price = 500 WHERE id = 3")
+    carry(sites.job())
+    sites.capetown.run("""UPDATE concord.waiting SET row_image = row_image || '{"price": "dear"}'""")
+    sites.london.run("UPDATE book SET price = 4.5 WHERE id = 4")
+    assert counts(sites) == {"acquired": 2, "applied": 1, "quarantined": 1, "retried": 1}
+    (entry,) = waiting(sites.capetown)
+    assert 'invalid input syntax for type numeric: "dear"' in entry["reason"]
+    assert sites.capetown.rows("SELECT price::text FROM book WHERE id IN (3, 4) ORDER BY id") == [
+        ("3.00",),
+        ("4.50",),
+    ]
+
+
 def test_those_are_tried_again_that_were_tried_longest_ago(
     sites: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,7 +111,7 @@ def test_what_goes_from_server_to_server_is_staged_as_what_it_is_and_what_goes_t
     # A cast of each value, twice, would be most of what the write does before it writes.
     sites = pair(
         "CREATE DOMAIN amount AS numeric",
-        "CREATE TABLE page (a timestamptz(3), b numeric(8,2), c jsonb, d uuid[], e amount, f char(4),"
+        "CREATE TABLE page (a timestamptz(3), b numeric(8,2), c jsonb, d uuid[], e amount, f interval,"
         " id int PRIMARY KEY)",
     )
     target = Target(sites.job())

@@ -114,6 +114,20 @@ LINK = (
         f"{TESTS}/test_relay.py -k is_staged_as_what_it_is",
     ),
     Mutant(
+        "a type that is relayed is another one",
+        f"{POSTGRESQL}/types.py",
+        "field(default=False, compare=False)",
+        "field(default=False)",
+        f"{TESTS}/test_uniqueness.py -x",
+    ),
+    Mutant(
+        "rows that wait are staged in types that need not hold them",
+        f"{POSTGRESQL}/waiting.py",
+        "staged = stage.as_text(connection, staged)",
+        "pass",
+        f"{TESTS}/test_quarantine.py -k no_value_of_its_column",
+    ),
+    Mutant(
         "a mark goes from server to server as the site's clock shows it",
         f"{POSTGRESQL}/marks.py",
         "        return False\n\n    def instant",

@@ -48,7 +48,6 @@ class Shape:
     where: RowFilter | None = None  #: the rows that are shared, by canonical columns; None is all
     ownership: Ownership | None = None  #: where rows have owners
     private: frozenset[str] = frozenset()  #: the site's own columns of which no message tells a value
-    is_relayed: bool = False  #: goes from server to server, by no Arrow
 
     @property
     def name(self) -> str:
@@ -106,10 +105,22 @@ class Shape:
         return self.shadow.marks
 
     @property
+    def is_relayed(self) -> bool:
+        return any(column.type.relayed for column in self.columns)
+
+    @property
     def relayed(self) -> Shape:
-        """The same where its rows go from server to server: what may, travels as what it is, and is cast nowhere."""
-        columns = (replace(each, type=replace(each.type, relayed=True)) for each in self.columns)
-        return replace(self, columns=tuple(columns), is_relayed=True)
+        """The same where its rows go from server to server: what may, travels as what it is."""
+        return self._travelling(relayed=True)
+
+    @property
+    def through_arrow(self) -> Shape:
+        """The same where they do not: what Arrow has not, travels as text."""
+        return self._travelling(relayed=False)
+
+    def _travelling(self, *, relayed: bool) -> Shape:
+        columns = (replace(each, type=replace(each.type, relayed=relayed)) for each in self.columns)
+        return replace(self, columns=tuple(columns))
 
     def beside(self, other: Shape) -> Shape:
         """The same, read so that equal rows read alike: a mark as exactly as both sites can hold it (F18)."""

@@ -108,6 +108,17 @@ def create(connection: Connection, staged: Staged) -> None:
     run(connection, f"CREATE UNLOGGED TABLE {staged.sql} ({columns}) WITH (autovacuum_enabled = false)")
 
 
+def as_text(connection: Connection, staged: Staged) -> Staged:
+    """The same rows as if they had come through Arrow: their types need not hold what is to stand beside them."""
+    text = replace(staged, shape=staged.shape.through_arrow)
+    changed = [name for name, kind in staged.types.items() if kind != text.types[name]]
+    if changed:
+        run(
+            connection, f"ALTER TABLE {staged.sql} {', '.join(f'ALTER {name} TYPE text' for name in changed)}"
+        )
+    return text
+
+
 def drop_all(connection: Connection, transmission: str) -> None:
     """Drop what the transmission staged. A stopped executor may hold one of them: the others go all the same."""
     pattern = staging_name(transmission, 0).removesuffix("0").replace("_", "\\_") + "%"

@@ -1,5 +1,5 @@
 """Which column types travel, and how: natively through Arrow, or as the database's own exact text. Where rows go from
-one server to another and through no Arrow (`relay`), more of them are left as they are, and cast nowhere.
+one server to another and through no Arrow (`relay`), more of them are left as they are.
 
 Text is exact for every type listed here, because each session pins its settings (F20). What is not listed
 is refused by name when a table is provisioned (F84).
@@ -7,7 +7,7 @@ is refused by name when a table is provisioned (F84).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from concord.text_form import form_of
 
@@ -63,8 +63,8 @@ AS_TEXT = frozenset(
     ]
 )
 
-#: Of these, what servers of all versions write and read alike (binary), and what is a value of the type whatever a
-#: column adds to it: no server that reads it can refuse one.
+#: Of these, what servers of all versions write and read alike (binary), whatever a column adds to the type: none can
+#: refuse a value. Not so intervals: since PostgreSQL 17 some are infinite, and an older server takes those for others.
 BINARY = frozenset(
     [
         "numeric",
@@ -73,7 +73,6 @@ BINARY = frozenset(
         "timetz",
         "timestamp",
         "timestamptz",
-        "interval",
         "json",
         "jsonb",
         "uuid",
@@ -146,7 +145,8 @@ class ColumnType:
     descriptor: str  #: the same text at two sites means the same values
     kind: str  #: pg_type.typtype of the outermost type, 'a' for an array
     root: str  #: name of the type at the bottom of domains, arrays and ranges
-    relayed: bool = False  #: goes from server to server, and may travel as what it is (`relay`)
+    #: Goes from server to server, and may travel as what it is (`relay`). It is the same type however it travels.
+    relayed: bool = field(default=False, compare=False)
 
     @property
     def common(self) -> str:
@@ -196,7 +196,7 @@ class ColumnType:
 
     @property
     def is_staged(self) -> bool:
-        """What stands in staging is a value of the type: no cast, nothing that could be refused."""
+        """What stands in staging is a value of the type, which no row of the table can be refused for."""
         return self.kind == "b" and self.descriptor == f"{self.staging}:-1"
 
     @property

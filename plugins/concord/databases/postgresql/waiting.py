@@ -40,12 +40,14 @@ def bring(connection: Connection, link: str, staged: Staged) -> Staged:
     """Put the quarantined rows of the table beside the staged ones; a newer version that was staged supersedes them.
 
     They go by their own versions, and are judged like what has just come in. A row whose table was altered since
-    stays where it is: its image has other columns.
+    stays where it is: its image has other columns. Whatever an image holds is staged: the write finds what cannot be.
     """
+    if staged.rows:
+        staged = stage.as_text(connection, staged)
+    else:
+        stage.create(connection, staged)
     shape = staged.shape
     key = ", ".join(_key(shape))
-    if not staged.rows:
-        stage.create(connection, staged)
     newest = f"""
 (SELECT DISTINCT ON ({key}) w.* FROM concord.waiting w
   WHERE {of(link, shape)} AND w.kind = 'quarantined' AND w.structure = {literal(shape.table.structure)}
