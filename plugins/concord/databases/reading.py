@@ -54,9 +54,8 @@ class Part:
     query: str
     login: str = field(repr=False)  #: a secret, as that of `reading`
     relation: str  #: where they are staged
-    columns: tuple[
-        tuple[str, str], ...
-    ]  #: what is staged of a row: names, and the types that staging has for them
+    #: What is staged of a row: names, and the types that staging has for them.
+    columns: tuple[tuple[str, str], ...]
     private: bool = False  #: no message tells a value
 
 

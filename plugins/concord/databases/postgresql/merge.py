@@ -248,11 +248,9 @@ def _typed(column: Column, shape: Shape) -> str:
     """Of a row that goes only the key is cast: a deleted one brings NULL for the rest, which a domain may refuse, and
     one that has left the filter brings what the table here need not be able to hold."""
     typed = column.type.incoming(f"w.{column.sql}")
-    return (
-        typed
-        if column in shape.key or column.type.is_staged
-        else f"CASE WHEN NOT w.concord_gone THEN {typed} END"
-    )
+    if column in shape.key or column.type.is_staged:
+        return typed
+    return f"CASE WHEN NOT w.concord_gone THEN {typed} END"
 
 
 #: The columns of a new shadow row, beside its key.
