@@ -17,6 +17,7 @@ from concord.databases.postgresql.session import conninfo
 from concord.databases.reading import Part, Reading, Relayed
 from concord.errors import LinkFailed, PrivilegeMissing, SiteUnavailable
 from embedded.postgres import Server
+from spark_jobs.route import Route
 from tests.link.conftest import MakePair
 from tests.link.pair import PASSWORD, Pair
 
@@ -49,8 +50,8 @@ class Road:
     def part(self, query: str) -> Part:
         login = conninfo(self.job.source.reader, "concord read")
         reading = Reading(login, (), (query,), SCHEMA)
-        columns = tuple((name, self.place.types[name]) for name, _ in reading.columns)
-        return Part("public.page", reading, query, self.target.staging_login(), self.place.relation, columns)
+        (part,) = Route(reading, self.place).parts(self.target.staging_login())
+        return part
 
     def query(self, rows: str) -> str:
         """`rows` are a relation of c0, c1, c2, deleted and out_of_scope."""

@@ -24,19 +24,16 @@ NATIVE: dict[str, tuple[str, str]] = {
     "bytea": ("binary", "bytea"),
 }
 
-#: Everything else that goes through its text form and comes back the same.
-AS_TEXT = frozenset(
+#: What servers of all versions write and read alike (binary), whatever a column adds to the type: none can refuse a
+#: value. Not so intervals: since PostgreSQL 17 some are infinite, and an older server takes those for others.
+BINARY = frozenset(
     [
         "numeric",
-        "bpchar",
-        "char",
-        "name",
         "date",
         "time",
         "timetz",
         "timestamp",
         "timestamptz",
-        "interval",
         "json",
         "jsonb",
         "uuid",
@@ -44,6 +41,16 @@ AS_TEXT = frozenset(
         "cidr",
         "macaddr",
         "macaddr8",
+    ]
+)
+
+#: All that goes through its text form and comes back the same, and is not native.
+AS_TEXT = BINARY | frozenset(
+    [
+        "bpchar",
+        "char",
+        "name",
+        "interval",
         "bit",
         "varbit",
         "xml",
@@ -60,26 +67,6 @@ AS_TEXT = frozenset(
         "hstore",
         "ltree",
         "jsonpath",
-    ]
-)
-
-#: Of these, what servers of all versions write and read alike (binary), whatever a column adds to the type: none can
-#: refuse a value. Not so intervals: since PostgreSQL 17 some are infinite, and an older server takes those for others.
-BINARY = frozenset(
-    [
-        "numeric",
-        "date",
-        "time",
-        "timetz",
-        "timestamp",
-        "timestamptz",
-        "json",
-        "jsonb",
-        "uuid",
-        "inet",
-        "cidr",
-        "macaddr",
-        "macaddr8",
     ]
 )
 
