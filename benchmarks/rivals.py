@@ -23,12 +23,16 @@ PART = "rivals"
 
 BUCARDOS = (Program.BUCARDO, Program.TUNED)
 
+#: So few changes take less than a second, which anything else on the machine doubles: they are measured more often.
+FEW, ROUNDS_OF_FEW = 10_000, 5
+_OFTEN = "Each number is the median of as many measurements as its line says, in brackets the range."
+
 Seconds = Mapping[Program, list[float]]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many rows, how many changes in them, and how often, each time on new servers."""
+    """How many rows, how many changes in them, and how often on new servers; `FEW` changes in several rounds there."""
 
     rows: int
     counts: Sequence[int]
@@ -38,13 +42,18 @@ class Plan:
     def edits(self) -> Iterator[Edits]:
         """Sets of edits that share no row, the warm-up first."""
         before = 0
-        for count in (WARM_UP, *self.counts):
+        for count in (WARM_UP, *self._measured):
             yield Edits(self.rows, count, before)
             before += count
 
     @property
     def too_large(self) -> bool:
-        return sum(self.counts) + WARM_UP > self.rows
+        return sum(self._measured) + WARM_UP > self.rows
+
+    @property
+    def _measured(self) -> Iterator[int]:
+        for count in self.counts:
+            yield from [count] * (ROUNDS_OF_FEW if count <= FEW else 1)
 
 
 @dataclass
@@ -89,7 +98,7 @@ def compare(plan: Plan, kind: ServerKind, directory: Path, progress: Progress) -
         with databases.pair_in_workspace(directory, kind) as pair:
             with rivals(pair, plan.rows, directory, progress) as made:
                 _repetition(plan, made[:: -1 if turn % 2 else 1], results, progress)
-            results.surroundings = report.surroundings(pair.london, plan.repeat)
+            results.surroundings = f"{report.machine(pair.london.version)} {_OFTEN}"
     return results
 
 
@@ -98,9 +107,9 @@ def _repetition(plan: Plan, made: Sequence[Rival], results: Results, progress: P
     with progress.step("Warm up"):
         for rival in made:
             measure(rival, warm_up)
-    for edits in measured:
+    for ordinal, edits in enumerate(measured):
         with progress.step(f"{edits.count:,} changes in {plan.rows:,} rows") as step:
-            for rival in made:
+            for rival in made[:: -1 if ordinal % 2 else 1]:
                 seconds = measure(rival, edits)
                 results.add(edits.count, rival.program, seconds)
                 step.result += f" {rival.program} {seconds:.1f} s;"
@@ -109,11 +118,12 @@ def _repetition(plan: Plan, made: Sequence[Rival], results: Results, progress: P
 def grid(rows: int, seconds: Mapping[int, Seconds]) -> Grid:
     """A line for each number of changes; a ratio above 1: Concord is the faster one.
 
-    It is that of each two of a repetition: what else the machine does meanwhile hits both.
+    It is that of each two that carried the same edits: what else the machine does meanwhile hits both.
     """
     ratios = [(rival, each) for rival in BUCARDOS for each in (Program.WARM, Program.COLD)]
     head = (
         "changes",
+        "measured",
         *(f"{each}, s" for each in Program),
         *(f"{rival} / {each}" for rival, each in ratios),
     )
@@ -122,6 +132,7 @@ def grid(rows: int, seconds: Mapping[int, Seconds]) -> Grid:
         lines.append(
             (
                 f"{count:,}",
+                str(len(measured[Program.WARM])),
                 *(report.spread(Spread.of(measured[program])) for program in Program),
                 *(report.spread(_ratios(measured[rival], measured[each])) for rival, each in ratios),
             )
@@ -165,7 +176,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--changes", type=counts, default=(1_000, 100_000, 1_000_000), help="as in 10,1000,1000000"
     )
-    made.add_argument("--repeat", type=positive, default=3, help="runs of each measurement")
+    made.add_argument("--repeat", type=positive, default=3, help="how often on new servers")
     add_places(made, PART)
     return made
 

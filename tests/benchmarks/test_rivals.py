@@ -10,12 +10,12 @@ from benchmarks.comparison import WrongResult, check
 from benchmarks.databases import SETTINGS, ServerKind
 from benchmarks.packages import NotInstalled, newest_with_perl
 from benchmarks.rival import Program, measure
-from benchmarks.rivals import Plan, Results, grid
+from benchmarks.rivals import ROUNDS_OF_FEW, Plan, Results, grid
 
 ROWS = 500
 
 
-def test_a_number_of_changes_is_a_line_with_medians_ranges_and_bucardos_time_by_concords_of_the_same_repetition() -> (
+def test_a_number_of_changes_is_a_line_with_medians_ranges_and_bucardos_time_by_concords_for_the_same_edits() -> (
     None
 ):
     results = Results()
@@ -39,6 +39,7 @@ def test_a_number_of_changes_is_a_line_with_medians_ranges_and_bucardos_time_by_
     assert shown.rows == [
         (
             "1,000",
+            "3",
             "2.00 (1.00 to 3.00)",
             "8.00 (8.00 to 16.00)",
             "6.00 (4.00 to 6.00)",
@@ -53,13 +54,24 @@ def test_a_number_of_changes_is_a_line_with_medians_ranges_and_bucardos_time_by_
 
 
 def test_sets_of_edits_follow_each_other_and_must_find_room_in_the_table() -> None:
-    assert [(each.count, each.before) for each in Plan(ROWS, (20, 300), 1).edits] == [
+    assert [(each.count, each.before) for each in Plan(ROWS, (20_000, 30_000), 1).edits] == [
         (10, 0),
-        (20, 10),
-        (300, 30),
+        (20_000, 10),
+        (30_000, 20_010),
     ]
-    assert not Plan(330, (20, 300), repeat=5).too_large
-    assert Plan(329, (20, 300), repeat=1).too_large
+    assert not Plan(50_010, (20_000, 30_000), repeat=5).too_large
+    assert Plan(50_009, (20_000, 30_000), repeat=1).too_large
+
+
+def test_few_changes_are_carried_several_times_on_the_same_servers_each_time_other_ones() -> None:
+    plan = Plan(ROWS, (20, 20_000), 1)
+    assert [(each.count, each.before) for each in plan.edits] == [
+        (10, 0),
+        *((20, 10 + 20 * ordinal) for ordinal in range(ROUNDS_OF_FEW)),
+        (20_000, 10 + 20 * ROUNDS_OF_FEW),
+    ]
+    assert not Plan(10 + 20 * ROUNDS_OF_FEW, (20,), repeat=1).too_large
+    assert Plan(9 + 20 * ROUNDS_OF_FEW, (20,), repeat=1).too_large
 
 
 def installed(versions: Path, version: int, *, perl: bool) -> Path:
