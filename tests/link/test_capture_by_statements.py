@@ -74,6 +74,15 @@ def test_only_the_rows_that_changed_of_a_statement_get_its_stamp(london: Site) -
             "UPDATE book SET id = id + 9 * (id % 2), n = 2 WHERE id < 3",
             {1: DELETED, 2: CHANGED, 10: INSERTED},
         ),
+        (
+            "INSERT INTO book VALUES (1, 2), (2, 2), (12, 2) ON CONFLICT (id) DO UPDATE SET n = excluded.n",
+            {1: CHANGED, 2: CHANGED, 12: INSERTED},
+        ),
+        (
+            "MERGE INTO book USING (VALUES (1), (2), (3)) x (id) ON book.id = x.id"
+            " WHEN MATCHED AND book.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET n = 2",
+            {1: CHANGED, 2: CHANGED, 3: DELETED},
+        ),
     ],
     ids=[
         "one row",
@@ -81,6 +90,8 @@ def test_only_the_rows_that_changed_of_a_statement_get_its_stamp(london: Site) -
         "one row, moved",
         "two rows, moved and reused",
         "two rows, one moved",
+        "two rows, and one inserted",
+        "two rows merged, and one deleted",
     ],
 )
 def test_one_row_or_two_are_captured_as_what_became_of_them(

@@ -132,12 +132,14 @@ def _of_a_statement(shadow: Shadow, applier: str) -> str:
 
 def _single_update(shadow: Shadow) -> str:
     """The one row that a statement updated, if it was one and kept its key: neither joined in full nor sorted, and the
-    site is asked on the way. Most statements of applications are such, and feel every part of a plan."""
-    several = " OR ".join(f"EXISTS (SELECT FROM {rows} OFFSET 1)" for rows in ("old_rows", "new_rows"))
+    site is asked on the way. Most statements of applications are such, and feel every part of a plan.
+
+    Only the rows after are counted: each that a statement updates in a table without partitions is in both.
+    """
     selected = f"""
       SELECT {shadow.columns_of("concord_n")}, {stamp()}, false, false, NULL, pg_current_xact_id()
         FROM old_rows concord_o JOIN new_rows concord_n ON {_same_key(shadow)} CROSS JOIN {SITE}
-       WHERE NOT ({several}) AND {_differ(shadow)}"""
+       WHERE NOT EXISTS (SELECT FROM new_rows OFFSET 1) AND {_differ(shadow)}"""
     return upsert_plainly(shadow, selected)
 
 
