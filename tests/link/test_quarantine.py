@@ -101,6 +101,25 @@ def test_an_image_that_is_no_value_of_its_column_any_more_waits_on_while_the_oth
     ]
 
 
+def test_such_an_image_waits_on_also_where_rows_give_way_for_unique_values(pair: MakePair) -> None:
+    """It is found by a try in which no row gives way; in the next one the others do, and none of them waits."""
+    sites = pair(
+        "CREATE TYPE kind AS ENUM ('novel', 'poem')",
+        "CREATE TABLE book (id int PRIMARY KEY, kind kind, isbn text UNIQUE, price numeric(8,2))",
+        "INSERT INTO book VALUES (3, 'novel', 'c', 3)",
+    )
+    sites.capetown.run(CHEAP)
+    sites.london.run("UPDATE book SET price = 500 WHERE id = 3")
+    carry(sites.job())
+    sites.capetown.run("""UPDATE concord.waiting SET row_image = row_image || '{"kind": "essay"}'""")
+    sites.london.run("INSERT INTO book VALUES (4, 'poem', 'd', 4)")
+    sites.capetown.run("INSERT INTO book VALUES (5, 'novel', 'd', 5)")
+    assert counts(sites) == {"acquired": 2, "applied": 1, "conflicts": 1, "quarantined": 1, "retried": 1}
+    (entry,) = waiting(sites.capetown)
+    assert (entry["key"], entry["reason"]) == (["3"], 'invalid input value for enum public.kind: "essay"')
+    assert sites.capetown.rows("SELECT id, isbn FROM book ORDER BY id") == [(3, "c"), (4, None), (5, "d")]
+
+
 def test_those_are_tried_again_that_were_tried_longest_ago(
     sites: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,6 +351,27 @@ def test_what_waits_in_columns_of_before_is_left_to_an_edit_at_its_source(sites:
     assert sites.equal
 
 
+def test_what_waits_in_a_column_of_another_type_is_left_to_an_edit_at_its_source(pair: MakePair) -> None:
+    sites = pair("CREATE TABLE book (id int PRIMARY KEY, shelf text, price numeric(8,2))")
+    sites.capetown.run(CHEAP)
+    sites.london.run("INSERT INTO book VALUES (3, 'top', 500), (4, '4', 500)")
+    carry(sites.job())
+    for site in sites.sites:
+        site.run("ALTER TABLE book ALTER shelf TYPE int USING length(shelf)")
+        provision_site(site, sites.tables)
+    sites.capetown.run("ALTER TABLE book DROP CONSTRAINT cheap")
+    with closing(Desk(sites.job())) as desk:
+        top, four = desk.entries(10)
+        with pytest.raises(
+            DecisionRefused,
+            match=r'other types then: invalid input syntax for type integer: "top"; edit the row',
+        ):
+            desk.retry(top)
+        desk.retry(four)
+    assert carry(sites.job())["public.book"].applied == 1
+    assert keys(sites.capetown) == [("book", "3")]
+
+
 def test_an_old_key_that_fits_no_longer_stops_nobody(pair: MakePair) -> None:
     sites = pair("CREATE TABLE book (id int PRIMARY KEY, title text)")
     sites.london.run("INSERT INTO book VALUES (1, 'one')")
@@ -344,6 +384,9 @@ def test_an_old_key_that_fits_no_longer_stops_nobody(pair: MakePair) -> None:
     carry(sites.job())
     assert sites.capetown.rows("TABLE book") == [(1, "one")]
     assert keys(sites.capetown) == [("book", "x")]
+    with closing(Desk(sites.job())) as desk:
+        (row,) = desk.entries(10)
+        assert (row.key, row.present_row) == (["x"], None)
 
 
 def test_what_waits_for_a_link_that_is_gone_can_be_let_go_into_the_log(sites: Pair) -> None:

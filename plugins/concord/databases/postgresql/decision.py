@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import psycopg
 from psycopg.rows import class_row
 
 from concord.databases.postgresql import (
@@ -23,6 +24,7 @@ from concord.databases.postgresql import (
 )
 from concord.databases.postgresql.ends import Target, worded
 from concord.databases.postgresql.merge import Judged
+from concord.databases.postgresql.refusal import told
 from concord.databases.postgresql.repetition import Commit, repeat
 from concord.databases.postgresql.session import Connection, in_transaction, rows, run
 from concord.databases.postgresql.shape import Shape
@@ -123,14 +125,37 @@ class Desk(Target):
         Raises DecisionRefused where the row no longer fits.
         """
         with self.control() as connection:
-            if not waiting.hurry(connection, self.job.link, self._waiting_shape(row), row.key):
+            shape = self._waiting_shape(row)
+            try:
+                fits = waiting.hurry(connection, self.job.link, shape, row.key)
+            except psycopg.DataError as error:
+                why = told(error, private=bool(shape.private))
+                raise DecisionRefused(
+                    f"{row.id}: {row.table_name} at {row.site} had columns of other types then: {why}; edit the row at"
+                    " its source"
+                ) from None
+            if not fits:
                 raise DecisionRefused(
                     f"{row.id}: {row.table_name} at {row.site} had other columns then; edit the row at its source"
                 )
 
 
 def _read(connection: Connection, link: str, shape: Shape, rest: str) -> list[WaitingRow]:
-    """Waiting rows of one table, each beside what is present."""
+    """Waiting rows of one table, each beside what is present.
+
+    One of them may have a key that is no value of its column any more: then those that came before the table was
+    altered are shown without what is present.
+    """
+    try:
+        with connection.transaction():
+            return _beside_present(connection, link, shape, rest, unaltered=False)
+    except psycopg.DataError:
+        return _beside_present(connection, link, shape, rest, unaltered=True)
+
+
+def _beside_present(
+    connection: Connection, link: str, shape: Shape, rest: str, *, unaltered: bool
+) -> list[WaitingRow]:
     there = "NOT (w.version ->> 'deleted')::boolean AND NOT (w.version ->> 'out_of_scope')::boolean"
     fields = ("origin", "changed_at", "derived", "vector", "deleted")
     present = ", ".join(f"'{name}', p.{name}" for name in fields)
@@ -139,8 +164,8 @@ SELECT {literal(shape.site)} AS site, w.synchronization, w.link, w.table_name, w
        w.since, w.tries, w.version AS incoming_version, CASE WHEN {there} THEN w.row_image END AS incoming_row,
        CASE WHEN p.origin <> '' THEN jsonb_build_object({present}) END AS present_version,
        CASE WHEN t.{shape.key[0].sql} IS NOT NULL THEN {shape.image("t")} END AS present_row
-  FROM concord.waiting w LEFT JOIN {shape.shadow.sql} p ON {waiting.same_key(shape, "p")}
-  LEFT JOIN {shape.table.sql} t ON {waiting.same_key(shape, "t")}
+  FROM concord.waiting w LEFT JOIN {shape.shadow.sql} p ON {waiting.same_key(shape, "p", unaltered=unaltered)}
+  LEFT JOIN {shape.table.sql} t ON {waiting.same_key(shape, "t", unaltered=unaltered)}
  WHERE {waiting.of(link, shape)} {rest}"""
     found = connection.cursor(row_factory=class_row(WaitingRow)).execute(query.encode()).fetchall()
     return [replace(each, private=shape.private, key_is_private=shape.key_is_private) for each in found]

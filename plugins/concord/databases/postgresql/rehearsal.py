@@ -101,6 +101,7 @@ class Rehearsal:
     references: bool  #: whether rows that refer to nothing are refused; else the write mends them
     refused: Counter[str] = field(default_factory=Counter)  #: fresh rows, by reason
     found: dict[Suspects, dict[int, str]] = field(default_factory=dict)  #: in this try: number → reason
+    unmended: psycopg.Error | None = None  #: in this try: why no row gave way
 
     def run(self) -> None:
         """Until all that is left would be written. Raises ConstraintViolated when too many would not."""
@@ -116,16 +117,29 @@ class Rehearsal:
                 quarantine(self.connection, each)
 
     def _try_everything(self) -> None:
-        self.mend()
+        self._let_give_way()
         for each in self.tables:
             for first, last in each.ranges:
                 unique: list[int] = []
                 self._halve(each, first, last, unique)
                 self._try_together(each, unique)
+        if self.unmended and not any(self.found.values()):
+            raise self.unmended
         if self.references and not any(self.found.values()):
             for each in self.tables:
                 for number, reason in orphans.found(self.connection, each.shape, each.relation):
                     self._refuse(each, number, reason)
+
+    def _let_give_way(self) -> None:
+        """Unless a row is no value of its columns: what is unique is left to the next try, which does without it."""
+        self.unmended = None
+        try:
+            with self.connection.transaction():
+                self.mend()
+        except psycopg.Error as error:
+            if not is_refusal(error):
+                raise
+            self.unmended = error
 
     def _halve(self, each: Suspects, first: int, last: int, unique: list[int]) -> None:
         """Halve the range until the refused rows stand alone; the others stay written for the time being."""
@@ -133,8 +147,11 @@ class Rehearsal:
         if error is None:
             return
         if first == last:
+            is_unique = isinstance(error, psycopg.errors.UniqueViolation)
+            if is_unique and self.unmended:
+                return
             self._refuse(each, first, told(error, private=bool(each.shape.private)))
-            if isinstance(error, psycopg.errors.UniqueViolation):
+            if is_unique:
                 unique.append(first)
             return
         middle = (first + last) // 2

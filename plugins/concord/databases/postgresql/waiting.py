@@ -71,7 +71,7 @@ def _with(staged: Staged, brought: int) -> Staged:
 
 def _insert(staged: Staged, waiting: str) -> str:
     shape = staged.shape
-    values = [f"({_image(column.name)})::{column.type.staging}" for column in shape.columns]
+    values = _values(shape)
     version = [f"(w.version ->> '{name}')::{staged.version_types[name]}" for name in _VERSION]
     names = [*(shape.alias(column) for column in shape.columns), *_VERSION, "verdict", "attempt"]
     return (
@@ -80,14 +80,24 @@ def _insert(staged: Staged, waiting: str) -> str:
     )
 
 
+def _values(shape: Shape) -> list[str]:
+    """The image as it is staged."""
+    return [f"({_image(column.name)})::{column.type.staging}" for column in shape.columns]
+
+
 def hurry(connection: Connection, link: str, shape: Shape, key: Sequence[str]) -> bool:
-    """Try this row again, and before the others, if its image has the columns that the table has now: has it?"""
+    """Try this row again, and before the others, if its image has the columns that the table has now: has it?
+
+    Raises DataError where it has, and holds what cannot be staged since a column has another type.
+    """
     names = ", ".join(literal(name) for name in sorted(shape.names))
     fits = f'ARRAY(SELECT jsonb_object_keys(w.row_image) COLLATE "C" ORDER BY 1) = ARRAY[{names}]'
+    this = f"{of(link, shape)} AND w.key = {json_of(key)} AND {fits}"
     fitting = run(
         connection,
+        f"SELECT {', '.join([*_key(shape), *_values(shape)])} FROM concord.waiting w WHERE {this}",
         f"UPDATE concord.waiting w SET tried_at = '-infinity', structure = {literal(shape.table.structure)}"
-        f" WHERE {of(link, shape)} AND w.key = {json_of(key)} AND {fits}",
+        f" WHERE {this}",
     )
     return fitting > 0
 
@@ -117,10 +127,12 @@ def _key(shape: Shape) -> list[str]:
     return [f"({_image(column.name)})::{column.type.sql}" for column in shape.key]
 
 
-def same_key(shape: Shape, row: str) -> str:
-    """Condition: the waiting row `w` has the key of the other one."""
+def same_key(shape: Shape, row: str, *, unaltered: bool = False) -> str:
+    """Condition: the waiting row `w` has the key of the other one; and its table was not altered since."""
+    before = f"CASE WHEN w.structure = {literal(shape.table.structure)} THEN " if unaltered else ""
+    after = " END" if unaltered else ""
     pairs = zip(shape.key, _key(shape), strict=True)
-    return " AND ".join(f"{shape.key_in(row, column)} = {value}" for column, value in pairs)
+    return " AND ".join(f"{shape.key_in(row, column)} = {before}{value}{after}" for column, value in pairs)
 
 
 def waits(shape: Shape, row: str, verdicts: str | None) -> str:
