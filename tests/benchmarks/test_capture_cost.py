@@ -6,7 +6,19 @@ import pytest
 from rich.console import Console
 
 from benchmarks import databases
-from benchmarks.capture import BULK, COMMITS, SHADOW, TRACKED, UNTRACKED, Pairs, Plan, fill, grids, measure
+from benchmarks.capture import (
+    BULK,
+    COMMITS,
+    ROUNDS_OF_SINGLES,
+    SHADOW,
+    TRACKED,
+    UNTRACKED,
+    Pairs,
+    Plan,
+    fill,
+    grids,
+    measure,
+)
 from benchmarks.databases import Database
 from benchmarks.pgbench import Users
 from demo.progress import Progress
@@ -26,6 +38,7 @@ def test_both_tables_are_measured_alike_and_only_one_of_them_is_captured(databas
     single, bulk = grids(results, PLAN)
     assert [row[0] for row in (*single.rows, *bulk.rows)] == [*COMMITS, *BULK]
     assert all(pairs.ratio.least > 0 for pairs in (*results.single.values(), *results.bulk.values()))
+    assert {len(pairs.tracked) for pairs in results.single.values()} == {ROUNDS_OF_SINGLES}
     for table in (TRACKED, UNTRACKED):
         assert database.row(f"SELECT count(*) FROM {table}") == (PLAN.rows,)
     assert database.row(f"SELECT count(*) >= {PLAN.count} FROM {SHADOW}") == (True,)
