@@ -3,15 +3,22 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from rich.console import Console
 
+from benchmarks import databases
 from benchmarks.bookings import creation
-from benchmarks.growth import BY_INDEX, Times, grid, reading
+from benchmarks.comparison import resident
+from benchmarks.growth import BY_INDEX, Times, compare, grid, reading
 from benchmarks.growth_plan import OFTEN, Plan
+from demo.progress import Progress
 from tests.conftest import Database
+
+COUNT = "SELECT count(*) FROM public.bookings"
 
 PLAN = Plan(small=2_000, large=8_000, changes=(10, 1_100), repeat=2, few=10)
 
@@ -30,7 +37,8 @@ def test_the_same_edits_are_made_in_all_rows_of_the_small_table_and_in_the_newes
     parts = [(each.rows, each.first, each.size) for each in PLAN.parts]
     assert parts == [(2_000, 1, 2_000), (8_000, 6_001, 2_000), (8_000, 1, 8_000)]
     made = [[(each.count, each.before) for each in PLAN.edits(part, 0)] for part in PLAN.parts]
-    assert made[0] == made[1] == made[2]
+    touched = [9, *[9] * OFTEN]  # of 10 changes one is an insert; the first are those that nobody measures
+    assert made == [[(10, sum(touched[:n])) for n in range(1 + OFTEN)] + [(1_100, 9 * (1 + OFTEN))]] * 3
 
 
 def test_every_part_has_a_table_of_its_own() -> None:
@@ -110,3 +118,28 @@ def test_a_line_compares_a_link_and_a_script_by_hand_with_those_in_the_small_tab
         ["1.75 (1.50 to 2.00)", "1.25 (1.00 to 1.50)", "2.50 (2.00 to 3.00)", "1.25 (1.00 to 1.50)"],
         ["3.00", "2.25 (1.50 to 3.00)", "8.00", "4.00"],
     ]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_every_round_is_measured_in_every_part_by_a_warm_link_and_by_hand(
+    tmp_path: Path, java: object
+) -> None:
+    """That the rows are equal everywhere, each round makes sure of itself."""
+    plan = Plan(small=1_000, large=2_000, changes=(10, 990), repeat=2, few=0)
+    assert plan.sittings == [[10, 10, 990], [990]]
+    with databases.running_pair(tmp_path, databases.ServerKind()) as pair, resident(tmp_path) as spark:
+        seconds = compare(pair, plan, spark, Progress(Console(quiet=True)))
+        rows = [pair.another(part.table).capetown.row(COUNT) for part in plan.parts]
+    assert {count: [set(each) for each in rounds] for count, rounds in seconds.items()} == {
+        count: [set(plan.parts)] * 2 for count in plan.changes
+    }
+    assert all(
+        min(times.link, times.by_hand) > 0
+        for rounds in seconds.values()
+        for each in rounds
+        for times in each.values()
+    )
+    assert rows == [(part.rows,) for part in plan.parts]  # as many were deleted as inserted
+    links = 3 * sum(1 + len(each) for each in plan.sittings)  # the warm-up of each sitting as well
+    assert (tmp_path / "spark.log").read_text().count(": link.py\n") == links
