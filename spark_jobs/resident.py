@@ -25,6 +25,7 @@ import pendulum
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 
+from concord.orchestration.spark_settings import OF_AIRFLOW
 from spark_jobs import gateway
 from spark_jobs.archive import rehearse
 from spark_jobs.code_state import code
@@ -32,8 +33,6 @@ from spark_jobs.handover import ACCEPTED, LARGEST, TAKEN, Request, Terms, home
 from spark_jobs.resident_copy import Copy, answer, become
 from spark_jobs.session import start
 
-#: What Airflow's own settings and connections are called in the environment; they hold passwords (S5).
-_OF_AIRFLOW = ("AIRFLOW_CONN_", "AIRFLOW_VAR_", "AIRFLOW__")
 #: Seconds until whoever connects must have said what to run: everybody else waits behind him.
 _PATIENCE = 5.0
 #: Java keeps what killed applications had made: begin anew after so many.
@@ -195,7 +194,7 @@ def main(place: str, begun_with: str | None = None) -> None:
     """
     begun_with = begun_with or code()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    for name in [each for each in os.environ if each.startswith(_OF_AIRFLOW)]:
+    for name in [each for each in os.environ if each.startswith(OF_AIRFLOW)]:
         del os.environ[name]  # neither Java nor an application's own function needs Airflow's secrets
     with _listening(Path(place)) as listening:
         Resident(listening, begun_with).serve()

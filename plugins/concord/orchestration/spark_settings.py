@@ -15,8 +15,8 @@ MEMORY = "2g"
 _JOBS = PROJECT / "spark_jobs"
 #: A link's driver lives for seconds: the serial collector and the quick compiler start twice as fast.
 SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-#: What Airflow's own settings and connections are called in the environment; they hold passwords.
-_OF_AIRFLOW = ("AIRFLOW_CONN_", "AIRFLOW_VAR_", "AIRFLOW__")
+#: What Airflow's own settings and connections are called in the environment; they hold passwords (S5).
+OF_AIRFLOW = ("AIRFLOW_CONN_", "AIRFLOW_VAR_", "AIRFLOW__")
 
 
 def require_client_mode(connection_id: str, master: str, deploy_mode: str | None) -> None:
@@ -56,7 +56,7 @@ def configuration(master: str, given: Mapping[str, str]) -> dict[str, str]:
 
 def environment(files: JobFiles[Any]) -> dict[str, str]:
     """Paths for the application, and nothing of Airflow's: Spark needs none of its secrets (S5)."""
-    hidden = {name: "" for name in os.environ if name.startswith(_OF_AIRFLOW)}
+    hidden = {name: "" for name in os.environ if name.startswith(OF_AIRFLOW)}
     python = os.environ.get("PYSPARK_PYTHON", sys.executable)
     return {
         **hidden,
