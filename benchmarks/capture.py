@@ -21,6 +21,7 @@ from demo import terminal
 from demo.progress import Progress
 
 PART = "capture"
+MEDIANS = "Each number is the median of its runs, in brackets the range."
 
 TRACKED, UNTRACKED = "public.bookings", "public.untracked"
 SHADOW = 'concord."public.bookings"'
@@ -139,7 +140,7 @@ def grids(results: Results, plan: Plan) -> Iterator[Grid]:
     yield Grid(title, head, [(title, *_cells(pairs, ",.0f")) for title, pairs in results.single.items()])
     head = ("statement", "ms without", "with capture", "ratio")
     rows = [(title, *_cells(pairs, ",.0f", 1_000)) for title, pairs in results.bulk.items()]
-    yield Grid(f"One statement of {plan.count:,} rows", head, rows)
+    yield Grid(f"One statement of {plan.count:,} rows, {plan.repeat} times", head, rows)
 
 
 def _cells(pairs: Pairs, form: str, scale: int = 1) -> tuple[str, str, str]:
@@ -171,7 +172,8 @@ def _measure(directory: Path, plan: Plan, *, recorded: bool) -> int:
     with databases.alone_in_workspace(directory) as database:
         fill(database, plan.rows)
         results = measure(database, plan, Progress(terminal.console()))
-        text = "\n\n".join([report.surroundings(database, plan.repeat), *map(markdown, grids(results, plan))])
+        where = f"{report.machine(database.version)} {MEDIANS}"
+        text = "\n\n".join([where, *map(markdown, grids(results, plan))])
     publish(PART, text, recorded=recorded)
     return 0
 

@@ -79,6 +79,15 @@ def test_only_the_rows_that_changed_of_a_statement_get_its_stamp(london: Site) -
             {1: CHANGED, 2: CHANGED, 12: INSERTED},
         ),
         (
+            "INSERT INTO book VALUES (1, 2), (12, 2) ON CONFLICT (id) DO UPDATE SET n = excluded.n",
+            {1: CHANGED, 12: INSERTED},
+        ),
+        (
+            "MERGE INTO book USING (VALUES (1), (3)) x (id) ON book.id = x.id"
+            " WHEN MATCHED AND book.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET n = 2",
+            {1: CHANGED, 3: DELETED},
+        ),
+        (
             "MERGE INTO book USING (VALUES (1), (2), (3)) x (id) ON book.id = x.id"
             " WHEN MATCHED AND book.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET n = 2",
             {1: CHANGED, 2: CHANGED, 3: DELETED},
@@ -91,6 +100,8 @@ def test_only_the_rows_that_changed_of_a_statement_get_its_stamp(london: Site) -
         "two rows, moved and reused",
         "two rows, one moved",
         "two rows, and one inserted",
+        "one row, and one inserted",
+        "one row merged, and one deleted",
         "two rows merged, and one deleted",
     ],
 )

@@ -13,7 +13,7 @@ from concord.link import TableReport
 from concord.waiting import Choice, columns_given
 from concord.what_if import version_of
 from tests.link.conftest import MakePair
-from tests.link.pair import Pair, Site, carried, provision_site
+from tests.link.pair import Pair, Site, carried
 from tests.link.plain_link import carry, settle
 
 pytestmark = pytest.mark.spark
@@ -79,45 +79,6 @@ def test_every_run_tries_again_and_what_is_taken_at_last_leaves(sites: Pair) -> 
     assert waiting(sites.capetown) == []
     assert sites.equal
     assert carry(sites.job()) == carry(sites.job("reverse")) == {}
-
-
-def test_an_image_that_is_no_value_of_its_column_any_more_waits_on_while_the_others_arrive(
-    pair: MakePair,
-) -> None:
-    sites = pair(
-        "CREATE TABLE book (id int PRIMARY KEY, price numeric(8,2))", "INSERT INTO book VALUES (3, 3), (4, 4)"
-    )
-    sites.capetown.run(CHEAP)
-    sites.london.run("UPDATE book SET price = 500 WHERE id = 3")
-    carry(sites.job())
-    sites.capetown.run("""UPDATE concord.waiting SET row_image = row_image || '{"price": "dear"}'""")
-    sites.london.run("UPDATE book SET price = 4.5 WHERE id = 4")
-    assert counts(sites) == {"acquired": 2, "applied": 1, "quarantined": 1, "retried": 1}
-    (entry,) = waiting(sites.capetown)
-    assert 'invalid input syntax for type numeric: "dear"' in entry["reason"]
-    assert sites.capetown.rows("SELECT price::text FROM book WHERE id IN (3, 4) ORDER BY id") == [
-        ("3.00",),
-        ("4.50",),
-    ]
-
-
-def test_such_an_image_waits_on_also_where_rows_give_way_for_unique_values(pair: MakePair) -> None:
-    """It is found by a try in which no row gives way; in the next one the others do, and none of them waits."""
-    sites = pair(
-        "CREATE TYPE kind AS ENUM ('novel', 'poem')",
-        "CREATE TABLE book (id int PRIMARY KEY, kind kind, isbn text UNIQUE, price numeric(8,2))",
-        "INSERT INTO book VALUES (3, 'novel', 'c', 3)",
-    )
-    sites.capetown.run(CHEAP)
-    sites.london.run("UPDATE book SET price = 500 WHERE id = 3")
-    carry(sites.job())
-    sites.capetown.run("""UPDATE concord.waiting SET row_image = row_image || '{"kind": "essay"}'""")
-    sites.london.run("INSERT INTO book VALUES (4, 'poem', 'd', 4)")
-    sites.capetown.run("INSERT INTO book VALUES (5, 'novel', 'd', 5)")
-    assert counts(sites) == {"acquired": 2, "applied": 1, "conflicts": 1, "quarantined": 1, "retried": 1}
-    (entry,) = waiting(sites.capetown)
-    assert (entry["key"], entry["reason"]) == (["3"], 'invalid input value for enum public.kind: "essay"')
-    assert sites.capetown.rows("SELECT id, isbn FROM book ORDER BY id") == [(3, "c"), (4, None), (5, "d")]
 
 
 def test_those_are_tried_again_that_were_tried_longest_ago(
@@ -312,81 +273,6 @@ def test_nobody_decides_about_what_he_has_not_seen(sites: Pair) -> None:
         with pytest.raises(DecisionRefused, match="one of the rows was changed meanwhile"):
             desk.decide(row, "target", "Ada")
     assert sites.capetown.value("SELECT price::text FROM book WHERE id = 3") == "4.00"
-
-
-def test_a_row_of_a_table_that_was_altered_waits_until_a_person_tries_it_again(sites: Pair) -> None:
-    sites.london.run("UPDATE book SET price = 50 WHERE id = 3", "UPDATE book SET price = 500 WHERE id = 4")
-    carry(sites.job())
-    sites.capetown.run(
-        "UPDATE concord.waiting SET structure = 'another'", "ALTER TABLE book DROP CONSTRAINT cheap"
-    )
-    assert carry(sites.job()) == {}
-    with closing(Desk(sites.job())) as desk:
-        (row,) = desk.entries(10)
-        desk.retry(row)
-    assert counts(sites) == {"acquired": 1, "applied": 1, "retried": 1}
-    assert sites.equal
-
-
-def test_what_waits_in_columns_of_before_is_left_to_an_edit_at_its_source(sites: Pair) -> None:
-    sites.london.run("UPDATE book SET price = 500 WHERE id = 3")
-    carry(sites.job())
-    for site in sites.sites:
-        site.run("ALTER TABLE book ADD COLUMN note text")
-        provision_site(site, sites.tables)
-    with closing(Desk(sites.job())) as desk:
-        (row,) = desk.entries(10)
-        for choice in ("target", {"price": "5"}):
-            with pytest.raises(
-                DecisionRefused, match=r"had other columns then \(note\); edit the row at its"
-            ):
-                desk.decide(row, choice, "Ada")
-        with pytest.raises(DecisionRefused, match="had other columns then; edit the row at its source"):
-            desk.retry(row)
-    settle(sites)
-    assert keys(sites.capetown) == [("book", "3")]
-    sites.london.run("UPDATE book SET price = 50 WHERE id = 3")
-    settle(sites)
-    assert keys(sites.capetown) == []
-    assert sites.equal
-
-
-def test_what_waits_in_a_column_of_another_type_is_left_to_an_edit_at_its_source(pair: MakePair) -> None:
-    sites = pair("CREATE TABLE book (id int PRIMARY KEY, shelf text, price numeric(8,2))")
-    sites.capetown.run(CHEAP)
-    sites.london.run("INSERT INTO book VALUES (3, 'top', 500), (4, '4', 500)")
-    carry(sites.job())
-    for site in sites.sites:
-        site.run("ALTER TABLE book ALTER shelf TYPE int USING length(shelf)")
-        provision_site(site, sites.tables)
-    sites.capetown.run("ALTER TABLE book DROP CONSTRAINT cheap")
-    with closing(Desk(sites.job())) as desk:
-        top, four = desk.entries(10)
-        with pytest.raises(
-            DecisionRefused,
-            match=r'other types then: invalid input syntax for type integer: "top"; edit the row',
-        ):
-            desk.retry(top)
-        desk.retry(four)
-    assert carry(sites.job())["public.book"].applied == 1
-    assert keys(sites.capetown) == [("book", "3")]
-
-
-def test_an_old_key_that_fits_no_longer_stops_nobody(pair: MakePair) -> None:
-    sites = pair("CREATE TABLE book (id int PRIMARY KEY, title text)")
-    sites.london.run("INSERT INTO book VALUES (1, 'one')")
-    sites.capetown.run(
-        "INSERT INTO concord.waiting (link, table_name, key, synchronization, kind, version, row_image, structure,"
-        " reason, transmission) VALUES ('london_capetown/forward', 'public.book', '[\"x\"]', 'london_capetown',"
-        """ 'quarantined', '{"origin": "london#1", "changed_at": 1, "derived": 0}', '{"id": "x"}', 'of before',"""
-        " 'refused', 't')"
-    )
-    carry(sites.job())
-    assert sites.capetown.rows("TABLE book") == [(1, "one")]
-    assert keys(sites.capetown) == [("book", "x")]
-    with closing(Desk(sites.job())) as desk:
-        (row,) = desk.entries(10)
-        assert (row.key, row.present_row) == (["x"], None)
 
 
 def test_what_waits_for_a_link_that_is_gone_can_be_let_go_into_the_log(sites: Pair) -> None:

@@ -125,7 +125,7 @@ LINK = (
         f"{POSTGRESQL}/waiting.py",
         "staged = stage.as_text(connection, staged)",
         "pass",
-        f"{TESTS}/test_quarantine.py -k no_value_of_its_column",
+        f"{TESTS}/test_altered_while_waiting.py -k no_value_of_its_column",
     ),
     Mutant(
         "a mark goes from server to server as the site's clock shows it",

@@ -9,6 +9,7 @@ from tests.mutants.planted import LINK, POSTGRESQL, Mutant
 
 QUARANTINE = f"{LINK}/test_quarantine.py"
 HOLD = f"{LINK}/test_hold.py"
+ALTERED = f"{LINK}/test_altered_while_waiting.py"
 
 WAITING = (
     Mutant(
@@ -44,7 +45,42 @@ WAITING = (
         f"{POSTGRESQL}/waiting.py",
         "AND w.kind = 'quarantined' AND w.structure = {literal(shape.table.structure)}",
         "AND w.kind = 'quarantined'",
-        f"{QUARANTINE} -k altered",
+        f"{ALTERED} -k altered",
+    ),
+    Mutant(
+        "a row is tried again in columns in which it reads otherwise",
+        f"{POSTGRESQL}/waiting.py",
+        "AND {fits} AND {same}",
+        "AND {fits}",
+        f"{ALTERED} -k otherwise",
+    ),
+    Mutant(
+        "what waits beside a key that is no value stays",
+        f"{POSTGRESQL}/waiting.py",
+        "        if half := len(keys) // 2:\n",
+        "        if half := 0:\n",
+        f"{ALTERED} -k neither_hides",
+    ),
+    Mutant(
+        "what waits beside a key that is no value is shown beside nothing",
+        f"{POSTGRESQL}/decision.py",
+        "            return _beside_present(connection, link, shape, this)\n",
+        "            return _beside_present(connection, link, shape, this, keyed=False)\n",
+        f"{ALTERED} -k neither_hides",
+    ),
+    Mutant(
+        "a syntax error in a value ends the link",
+        f"{POSTGRESQL}/refusal.py",
+        " or _is_about_a_value(error)",
+        "",
+        f"{ALTERED} -k no_query_or_path",
+    ),
+    Mutant(
+        "a row that was not let give way is refused",
+        f"{POSTGRESQL}/rehearsal.py",
+        "            if is_unique and self.unmended:\n                return\n",
+        "",
+        f"{ALTERED} -k give_way_for_unique",
     ),
     Mutant(
         "what is held is tried again like what is refused",

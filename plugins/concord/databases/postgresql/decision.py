@@ -24,8 +24,8 @@ from concord.databases.postgresql import (
 )
 from concord.databases.postgresql.ends import Target, worded
 from concord.databases.postgresql.merge import Judged
-from concord.databases.postgresql.refusal import told
-from concord.databases.postgresql.repetition import Commit, repeat
+from concord.databases.postgresql.refusal import is_refusal, told
+from concord.databases.postgresql.repetition import COLLISIONS, Commit, repeat
 from concord.databases.postgresql.session import Connection, in_transaction, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
@@ -86,9 +86,12 @@ class Desk(Target):
     def _judged(self, connection: Connection, shape: Shape, row: WaitingRow) -> Judged:
         """The waiting row, staged again by its own version, and judged under lock. Raises DecisionRefused."""
         place = Staged(shape, stage.staging_name(self.job.transmission, 0))
-        staged = waiting.bring_one(connection, self.job.link, place, row.key)
-        guard.lock(connection, staged)
-        now = _read(connection, self.job.link, shape, f"AND w.key = {waiting.json_of(row.key)}")
+        try:
+            staged = waiting.bring_one(connection, self.job.link, place, row.key)
+            guard.lock(connection, staged)
+        except psycopg.Error as error:
+            raise _of_other_types(row, shape, error) from None
+        now = _beside_present(connection, self.job.link, shape, f"AND w.key = {waiting.json_of(row.key)}")
         if [each.id for each in now] != [row.id]:
             raise DecisionRefused(
                 f"{row.id}: one of the rows was changed meanwhile; list again and decide about what is there now"
@@ -128,33 +131,51 @@ class Desk(Target):
             shape = self._waiting_shape(row)
             try:
                 fits = waiting.hurry(connection, self.job.link, shape, row.key)
-            except psycopg.DataError as error:
-                why = told(error, private=bool(shape.private))
-                raise DecisionRefused(
-                    f"{row.id}: {row.table_name} at {row.site} had columns of other types then: {why}; edit the row at"
-                    " its source"
-                ) from None
+            except psycopg.Error as error:
+                raise _of_other_types(row, shape, error) from None
             if not fits:
                 raise DecisionRefused(
-                    f"{row.id}: {row.table_name} at {row.site} had other columns then; edit the row at its source"
+                    f"{row.id}: {row.table_name} at {row.site} had other columns then, or such in which it reads"
+                    " otherwise; edit the row at its source"
                 )
 
 
-def _read(connection: Connection, link: str, shape: Shape, rest: str) -> list[WaitingRow]:
-    """Waiting rows of one table, each beside what is present.
+def _of_other_types(row: WaitingRow, shape: Shape, error: psycopg.Error) -> Exception:
+    """What to raise: a refusal, but a lost race, is about a value that is none of its column any more."""
+    if not is_refusal(error) or isinstance(error, COLLISIONS):
+        return error
+    why = told(error, private=bool(shape.private))
+    return DecisionRefused(
+        f"{row.id}: {row.table_name} at {row.site} had columns of other types then: {why}; edit the row at its source"
+    )
 
-    One of them may have a key that is no value of its column any more: then those that came before the table was
-    altered are shown without what is present.
-    """
+
+def _read(connection: Connection, link: str, shape: Shape, rest: str) -> list[WaitingRow]:
+    """Waiting rows of one table, each beside what is present: one after the other where a key is no value any more."""
     try:
         with connection.transaction():
-            return _beside_present(connection, link, shape, rest, unaltered=False)
-    except psycopg.DataError:
-        return _beside_present(connection, link, shape, rest, unaltered=True)
+            return _beside_present(connection, link, shape, rest)
+    except psycopg.Error as error:
+        if not is_refusal(error):
+            raise
+    query = f"SELECT w.key FROM concord.waiting w WHERE {waiting.of(link, shape)} {rest}"
+    return [each for (key,) in rows(connection, query) for each in _read_one(connection, link, shape, key)]
+
+
+def _read_one(connection: Connection, link: str, shape: Shape, key: Sequence[str]) -> list[WaitingRow]:
+    """Beside nothing, where its key is no value of its columns any more: no decision about it is taken."""
+    this = f"AND w.key = {waiting.json_of(key)}"
+    try:
+        with connection.transaction():
+            return _beside_present(connection, link, shape, this)
+    except psycopg.Error as error:
+        if not is_refusal(error):
+            raise
+    return _beside_present(connection, link, shape, this, keyed=False)
 
 
 def _beside_present(
-    connection: Connection, link: str, shape: Shape, rest: str, *, unaltered: bool
+    connection: Connection, link: str, shape: Shape, rest: str, *, keyed: bool = True
 ) -> list[WaitingRow]:
     there = "NOT (w.version ->> 'deleted')::boolean AND NOT (w.version ->> 'out_of_scope')::boolean"
     fields = ("origin", "changed_at", "derived", "vector", "deleted")
@@ -164,8 +185,8 @@ SELECT {literal(shape.site)} AS site, w.synchronization, w.link, w.table_name, w
        w.since, w.tries, w.version AS incoming_version, CASE WHEN {there} THEN w.row_image END AS incoming_row,
        CASE WHEN p.origin <> '' THEN jsonb_build_object({present}) END AS present_version,
        CASE WHEN t.{shape.key[0].sql} IS NOT NULL THEN {shape.image("t")} END AS present_row
-  FROM concord.waiting w LEFT JOIN {shape.shadow.sql} p ON {waiting.same_key(shape, "p", unaltered=unaltered)}
-  LEFT JOIN {shape.table.sql} t ON {waiting.same_key(shape, "t", unaltered=unaltered)}
+  FROM concord.waiting w LEFT JOIN {shape.shadow.sql} p ON {waiting.same_key(shape, "p") if keyed else "false"}
+  LEFT JOIN {shape.table.sql} t ON {waiting.same_key(shape, "t") if keyed else "false"}
  WHERE {waiting.of(link, shape)} {rest}"""
     found = connection.cursor(row_factory=class_row(WaitingRow)).execute(query.encode()).fetchall()
     return [replace(each, private=shape.private, key_is_private=shape.key_is_private) for each in found]

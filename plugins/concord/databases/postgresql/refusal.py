@@ -16,7 +16,13 @@ _CLASSES = ("22", "23", "44", "09", "P0", "54", "38", "39")
 
 def is_refusal(error: psycopg.Error) -> bool:
     """Is it about a row, rather than about the database?"""
-    return (error.sqlstate or "").startswith(_CLASSES)
+    return (error.sqlstate or "").startswith(_CLASSES) or _is_about_a_value(error)
+
+
+def _is_about_a_value(error: psycopg.Error) -> bool:
+    """What is no value of tsquery, tsvector or jsonpath is called a syntax error; that of a statement has a place."""
+    place = error.diag.statement_position or error.diag.internal_position
+    return isinstance(error, psycopg.errors.SyntaxError) and place is None
 
 
 def told(error: psycopg.Error, *, private: bool) -> str:

@@ -16,6 +16,7 @@ import psycopg
 from concord.databases.postgresql import merge, orphans
 from concord.databases.postgresql.merge import Judged
 from concord.databases.postgresql.refusal import is_refusal, told
+from concord.databases.postgresql.repetition import COLLISIONS
 from concord.databases.postgresql.session import Connection, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.errors import ConstraintViolated
@@ -147,7 +148,7 @@ class Rehearsal:
         if error is None:
             return
         if first == last:
-            is_unique = isinstance(error, psycopg.errors.UniqueViolation)
+            is_unique = isinstance(error, COLLISIONS)
             if is_unique and self.unmended:
                 return
             self._refuse(each, first, told(error, private=bool(each.shape.private)))

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 import psycopg
 
 from concord.databases.postgresql import stage
 from concord.databases.postgresql.merge import Judged, conflict_type, version_object
-from concord.databases.postgresql.session import Connection, run
+from concord.databases.postgresql.refusal import is_refusal
+from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.quoting import literal
@@ -86,20 +86,25 @@ def _values(shape: Shape) -> list[str]:
 
 
 def hurry(connection: Connection, link: str, shape: Shape, key: Sequence[str]) -> bool:
-    """Try this row again, and before the others, if its image has the columns that the table has now: has it?
+    """Try this row again, before the others, if its image has the columns of now, and reads the same in them: has it?
 
-    Raises DataError where it has, and holds what cannot be staged since a column has another type.
+    Raises the error of the database, a refusal, where a value is none of its column any more.
     """
     names = ", ".join(literal(name) for name in sorted(shape.names))
     fits = f'ARRAY(SELECT jsonb_object_keys(w.row_image) COLLATE "C" ORDER BY 1) = ARRAY[{names}]'
-    this = f"{of(link, shape)} AND w.key = {json_of(key)} AND {fits}"
-    fitting = run(
-        connection,
-        f"SELECT {', '.join([*_key(shape), *_values(shape)])} FROM concord.waiting w WHERE {this}",
-        f"UPDATE concord.waiting w SET tried_at = '-infinity', structure = {literal(shape.table.structure)}"
-        f" WHERE {this}",
+    # A shorter varchar cuts, another scale rounds: the sites would differ under one version.
+    same = " AND ".join(
+        f"({each.type.exact(value)})::text IS NOT DISTINCT FROM {_image(each.name)}"
+        for each, value in (
+            (column, f"({_image(column.name)})::{column.type.sql}") for column in shape.columns
+        )
     )
-    return fitting > 0
+    hurried = run(
+        connection,
+        f"UPDATE concord.waiting w SET tried_at = '-infinity', structure = {literal(shape.table.structure)}"
+        f" WHERE {of(link, shape)} AND w.key = {json_of(key)} AND {fits} AND {same}",
+    )
+    return hurried > 0
 
 
 def _not_staged(staged: Staged) -> str:
@@ -127,12 +132,10 @@ def _key(shape: Shape) -> list[str]:
     return [f"({_image(column.name)})::{column.type.sql}" for column in shape.key]
 
 
-def same_key(shape: Shape, row: str, *, unaltered: bool = False) -> str:
-    """Condition: the waiting row `w` has the key of the other one; and its table was not altered since."""
-    before = f"CASE WHEN w.structure = {literal(shape.table.structure)} THEN " if unaltered else ""
-    after = " END" if unaltered else ""
+def same_key(shape: Shape, row: str) -> str:
+    """Condition: the waiting row `w` has the key of the other one."""
     pairs = zip(shape.key, _key(shape), strict=True)
-    return " AND ".join(f"{shape.key_in(row, column)} = {before}{value}{after}" for column, value in pairs)
+    return " AND ".join(f"{shape.key_in(row, column)} = {value}" for column, value in pairs)
 
 
 def waits(shape: Shape, row: str, verdicts: str | None) -> str:
@@ -191,15 +194,32 @@ ON CONFLICT (link, table_name, key) DO UPDATE SET {", ".join(f"{name} = excluded
 def forget(connection: Connection, link: str, shapes: Sequence[Shape]) -> None:
     """Let go of what the present versions include, also where the table was altered since."""
     for shape in shapes:
-        run(connection, _letting_go(link, shape, "="))
-        # The key may have had another type then, into which its text no longer fits.
-        with suppress(psycopg.DataError), connection.transaction():
-            run(connection, _letting_go(link, shape, "<>"))
+        structure = literal(shape.table.structure)
+        run(connection, _letting_go(link, shape, f"w.structure = {structure}"))
+        altered = (
+            f"SELECT w.key FROM concord.waiting w WHERE {of(link, shape)} AND w.structure <> {structure}"
+        )
+        _forget_altered(connection, link, shape, [key for (key,) in rows(connection, altered)])
 
 
-def _letting_go(link: str, shape: Shape, structure: str) -> str:
+def _forget_altered(connection: Connection, link: str, shape: Shape, keys: Sequence[Sequence[str]]) -> None:
+    """The key may have had a type then of which its text is no value now: halved until such a one stands alone."""
+    if not keys:
+        return
+    these = f"w.key IN ({', '.join(map(json_of, keys))})"
+    try:
+        with connection.transaction():
+            run(connection, _letting_go(link, shape, these))
+    except psycopg.Error as error:
+        if not is_refusal(error):
+            raise
+        if half := len(keys) // 2:
+            _forget_altered(connection, link, shape, keys[:half])
+            _forget_altered(connection, link, shape, keys[half:])
+
+
+def _letting_go(link: str, shape: Shape, those: str) -> str:
     return (
-        f"DELETE FROM concord.waiting w USING {shape.shadow.sql} p WHERE {of(link, shape)}"
-        f" AND w.structure {structure} {literal(shape.table.structure)} AND {same_key(shape, 'p')}"
-        f" AND {_INCLUDED}"
+        f"DELETE FROM concord.waiting w USING {shape.shadow.sql} p"
+        f" WHERE {of(link, shape)} AND {those} AND {same_key(shape, 'p')} AND {_INCLUDED}"
     )
