@@ -99,8 +99,8 @@ WAITING = (
     Mutant(
         "an entry leaves before its row is written",
         f"{POSTGRESQL}/waiting.py",
-        'f" AND {_INCLUDED}"\n',
-        '""\n',
+        " AND {same_key(shape, 'p')} AND {_INCLUDED}",
+        " AND {same_key(shape, 'p')}",
         f"{HOLD} -k stay_untouched",
     ),
     Mutant(
