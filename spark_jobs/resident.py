@@ -25,7 +25,7 @@ import pendulum
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 
-from concord.orchestration.spark_settings import OF_AIRFLOW
+from concord.environment import of_airflow
 from spark_jobs import gateway
 from spark_jobs.archive import rehearse
 from spark_jobs.code_state import code
@@ -194,7 +194,7 @@ def main(place: str, begun_with: str | None = None) -> None:
     """
     begun_with = begun_with or code()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    for name in [each for each in os.environ if each.startswith(OF_AIRFLOW)]:
+    for name in of_airflow():
         del os.environ[name]  # neither Java nor an application's own function needs Airflow's secrets
     with _listening(Path(place)) as listening:
         Resident(listening, begun_with).serve()

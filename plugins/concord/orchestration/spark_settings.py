@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from concord.environment import of_airflow
 from concord.errors import ConnectionRefused
 from concord.orchestration.job_files import PROJECT, JobFiles
 
@@ -15,8 +16,6 @@ MEMORY = "2g"
 _JOBS = PROJECT / "spark_jobs"
 #: A link's driver lives for seconds: the serial collector and the quick compiler start twice as fast.
 SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-#: What Airflow's own settings and connections are called in the environment; they hold passwords (S5).
-OF_AIRFLOW = ("AIRFLOW_CONN_", "AIRFLOW_VAR_", "AIRFLOW__")
 
 
 def require_client_mode(connection_id: str, master: str, deploy_mode: str | None) -> None:
@@ -56,7 +55,7 @@ def configuration(master: str, given: Mapping[str, str]) -> dict[str, str]:
 
 def environment(files: JobFiles[Any]) -> dict[str, str]:
     """Paths for the application, and nothing of Airflow's: Spark needs none of its secrets (S5)."""
-    hidden = {name: "" for name in os.environ if name.startswith(OF_AIRFLOW)}
+    hidden = dict.fromkeys(of_airflow(), "")
     python = os.environ.get("PYSPARK_PYTHON", sys.executable)
     return {
         **hidden,

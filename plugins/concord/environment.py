@@ -1,0 +1,13 @@
+"""What of a process's environment is Airflow's own."""
+
+from __future__ import annotations
+
+import os
+
+#: What Airflow's own settings and connections are called; they hold passwords (S5).
+_OF_AIRFLOW = ("AIRFLOW_CONN_", "AIRFLOW_VAR_", "AIRFLOW__")
+
+
+def of_airflow() -> list[str]:
+    """The names of this process's variables that no Spark application needs, and none may have."""
+    return [name for name in os.environ if name.startswith(_OF_AIRFLOW)]
