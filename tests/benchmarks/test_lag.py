@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.lag import CONFIGURATION, MODES, Lags, grid, share, until_next
+from benchmarks.lag import CONFIGURATION, MODES, Lags, commits_of, grid, share, until_next
 from concord.config import load
 
 
@@ -15,6 +15,12 @@ def test_every_mode_is_a_valid_configuration(mode: str, tmp_path: Path) -> None:
     path.write_text(CONFIGURATION.format(MODES[mode]))
     watch = load(path).synchronizations["london_capetown"].watch
     assert (watch is None) == mode.startswith("scheduled")
+
+
+def test_the_mode_whose_p99_is_asked_for_is_measured_with_more_than_a_hundred_commits() -> None:
+    counts = {mode: commits_of(mode) for mode in MODES}
+    assert counts.pop("event-driven, resident Spark") > 100
+    assert set(counts.values()) == {40}
 
 
 def test_a_commit_waits_for_the_next_run_and_the_last_ones_for_none() -> None:

@@ -54,9 +54,10 @@ def test_a_user_without_any_right_on_concord_is_captured(london: Site) -> None:
     assert captured(london) == {1: CHANGED, 2: DELETED, 10: INSERTED}
 
 
-def test_a_user_cannot_call_the_capture_function_or_write_the_shadow_table(london: Site) -> None:
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        london.as_application('SELECT concord."capture public.book"()')
+def test_a_user_cannot_call_the_capture_functions_or_write_the_shadow_table(london: Site) -> None:
+    for captured_by in ("capture", "insert", "update", "delete"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            london.as_application(f'SELECT concord."{captured_by} public.book"()')
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         london.as_application('DELETE FROM concord."public.book"')
 

@@ -232,6 +232,8 @@ def test_a_site_of_an_older_concord_is_brought_up_to_date_and_loses_no_history(s
     for site in sites.sites:
         provision_site(site, by_rows)
     assert len(sites.london.rows("SELECT 1 FROM pg_trigger WHERE tgname = 'zz_concord_update'")) == 0
+    functions = "SELECT proname FROM pg_proc WHERE pronamespace = 'concord'::regnamespace"
+    assert sites.london.rows(f"{functions} AND proname ~ '^(insert|update|delete) '") == []
     sites.london.run("UPDATE book SET n = 2 WHERE id = 1")
     assert captured(sites.london) == {1: CHANGED}
     initialized = "SELECT initialized FROM concord.link_state ORDER BY link"

@@ -130,6 +130,9 @@ ALTERED = {
     "DROP TRIGGER zz_concord_truncate ON public.parent": "a capture trigger is missing, disabled or altered",
     'CREATE OR REPLACE FUNCTION concord."capture public.parent"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER'
     " SET search_path = pg_catalog, pg_temp AS 'BEGIN RETURN NULL; END'": "a capture trigger is missing, disabled or",
+    'CREATE OR REPLACE FUNCTION concord."update public.parent"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER'
+    " SET search_path = pg_catalog, pg_temp SET jit = off AS 'BEGIN RETURN NULL; END'": "a capture trigger is missing,",
+    'ALTER FUNCTION concord."delete public.parent"() RESET search_path': "a capture trigger is missing, disabled or",
     'ALTER FUNCTION concord."capture public.parent"() SECURITY INVOKER': "a capture trigger is missing, disabled or",
     'ALTER FUNCTION concord."capture public.parent"() RESET search_path': "a capture trigger is missing, disabled or",
     "ALTER TABLE public.parent ADD note text": "has other columns than when it was provisioned",

@@ -37,8 +37,8 @@ HISTORIES = (
     Mutant(
         "in the histories: the wall clock alone stamps",
         f"{POSTGRESQL}/stamp.py",
-        'return f"jsonb_path_exists(s.vector,',
-        'return f"false AND jsonb_path_exists(s.vector,',
+        'return f"(s.changed_at >=',
+        'return f"false AND (s.changed_at >=',
         f"{LIVES} -k faults",
     ),
     Mutant(

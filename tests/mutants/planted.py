@@ -41,8 +41,8 @@ MUTANTS = (
     Mutant(
         "the wall clock alone stamps",
         f"{POSTGRESQL}/stamp.py",
-        'return f"jsonb_path_exists(s.vector,',
-        'return f"false AND jsonb_path_exists(s.vector,',
+        'return f"(s.changed_at >=',
+        'return f"false AND (s.changed_at >=',
         f"{LINK}/test_capture.py -k clock_went_back",
     ),
     Mutant(

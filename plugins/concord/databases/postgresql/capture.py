@@ -45,6 +45,15 @@ OWN_NAMES = {
 }
 
 
+#: What the triggers' functions capture, in the first words of their names: rows one by one, or a kind of statement.
+OF_ROWS, OF_STATEMENTS = "capture", ("insert", "update", "delete")
+
+
+def trigger_function(table: str, what: str) -> str:
+    """What the function is called that captures so much of a table, which is named as in the replication set."""
+    return qualified("concord", shortened(f"{what} {table}"))
+
+
 @dataclass(frozen=True, slots=True)
 class Shadow:
     """The shadow table of one replicated table, and which of the table's columns it watches."""
@@ -91,9 +100,9 @@ class Shadow:
     def sql(self) -> str:
         return qualified("concord", self.relation)
 
-    @property
-    def function(self) -> str:
-        return qualified("concord", shortened(f"capture {self.name}"))
+    def function(self, what: str) -> str:
+        """Of the triggers of one kind: OF_ROWS, or one of OF_STATEMENTS."""
+        return trigger_function(self.name, what)
 
     def key_column(self, name: str) -> str:
         """What a key column is called beside Concord's own: `origin_` where the table's own is `origin`."""

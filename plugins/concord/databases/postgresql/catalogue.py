@@ -198,7 +198,7 @@ def _trigger_state(function: str) -> str:
 
 TRIGGER_STATE = _trigger_state("md5(pg_get_functiondef(t.tgfoid))")
 
-#: The triggers of a table share a function, which is looked at once.
+#: The triggers for a table's rows share a function, which is looked at once.
 _TRIGGERS = f"""
 WITH own AS MATERIALIZED (
   SELECT * FROM pg_trigger t

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import psycopg
 
 from concord.databases.postgresql import preflight
+from concord.databases.postgresql.capture import OF_ROWS, OF_STATEMENTS, trigger_function
 from concord.databases.postgresql.catalogue import TRIGGER_STATE, Column, Table
 from concord.databases.postgresql.session import Connection, connect, in_our_words, rows, run
 from concord.databases.postgresql.snapshot_layout import Layout, differences, source_layout, source_problems
-from concord.databases.quoting import literal, qualified, quote, shortened
+from concord.databases.quoting import literal, qualified, quote
 from concord.errors import StructureChanged
 from concord.replication_set import TableName
 from concord.site import Credentials
@@ -253,11 +254,11 @@ def _drop_capture(connection: Connection, name: str) -> Iterator[str]:
         " AND NOT EXISTS (SELECT 1 FROM concord.link_state l WHERE l.initialized ? r.name)"
     )
     for relation, shadow in rows(connection, unused):
-        function = qualified("concord", shortened(f"capture {name}"))
+        functions = (trigger_function(name, what) for what in (OF_ROWS, *OF_STATEMENTS))
         run(
             connection,
             f"DROP TRIGGER IF EXISTS zz_concord_truncate ON {relation}",
-            f"DROP FUNCTION IF EXISTS {function} CASCADE",
+            *(f"DROP FUNCTION IF EXISTS {function} CASCADE" for function in functions),
             f"DROP TABLE {qualified('concord', shadow)}",
             f"DELETE FROM concord.replicated_table WHERE name = {literal(name)}",
         )

@@ -86,8 +86,9 @@ def _insert(shadow: Shadow, selected: str, beside: str = "") -> str:
 
 
 def _overtaken(now: str) -> str:
-    """Something in the row's history is as late as the clock."""
-    return f"jsonb_path_exists(s.vector, '$.*[0] ? (@ >= $now)', {now})"
+    """Something in the row's history is as late as the clock: its version, or what else its vector has, if anything."""
+    others = f"s.vector - s.origin <> '{{}}' AND jsonb_path_exists(s.vector, '$.*[0] ? (@ >= $now)', {now})"
+    return f"(s.changed_at >= excluded.changed_at OR {others})"
 
 
 def by_the_row(shadow: Shadow) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from concord.databases.postgresql import before_image
-from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.capture import OF_ROWS, OF_STATEMENTS, Shadow
 from concord.databases.postgresql.stamp import (
     SITE,
     by_the_row,
@@ -24,8 +24,7 @@ from concord.databases.postgresql.stamp import (
 )
 from concord.databases.quoting import literal, quote
 
-#: Trigger → in which sessions it fires.
-_BY_STATEMENTS = {"zz_concord_insert": "", "zz_concord_update": "", "zz_concord_delete": ""}
+_BY_STATEMENTS = tuple(f"zz_concord_{event}" for event in OF_STATEMENTS)
 _BY_ROWS = ("zz_concord_capture", "zz_concord_capture_update")
 _TRUNCATE = "zz_concord_truncate"
 
@@ -42,13 +41,17 @@ def statements(shadow: Shadow, applier: str, version: int) -> list[str]:
     if shadow.marks is not None:
         return shadow.marks.provisioning(shadow.table, shadow.sql)
     rows_alone = shadow.keeps_base or version < _SHOWS_MERGES.get(version // 10_000, 0)
+    by_statements = {} if rows_alone else _of_statements(shadow, applier)
+    functions = {OF_ROWS: _of_rows(shadow), **by_statements}
     made = _definitions(shadow, applier, rows_alone=rows_alone)
     stale = sorted(shadow.table.triggers.keys() - made.keys())
+    needless = sorted(set(OF_STATEMENTS) - functions.keys())
     return [
         *standing(shadow),
-        _function(shadow, applier, rows_alone=rows_alone),
-        f"REVOKE ALL ON FUNCTION {shadow.function}() FROM PUBLIC",
+        *(_function(shadow, what, body) for what, body in functions.items()),
+        *(f"REVOKE ALL ON FUNCTION {shadow.function(what)}() FROM PUBLIC" for what in functions),
         *(f"DROP TRIGGER IF EXISTS {quote(name)} ON {shadow.table.sql}" for name in stale),
+        *(f"DROP FUNCTION IF EXISTS {shadow.function(what)}()" for what in needless),
         *(f"CREATE OR REPLACE TRIGGER {name} {definition}" for name, definition in made.items()),
         enabling(shadow.table.sql, rows_alone=rows_alone),
     ]
@@ -58,7 +61,7 @@ def enabling(table: str, *, rows_alone: bool = False) -> str:
     """Enable each trigger as it is meant to be: whatever role a session has, exactly one kind captures its changes."""
     modes = {**dict.fromkeys(_BY_ROWS, "ALWAYS"), _TRUNCATE: "ALWAYS"}
     if not rows_alone:
-        modes = _BY_STATEMENTS | modes | dict.fromkeys(_BY_ROWS, "REPLICA")
+        modes = dict.fromkeys(_BY_STATEMENTS, "") | modes | dict.fromkeys(_BY_ROWS, "REPLICA")
     return f"ALTER TABLE {table} " + ", ".join(
         f"ENABLE {mode} TRIGGER {name}" for name, mode in modes.items()
     )
@@ -76,12 +79,12 @@ def by_a_user(applier: str) -> str:
 
 def _definitions(shadow: Shadow, applier: str, *, rows_alone: bool) -> Mapping[str, str]:
     """Each trigger's definition, after its name."""
-    user = by_a_user(applier)
-    table, call = shadow.table.sql, f"EXECUTE FUNCTION {shadow.function}()"
+    user, table = by_a_user(applier), shadow.table.sql
     old, new = "OLD TABLE AS old_rows", "NEW TABLE AS new_rows"
-    seen = {"INSERT": new, "UPDATE": f"{old} {new}", "DELETE": old}
+    seen = {"insert": new, "update": f"{old} {new}", "delete": old}
+    calls = {what: f"EXECUTE FUNCTION {shadow.function(what)}()" for what in (OF_ROWS, *OF_STATEMENTS)}
     by_statements = {
-        f"zz_concord_{event.lower()}": f"AFTER {event} ON {table} REFERENCING {rows} FOR EACH STATEMENT {call}"
+        f"zz_concord_{event}": f"AFTER {event} ON {table} REFERENCING {rows} FOR EACH STATEMENT {calls[event]}"
         for event, rows in seen.items()
     }
     # By PostgreSQL's own rule no table with such a trigger for rows becomes a partition or an heir: what is written
@@ -89,45 +92,48 @@ def _definitions(shadow: Shadow, applier: str, *, rows_alone: bool) -> Mapping[s
     alone = "" if rows_alone else f" REFERENCING {new}"
     return {
         **({} if rows_alone else by_statements),
-        "zz_concord_capture": f"AFTER INSERT OR DELETE ON {table} FOR EACH ROW WHEN ({user}) {call}",
+        "zz_concord_capture": f"AFTER INSERT OR DELETE ON {table} FOR EACH ROW WHEN ({user}) {calls[OF_ROWS]}",
         "zz_concord_capture_update": f"AFTER UPDATE ON {table}{alone} FOR EACH ROW"
-        f" WHEN ({user} AND OLD.* *<> NEW.*) {call}",
+        f" WHEN ({user} AND OLD.* *<> NEW.*) {calls[OF_ROWS]}",
         _TRUNCATE: f"BEFORE TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION concord.refuse_truncate()",
     }
 
 
-def _function(shadow: Shadow, applier: str, *, rows_alone: bool) -> str:
-    """SECURITY DEFINER: application users need no right on the shadow table, and get none (S7, S16)."""
-    body = f"""
+def _function(shadow: Shadow, what: str, body: str) -> str:
+    """SECURITY DEFINER: application users need no right on the shadow table, and get none (S7, S16).
+
+    Each kind of trigger has a function of its own: whatever else stood in it, every statement would pay for.
+    """
+    block = f"""
 DECLARE
   here record;
-BEGIN{_unless_listed(shadow)}{"" if rows_alone else _of_a_statement(shadow, applier)}
-  SELECT origin, now_us, acquired, {vector("origin", "now_us")} AS stamp, jsonb_build_object('now', now_us) AS now
-    INTO STRICT here FROM {SITE};
-  IF TG_LEVEL = 'ROW' THEN{_row(shadow)}
-  ELSIF TG_OP = 'INSERT' THEN{_stamp(shadow, _all("new_rows", shadow, deleted="false", born="true"))}
-  ELSIF TG_OP = 'DELETE' THEN{_stamp(shadow, _all("old_rows", shadow, deleted="true", born="false"))}
-  ELSE{_stamp(shadow, _updated(shadow))}
-  END IF;
+BEGIN{body}
   RETURN NULL;
 END"""
     # jit: a plan is kept as it was made for the session's first statement; after one of many rows, each later one
     # would wait for the compiler.
     return f"""
-CREATE OR REPLACE FUNCTION {shadow.function}() RETURNS trigger LANGUAGE plpgsql
+CREATE OR REPLACE FUNCTION {shadow.function(what)}() RETURNS trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off{before_image.SETTINGS if shadow.keeps_base else ""}
-AS {literal(body)}"""
+AS {literal(block)}"""
 
 
-def _of_a_statement(shadow: Shadow, applier: str) -> str:
-    """What a statement need not pay for: the applier's is over here, and so is one that updated a single row."""
-    return f"""
-  IF TG_LEVEL = 'STATEMENT' THEN
-    IF NOT ({by_a_user(applier)}) THEN RETURN NULL; END IF;
-    IF TG_OP = 'UPDATE' THEN{_single_update(shadow)}
-      IF FOUND THEN RETURN NULL; END IF;
-    END IF;
-  END IF;"""
+#: What the site knows of itself, once for all rows that a call stamps.
+_HERE = f"""
+  SELECT origin, now_us, acquired, {vector("origin", "now_us")} AS stamp, jsonb_build_object('now', now_us) AS now
+    INTO STRICT here FROM {SITE};"""
+
+
+def _of_statements(shadow: Shadow, applier: str) -> Mapping[str, str]:
+    """What is done after each kind of statement but the applier's, and after most updates of a single row less."""
+    single = f"{_single_update(shadow)}\n  IF FOUND THEN RETURN NULL; END IF;"
+    stamped = {
+        "insert": _HERE + _stamp(shadow, _all("new_rows", shadow, deleted="false", born="true")),
+        "update": single + _HERE + _stamp(shadow, _updated(shadow)),
+        "delete": _HERE + _stamp(shadow, _all("old_rows", shadow, deleted="true", born="false")),
+    }
+    unless_applied = f"\n  IF NOT ({by_a_user(applier)}) THEN RETURN NULL; END IF;"
+    return {event: unless_applied + body for event, body in stamped.items()}
 
 
 def _single_update(shadow: Shadow) -> str:
@@ -143,16 +149,16 @@ def _single_update(shadow: Shadow) -> str:
     return upsert_plainly(shadow, selected)
 
 
-def _row(shadow: Shadow) -> str:
+def _of_rows(shadow: Shadow) -> str:
     """A key change is a tombstone for the old key and a change for the new one (S1-29, F37)."""
     same_key = " AND ".join(f"NEW.{quote(column)} = OLD.{quote(column)}" for column in shadow.key)
     moved = f"TG_OP = 'UPDATE' AND NOT ({same_key})"
-    return f"""
-    IF TG_OP = 'DELETE' OR ({moved}) THEN{_stamp(shadow, _one("OLD", shadow, deleted="true", born="false"))}
-    END IF;
-    IF TG_OP = 'INSERT' OR ({moved}) THEN{_stamp(shadow, _one("NEW", shadow, deleted="false", born="true"))}
-    ELSIF TG_OP = 'UPDATE' THEN{_stamp(shadow, _one("NEW", shadow, deleted="false", born="false"), update=True)}
-    END IF;"""
+    return f"""{_unless_listed(shadow)}{_HERE}
+  IF TG_OP = 'DELETE' OR ({moved}) THEN{_stamp(shadow, _one("OLD", shadow, deleted="true", born="false"))}
+  END IF;
+  IF TG_OP = 'INSERT' OR ({moved}) THEN{_stamp(shadow, _one("NEW", shadow, deleted="false", born="true"))}
+  ELSIF TG_OP = 'UPDATE' THEN{_stamp(shadow, _one("NEW", shadow, deleted="false", born="false"), update=True)}
+  END IF;"""
 
 
 def _stamp(shadow: Shadow, changed: str, *, update: bool = False) -> str:
@@ -216,6 +222,6 @@ def _unless_listed(shadow: Shadow) -> str:
     if not shadow.unlisted:
         return ""
     return f"""
-  IF TG_LEVEL = 'ROW' AND TG_OP = 'UPDATE' THEN
+  IF TG_OP = 'UPDATE' THEN
     IF {_same_listed(shadow, "OLD", "NEW")} THEN RETURN NULL; END IF;
   END IF;"""
