@@ -213,6 +213,34 @@ def test_an_edit_is_later_than_everything_it_has_seen_of_other_sites(london: Sit
     }
 
 
+@pytest.mark.parametrize(
+    "vector",
+    [
+        {"london#1": [5, 0], "oslo#1": [FAR_FUTURE, 0]},
+        {"oslo#1": [FAR_FUTURE, 0]},
+        {"london#1": [FAR_FUTURE, 0], "oslo#1": [5, 0]},
+    ],
+    ids=["what another site did", "what only another site did", "a union with what this site did"],
+)
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE book SET title = 'x' WHERE id = 1",
+        "UPDATE book SET title = 'x'",
+        "UPDATE book SET id = 90 WHERE id = 1",
+        "DELETE FROM book WHERE id = 1",
+    ],
+    ids=["one row", "more rows", "a key change", "a delete"],
+)
+def test_an_edit_is_later_than_what_a_row_has_seen_beside_its_own_version(
+    london: Site, vector: dict[str, list[int]], edit: str
+) -> None:
+    london.as_application("UPDATE book SET title = 'first' WHERE id = 1")
+    london.run(f"""UPDATE concord."public.book" SET changed_at = 5, vector = '{json.dumps(vector)}'""")
+    london.as_application(edit)
+    assert version(london, 1)["changed_at"] == FAR_FUTURE + 1
+
+
 def test_no_stamp_is_below_the_floor(london: Site) -> None:
     london.run(f"UPDATE concord.site SET stamp_floor = {FAR_FUTURE}")
     london.as_application("UPDATE book SET title = 'x' WHERE id = 1")

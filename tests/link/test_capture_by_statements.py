@@ -248,6 +248,23 @@ def test_a_site_of_an_older_concord_is_brought_up_to_date_and_loses_no_history(s
     assert captured(sites.london) == {1: CHANGED, 2: CHANGED}
 
 
+def test_capture_by_the_row_is_provisioned_where_another_table_had_the_name_before(sites: Pair) -> None:
+    sites.london.run(
+        "CREATE TABLE novel (LIKE book INCLUDING ALL)",
+        "ALTER TABLE book RENAME TO book_before",
+        "ALTER TABLE novel RENAME TO book",
+    )
+    provision_site(sites.london, sites.tables)
+    by_rows = [
+        each.model_copy(update={"policy": Policy(resolvers=("merge_columns",))}) for each in sites.tables
+    ]
+    provision_site(sites.london, by_rows)
+    sites.london.run('TRUNCATE concord."public.book"', "INSERT INTO book VALUES (1, 1)")
+    assert captured(sites.london) == {1: INSERTED}
+    sites.london.run("UPDATE book_before SET n = 2 WHERE id = 2")
+    assert captured(sites.london) == {1: INSERTED}
+
+
 def test_a_table_that_was_renamed_is_written_as_before(london: Site) -> None:
     """Its next run stops; its users go on, and what they do is known once it has its name again."""
     london.run("ALTER TABLE book RENAME TO novel")

@@ -1,6 +1,7 @@
 """What waits was deleted by nobody: its children wait with it, whatever their foreign key declares, nothing of it is
 adopted, and no other row takes a value from what it has not replaced yet."""
 
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -135,6 +136,30 @@ def test_a_parent_that_was_lost_without_a_delete_is_fetched(pair: MakePair) -> N
     both(sites)
     assert sites.equal
     assert children(sites)[1] == {(1, 7)}
+
+
+def test_a_parent_that_comes_back_is_stamped_later_than_what_its_source_has_done_since(
+    pair: MakePair,
+) -> None:
+    """Both versions are London's: the deleted one that Cape Town has, and the live one, by a clock that is ahead."""
+    sites = pair(*BOOK, PART)
+    sites.london.run("DELETE FROM book")
+    carry(sites.job())
+    ahead = time.time_ns() // 1_000 + 30_000_000
+    sites.london.run(
+        f"UPDATE concord.site SET stamp_floor = {ahead}",
+        "INSERT INTO book VALUES (7, 8, 'seven')",
+        "INSERT INTO part VALUES (1, 7)",
+    )
+    carry(sites.job(chosen=("public.part",)))
+    assert sites.capetown.rows("TABLE book") == [(7, 8, "seven")]
+    ((origin, stamp, vector),) = sites.capetown.rows(
+        'SELECT origin, changed_at, vector FROM concord."public.book"'
+    )
+    assert origin == "capetown#1"
+    assert ahead < vector["london#1"][0] < stamp
+    both(sites)
+    assert sites.equal
 
 
 def test_a_parent_from_the_future_is_not_adopted_for_its_children(pair: MakePair) -> None:

@@ -183,6 +183,20 @@ MUTANTS = (
         f"{LINK}/test_capture.py",
     ),
     Mutant(
+        "what a row has seen of other sites may be later than its next edit",
+        f"{POSTGRESQL}/stamp.py",
+        'return f"(s.changed_at >= excluded.changed_at OR {others})"',
+        'return "(s.changed_at >= excluded.changed_at)"',
+        f"{LINK}/test_capture.py -k beside_its_own_version",
+    ),
+    Mutant(
+        "a parent that comes back is as old as the version that it replaces",
+        f"{POSTGRESQL}/parents.py",
+        "greatest(p.changed_at, concord.vector_newest(excluded.vector))",
+        "p.changed_at",
+        f"{LINK}/test_waiting_parents.py -k stamped_later",
+    ),
+    Mutant(
         "capture's plans are compiled where the session's are",
         f"{POSTGRESQL}/triggers.py",
         " SET jit = off",

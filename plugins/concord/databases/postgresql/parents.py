@@ -129,7 +129,9 @@ def _write(
             f" ({shape.key_list}, origin, changed_at, derived, vector, deleted, born, position)"
             f" SELECT {shape.keys_of('r')}, '', 0, 0, r.concord_vector, true, false, pg_current_xact_id()"
             f" FROM {name} r WHERE {chosen} ON CONFLICT ({shape.key_list}) DO UPDATE SET"
-            " vector = concord.vector_unite(p.vector, excluded.vector)",
+            # Under its own origin a vector has nothing later than the version that it belongs to.
+            " vector = concord.vector_unite(p.vector, excluded.vector),"
+            " changed_at = greatest(p.changed_at, concord.vector_newest(excluded.vector))",
             restamp(shape.shadow, f"(SELECT {keys}, false AS concord_deleted FROM {name} r WHERE {chosen})"),
         )
         for unique in shape.table.deferrable_unique:

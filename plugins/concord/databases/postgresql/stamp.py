@@ -86,7 +86,11 @@ def _insert(shadow: Shadow, selected: str, beside: str = "") -> str:
 
 
 def _overtaken(now: str) -> str:
-    """Something in the row's history is as late as the clock: its version, or what else its vector has, if anything."""
+    """Something in the row's history is as late as the clock.
+
+    A vector that has nothing but its version's own origin says no more than `changed_at`; any other is searched, its
+    own entry, too: in a union that may be later than the version.
+    """
     others = f"s.vector - s.origin <> '{{}}' AND jsonb_path_exists(s.vector, '$.*[0] ? (@ >= $now)', {now})"
     return f"(s.changed_at >= excluded.changed_at OR {others})"
 

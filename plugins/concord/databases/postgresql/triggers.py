@@ -51,7 +51,8 @@ def statements(shadow: Shadow, applier: str, version: int) -> list[str]:
         *(_function(shadow, what, body) for what, body in functions.items()),
         *(f"REVOKE ALL ON FUNCTION {shadow.function(what)}() FROM PUBLIC" for what in functions),
         *(f"DROP TRIGGER IF EXISTS {quote(name)} ON {shadow.table.sql}" for name in stale),
-        *(f"DROP FUNCTION IF EXISTS {shadow.function(what)}()" for what in needless),
+        # With the triggers of whatever table had this one's name or place before.
+        *(f"DROP FUNCTION IF EXISTS {shadow.function(what)}() CASCADE" for what in needless),
         *(f"CREATE OR REPLACE TRIGGER {name} {definition}" for name, definition in made.items()),
         enabling(shadow.table.sql, rows_alone=rows_alone),
     ]
