@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from benchmarks.bookings import WARM_UP, Edits
 
 #: So many and fewer changes take a moment, which other things of a machine's easily double: each is measured OFTEN.
-FEW, OFTEN = 100_000, 9
+FEW, OFTEN = 100_000, 5
 
 
 @dataclass(frozen=True)
