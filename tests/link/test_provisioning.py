@@ -1,11 +1,15 @@
 """Provisioning may be repeated, printed, checked and taken back; what changed since is noticed."""
 
 import subprocess
+import threading
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
+import psycopg
 import pytest
 
 from concord.databases import provisioning
@@ -120,6 +124,30 @@ def test_removing_leaves_the_tables_and_their_rows(bare: Bare) -> None:
     bare.london.run("TRUNCATE parent CASCADE")
     provisioning.provision(bare.installations())
     assert provisioning.check(bare.installations()) == []
+
+
+def test_users_write_while_a_site_is_provisioned_again_and_nobody_waits_for_the_other(bare: Bare) -> None:
+    provisioning.provision(bare.installations())
+    ended, refused, written = threading.Event(), list[Exception](), Counter[int]()
+
+    def write(key: int) -> None:
+        with bare.london.log_in(bare.london.superuser) as user:
+            while not ended.is_set():
+                try:
+                    user.execute("INSERT INTO parent VALUES (%s, '')", [key])
+                    user.execute("DELETE FROM parent WHERE id = %s", [key])
+                    written[key] += 1
+                except psycopg.Error as error:
+                    refused.append(error)
+
+    with ThreadPoolExecutor() as users:
+        for key in (2, 3):
+            users.submit(write, key)
+        for _ in range(8):
+            provisioning.provision(bare.installations())
+        ended.set()
+    assert refused == []
+    assert min(written.values()) > 8
 
 
 ALTERED = {

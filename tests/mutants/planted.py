@@ -197,6 +197,13 @@ MUTANTS = (
         f"{LINK}/test_waiting_parents.py -k stamped_later",
     ),
     Mutant(
+        "provisioning waits for users who wait for it",
+        f"{POSTGRESQL}/provision.py",
+        "made = [*_locks(state), *control",
+        "made = [*control",
+        f"{LINK}/test_provisioning.py -k users_write",
+    ),
+    Mutant(
         "capture's plans are compiled where the session's are",
         f"{POSTGRESQL}/triggers.py",
         " SET jit = off",

@@ -171,7 +171,7 @@ def _key_type_problems(
 
 def statements(state: SiteState, reader: str, applier: str, snapshots: Sequence[str] = ()) -> list[str]:
     """What provisioning runs, in order, in one transaction; idempotent. `snapshots` are the statements for those."""
-    made = [*control.statements(state.site), *snapshots]
+    made = [*_locks(state), *control.statements(state.site), *snapshots]
     for shadow in state.shadows():
         manipulation = state.manipulation(shadow.name)
         made.append(registration.distrust(shadow, manipulation))
@@ -182,6 +182,12 @@ def statements(state: SiteState, reader: str, applier: str, snapshots: Sequence[
         made += registration.statements(shadow, manipulation)
     made += private_columns.statements(state.private, state.private_before)
     return made + list(_grants(state, reader, applier))
+
+
+def _locks(state: SiteState) -> Iterator[str]:
+    """The captured tables first, as users lock them before what capture writes and reads: else both would wait."""
+    if tables := [shadow.table.sql for shadow in state.shadows() if shadow.marks is None]:
+        yield f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE"
 
 
 def _grants(state: SiteState, reader: str, applier: str) -> Iterator[str]:
