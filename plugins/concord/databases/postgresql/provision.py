@@ -185,8 +185,9 @@ def statements(state: SiteState, reader: str, applier: str, snapshots: Sequence[
 
 
 def _locks(state: SiteState) -> Iterator[str]:
-    """The captured tables first, as users lock them before what capture writes and reads: else both would wait."""
-    if tables := [shadow.table.sql for shadow in state.shadows() if shadow.marks is None]:
+    """What is captured already first, as users lock it before what capture writes and reads: else both would wait."""
+    captured = (each for each in state.shadows() if each.marks is None and each.name in state.registered)
+    if tables := [shadow.table.sql for shadow in captured]:
         yield f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE"
 
 
