@@ -5,7 +5,7 @@ from math import ceil, floor, log10
 
 from benchmarks.measurement import Point, Start
 
-_WIDTH, _HEIGHT = 720, 400
+_WIDTH, _HEIGHT = 760, 400  # half of the last number stands right of the axis
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 700, 20, 350
 
 _Series = Callable[[Point], float]
