@@ -5,34 +5,40 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from statistics import median
 
-from benchmarks import bookings, databases, report
+from benchmarks import bookings, databases, pgbench, report
 from benchmarks.arguments import add_places
 from benchmarks.databases import Database
 from benchmarks.initialization import installation
 from benchmarks.measurement import Spread
-from benchmarks.pgbench import Users, transactions_per_second
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
 from concord.databases.provisioning import provision
+from concord.replication_set import ReplicatedTable, TableName
 from demo import terminal
 from demo.progress import Progress
 
 PART = "capture"
 MEDIANS = "Each number is the median of its runs, in brackets the range."
 
-TRACKED, UNTRACKED = "public.bookings", "public.untracked"
+#: The schemas of the tables that are captured, and of equal ones that are not.
+TRACKED, UNTRACKED = "public", "untracked"
 SHADOW = 'concord."public.bookings"'
 
 UNTRACKED_TABLE = (
-    f"CREATE TABLE {UNTRACKED} (LIKE {TRACKED} INCLUDING ALL)",
-    f"INSERT INTO {UNTRACKED} SELECT * FROM {TRACKED} ORDER BY id",
+    f"CREATE SCHEMA {UNTRACKED}",
+    f"CREATE TABLE {UNTRACKED}.bookings (LIKE {TRACKED}.bookings INCLUDING ALL)",
+    f"INSERT INTO {UNTRACKED}.bookings SELECT * FROM {TRACKED}.bookings ORDER BY id",
 )
 
-#: What one user does again and again; `{table}` is one of the two.
-SINGLE = "\\set id random(1, {rows})\nUPDATE {{table}} SET miles = miles + 1 WHERE id = :id;\n"
+#: Of pgbench's own tables the one that its transaction updates; its history has no key and is replicated by nobody.
+ACCOUNTS = ReplicatedTable(table=TableName(schema_name=TRACKED, name="pgbench_accounts"))
+
+#: What one user does again and again: nothing beside the update, in a transaction that it is by itself.
+SINGLE = "\\set id random(1, {rows})\nUPDATE {schema}.bookings SET miles = miles + 1 WHERE id = :id;\n"
 
 #: How commits end. The disk's part is the same with capture and without; where commits wait for it, it hides the rest.
 COMMITS = {"wait for the disk": "on", "do not wait for it": "off"}
@@ -42,10 +48,10 @@ ROUNDS_OF_SINGLES = 3
 
 #: In this order: rows that were never edited, the same rows again, then rows that come and go.
 BULK = {
-    "update, first edits": "UPDATE {table} SET miles = miles + 1 WHERE id <= {count}",
-    "update, edited before": "UPDATE {table} SET miles = miles + 1 WHERE id <= {count}",
-    "delete": "DELETE FROM {table} WHERE id <= {count}",
-    "insert": "INSERT INTO {table} {rows}",
+    "update, first edits": "UPDATE {schema}.bookings SET miles = miles + 1 WHERE id <= {count}",
+    "update, edited before": "UPDATE {schema}.bookings SET miles = miles + 1 WHERE id <= {count}",
+    "delete": "DELETE FROM {schema}.bookings WHERE id <= {count}",
+    "insert": "INSERT INTO {schema}.bookings {rows}",
 }
 
 
@@ -56,7 +62,22 @@ class Plan:
     rows: int
     count: int
     repeat: int
-    users: Users
+    users: pgbench.Users
+
+
+def _update_alone(database: Database, plan: Plan, schema: str, users: pgbench.Users) -> float:
+    return pgbench.transactions_per_second(database, SINGLE.format(rows=plan.rows, schema=schema), users)
+
+
+def _simple_update(database: Database, _plan: Plan, schema: str, users: pgbench.Users) -> float:
+    return pgbench.simple_updates_per_second(database, schema, users)
+
+
+#: Transactions that update one row, and what runs them for a while and tells how many there were in a second.
+TRANSACTIONS = {"an update alone": _update_alone, "pgbench's simple-update": _simple_update}
+
+#: Each of them, with each end of its commit.
+SINGLES = tuple(product(TRANSACTIONS, COMMITS))
 
 
 @dataclass
@@ -71,73 +92,81 @@ class Pairs:
         """Tracked by untracked, of each two that stood beside each other: what else the machine does hits both."""
         return Spread.of([ours / theirs for ours, theirs in zip(self.tracked, self.untracked, strict=True)])
 
-    def add(self, table: str, number: float) -> None:
-        (self.tracked if table == TRACKED else self.untracked).append(number)
+    def add(self, schema: str, number: float) -> None:
+        (self.tracked if schema == TRACKED else self.untracked).append(number)
 
 
 @dataclass
 class Results:
     """Transactions per second of single-row updates, and seconds of each statement that changes many rows."""
 
-    single: dict[str, Pairs] = field(default_factory=lambda: {title: Pairs() for title in COMMITS})
+    single: dict[tuple[str, str], Pairs] = field(
+        default_factory=lambda: {title: Pairs() for title in SINGLES}
+    )
     bulk: dict[str, Pairs] = field(default_factory=lambda: {title: Pairs() for title in BULK})
 
 
 def fill(database: Database, rows: int) -> None:
-    """Two equal tables, one of them captured."""
+    """Two equal tables of bookings and two of accounts, one of each captured."""
     database.run(*bookings.creation(rows), *UNTRACKED_TABLE)
-    provision([installation(database)])
+    for schema in (TRACKED, UNTRACKED):
+        pgbench.fill(database, schema, rows)
+    provision([installation(database, bookings.TABLE, ACCOUNTS)])
     database.run("VACUUM (ANALYZE)")
 
 
 def measure(database: Database, plan: Plan, progress: Progress) -> Results:
-    """Everything in turn, so often as the plan says; which table comes first changes each time."""
+    """Everything in turn, so often as the plan says; which tables come first changes each time."""
     results = Results()
     for turn in range(plan.repeat):
-        tables = (UNTRACKED, TRACKED) if turn % 2 else (TRACKED, UNTRACKED)
+        schemas = (UNTRACKED, TRACKED) if turn % 2 else (TRACKED, UNTRACKED)
         with progress.step(f"{turn + 1} of {plan.repeat}") as step:
             for title in BULK:
-                _bulk(database, plan, title, tables, results.bulk[title])
-            for title in COMMITS:
-                _single(database, plan, title, tables, results.single[title])
+                _bulk(database, plan, title, schemas, results.bulk[title])
+            for single in SINGLES:
+                _single(database, plan, single, schemas, results.single[single])
             step.result = _so_far(results)
     return results
 
 
-def _bulk(database: Database, plan: Plan, title: str, tables: Sequence[str], pairs: Pairs) -> None:
+def _bulk(database: Database, plan: Plan, title: str, schemas: Sequence[str], pairs: Pairs) -> None:
     if title == next(iter(BULK)):
         database.run(f"TRUNCATE {SHADOW}")
     database.run(
         "VACUUM", "CHECKPOINT"
     )  # as autovacuum would: it is off, so that it does not hit one of the two
-    for table in tables:
-        text = BULK[title].format(table=table, count=plan.count, rows=bookings.filling(plan.count))
+    for schema in schemas:
+        text = BULK[title].format(schema=schema, count=plan.count, rows=bookings.filling(plan.count))
         with database.connect() as connection:
             began = time.monotonic()
             connection.execute(text.encode())
-            pairs.add(table, time.monotonic() - began)
+            pairs.add(schema, time.monotonic() - began)
 
 
-def _single(database: Database, plan: Plan, title: str, tables: Sequence[str], pairs: Pairs) -> None:
+def _single(
+    database: Database, plan: Plan, single: tuple[str, str], schemas: Sequence[str], pairs: Pairs
+) -> None:
     database.run("VACUUM", "CHECKPOINT")
-    users = replace(plan.users, settings={"synchronous_commit": COMMITS[title]})
+    transaction, commit = single
+    users = replace(plan.users, settings={"synchronous_commit": COMMITS[commit]})
     for turn in range(ROUNDS_OF_SINGLES):
-        for table in tables[:: -1 if turn % 2 else 1]:
-            script = SINGLE.format(rows=plan.rows).format(table=table)
-            pairs.add(table, transactions_per_second(database, script, users))
+        for schema in schemas[:: -1 if turn % 2 else 1]:
+            pairs.add(schema, TRANSACTIONS[transaction](database, plan, schema, users))
 
 
 def _so_far(results: Results) -> str:
-    every = results.single | results.bulk
-    return ", ".join(f"{title} {pairs.ratio.median:.2f}" for title, pairs in every.items())
+    single = {
+        f"{transaction}, commits {commit}": pairs for (transaction, commit), pairs in results.single.items()
+    }
+    return ", ".join(f"{title} {pairs.ratio.median:.2f}" for title, pairs in (single | results.bulk).items())
 
 
 def grids(results: Results, plan: Plan) -> Iterator[Grid]:
     """Both tables of the report."""
-    head = ("commits", "transactions/s without", "with capture", "ratio")
+    head = ("transaction", "commits", "transactions/s without", "with capture", "ratio")
     runs = f"{plan.repeat * ROUNDS_OF_SINGLES} runs of {plan.users.seconds} s"
     title = f"Single-row updates, {plan.users.clients} clients, {runs}"
-    yield Grid(title, head, [(title, *_cells(pairs, ",.0f")) for title, pairs in results.single.items()])
+    yield Grid(title, head, [(*single, *_cells(pairs, ",.0f")) for single, pairs in results.single.items()])
     head = ("statement", "ms without", "with capture", "ratio")
     rows = [(title, *_cells(pairs, ",.0f", 1_000)) for title, pairs in results.bulk.items()]
     yield Grid(f"One statement of {plan.count:,} rows, {plan.repeat} times", head, rows)
@@ -151,7 +180,7 @@ def _cells(pairs: Pairs, form: str, scale: int = 1) -> tuple[str, str, str]:
 def main(arguments: list[str]) -> int:
     """Measure and print."""
     options = _parser().parse_args(arguments)
-    plan = Plan(options.rows, options.count, options.repeat, Users(options.clients, options.seconds))
+    plan = Plan(options.rows, options.count, options.repeat, pgbench.Users(options.clients, options.seconds))
     directory = options.directory.absolute()
 
     return terminal.run(lambda: _measure(directory, plan, recorded=options.record), directory)
@@ -159,7 +188,7 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m benchmarks.capture", description=__doc__)
-    made.add_argument("--rows", type=int, default=500_000, help="of each of the two tables")
+    made.add_argument("--rows", type=int, default=500_000, help="of each of the two tables of bookings")
     made.add_argument("--count", type=int, default=100_000, help="rows that one statement changes")
     made.add_argument("--repeat", type=int, default=5, help="runs of each measurement")
     made.add_argument("--clients", type=int, default=4)

@@ -1,11 +1,11 @@
-"""pgbench from the embedded server's own programs: many users at once, each with one small statement."""
+"""pgbench from the embedded server's own programs: many users at once, each with one small transaction."""
 
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
 from benchmarks.by_hand import command_environment
 from benchmarks.databases import Database
@@ -22,6 +22,12 @@ class Users:
     settings: Mapping[str, str] = field(default_factory=dict)  #: of their sessions
 
 
+def fill(database: Database, schema: str, accounts: int) -> None:
+    """pgbench's own tables in a schema; of accounts it makes 100,000 or a multiple."""
+    scale = max(1, accounts // 100_000)
+    _run(database, ["--initialize", "--quiet", f"--scale={scale}"], {"search_path": schema})
+
+
 def transactions_per_second(database: Database, script: str, users: Users) -> float:
     """What the users together got done of the script, each on its own connection, as fast as each can.
 
@@ -30,21 +36,35 @@ def transactions_per_second(database: Database, script: str, users: Users) -> fl
     with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
         file.write(script)
         file.flush()
-        ran = subprocess.run(
-            _command(database.server.bin / "pgbench", Path(file.name), users),
-            env={**command_environment(database), "PGOPTIONS": _options(users.settings)},
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-    (rate,) = _RATE.findall(ran.stdout)
+        return _rate(database, f"--file={file.name}", users)
+
+
+def simple_updates_per_second(database: Database, schema: str, users: Users) -> float:
+    """The same of pgbench's own transaction that updates one row, reads it and adds to a history (`pgbench -N`)."""
+    in_schema = replace(users, settings={**users.settings, "search_path": schema})
+    return _rate(database, "--builtin=simple-update", in_schema)
+
+
+def _rate(database: Database, script: str, users: Users) -> float:
+    options = ["--no-vacuum", f"--client={users.clients}", f"--time={users.seconds}", script]
+    (rate,) = _RATE.findall(_run(database, options, users.settings))
     return float(rate)
+
+
+def _run(database: Database, options: list[str], settings: Mapping[str, str]) -> str:
+    """What pgbench tells of its result; how it gets there is shown only when it fails."""
+    ran = subprocess.run(
+        [str(database.server.bin / "pgbench"), *options],
+        env={**command_environment(database), "PGOPTIONS": _options(settings)},
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    if ran.returncode:
+        sys.stderr.write(ran.stderr)
+    ran.check_returncode()
+    return ran.stdout
 
 
 def _options(settings: Mapping[str, str]) -> str:
     return " ".join(f"-c {name}={value}" for name, value in settings.items())
-
-
-def _command(program: Path, script: Path, users: Users) -> list[str]:
-    options = ["--no-vacuum", f"--client={users.clients}", f"--time={users.seconds}", f"--file={script}"]
-    return [str(program), *options]

@@ -8,9 +8,9 @@ from rich.console import Console
 from benchmarks import databases
 from benchmarks.capture import (
     BULK,
-    COMMITS,
     ROUNDS_OF_SINGLES,
     SHADOW,
+    SINGLES,
     TRACKED,
     UNTRACKED,
     Pairs,
@@ -36,12 +36,18 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 def test_both_tables_are_measured_alike_and_only_one_of_them_is_captured(database: Database) -> None:
     results = measure(database, PLAN, Progress(Console(quiet=True)))
     single, bulk = grids(results, PLAN)
-    assert [row[0] for row in (*single.rows, *bulk.rows)] == [*COMMITS, *BULK]
+    assert [row[:2] for row in single.rows] == [*SINGLES]
+    assert [row[0] for row in bulk.rows] == [*BULK]
     assert all(pairs.ratio.least > 0 for pairs in (*results.single.values(), *results.bulk.values()))
     assert {len(pairs.tracked) for pairs in results.single.values()} == {ROUNDS_OF_SINGLES}
-    for table in (TRACKED, UNTRACKED):
-        assert database.row(f"SELECT count(*) FROM {table}") == (PLAN.rows,)
+    for schema in (TRACKED, UNTRACKED):
+        assert database.row(f"SELECT count(*) FROM {schema}.bookings") == (PLAN.rows,)
+        changed = f"SELECT count(*) > 0 FROM {schema}.pgbench_accounts WHERE abalance <> 0"
+        assert database.row(changed) == (True,)
     assert database.row(f"SELECT count(*) >= {PLAN.count} FROM {SHADOW}") == (True,)
+    # Where pgbench adds nothing to an account, nothing has changed.
+    once_each = "SELECT count(DISTINCT aid) FROM public.pgbench_history WHERE delta <> 0"
+    assert database.row('SELECT count(*) FROM concord."public.pgbench_accounts"') == database.row(once_each)
 
 
 def test_a_ratio_is_of_two_that_stood_beside_each_other() -> None:
