@@ -155,21 +155,23 @@ def _single(
 
 
 def _so_far(results: Results) -> str:
-    single = {
-        f"{transaction}, commits {commit}": pairs for (transaction, commit), pairs in results.single.items()
-    }
+    single = {", commits ".join(both): pairs for both, pairs in results.single.items()}
     return ", ".join(f"{title} {pairs.ratio.median:.2f}" for title, pairs in (single | results.bulk).items())
 
 
 def grids(results: Results, plan: Plan) -> Iterator[Grid]:
     """Both tables of the report."""
-    head = ("transaction", "commits", "transactions/s without", "with capture", "ratio")
     runs = f"{plan.repeat * ROUNDS_OF_SINGLES} runs of {plan.users.seconds} s"
-    title = f"Single-row updates, {plan.users.clients} clients, {runs}"
-    yield Grid(title, head, [(*single, *_cells(pairs, ",.0f")) for single, pairs in results.single.items()])
-    head = ("statement", "ms without", "with capture", "ratio")
-    rows = [(title, *_cells(pairs, ",.0f", 1_000)) for title, pairs in results.bulk.items()]
-    yield Grid(f"One statement of {plan.count:,} rows, {plan.repeat} times", head, rows)
+    yield Grid(
+        f"Single-row updates, {plan.users.clients} clients, {runs}",
+        ("transaction", "commits", "transactions/s without", "with capture", "ratio"),
+        [(*single, *_cells(pairs, ",.0f")) for single, pairs in results.single.items()],
+    )
+    yield Grid(
+        f"One statement of {plan.count:,} rows, {plan.repeat} times",
+        ("statement", "ms without", "with capture", "ratio"),
+        [(title, *_cells(pairs, ",.0f", 1_000)) for title, pairs in results.bulk.items()],
+    )
 
 
 def _cells(pairs: Pairs, form: str, scale: int = 1) -> tuple[str, str, str]:
