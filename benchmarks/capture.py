@@ -26,7 +26,6 @@ MEDIANS = "Each number is the median of its runs, in brackets the range."
 
 #: The schemas of the tables that are captured, and of equal ones that are not.
 TRACKED, UNTRACKED = "public", "untracked"
-SHADOW = 'concord."public.bookings"'
 
 UNTRACKED_TABLE = (
     f"CREATE SCHEMA {UNTRACKED}",
@@ -34,11 +33,20 @@ UNTRACKED_TABLE = (
     f"INSERT INTO {UNTRACKED}.bookings SELECT * FROM {TRACKED}.bookings ORDER BY id",
 )
 
-#: Of pgbench's own tables the one that its transaction updates; its history has no key and is replicated by nobody.
+#: What pgbench's transaction updates. The history that it adds to has no key, and is replicated by nobody.
 ACCOUNTS = ReplicatedTable(table=TableName(schema_name=TRACKED, name="pgbench_accounts"))
 
-#: What one user does again and again: nothing beside the update, in a transaction that it is by itself.
-SINGLE = "\\set id random(1, {rows})\nUPDATE {schema}.bookings SET miles = miles + 1 WHERE id = :id;\n"
+#: What earlier turns leave behind: rows that were edited before, and a history.
+LEFT_BEHIND = ", ".join(
+    (
+        'concord."public.bookings"',
+        'concord."public.pgbench_accounts"',
+        *(f"{schema}.pgbench_history" for schema in (TRACKED, UNTRACKED)),
+    )
+)
+
+#: A transaction of nothing but the update of one row.
+UPDATE = "\\set id random(1, {rows})\nUPDATE bookings SET miles = miles + 1 WHERE id = :id;\n"
 
 #: How commits end. The disk's part is the same with capture and without; where commits wait for it, it hides the rest.
 COMMITS = {"wait for the disk": "on", "do not wait for it": "off"}
@@ -57,7 +65,7 @@ BULK = {
 
 @dataclass(frozen=True)
 class Plan:
-    """A table of so many rows, statements that change so many of them, and how often all is repeated."""
+    """Tables of so many rows, statements that change so many of them, and how often all is repeated."""
 
     rows: int
     count: int
@@ -65,12 +73,12 @@ class Plan:
     users: pgbench.Users
 
 
-def _update_alone(database: Database, plan: Plan, schema: str, users: pgbench.Users) -> float:
-    return pgbench.transactions_per_second(database, SINGLE.format(rows=plan.rows, schema=schema), users)
+def _update_alone(database: Database, plan: Plan, users: pgbench.Users) -> float:
+    return pgbench.transactions_per_second(database, UPDATE.format(rows=plan.rows), users)
 
 
-def _simple_update(database: Database, _plan: Plan, schema: str, users: pgbench.Users) -> float:
-    return pgbench.simple_updates_per_second(database, schema, users)
+def _simple_update(database: Database, _plan: Plan, users: pgbench.Users) -> float:
+    return pgbench.simple_updates_per_second(database, users)
 
 
 #: Transactions that update one row, and what runs them for a while and tells how many there were in a second.
@@ -121,6 +129,7 @@ def measure(database: Database, plan: Plan, progress: Progress) -> Results:
     for turn in range(plan.repeat):
         schemas = (UNTRACKED, TRACKED) if turn % 2 else (TRACKED, UNTRACKED)
         with progress.step(f"{turn + 1} of {plan.repeat}") as step:
+            database.run(f"TRUNCATE {LEFT_BEHIND}")
             for title in BULK:
                 _bulk(database, plan, title, schemas, results.bulk[title])
             for single in SINGLES:
@@ -130,8 +139,6 @@ def measure(database: Database, plan: Plan, progress: Progress) -> Results:
 
 
 def _bulk(database: Database, plan: Plan, title: str, schemas: Sequence[str], pairs: Pairs) -> None:
-    if title == next(iter(BULK)):
-        database.run(f"TRUNCATE {SHADOW}")
     database.run(
         "VACUUM", "CHECKPOINT"
     )  # as autovacuum would: it is off, so that it does not hit one of the two
@@ -148,10 +155,11 @@ def _single(
 ) -> None:
     database.run("VACUUM", "CHECKPOINT")
     transaction, commit = single
-    users = replace(plan.users, settings={"synchronous_commit": COMMITS[commit]})
     for turn in range(ROUNDS_OF_SINGLES):
         for schema in schemas[:: -1 if turn % 2 else 1]:
-            pairs.add(schema, TRANSACTIONS[transaction](database, plan, schema, users))
+            settings = {"search_path": schema, "synchronous_commit": COMMITS[commit]}
+            users = replace(plan.users, settings=settings)
+            pairs.add(schema, TRANSACTIONS[transaction](database, plan, users))
 
 
 def _so_far(results: Results) -> str:
@@ -160,7 +168,7 @@ def _so_far(results: Results) -> str:
 
 
 def grids(results: Results, plan: Plan) -> Iterator[Grid]:
-    """Both tables of the report."""
+    """What the report shows."""
     runs = f"{plan.repeat * ROUNDS_OF_SINGLES} runs of {plan.users.seconds} s"
     yield Grid(
         f"Single-row updates, {plan.users.clients} clients, {runs}",
@@ -190,7 +198,12 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m benchmarks.capture", description=__doc__)
-    made.add_argument("--rows", type=int, default=500_000, help="of each of the two tables of bookings")
+    made.add_argument(
+        "--rows",
+        type=int,
+        default=500_000,
+        help="of each table; pgbench makes its own by the hundred thousand",
+    )
     made.add_argument("--count", type=int, default=100_000, help="rows that one statement changes")
     made.add_argument("--repeat", type=int, default=5, help="runs of each measurement")
     made.add_argument("--clients", type=int, default=4)

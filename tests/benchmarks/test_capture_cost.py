@@ -9,7 +9,6 @@ from benchmarks import databases
 from benchmarks.capture import (
     BULK,
     ROUNDS_OF_SINGLES,
-    SHADOW,
     SINGLES,
     TRACKED,
     UNTRACKED,
@@ -24,6 +23,12 @@ from benchmarks.pgbench import Users
 from demo.progress import Progress
 
 PLAN = Plan(rows=300, count=100, repeat=1, users=Users(clients=1, seconds=1))
+
+
+CAPTURED = (
+    "SELECT array_agg(DISTINCT event_object_schema || '.' || event_object_table) FROM information_schema.triggers"
+    " WHERE trigger_name = 'zz_concord_update'"
+)
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +49,22 @@ def test_both_tables_are_measured_alike_and_only_one_of_them_is_captured(databas
         assert database.row(f"SELECT count(*) FROM {schema}.bookings") == (PLAN.rows,)
         changed = f"SELECT count(*) > 0 FROM {schema}.pgbench_accounts WHERE abalance <> 0"
         assert database.row(changed) == (True,)
-    assert database.row(f"SELECT count(*) >= {PLAN.count} FROM {SHADOW}") == (True,)
+    assert database.row(CAPTURED) == (["public.bookings", "public.pgbench_accounts"],)
+    assert database.row(f"SELECT count(*) >= {PLAN.count} FROM {_shadow('bookings')}") == (True,)
     # Where pgbench adds nothing to an account, nothing has changed.
     once_each = "SELECT count(DISTINCT aid) FROM public.pgbench_history WHERE delta <> 0"
-    assert database.row('SELECT count(*) FROM concord."public.pgbench_accounts"') == database.row(once_each)
+    assert database.row(f"SELECT count(*) FROM {_shadow('pgbench_accounts')}") == database.row(once_each)
+
+
+def _shadow(table: str) -> str:
+    return f'concord."{TRACKED}.{table}"'
+
+
+def test_what_the_captured_table_took_is_told_from_what_the_other_did() -> None:
+    pairs = Pairs()
+    pairs.add(TRACKED, 1.0)
+    pairs.add(UNTRACKED, 2.0)
+    assert (pairs.tracked, pairs.untracked) == ([1.0], [2.0])
 
 
 def test_a_ratio_is_of_two_that_stood_beside_each_other() -> None:
