@@ -296,6 +296,28 @@ def test_a_conflict_whose_row_is_edited_while_the_link_waits_for_it_is_decided_b
     assert conflict["winner_version"]["changed_at"] == stamp, "the version of the row that won"
 
 
+def test_a_link_that_waits_for_a_row_does_not_hold_its_version_yet(pair: MakePair) -> None:
+    """D5: who has the row needs its version next, and would wait for the link that waits for him."""
+    sites = pair(*ITEM)
+    sites.capetown.run("UPDATE item SET token = 'capetown' WHERE id = 1")
+    time.sleep(0.002)
+    sites.london.run("UPDATE item SET token = 'london' WHERE id = 1")
+    version = """SELECT FROM concord."public.item" WHERE id = 1 FOR UPDATE NOWAIT"""
+    application = Application(
+        sites.capetown,
+        "SELECT FROM item WHERE id = 1 FOR UPDATE",
+        lambda: wait_until(lambda: link_waits(sites.capetown)),
+        lambda: sites.capetown.run(version),
+    )
+    judging = At("judge", lambda: application.start_until(application_wrote))
+
+    assert carried(sites.run(at=judging)).conflicts == 1
+    application.join()
+    assert application.error is None
+    assert judging.reached == 1, "the link has only waited"
+    assert sites.capetown.value("SELECT token FROM item WHERE id = 1") == "london"
+
+
 def test_nobody_alters_a_table_between_the_judgement_and_the_write(pair: MakePair) -> None:
     """F87"""
     sites = pair(*ITEM)
