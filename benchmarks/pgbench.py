@@ -2,13 +2,13 @@
 
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from benchmarks.by_hand import command_environment
 from benchmarks.databases import Database
+from demo.background import ProgramFailed
 
 _RATE = re.compile(r"^tps = ([0-9.]+)", re.MULTILINE)
 
@@ -31,7 +31,7 @@ def fill(database: Database, schema: str, accounts: int) -> None:
 def transactions_per_second(database: Database, script: str, users: Users) -> float:
     """What the users together got done of the script, each on its own connection, as fast as each can.
 
-    Raises CalledProcessError when a statement fails.
+    Raises ProgramFailed when a statement fails.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
         file.write(script)
@@ -51,7 +51,7 @@ def _rate(database: Database, script: str, users: Users) -> float:
 
 
 def _run(database: Database, options: list[str], settings: Mapping[str, str]) -> str:
-    """What pgbench tells of its result; how it gets there is shown only when it fails."""
+    """What pgbench tells of its result. Raises ProgramFailed with what else it has said."""
     ran = subprocess.run(
         [str(database.server.bin / "pgbench"), *options],
         env={**command_environment(database), "PGOPTIONS": _options(settings)},
@@ -60,8 +60,7 @@ def _run(database: Database, options: list[str], settings: Mapping[str, str]) ->
         text=True,
     )
     if ran.returncode:
-        sys.stderr.write(ran.stderr)
-    ran.check_returncode()
+        raise ProgramFailed(f"`pgbench` ended with status {ran.returncode}:\n{ran.stderr}")
     return ran.stdout
 
 

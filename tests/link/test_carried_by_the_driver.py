@@ -197,17 +197,19 @@ def test_after_a_failure_no_other_part_is_begun_and_no_session_is_left_at_the_so
     sites = pair(*(f"CREATE TABLE {name} (id int PRIMARY KEY)" for name in names))
     sites.london.run(*(f"INSERT INTO {name} SELECT generate_series(1, 9999)" for name in names))
     begun: list[str] = []
-    refused = Event()
+    another_begun, refused = Event(), Event()
 
     def first_refused(relay: Stage, part: Part, attempt: int) -> Relayed:
         begun.append(part.table)
         if begun[0] == part.table:
+            assert another_begun.wait(20)
             try:
                 return relay(replace(part, relation="nowhere"), attempt)
             finally:
                 refused.set()
+        another_begun.set()
         assert refused.wait(20)
-        time.sleep(0.1)  # until the driver has heard of it
+        time.sleep(0.5)  # until the driver has heard of it
         return relay(part, attempt)
 
     with monkeypatch.context() as patched:
