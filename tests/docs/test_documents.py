@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from itertools import takewhile
 from pathlib import Path
 
@@ -80,3 +81,14 @@ def codes(kind: type[ConcordError]) -> set[str]:
 def test_every_error_code_is_explained_in_operations() -> None:
     text = (PROJECT / "docs" / "operations.md").read_text()
     assert {code for code in codes(ConcordError) if f"`{code}`" not in text} == set()
+
+
+def test_the_license_is_the_one_that_pyproject_and_the_readme_name() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    (file,) = (PROJECT / name for name in project["license-files"])
+    told = file.read_text()
+    assert project["license"] == "Apache-2.0"
+    assert "Apache License" in told
+    assert "Version 2.0, January 2004" in told
+    assert "END OF TERMS AND CONDITIONS" in told
+    assert f"]({file.name})" in (PROJECT / "README.md").read_text()
