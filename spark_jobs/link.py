@@ -88,6 +88,8 @@ def _transmit(
 ) -> tuple[list[TableReport], int, list[Hold]]:
     with watch.step("inspect"):
         opened = open_link(job, source, target, watch.progress)
+    position = opened.going_on.session.position
+    log_event(logger, "goes on from its position", link=job.link, position=position.common)
     try:
         if not job.plan_only:
             with watch.step("register"):

@@ -1,9 +1,17 @@
 """A synchronization through Airflow itself: LinkOperator, spark-submit, two databases, the repository."""
 
-import pytest
+import logging
+from datetime import timedelta
 
+import psycopg
+import pytest
+from airflow.models.dagrun import DagRun
+from sqlalchemy import update
+
+from concord.orchestration.run_plan import RunPlan
 from concord.repository import status
-from tests.orchestration.conftest import Pair, Site, states
+from concord.repository.models import Synchronization
+from tests.orchestration.conftest import NAME, Pair, Site, states
 
 TABLES_OF_CONCORD = """
 SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -66,6 +74,37 @@ def test_one_direction_of_one_table_is_carried_alone_and_marks_nothing_as_done(p
     assert pair.london.run("SELECT delay FROM flights WHERE flight = 2") == [(0,)]
     [synchronization] = status.synchronizations(pair.repository)
     assert synchronization.last_started_at is None
+
+
+def test_a_run_reads_the_last_ones_start_logs_it_and_carries_it_while_positions_drive(
+    pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S1-18: the time is told; what is sent comes from the position, however wrong the time may be."""
+    assert pair.run().state == "success"
+    [first] = status.last_runs(pair.repository)
+    far_ahead = first.started_at + timedelta(days=365)
+    with psycopg.connect(pair.london.uri) as late:
+        late.execute(
+            "UPDATE flights SET delay = 10 WHERE flight = 1"
+        )  # stamped now, committed after the next run
+        with caplog.at_level(logging.INFO):
+            second = pair.run(conf={"direction": "forward"})
+        assert carried(second) == (first.started_at, 0)
+    assert f'run begins synchronization="{NAME}"' in caplog.text
+    assert f'last_started_at="{first.started_at}"' in caplog.text
+    with pair.repository.begin() as repository:
+        repository.execute(update(Synchronization).values(last_started_at=far_ahead))
+    assert carried(pair.run()) == (far_ahead, 1)
+    assert pair.capetown.run("SELECT delay FROM flights WHERE flight = 1") == [(10,)]
+
+
+def carried(run: DagRun) -> tuple[object, int]:
+    """The time that the run's plan carries, and how many rows its forward link acquired."""
+    began = run.get_task_instance("begin")
+    assert began is not None
+    plan = began.xcom_pull(task_ids="begin")
+    acquired = began.xcom_pull(task_ids="forward_link")["acquired"]
+    return RunPlan.model_validate(plan).last_started_at, acquired
 
 
 def written(site: Site) -> list[tuple[object, ...]]:

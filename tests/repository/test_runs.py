@@ -7,7 +7,14 @@ from concord.errors import LeaseLost
 from concord.interval import Interval
 from concord.link import Direction
 from concord.repository.lease import release
-from concord.repository.runs import Scope, begin_run, complete_run, fail_run, release_run
+from concord.repository.runs import (
+    Scope,
+    begin_run,
+    complete_run,
+    fail_run,
+    last_synchronized,
+    release_run,
+)
 from concord.repository.status import RunStatus, last_runs, synchronizations
 from tests.repository.records import DAY, MINUTE, NOON, PAIR, begun, completed, leased
 
@@ -53,6 +60,17 @@ def test_a_completed_run_hands_its_start_time_to_the_synchronization(repository:
     (run,) = last_runs(repository)
     assert (run.state, run.ended_at) == ("succeeded", NOON + MINUTE)
     assert last_started_at(repository) == NOON
+
+
+def test_the_last_whole_synchronizations_start_is_read_back_and_is_none_before_the_first(
+    repository: Engine,
+) -> None:
+    # S1-18
+    assert last_synchronized(repository, PAIR) is None
+    completed(repository, NOON)
+    completed(repository, NOON + DAY, Scope(plan_only=True))
+    assert last_synchronized(repository, PAIR) == NOON
+    assert last_synchronized(repository, "london_oslo") is None
 
 
 def test_a_failed_run_leaves_the_start_time_of_the_last_completed_one(repository: Engine) -> None:

@@ -96,6 +96,9 @@ class RunPlan(BaseModel):
     run_id: str  #: the repository's id of the run
     owner: str
     epoch: int  #: the lease's when the run began; each try of a link takes a newer one
+    last_started_at: datetime | None = (
+        None  #: of the last whole synchronization (S1-18): told, while positions drive
+    )
     direction: Direction | None = None  #: None is both
     tables: tuple[str, ...] | None = None  #: None is all
     plan_only: bool = False

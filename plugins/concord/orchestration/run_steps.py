@@ -23,7 +23,7 @@ from concord.orchestration.repository_connection import repository
 from concord.orchestration.run_plan import RunPlan, SynchronizeParameters, data_interval
 from concord.repository import holds
 from concord.repository.lease import Lease
-from concord.repository.runs import begin_run, complete_run, fail_run, release_run
+from concord.repository.runs import begin_run, complete_run, fail_run, last_synchronized, release_run
 from concord.repository.status import transmissions
 
 logger = logging.getLogger("concord.configuration")
@@ -54,11 +54,14 @@ def begin(synchronization: str, context: Context) -> dict[str, Any]:
         if asked.approve:
             _approve(engine, synchronization, dag_run)
         run_id = begin_run(engine, lease, dag_run_id=dag_run.run_id, run_type=run_type, scope=scope)
+        last = last_synchronized(engine, synchronization)
+    log_event(logger, "run begins", synchronization=synchronization, run=run_id, last_started_at=last)
     plan = RunPlan(
         synchronization=synchronization,
         run_id=run_id,
         owner=owner,
         epoch=lease.epoch,
+        last_started_at=last,
         direction=scope.direction,
         tables=None if asked.tables is None else tuple(asked.tables),
         plan_only=asked.plan_only,

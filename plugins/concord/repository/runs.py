@@ -15,6 +15,7 @@ from concord.link import Direction
 from concord.repository.insertion import insert_into
 from concord.repository.lease import Lease, hold_epoch
 from concord.repository.models import RunState, Synchronization, SynchronizationRun
+from concord.repository.opening import reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,13 @@ def begin_run(
         }
         connection.execute(insert_into(connection, SynchronizationRun).values(row))
     return run_id
+
+
+def last_synchronized(engine: Engine, synchronization: str) -> datetime | None:
+    """When the last whole synchronization that succeeded began (S1-18); None is never."""
+    query = select(Synchronization.last_started_at).where(Synchronization.name == synchronization)
+    with reading(engine).begin() as connection:
+        return connection.scalar(query)
 
 
 def complete_run(engine: Engine, run_id: str, now: datetime) -> None:
