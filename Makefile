@@ -98,7 +98,7 @@ $(UV):
 
 $(VENV)/installed: requirements.txt | $(UV)
 	$(UV) pip install --python $(PYTHON) --require-hashes -r requirements.txt
-	@JAVA_HOME="$$($(PYTHON) -m embedded java-home)" $(PYTHON) -m spark_jobs.archive
+	@$(PYTHON) -m spark_jobs.archive
 	@touch $@
 
 $(VENV)/installed-dev: requirements-dev.txt $(VENV)/installed | $(UV)

@@ -21,11 +21,11 @@ from benchmarks.report import Grid
 from benchmarks.way import Way, way
 from concord.comparison import CompareJob, CompareReport
 from concord.initialization import InitializationJob, InitializationReport
+from concord.java import java_home
 from concord.link import LinkJob
 from concord.orchestration.spark_settings import SHORT_LIVED
 from demo import terminal
 from demo.progress import Progress
-from embedded.java import java_home
 from embedded.spark_cluster import Cluster
 
 PART = "executors"

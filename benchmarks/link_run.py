@@ -15,10 +15,10 @@ from pydantic import BaseModel
 from benchmarks.measurement import Measurement
 from benchmarks.peak_memory import PeakMemory
 from concord.errors import LinkFailed
+from concord.java import java_home
 from concord.link import LinkJob, TransmissionReport
 from concord.orchestration import spark_settings
 from concord.orchestration.job_files import PROJECT, JobFiles, job_files
-from embedded.java import java_home
 
 Kind = TypeVar("Kind", bound=BaseModel)
 

@@ -1,1 +1,1 @@
-"""What a bare machine lacks: PostgreSQL servers and a Java runtime, both taken from wheels."""
+"""What a bare machine lacks: PostgreSQL servers, taken from a wheel, and a Spark cluster."""

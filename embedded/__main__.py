@@ -1,9 +1,8 @@
-"""`python -m embedded`: stop and delete the embedded servers below a directory, or say which Java runs Spark."""
+"""`python -m embedded`: stop and delete the embedded servers below a directory."""
 
 import sys
 from pathlib import Path
 
-from embedded.java import java_home
 from embedded.postgres import Server
 
 
@@ -14,11 +13,8 @@ def main(arguments: list[str]) -> int:
             for record in sorted(Path(directory).rglob("server.json")):
                 Server.remove_from(record.parent)
             return 0
-        case ["java-home"]:
-            sys.stdout.write(f"{java_home()}\n")
-            return 0
         case _:
-            sys.stderr.write("usage: python -m embedded remove DIRECTORY | java-home\n")
+            sys.stderr.write("usage: python -m embedded remove DIRECTORY\n")
             return 2
 
 

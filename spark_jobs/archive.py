@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from concord.java import java_home
 from spark_jobs.gateway import Java, submitted
 from spark_jobs.java_command import JavaCommand, java_command
 
@@ -32,6 +33,7 @@ _OPTIONS = (
 def make() -> str:
     """Make it unless it is there; what to tell the person."""
     os.environ |= {
+        "JAVA_HOME": str(java_home()),
         "PYSPARK_SUBMIT_ARGS": _OPTIONS,
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import settings
 from psycopg import sql
 
-from embedded.java import java_home
+from concord.java import java_home
 from embedded.postgres import Server
 
 PROJECT = Path(__file__).resolve().parent.parent

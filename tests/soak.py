@@ -26,7 +26,7 @@ import psycopg
 from pyspark.sql import SparkSession
 
 from concord.errors import ConcordError
-from embedded.java import java_home
+from concord.java import java_home
 from embedded.postgres import Server
 from spark_jobs.session import start
 from tests.link import ledger

