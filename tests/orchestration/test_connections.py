@@ -2,15 +2,19 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
 from airflow.sdk._shared.secrets_masker import secrets_masker
 
+from concord.config import load
 from concord.errors import ConnectionRefused
+from concord.link import Direction
 from concord.orchestration.connections import credentials
-from tests.orchestration.conftest import CANARY
+from concord.orchestration.jobs import carrying_sites, installations, link_job
+from tests.orchestration.conftest import CANARY, CONFIGURATION, NAME
 
 Define = Callable[..., None]
 
@@ -38,6 +42,32 @@ def test_a_connection_becomes_a_login_with_its_allowed_options(define: Define) -
 def test_a_missing_connection_is_named_with_what_to_do() -> None:
     with pytest.raises(ConnectionRefused, match="there is no Airflow connection 'nowhere'; create it"):
         credentials("nowhere")
+
+
+def test_all_missing_connections_are_named_at_once_with_their_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 27, 15."""
+    (tmp_path / "concord.yaml").write_text(CONFIGURATION)
+    configuration = load(tmp_path / "concord.yaml")
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_LONDON", '{"conn_type": "postgres", "host": "/run", "schema": "d", "login": "l"}'
+    )
+    with pytest.raises(ConnectionRefused) as refused:
+        installations(configuration)
+    assert str(refused.value) == (
+        "there are no Airflow connections 'london_reader', 'london_applier', 'capetown', 'capetown_reader',"
+        " 'capetown_applier'; create each of them (Admin, Connections, or AIRFLOW_CONN_LONDON_READER,"
+        " AIRFLOW_CONN_LONDON_APPLIER, AIRFLOW_CONN_CAPETOWN, AIRFLOW_CONN_CAPETOWN_READER,"
+        " AIRFLOW_CONN_CAPETOWN_APPLIER), or name others in the configuration"
+    )
+    four = "'london_reader', 'london_applier', 'capetown_reader', 'capetown_applier'"
+    for asked in (
+        lambda: link_job(configuration, NAME, Direction.FORWARD, epoch=1),
+        lambda: carrying_sites(configuration),
+    ):
+        with pytest.raises(ConnectionRefused, match=f"there are no Airflow connections {four};"):
+            asked()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from urllib.parse import quote, quote_plus
 
 from airflow.sdk import BaseHook, Connection
@@ -19,15 +20,39 @@ _UNENCRYPTED = frozenset({"disable", "allow", "prefer"})
 
 def airflow_connection(connection_id: str) -> Connection:
     """The connection as Airflow holds it, its password masked. Raises ConnectionRefused when there is none."""
+    return _airflow_connections([connection_id])[connection_id]
+
+
+def _airflow_connections(connection_ids: Iterable[str]) -> dict[str, Connection]:
+    """Each of them. Raises ConnectionRefused that names all that are missing at once."""
+    looked_up = {name: _looked_up(name) for name in connection_ids}
+    found = {name: connection for name, connection in looked_up.items() if connection is not None}
+    if missing := [name for name in looked_up if name not in found]:
+        raise ConnectionRefused(_missing(missing))
+    return found
+
+
+def _looked_up(connection_id: str) -> Connection | None:
     try:
         connection = BaseHook.get_connection(connection_id)
     except AirflowNotFoundException:
-        raise ConnectionRefused(
-            f"there is no Airflow connection {connection_id!r}; create it (Admin, Connections, or"
-            f" AIRFLOW_CONN_{connection_id.upper()}), or name another one in the configuration"
-        ) from None
+        return None
     mask_password(connection.password)
     return connection
+
+
+def _missing(names: Sequence[str]) -> str:
+    quoted = ", ".join(map(repr, names))
+    variables = ", ".join(f"AIRFLOW_CONN_{name.upper()}" for name in names)
+    if len(names) == 1:
+        return (
+            f"there is no Airflow connection {quoted}; create it (Admin, Connections, or {variables}), or name another"
+            " one in the configuration"
+        )
+    return (
+        f"there are no Airflow connections {quoted}; create each of them (Admin, Connections, or {variables}), or name"
+        " others in the configuration"
+    )
 
 
 def mask_password(password: str | None) -> None:
@@ -54,7 +79,17 @@ def credentials(connection_id: str, *, insecure: bool = False) -> Credentials:
     `insecure` is the site's own word that it may be reached without encryption. Raises ConnectionRefused
     with everything that is missing or not allowed; no message holds a password.
     """
-    connection = airflow_connection(connection_id)
+    (login,) = logins([(connection_id, insecure)])
+    return login
+
+
+def logins(asked: Sequence[tuple[str, bool]]) -> list[Credentials]:
+    """The same for several connections, each with its site's `insecure`; all that are missing are named at once."""
+    connections = _airflow_connections(name for name, _ in asked)
+    return [_login(connections[name], insecure=insecure) for name, insecure in asked]
+
+
+def _login(connection: Connection, *, insecure: bool) -> Credentials:
     dialect(connection)
     _require_complete(connection)
     return Credentials(

@@ -12,9 +12,9 @@ from concord.databases.provisioning import Installation
 from concord.errors import ParametersRefused
 from concord.interval import Interval
 from concord.link import Direction, LinkJob, link_name
-from concord.orchestration.connections import credentials
+from concord.orchestration.connections import logins
 from concord.replication_set import ReplicatedTable
-from concord.site import SiteAccess
+from concord.site import Credentials, SiteAccess
 from concord.snapshot import SnapshotDefinition
 
 
@@ -33,13 +33,14 @@ def link_job(
     refuse_unknown_tables(chosen, tables)
     source, target = ends(configuration, synchronization, direction)
     settings = configuration.synchronizations[synchronization]
+    at_source, at_target = site_accesses(configuration, (source, target))
     return LinkJob(
         synchronization=synchronization,
         direction=direction,
         transmission=uuid4().hex,
         epoch=epoch,
-        source=site_access(configuration, source),
-        target=site_access(configuration, target),
+        source=at_source,
+        target=at_target,
         tables=tables,
         chosen=None if chosen is None else tuple(chosen),
         plan_only=plan_only,
@@ -71,30 +72,61 @@ def refuse_unknown_tables(chosen: Iterable[str] | None, tables: Iterable[Replica
 
 def site_access(configuration: Configuration, name: str) -> SiteAccess:
     """The two logins by which links reach a site, and its limits. Raises ConnectionRefused."""
-    site = configuration.sites[name]
-    return SiteAccess(
-        name=name,
-        readers=site.readers,
-        max_clock_skew=site.max_clock_skew.total_seconds(),
-        reader=credentials(site.reader_connection, insecure=site.insecure),
-        applier=credentials(site.applier_connection, insecure=site.insecure),
-    )
+    (access,) = site_accesses(configuration, [name])
+    return access
+
+
+def site_accesses(configuration: Configuration, names: Iterable[str]) -> list[SiteAccess]:
+    """The same for several sites; connections that are missing are named all at once."""
+    sites = [(name, configuration.sites[name]) for name in names]
+    connections = [
+        (site, each) for _, site in sites for each in (site.reader_connection, site.applier_connection)
+    ]
+    found = iter(logins([(each, site.insecure) for site, each in connections]))
+    return [
+        SiteAccess(
+            name=name,
+            readers=site.readers,
+            max_clock_skew=site.max_clock_skew.total_seconds(),
+            reader=next(found),
+            applier=next(found),
+        )
+        for name, site in sites
+    ]
 
 
 def installations(configuration: Configuration, only: str | None = None) -> list[Installation]:
-    """What each site, or `only` one, is to carry: the tables of all its synchronizations together."""
+    """What each site, or `only` one, is to carry: the tables of all its synchronizations together.
+
+    Raises ParametersRefused, or ConnectionRefused that names all connections that are missing.
+    """
     if only is not None:
         known_name(only, configuration.sites, "site")
-    names = configuration.sites if only is None else [only]
-    return [_installation(configuration, name, configuration.sites[name]) for name in names]
+    sites = [(name, configuration.sites[name]) for name in (configuration.sites if only is None else [only])]
+    found = iter(logins([(each, site.insecure) for _, site in sites for each in _of_three_roles(site)]))
+    return [
+        _installation(configuration, name, site, next(found), next(found), next(found))
+        for name, site in sites
+    ]
 
 
-def _installation(configuration: Configuration, name: str, site: SiteSettings) -> Installation:
+def _of_three_roles(site: SiteSettings) -> tuple[str, str, str]:
+    return site.installer_connection, site.reader_connection, site.applier_connection
+
+
+def _installation(
+    configuration: Configuration,
+    name: str,
+    site: SiteSettings,
+    installer: Credentials,
+    reader: Credentials,
+    applier: Credentials,
+) -> Installation:
     return Installation(
         site=name,
-        installer=credentials(site.installer_connection, insecure=site.insecure),
-        reader=credentials(site.reader_connection, insecure=site.insecure).user,
-        applier=credentials(site.applier_connection, insecure=site.insecure).user,
+        installer=installer,
+        reader=reader.user,
+        applier=applier.user,
         tables=tables_of(configuration, name),
         max_clock_skew=site.max_clock_skew.total_seconds(),
         snapshots=snapshots_of(configuration, name),
@@ -132,10 +164,10 @@ def snapshots_of(configuration: Configuration, site: str) -> tuple[SnapshotDefin
 
 def carrying_sites(configuration: Configuration) -> list[CarryingSite]:
     """Every site with the links that leave it: what decides when its tombstones may go (S1-39)."""
+    carried = {name: tables for name in configuration.sites if (tables := tables_of(configuration, name))}
     return [
-        CarryingSite(site_access(configuration, name), links_out(configuration, name), tables)
-        for name in configuration.sites
-        if (tables := tables_of(configuration, name))
+        CarryingSite(access, links_out(configuration, access.name), carried[access.name])
+        for access in site_accesses(configuration, carried)
     ]
 
 

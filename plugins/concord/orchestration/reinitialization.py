@@ -7,7 +7,7 @@ import logging
 from concord.config import Configuration
 from concord.databases.postgresql import records, reinitialization
 from concord.event_log import log_event
-from concord.orchestration.jobs import site_access
+from concord.orchestration.jobs import site_accesses
 
 logger = logging.getLogger("concord.reinitialize")
 
@@ -20,7 +20,7 @@ def requested(configuration: Configuration, synchronization: str) -> list[str]:
     subscriber is that person's to end.
     """
     pair = configuration.synchronizations[synchronization]
-    sites = [site_access(configuration, site) for site in pair.sites]
+    sites = site_accesses(configuration, pair.sites)
     asked = [
         each
         for site in sites

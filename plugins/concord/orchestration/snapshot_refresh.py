@@ -14,7 +14,7 @@ from concord.config import Configuration
 from concord.errors import ConcordError, LeaseLost
 from concord.link import TransmissionReport
 from concord.orchestration import run_lease
-from concord.orchestration.jobs import known_name, site_access
+from concord.orchestration.jobs import known_name, site_accesses
 from concord.orchestration.parameters import Parameters
 from concord.repository.runs import Scope, begin_run, fail_run
 from concord.repository.transmissions import record_transmission
@@ -87,12 +87,13 @@ def fail(engine: Engine, plan: SnapshotPlan, error: ConcordError) -> None:
 def snapshot_job(configuration: Configuration, plan: SnapshotPlan, epoch: int) -> SnapshotJob:
     """One refresh under a new id. Raises ConnectionRefused."""
     definition = configuration.snapshot(plan.snapshot)
+    source, target = site_accesses(configuration, (definition.source, definition.target))
     return SnapshotJob(
         snapshot=definition,
         transmission=uuid4().hex,
         epoch=epoch,
-        source=site_access(configuration, definition.source),
-        target=site_access(configuration, definition.target),
+        source=source,
+        target=target,
         full=plan.full,
         plan_only=plan.plan_only,
     )
