@@ -32,6 +32,7 @@ class Column:
     default: str | None = None  #: the expression that fills it where a row does not say
     place: int = 0  #: pg_attribute.attnum: another one when it was dropped and added again
     filled: str | None = None  #: what the rows got that were there when the column was added
+    casts: tuple[str, ...] = ()  #: of its type, or of a type inside that, by functions that somebody wrote
 
     @property
     def sql(self) -> str:
@@ -109,6 +110,12 @@ def fingerprint(columns: Sequence[Column]) -> str:
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
 
+#: Condition on a function `f`: it came with PostgreSQL, or with an extension that a superuser installed. To such an
+#: extension its owner may add functions of his own.
+TRUSTED = """(f.pronamespace = 'pg_catalog'::regnamespace
+  OR EXISTS (SELECT 1 FROM pg_depend d JOIN pg_roles o ON o.oid = f.proowner AND o.rolsuper
+              WHERE d.classid = 'pg_proc'::regclass AND d.objid = f.oid AND d.deptype = 'e'))"""
+
 _TYPES = """
 WITH RECURSIVE below (start, oid, kind, name, typtype, typmod, depth) AS (
   SELECT t.oid, t.oid, CASE WHEN t.typelem <> 0 AND t.typcategory = 'A' THEN 'a' ELSE t.typtype END,
@@ -130,9 +137,19 @@ SELECT start, kind, string_agg(
                                           WHERE d.oid = below.oid) || ')'
            ELSE name END, '/' ORDER BY depth) AS chain,
        (array_agg(CASE typtype WHEN 'e' THEN 'enum:' || name WHEN 'c' THEN 'composite:' || name
-                               WHEN 'p' THEN 'pseudo:' || name ELSE name END ORDER BY depth DESC))[1] AS root
+                               WHEN 'p' THEN 'pseudo:' || name ELSE name END ORDER BY depth DESC))[1] AS root,
+       array_agg(oid) AS oids
   FROM below GROUP BY start, kind
 """
+
+
+#: Of types `y.oids`. PostgreSQL's own are cast as PostgreSQL says: a cast is made by an owner of one of its two types.
+_CASTS = f"""
+array(SELECT format('(%s AS %s) WITH FUNCTION %s', k.castsource::regtype, k.casttarget::regtype, f.oid::regprocedure)
+        FROM pg_cast k JOIN pg_proc f ON f.oid = k.castfunc
+       WHERE NOT {TRUSTED}
+         AND EXISTS (SELECT 1 FROM pg_type c WHERE c.oid IN (k.castsource, k.casttarget) AND c.oid = ANY (y.oids)
+                        AND c.typnamespace <> 'pg_catalog'::regnamespace) ORDER BY 1)"""
 
 
 def _columns_query(oids: str) -> str:
@@ -143,7 +160,8 @@ SELECT a.attrelid::bigint AS table_oid, a.attname AS name, a.attnotnull AS not_n
        format_type(a.atttypid, a.atttypmod) AS sql, y.kind, y.chain, y.root, a.atttypmod AS modifier,
        coalesce(l.collisdeterministic, true) AS deterministic, t.typnamespace::regnamespace::text AS type_schema,
        CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END AS default_expression,
-       a.attnum::int AS place, CASE WHEN a.atthasmissing THEN a.attmissingval::text END AS filled
+       a.attnum::int AS place, CASE WHEN a.atthasmissing THEN a.attmissingval::text END AS filled,
+       {_CASTS} AS casts
   FROM pg_attribute a JOIN ({types}) y ON y.start = a.atttypid JOIN pg_type t ON t.oid = a.atttypid
   LEFT JOIN pg_collation l ON l.oid = a.attcollation
   LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
@@ -307,9 +325,16 @@ def _table(
 
 def _column(row: Row) -> Column:
     descriptor = f"{row['chain']}:{row['modifier']}"
+    kind = ColumnType(
+        sql=row["sql"],
+        descriptor=descriptor,
+        kind=row["kind"],
+        root=row["root"],
+        built_in=row["type_schema"] == "pg_catalog",
+    )
     return Column(
         name=row["name"],
-        type=ColumnType(sql=row["sql"], descriptor=descriptor, kind=row["kind"], root=row["root"]),
+        type=kind,
         not_null=row["not_null"],
         generated=row["generated"],
         identity=row["identity"],
@@ -318,6 +343,7 @@ def _column(row: Row) -> Column:
         default=row["default_expression"],
         place=row["place"],
         filled=row["filled"],
+        casts=tuple(row["casts"]),
     )
 
 

@@ -129,6 +129,18 @@ def _column_problems(shadow: Shadow) -> Iterator[str]:
             yield f"has the column {column.name} of type {column.type.sql}, which does not round-trip exactly"
         if column.identity == "a" and column.name not in shadow.key:
             yield f"has the column {column.name} GENERATED ALWAYS AS IDENTITY outside its key; use BY DEFAULT"
+    yield from cast_problems(shadow.columns)
+
+
+def cast_problems(columns: Sequence[Column]) -> Iterator[str]:
+    """Casts by somebody's own functions: these would run with the rights of whoever reads or writes a value, and say
+    what the value is."""
+    for column in columns:
+        for cast in column.casts:
+            yield (
+                f"has the column {column.name} of type {column.type.sql}, which has the cast {cast}: that would run"
+                f" with the rights of Concord's logins; DROP CAST {cast.partition(' WITH FUNCTION ')[0]}"
+            )
 
 
 def _listed_problems(shadow: Shadow) -> Iterator[str]:
@@ -200,9 +212,12 @@ def filter_problems(
 ) -> Iterator[str]:
     """What only the database can say of a filter: whether its constants are values of the columns' types.
 
-    Nothing is read: the condition is planned, not run. Silent where `table_problems` has said why it cannot be.
+    Nothing is read: the condition is planned, not run. Silent where `table_problems` has said why it cannot be: with
+    casts that planning might run.
     """
     shape = shape_of(wanted, site, table)
+    if any(column.casts for column in shape.columns):
+        return
     for name, each in [("where", wanted.where), *(("owners", each) for each in wanted.owners.values())]:
         if each is not None and not list(row_filter.problems(each, shape.canonical_column)):
             condition = row_filter.condition(each, shape.canonical_column, "t")

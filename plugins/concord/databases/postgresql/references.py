@@ -10,6 +10,7 @@ from concord.databases.postgresql import former
 from concord.databases.postgresql.catalogue import ForeignKey
 from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.types import written
 from concord.databases.quoting import qualified, quote
 from concord.errors import ConstraintViolated
 from concord.link import LinkJob
@@ -96,7 +97,8 @@ def find(
 
 
 def _exact(child: Shape | None, name: str) -> str:
-    return child.table.column(name).type.exact(f"c.{quote(name)}") if child else f"c.{quote(name)}::text"
+    value = f"c.{quote(name)}"
+    return child.table.column(name).type.exact(value) if child else written(value)
 
 
 def that_referred(foreign_key: ForeignKey, parent: Shape) -> str:

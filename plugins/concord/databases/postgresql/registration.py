@@ -130,6 +130,7 @@ def problems(
             )
         yield from mark_problems.tracked_otherwise(site, wanted, table, known.tracking)
         yield from (f"{where} {problem}" for problem in preflight.unlisted_problems(shadow))
+        yield from (f"{where} {problem}" for problem in preflight.cast_problems(shadow.columns))
         if known.private != private_columns.private_at(wanted, site, shadow):
             yield f"{where}: other columns are private than when it was provisioned; run `provision`"
         yield from (

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from concord.databases.dialect import LinkState, Progress, Snapshot
-from concord.databases.postgresql import acquire, link_state, provision, snapshot_content, snapshot_query
+from concord.databases.postgresql import (
+    acquire,
+    link_state,
+    preflight,
+    provision,
+    snapshot_content,
+    snapshot_query,
+)
 from concord.databases.postgresql.catalogue import Table, read_tables
 from concord.databases.postgresql.ends import Source, WrittenEnd, worded
 from concord.databases.postgresql.repetition import Commit, repeat
@@ -59,11 +66,7 @@ class SnapshotSource(Source):
         if definition.tracked is not None:
             [shape], _ = self.inspect([definition.tracked])
         relation = _table(self.connection, definition.relation, self.access.name)
-        wrong = list(source_problems(definition, relation))
-        if wrong:
-            raise StructureChanged(
-                "; ".join(f"{self.access.name}: {definition.relation} {problem}" for problem in wrong)
-            )
+        _refuse(self.access.name, definition.relation, source_problems(definition, relation))
         layout = source_layout(definition, relation, shape.shadow.key if shape else ())
         files = snapshot_query.files(self.connection, relation)
         self._query = _Query(layout, condition(definition, relation), shape, files)
@@ -156,6 +159,7 @@ class SnapshotTarget(WrittenEnd):
                 f"{site}: {definition.table} does not have the columns of {definition.relation} at"
                 f" {definition.source}; alter it alike, or drop the snapshot with its table, and run `provision`"
             )
+        _refuse(site, definition.table, preflight.cast_problems(layout.columns))
         self._layout = layout
         return layout
 
@@ -219,6 +223,11 @@ def _begin(connection: Connection, job: SnapshotJob, role: str, peer: str, sessi
     name = tracked.name if tracked else str(job.snapshot.relation)
     record = {name: {"definition": job.snapshot.fingerprint}}
     link_state.initialize(connection, job.link, role, peer, record, session)
+
+
+def _refuse(site: str, relation: TableName, problems: Iterable[str]) -> None:
+    if wrong := list(problems):
+        raise StructureChanged("; ".join(f"{site}: {relation} {problem}" for problem in wrong))
 
 
 def _table(connection: Connection, name: TableName, site: str) -> Table:

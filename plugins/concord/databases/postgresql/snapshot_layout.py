@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from concord.databases.postgresql import row_filter
+from concord.databases.postgresql import preflight, row_filter
 from concord.databases.postgresql.catalogue import Column, Table
 from concord.databases.quoting import quote
 from concord.snapshot import SnapshotDefinition
@@ -106,9 +106,11 @@ def source_problems(snapshot: SnapshotDefinition, relation: Table) -> Iterator[s
     for name in snapshot.columns or ():
         if name not in names:
             yield f"has no column {name}, which the snapshot names; correct its columns"
-    for column in relation.columns:
-        if column.name in (snapshot.columns or captured) and not column.type.supported:
+    held = [column for column in relation.columns if column.name in (snapshot.columns or captured)]
+    for column in held:
+        if not column.type.supported:
             yield f"has the column {column.name} of type {column.type.sql}, which does not round-trip exactly"
+    yield from preflight.cast_problems(held)
     if snapshot.where:
         yield from row_filter.problems(snapshot.where, _column_of(relation))
 

@@ -92,6 +92,7 @@ def target_refusals(connection: Connection, ends: Ends) -> Iterator[str]:
 def _unfit(table: Table) -> Iterator[str]:
     """The write step silences triggers, foreign keys among them, so it takes none that it cannot verify."""
     yield from preflight.kind_problems(table)
+    yield from preflight.cast_problems(table.columns)
     for key in table.foreign_keys:
         yield f"has the foreign key {key.name}; a copy is as its source is: drop the constraint"
     for key in table.referring:

@@ -132,6 +132,8 @@ class ColumnType:
     descriptor: str  #: the same text at two sites means the same values
     kind: str  #: pg_type.typtype of the outermost type, 'a' for an array
     root: str  #: name of the type at the bottom of domains, arrays and ranges
+    #: Stands in pg_catalog, where no user can give it a cast. It is the same type wherever it stands.
+    built_in: bool = field(default=True, compare=False)
     #: Goes from server to server, and may travel as what it is (`relay`). It is the same type however it travels.
     relayed: bool = field(default=False, compare=False)
 
@@ -205,7 +207,15 @@ class ColumnType:
         return self.exact(expression)
 
     def exact(self, expression: str) -> str:
-        """The value as the database writes it; casting bpchar to text would cut its trailing blanks (F80)."""
-        if self.kind in ("b", "d") and self.root == "bpchar":
-            return f"CASE WHEN {expression} IS NOT NULL THEN pg_catalog.format('%s', {expression}) END"
+        """The value as the database writes it; casting bpchar to text would cut its trailing blanks (F80).
+
+        A cast of any type but PostgreSQL's own is its owner's to define: that function would run as whoever asks.
+        """
+        if not self.built_in or (self.kind in ("b", "d") and self.root == "bpchar"):
+            return written(expression)
         return f"{expression}::text"
+
+
+def written(expression: str) -> str:
+    """The text of a value, made by the output function of its type and by no cast. NULL stays NULL."""
+    return f"CASE WHEN {expression} IS NOT NULL THEN pg_catalog.format('%s', {expression}) END"
