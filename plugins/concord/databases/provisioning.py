@@ -15,7 +15,7 @@ import psycopg
 
 from concord.databases import identity
 from concord.databases.identity import SiteSequences
-from concord.databases.postgresql import notify, preflight, snapshot_provision
+from concord.databases.postgresql import notify, others_functions, preflight, snapshot_provision
 from concord.databases.postgresql import provision as site_provision
 from concord.databases.postgresql.catalogue import Table, read_tables
 from concord.databases.postgresql.provision import SiteState
@@ -249,11 +249,13 @@ def check(installations: Sequence[Installation]) -> list[str]:
 
 def notices(installations: Sequence[Installation]) -> list[str]:
     """What is no mistake and yet worth knowing, each one line: numbers that clash or run out, triggers that fire for
-    links too, children outside of the set. Reads only."""
+    links too, children outside of the set, functions of others that are run. Reads only."""
     with _survey(installations) as survey:
         found = list(identity.notices(survey.sequences))
         for each in survey.reached:
             found += site_provision.notices(each.state, each.connection)
+            relations = {**each.state.tables, **each.relations}
+            found += others_functions.notices(each.connection, each.installation.site, relations)
         return found
 
 

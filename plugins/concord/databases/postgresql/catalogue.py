@@ -110,9 +110,10 @@ def fingerprint(columns: Sequence[Column]) -> str:
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
 
-#: Condition on a function `f`: it came with PostgreSQL, or with an extension that a superuser installed. To such an
-#: extension its owner may add functions of his own.
+#: Condition on a function `f`: it came with PostgreSQL, which also makes some for each range type, or with an extension
+#: that a superuser installed. To such an extension its owner may add functions of his own.
 TRUSTED = """(f.pronamespace = 'pg_catalog'::regnamespace
+  OR f.prolang = (SELECT oid FROM pg_language WHERE lanname = 'internal')
   OR EXISTS (SELECT 1 FROM pg_depend d JOIN pg_roles o ON o.oid = f.proowner AND o.rolsuper
               WHERE d.classid = 'pg_proc'::regclass AND d.objid = f.oid AND d.deptype = 'e'))"""
 
