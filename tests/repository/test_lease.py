@@ -52,6 +52,22 @@ def test_an_expired_lease_is_taken_over_under_a_greater_epoch(repository: Engine
     assert second.epoch > first.epoch
 
 
+def test_the_lease_of_a_holder_that_has_ended_is_taken_before_it_expires(repository: Engine) -> None:
+    ended = leased(repository)
+    now = NOON + MINUTE
+    taken = acquire(repository, PAIR, "run_2", 10 * MINUTE, now, ended=ended.epoch)
+    assert taken.epoch > ended.epoch
+    with pytest.raises(LeaseLost):
+        renew(repository, ended, MINUTE, now)
+
+
+def test_a_holder_that_took_the_lease_again_is_not_taken_for_the_one_that_ended(repository: Engine) -> None:
+    ended = leased(repository)
+    leased(repository)
+    with pytest.raises(LeaseHeld):
+        acquire(repository, PAIR, "run_2", 10 * MINUTE, NOON + MINUTE, ended=ended.epoch)
+
+
 def test_a_lease_holds_until_the_last_moment_before_it_expires(repository: Engine) -> None:
     first = leased(repository)
     with pytest.raises(LeaseHeld):

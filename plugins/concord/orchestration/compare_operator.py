@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Literal, cast
 
@@ -20,6 +20,7 @@ from concord.link import Direction, LinkJob
 from concord.orchestration import parameters, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.jobs import link_job
+from concord.orchestration.lease_holder import LeaseHolder
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.spark_application import SparkApplication
 from concord.repository.comparisons import record_comparison
@@ -48,12 +49,15 @@ class CompareOperator(SparkApplication):
         dag_run = context["dag_run"]
         with in_airflow_terms():
             asked = parameters.read(CompareParameters, dag_run.conf)
-            report = self.compare(asked, run_lease.owner_of(dag_run.dag_id, dag_run.run_id))
+            owner = run_lease.owner_of(dag_run.dag_id, dag_run.run_id)
+            report = self.compare(asked, owner, LeaseHolder(context).has_ended)
         verdict = "the sites differ" if report.found else "the sites are equal"
         log_event(logger, verdict, comparison=report.comparison, keys=report.found)
         return _summary(report, verdict)
 
-    def compare(self, asked: CompareParameters, owner: str) -> CompareReport:
+    def compare(
+        self, asked: CompareParameters, owner: str, has_ended: Callable[[str], bool] | None = None
+    ) -> CompareReport:
         """Compare, repair, record. A comparison takes no lease: it writes nothing at the sites.
 
         A repair holds the lease from before it looks, so that no link of the pair runs meanwhile. Raises a
@@ -62,7 +66,7 @@ class CompareOperator(SparkApplication):
         engine = repository()
         if asked.repair != "apply":
             return self._run(engine, self._job(asked, epoch=0))
-        lease = run_lease.take(engine, self.synchronization, owner)
+        lease = run_lease.take(engine, self.synchronization, owner, has_ended)
         try:
             with run_lease.kept(engine, lease, self.on_kill):
                 return self._run(engine, self._job(asked, epoch=lease.epoch))

@@ -16,6 +16,7 @@ from concord.link import Direction
 from concord.orchestration import parameters, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.jobs import link_job, refuse_unknown_tables, synchronization_name
+from concord.orchestration.lease_holder import LeaseHolder
 from concord.orchestration.reinitialization import requested
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.spark_application import SparkApplication
@@ -48,15 +49,19 @@ class InitializeOperator(SparkApplication):
         owner = run_lease.owner_of(dag_run.dag_id, dag_run.run_id)
         with in_airflow_terms():
             asked = parameters.read(InitializeParameters, _given(dag_run.conf))
-            report = self.initialize(load(config_path()), asked, owner)
+            report = self.initialize(load(config_path()), asked, owner, LeaseHolder(context).has_ended)
         return {each.table: each.model_dump(mode="json", exclude={"table"}) for each in report.tables}
 
     def initialize(
-        self, configuration: Configuration, asked: InitializeParameters, owner: str
+        self,
+        configuration: Configuration,
+        asked: InitializeParameters,
+        owner: str,
+        has_ended: Callable[[str], bool] | None = None,
     ) -> InitializationReport:
         """Under the lease. Raises a ConcordError; LeaseHeld while a run is under way."""
         return _under_lease(
-            configuration, self.synchronization, asked, owner, self._moved, on_lost=self.on_kill
+            configuration, self.synchronization, asked, owner, self._moved, self.on_kill, has_ended
         )
 
     def _moved(self, job: InitializationJob) -> InitializationReport:
@@ -69,7 +74,7 @@ def initialize(configuration: Configuration, synchronization: str, owner: str) -
     Raises SitesDiffer with the counts of every table that differs, LeaseHeld while a run is under way.
     """
     asked = InitializeParameters(how=How.EQUAL.value)
-    report = _under_lease(configuration, synchronization, asked, owner, None, on_lost=lambda: None)
+    report = _under_lease(configuration, synchronization, asked, owner, None, lambda: None)
     return {each.table: each.rows for each in report.tables}
 
 
@@ -82,12 +87,12 @@ def _under_lease(
     asked: InitializeParameters,
     owner: str,
     move: Move | None,
-    *,
     on_lost: Callable[[], None],
+    has_ended: Callable[[str], bool] | None = None,
 ) -> InitializationReport:
     synchronization_name(configuration, synchronization)
     engine = repository()
-    lease = run_lease.take(engine, synchronization, owner)
+    lease = run_lease.take(engine, synchronization, owner, has_ended)
     try:
         with run_lease.kept(engine, lease, on_lost=on_lost):
             chosen = _narrowed(configuration, synchronization, asked) if asked.requested else asked

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from threading import Event, Thread
+from typing import cast
 
 import pendulum
 from sqlalchemy import Engine, update
 
-from concord.errors import LeaseLost, RepositoryUnavailable
+from concord.errors import LeaseHeld, LeaseLost, RepositoryUnavailable
 from concord.event_log import log_event
 from concord.repository.lease import Lease, acquire, hold_epoch, release, renew
 from concord.repository.models import RunState, SynchronizationRun
@@ -19,7 +20,8 @@ from concord.repository.status import synchronizations
 
 logger = logging.getLogger(__name__)
 
-#: Longer than Airflow needs from one task to the next; a dead run keeps the next one out for this long.
+#: Longer than Airflow needs from one task to the next; a dead run keeps the next one out for this long, unless Airflow
+#: knows that it has ended (`lease_holder`).
 DURATION = timedelta(minutes=10)
 
 
@@ -28,9 +30,27 @@ def owner_of(dag_id: str, run_id: str) -> str:
     return f"{dag_id}/{run_id}"
 
 
-def take(engine: Engine, synchronization: str, owner: str) -> Lease:
-    """The lease under a new epoch, which fences whatever the same owner left running. Raises LeaseHeld."""
-    return acquire(engine, synchronization, owner, DURATION, pendulum.now("UTC"))
+def take(
+    engine: Engine, synchronization: str, owner: str, has_ended: Callable[[str], bool] | None = None
+) -> Lease:
+    """The lease under a new epoch, which fences whatever the same owner left running. Raises LeaseHeld.
+
+    A holder that `has_ended` says is over is not waited for: whatever it left running is fenced just so.
+    """
+    now = pendulum.now("UTC")
+    try:
+        return acquire(engine, synchronization, owner, DURATION, now)
+    except LeaseHeld as held:
+        if has_ended is None or not has_ended(str(held.owner)):
+            raise
+        log_event(
+            logger,
+            "takes the lease of a run that has ended",
+            synchronization=synchronization,
+            holder=held.owner,
+        )
+        ended = cast("int", held.epoch)
+        return acquire(engine, synchronization, owner, DURATION, now, newest_known=ended, ended=ended)
 
 
 def take_for_run(engine: Engine, synchronization: str, owner: str, run_id: str) -> Lease:

@@ -18,6 +18,7 @@ from concord.event_log import log_event
 from concord.interval import Interval
 from concord.orchestration import parameters, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
+from concord.orchestration.lease_holder import LeaseHolder
 from concord.orchestration.notification import notify_of_conflicts
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.run_plan import RunPlan, SynchronizeParameters, data_interval
@@ -49,7 +50,7 @@ def begin(synchronization: str, context: Context) -> dict[str, Any]:
         asked.check_tables([table.name for table in configuration.tables(synchronization)])
         engine = repository()
         owner = run_lease.owner_of(dag_run.dag_id, dag_run.run_id)
-        lease = _lease(engine, synchronization, owner, dag_run)
+        lease = _lease(engine, synchronization, owner, context)
         run_type = dag_run.run_type.value
         if asked.approve:
             _approve(engine, synchronization, dag_run)
@@ -137,16 +138,25 @@ def _interval(dag_run: DagRunProtocol, asked: SynchronizeParameters) -> Interval
     return data_interval(dag_run.data_interval_start, dag_run.data_interval_end)
 
 
-def _lease(engine: Engine, synchronization: str, owner: str, dag_run: DagRunProtocol) -> Lease:
+def _lease(engine: Engine, synchronization: str, owner: str, context: Context) -> Lease:
     """The lease, now. While another run holds it, ours is put off, and its worker is free for the other's tasks:
 
     `airflow backfill create` lets ten runs begin at once, whatever max_active_runs says (airflow.md 3).
     """
+    holder, dag_run = LeaseHolder(context), context["dag_run"]
     try:
-        return run_lease.take(engine, synchronization, owner)
+        return run_lease.take(engine, synchronization, owner, holder.has_ended)
     except LeaseHeld as held:
         now = pendulum.now("UTC")
         if dag_run.start_date is not None and dag_run.start_date < now - PATIENCE:
             raise
-        log_event(logger, "waits for the lease", synchronization=synchronization, holder=held.owner)
+        log_event(
+            logger,
+            "waits for the lease",
+            synchronization=synchronization,
+            holder=held.owner,
+            until=held.expires_at,
+            asks_again_in=PAUSE.total_seconds(),
+            what_to_do=holder.remedy(str(held.owner)),
+        )
         raise AirflowRescheduleException(now + PAUSE) from None  # type: ignore[no-untyped-call]

@@ -12,6 +12,7 @@ from concord.config import Configuration, config_path, load
 from concord.errors import ConcordError
 from concord.orchestration import parameters, run_lease, snapshot_refresh
 from concord.orchestration.airflow_errors import in_airflow_terms
+from concord.orchestration.lease_holder import LeaseHolder
 from concord.orchestration.link_operator import will_not_be_tried_again
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.snapshot_refresh import SnapshotParameters, SnapshotPlan
@@ -107,6 +108,7 @@ def _begin(name: str, context: Context) -> dict[str, Any]:
             load(config_path()),
             name,
             asked,
+            LeaseHolder(context).has_ended,
             owner=run_lease.owner_of(dag_run.dag_id, dag_run.run_id),
             dag_run_id=dag_run.run_id,
             run_type=dag_run.run_type.value,

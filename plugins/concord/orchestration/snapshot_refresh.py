@@ -44,11 +44,16 @@ class SnapshotPlan(BaseModel):
 
 
 def begin(
-    engine: Engine, configuration: Configuration, name: str, asked: SnapshotParameters, **run: str
+    engine: Engine,
+    configuration: Configuration,
+    name: str,
+    asked: SnapshotParameters,
+    has_ended: Callable[[str], bool] | None = None,
+    **run: str,
 ) -> SnapshotPlan:
     """Take the lease and record the run. `run` is owner, dag_run_id and run_type. Raises LeaseHeld."""
     known_name(name, configuration.snapshots, "snapshot")
-    lease = run_lease.take(engine, snapshot_name(name), run["owner"])
+    lease = run_lease.take(engine, snapshot_name(name), run["owner"], has_ended)
     scope = Scope(plan_only=asked.plan_only)
     run_id = begin_run(engine, lease, dag_run_id=run["dag_run_id"], run_type=run["run_type"], scope=scope)
     return SnapshotPlan(

@@ -35,19 +35,21 @@ def acquire(
     now: datetime,
     *,
     newest_known: int = 0,
+    ended: int | None = None,
 ) -> Lease:
     """Take the lease if it is free, expired, or already `owner`'s, by one compare-and-set.
 
     `owner` is what stays the same when a task is retried (the DAG run's id); every call takes a new epoch,
     because the attempt before may still be alive. The epoch is the greatest of previous + 1, `now` in ms and
     `newest_known` + 1: a lost and rebuilt repository hands out no older one than the sites remember (F64).
-    `newest_known` is the greatest that they do, for a controller whose clock was set back. Raises LeaseHeld.
+    `newest_known` is the greatest that they do, for a controller whose clock was set back. `ended` is the epoch of a
+    holder that has ended for certain: while it is the newest, the lease counts as free. Raises LeaseHeld.
     """
     epoch_floor = max(int(now.timestamp() * 1000), newest_known + 1)
     expires_at = now + duration
     with engine.begin() as connection:
         remember(connection, synchronization)
-        taking = _taking(synchronization, owner, now, expires_at, epoch_floor)
+        taking = _taking(synchronization, owner, now, expires_at, epoch_floor, ended)
         epoch = connection.scalar(taking.returning(Synchronization.epoch))
         if epoch is None:
             raise _held(connection, synchronization)
@@ -103,12 +105,18 @@ def lease_lost(connection: Connection, synchronization: str, epoch: int) -> Conc
 
 
 def _taking(
-    synchronization: str, owner: str, now: datetime, expires_at: datetime, epoch_floor: int
+    synchronization: str,
+    owner: str,
+    now: datetime,
+    expires_at: datetime,
+    epoch_floor: int,
+    ended: int | None,
 ) -> Update:
     free = or_(
         Synchronization.owner.is_(None),
         Synchronization.owner == owner,
         Synchronization.lease_expires_at <= now,
+        Synchronization.epoch == ended,
     )
     next_epoch = case((Synchronization.epoch >= epoch_floor, Synchronization.epoch + 1), else_=epoch_floor)
     return (
@@ -135,10 +143,11 @@ def _held(connection: Connection, synchronization: str) -> LeaseHeld:
     row = connection.execute(_present(synchronization)).one()
     return LeaseHeld(
         f"Synchronization {synchronization!r} is being run by {row.owner} since {row.lease_acquired_at}; "
-        f"its lease ends by {row.lease_expires_at} unless renewed. Wait for that run, or stop it and wait "
-        "until then.",
+        f"its lease ends by {row.lease_expires_at} unless renewed. Wait for that run; if it was killed, wait "
+        "until then, or see “A run that was killed” in docs/operations.md.",
         synchronization=synchronization,
         owner=row.owner,
+        epoch=row.epoch,
         acquired_at=row.lease_acquired_at,
         expires_at=row.lease_expires_at,
     )
