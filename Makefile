@@ -60,8 +60,8 @@ soak: install-dev ## Writers, links and faults for MINUTES, then every invariant
 	@$(PYTHON) -m tests.soak --minutes $(or $(MINUTES),2)
 
 .PHONY: mutants
-mutants: install-dev ## Plant known errors in copies of the project, and see the tests find them
-	@$(PYTHON) -m tests.mutants $(ONLY)
+mutants: install-dev ## Plant known errors in copies of the project, and see the tests find them; RESULTS=file goes on where it was
+	@$(PYTHON) -m tests.mutants $(if $(RESULTS),--results $(RESULTS)) $(ONLY)
 
 .PHONY: up
 up: ## Start Airflow, Spark and two sites with docker compose

@@ -223,8 +223,9 @@ def link_job(
 
 def carried(report: TransmissionReport, table: str | None = None) -> TableReport:
     """The counts of one table; of the only one that had changes when none is named."""
-    (found,) = [each for each in report.tables if (each.table == table if table else each.acquired)]
-    return found
+    found = [each for each in report.tables if (each.table == table if table else each.acquired)]
+    assert len(found) == 1, [each.table for each in found]
+    return found[0]
 
 
 def create_logins(superuser: psycopg.Connection[Any]) -> None:

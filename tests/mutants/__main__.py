@@ -3,82 +3,78 @@
 make mutants                 all of them
 make mutants ONLY=tombstone  those whose name has a word of these
 make mutants ONLY=brakes     those of a list (`tests.mutants.every`)
+make mutants RESULTS=file    goes on where a run with the same file was stopped
 """
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
+import argparse
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.mutants.every import chosen
 from tests.mutants.planted import Mutant
+from tests.mutants.results import Results
+from tests.mutants.trial import ALIVE, BROKEN, KILLED, Outcome, tried
 
 PROJECT = Path(__file__).resolve().parents[2]
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv", ".demo", ".*_cache", "__pycache__", "spark-warehouse")
-SECONDS = 600
 
 #: Characters of what a failing test says first.
 SHOWN = 150
 
 
-def main(*words: str) -> int:
-    """Exit code 1 when a mutant lives, or cannot be planted."""
-    planted, alive = chosen(words), []
+def main(arguments: Sequence[str]) -> int:
+    """Exit code 1 when a mutant lives, or its test could tell nothing of it."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "words", nargs="*", help="lists, and words of the mutants' names; all when none is given"
+    )
+    parser.add_argument("--results", type=Path, help="file that remembers which mutants were killed")
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the copy, and who is at work in it, go too
+    return run(chosen(options.words), PROJECT, Results(options.results, PROJECT))
+
+
+def run(mutants: Sequence[Mutant], project: Path, results: Results) -> int:
+    outcomes = []
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "project"
-        shutil.copytree(PROJECT, copy, ignore=NOT_COPIED)
-        for mutant in planted:
+        shutil.copytree(project, copy, ignore=NOT_COPIED)
+        for mutant in mutants:
             began = time.monotonic()
-            said, why = run(mutant, copy)
-            print(
-                f"{said:8} {time.monotonic() - began:4.0f} s  {mutant.name}  ({mutant.test}){why}", flush=True
-            )
-            if said != "killed":
-                alive.append(mutant.name)
-    print(f"{len(planted) - len(alive)} of {len(planted)} mutants killed")
-    return 1 if alive else 0
+            outcome = results.killed(mutant)
+            if outcome is None:
+                outcome = tried(mutant, copy)
+                results.add(mutant, outcome)
+            _show(mutant, outcome, time.monotonic() - began)
+            outcomes.append((mutant, outcome))
+    return _sum_up(outcomes)
 
 
-def run(mutant: Mutant, copy: Path) -> tuple[str, str]:
-    """`killed` when the test failed as a test does, and what it said: it should be about the error.
-
-    A test that could not even run kills nothing.
-    """
-    file = copy / mutant.file
-    sound = file.read_text()
-    if sound.count(mutant.old) != 1:
-        return f"stands {sound.count(mutant.old)} times", ""
-    file.write_text(sound.replace(mutant.old, mutant.new))
-    try:
-        return tested(mutant.test, copy)
-    finally:
-        file.write_text(sound)
+def _show(mutant: Mutant, outcome: Outcome, seconds: float) -> None:
+    print(f"{outcome.outcome:6} {seconds:4.0f} s  {mutant.name}  ({mutant.test})")
+    if outcome.where:
+        print(f"         broken: {outcome.where}")
+    if outcome.said:
+        print(f"         {outcome.said.strip().splitlines()[0][:SHOWN]}", flush=True)
 
 
-def tested(test: str, copy: Path) -> tuple[str, str]:
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *shlex.split(test)]
-    environment = os.environ | {"PYTHONPATH": f"{copy / 'plugins'}{os.pathsep}{copy}"}
-    try:
-        done = subprocess.run(
-            command, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
-        )
-    except subprocess.TimeoutExpired:
-        return "no end", ""
-    said = re.findall(r"^E  +(\S.*)", done.stdout, re.MULTILINE)
-    why = f"\n         {said[0][:SHOWN]}" if said else ""
-    if done.returncode == 1 and re.search(
-        r"^\d+ (failed|error)|, \d+ error|\d+ failed", done.stdout, re.MULTILINE
-    ):
-        return "killed", why
-    return "ALIVE" if done.returncode == 0 else f"no test ran ({done.returncode})", why
+def _sum_up(outcomes: Sequence[tuple[Mutant, Outcome]]) -> int:
+    """Those that live and those that are broken stand apart: they are mended in different places."""
+    for kind in (ALIVE, BROKEN):
+        for mutant, outcome in outcomes:
+            if outcome.outcome == kind:
+                print(f"{kind}: {mutant.name}" + (f": {outcome.where}" if outcome.where else ""))
+    counts = [sum(outcome.outcome == kind for _, outcome in outcomes) for kind in (KILLED, ALIVE, BROKEN)]
+    print("{} killed, {} alive, {} broken, of {} mutants".format(*counts, len(outcomes)))
+    return 0 if counts[0] == len(outcomes) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

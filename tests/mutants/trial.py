@@ -1,0 +1,83 @@
+"""Plants one mutant in a copy of the project, and runs its test there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from demo.background import end_session
+from tests.mutants.judged import first_error
+from tests.mutants.planted import Mutant
+
+SECONDS = 600
+JUDGED = Path(__file__).with_name("judged.py")
+KILLED, ALIVE, BROKEN = "killed", "ALIVE", "broken"
+
+
+class Outcome(NamedTuple):
+    """`said` is what a failing test said first: it should be about the error."""
+
+    outcome: str  #: `killed`, `ALIVE`, or `broken`: no test has told anything of the mutant
+    where: str = ""  #: of a broken one
+    said: str = ""
+
+
+def tried(mutant: Mutant, copy: Path) -> Outcome:
+    """How the mutant's test ended in the copy, which is left as it was found."""
+    file = copy / mutant.file
+    sound = file.read_text()
+    if sound.count(mutant.old) != 1:
+        return Outcome(BROKEN, "planting", f"what it replaces stands {sound.count(mutant.old)} times")
+    file.write_text(sound.replace(mutant.old, mutant.new))
+    try:
+        return outcome_of(mutant.test, copy)
+    finally:
+        file.write_text(sound)
+
+
+def outcome_of(test: str, copy: Path, seconds: float = SECONDS) -> Outcome:
+    """What pytest, asked to run `test` in the copy, tells by its first failure."""
+    with tempfile.TemporaryDirectory() as folder:
+        judgement, output = Path(folder, "judgement"), Path(folder, "output")
+        code = _run(
+            [str(judgement), "-x", "-q", "-p", "no:cacheprovider", *shlex.split(test)], copy, output, seconds
+        )
+        if code is None:
+            return Outcome(BROKEN, "time", f"it did not end within {seconds:.0f} s")
+        if judgement.exists():
+            found = json.loads(judgement.read_text())
+            where, said = found["broken"], found["said"]
+            return (
+                Outcome(BROKEN, f"{where} of {found['test']}", said) if where else Outcome(KILLED, "", said)
+            )
+        if code == 0:
+            return Outcome(ALIVE)
+        return Outcome(BROKEN, f"pytest ({code})", first_error(output.read_text(errors="replace")))
+
+
+def _run(arguments: list[str], copy: Path, output: Path, seconds: float) -> int | None:
+    """pytest's exit code; None when it took too long. Nothing that it started outlives it."""
+    environment = os.environ | {"PYTHONPATH": f"{copy / 'plugins'}{os.pathsep}{copy}"}
+    with (
+        output.open("wb") as file,
+        subprocess.Popen(
+            [sys.executable, "-P", str(JUDGED), *arguments],
+            cwd=copy,
+            env=environment,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as process,
+    ):
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            end_session(process.pid, process.poll)
