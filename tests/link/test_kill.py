@@ -44,6 +44,7 @@ def edit_both(sites: Pair) -> None:
     )
 
 
+PLANES = [(1, 2), (2, 100), (3, 100), (4, 10)]
 FLIGHTS = [
     *((1, 2, "london"), (3, 1, "capetown"), (4, 2, "capetown"), (5, 3, "capetown"), (6, 1, None)),
     *((7, 2, None), (8, 3, None), (9, 1, None), (10, 4, "london")),
@@ -57,7 +58,7 @@ CONFLICTS = [
 def is_as_if_never_killed(sites: Pair) -> None:
     assert sites.equal
     assert sites.capetown.rows("TABLE flight ORDER BY id") == FLIGHTS
-    assert sites.capetown.rows("TABLE plane ORDER BY id") == [(1, 2), (2, 100), (3, 100), (4, 10)]
+    assert sites.capetown.rows("TABLE plane ORDER BY id") == PLANES
     found = [(each["table_name"], each["key"], each["type"]) for each in sites.conflicts()]
     assert sorted(found) == CONFLICTS, "each conflict once"
 

@@ -1,10 +1,11 @@
 """The kill points of failure-modes 6.3 that are no step of a link (`test_kill.py` has those): half of staging, between
 two statements of a table, a reply that is lost, an installation, a database that ends the session (points 7, 11, 12,
-17, 20, 22). The driver dies in this process, so that each costs a second."""
+17, 20, 22). Most drivers die in this process, so that each costs a second."""
 
 import os
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -12,15 +13,21 @@ import pytest
 
 from concord.databases.postgresql import merge, provision, transaction
 from concord.errors import ConcordError
+from concord.link import TransmissionReport
 from embedded.postgres import Server
+from spark_jobs.link import transmit
 from tests.conftest import Database
 from tests.link.conftest import MakePair, site_on
+from tests.link.killed import killed
 from tests.link.pair import At, Pair, begin, every_table, make_tables, provision_site
-from tests.link.test_kill import FLEET, edit_both, is_as_if_never_killed
+from tests.link.test_kill import CONFLICTS, FLEET, FLIGHTS, PLANES, edit_both, is_as_if_never_killed
 
 pytestmark = pytest.mark.spark
 
 SEATS = ("CREATE TABLE seat (id int PRIMARY KEY, place int UNIQUE)", "INSERT INTO seat VALUES (1, 1), (2, 2)")
+
+
+TABLES = ("TABLE plane ORDER BY id", "TABLE flight ORDER BY id")
 
 
 class Crash(BaseException):
@@ -51,10 +58,42 @@ def test_a_driver_that_dies_between_the_tables_of_a_run(sites: Pair, step: str, 
 
 
 def test_a_driver_that_dies_between_the_two_links(sites: Pair) -> None:
-    sites.run("forward")
-    sites.run("forward")  # the task that is tried again
-    sites.settle(first="reverse")
+    """Point 20: its process has carried the one link, and is killed where it would begin the other."""
+    there, back = (partial(transmit, sites.job(each), sites.spark) for each in ("forward", "reverse"))
+
+    def both(stop: At) -> None:
+        there(lambda step: None)
+        stop("between the links")
+        back(lambda step: None)
+
+    london = [sites.london.rows(table) for table in TABLES]
+    killed(sites, both, "between the links")
+
+    assert [sites.capetown.rows(table) for table in TABLES] == [PLANES, FLIGHTS], "the first link stands"
+    assert [sites.london.rows(table) for table in TABLES] == london, "nothing of the second does"
+    assert [len(site.conflicts()) for site in (sites.london, sites.capetown)] == [0, len(CONFLICTS)]
+    assert remembered(sites) == {"forward": [2, 2], "reverse": [1, 1]}
+
+    again = sites.settle()  # from the first link on, as the run that is tried again does
+
+    won_at_capetown = [5, 5, 0]
+    assert [counts(each) for each in again] == [[0, 0, 0], won_at_capetown, [0, 0, 0], [0, 0, 0]]
+    assert len(sites.london.conflicts()) == 0
     is_as_if_never_killed(sites)
+
+
+def remembered(sites: Pair) -> dict[str, list[int]]:
+    """How many sessions of each link London and Cape Town remember; the first one is of the common history."""
+    query = "SELECT jsonb_array_length(history) FROM concord.link_state WHERE link = '{}/{}'"
+    return {
+        direction: [site.value(query.format(sites.synchronization, direction)) for site in sites.sites]
+        for direction in ("forward", "reverse")
+    }
+
+
+def counts(report: TransmissionReport) -> list[int]:
+    """Rows that were acquired, applied, lost."""
+    return [report.total(each) for each in ("acquired", "applied", "lost")]
 
 
 def test_a_driver_that_dies_when_unique_values_are_parked(
