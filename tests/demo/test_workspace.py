@@ -17,9 +17,11 @@ def test_a_directory_with_anything_else_in_it_is_refused_and_stays_as_it_is(tmp_
 
 def test_a_second_demo_in_the_same_directory_is_refused(tmp_path):
     directory = tmp_path / "demo"
-    refused = pytest.raises(Unusable, match="Another demo is at work")
-    with workspace.workspace(directory), refused, workspace.workspace(directory):
-        pass
+    with workspace.workspace(directory):
+        (directory / "mine").touch()
+        with pytest.raises(Unusable, match="Another demo is at work"), workspace.workspace(directory):
+            pass
+        assert (directory / "mine").exists()
 
 
 def test_what_an_earlier_demo_left_is_gone_when_the_next_one_begins(tmp_path):

@@ -77,8 +77,23 @@ def test_the_installer_can_make_concord_s_schema_and_triggers(site: Server) -> N
             "CREATE TRIGGER t AFTER INSERT ON public.flights FOR EACH ROW EXECUTE FUNCTION concord.f()"
         )
         connection.execute("GRANT SELECT ON public.flights TO concord_reader")
+        assert (triggers_of_flights(site), reads_flights(site)) == (["t"], True)
         connection.execute("REVOKE SELECT ON public.flights FROM concord_reader")
         connection.execute("DROP SCHEMA concord CASCADE")
+    assert (triggers_of_flights(site), reads_flights(site)) == ([], False)
+
+
+def triggers_of_flights(site: Server) -> list[str]:
+    query = "SELECT tgname FROM pg_trigger WHERE tgrelid = 'public.flights'::regclass AND NOT tgisinternal"
+    with psycopg.connect(site.uri("london")) as superuser:
+        return [name for (name,) in superuser.execute(query)]
+
+
+def reads_flights(site: Server) -> bool:
+    with psycopg.connect(site.uri("london")) as superuser:
+        query = "SELECT has_table_privilege('concord_reader', 'public.flights', 'SELECT')"
+        [(reads,)] = superuser.execute(query).fetchall()
+    return bool(reads)
 
 
 def test_the_reader_can_connect_and_nothing_else(site: Server) -> None:
@@ -135,10 +150,13 @@ def test_no_password_stands_in_an_argument_list(script: object) -> None:
 
 
 def test_airflow_and_the_repository_each_own_their_database(metadata: Server) -> None:
-    with connect(metadata, "airflow", "AIRFLOW_DB_PASSWORD", "airflow") as connection:
-        connection.execute("CREATE TABLE public.mine ()")
-    with connect(metadata, "concord", "CONCORD_DB_PASSWORD", "concord") as connection:
-        connection.execute("CREATE TABLE public.mine ()")
+    for owner, variable in (("airflow", "AIRFLOW_DB_PASSWORD"), ("concord", "CONCORD_DB_PASSWORD")):
+        with connect(metadata, owner, variable, owner) as connection:
+            connection.execute("CREATE TABLE public.mine ()")
+            owners = "SELECT tableowner FROM pg_tables WHERE tablename = 'mine'"
+            assert connection.execute(owners).fetchall() == [(owner,)]
+            database = "SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = current_database()"
+            assert connection.execute(database).fetchall() == [(owner,)]
 
 
 @pytest.mark.parametrize(

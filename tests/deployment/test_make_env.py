@@ -37,7 +37,8 @@ def test_secrets_are_safe_in_urls_and_json_and_for_compose(written: dict[str, st
 
 
 def test_airflow_takes_the_fernet_key(written: dict[str, str]) -> None:
-    Fernet(written["AIRFLOW_FERNET_KEY"])
+    fernet = Fernet(written["AIRFLOW_FERNET_KEY"])
+    assert fernet.decrypt(fernet.encrypt(b"a connection's password")) == b"a connection's password"
 
 
 def test_two_installations_share_no_secret(tmp_path: Path) -> None:

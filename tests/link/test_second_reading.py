@@ -72,8 +72,13 @@ def test_provisioning_over_triggers_that_were_off_demands_a_new_proof(sites: Pai
 
 
 def test_provisioning_again_over_untouched_triggers_keeps_the_proof(sites: Pair) -> None:
+    proven = "SELECT link, role, initialized, history FROM concord.link_state ORDER BY link, role"
+    before = sites.london.rows(proven)
     provision_site(sites.london, sites.tables)
-    sites.run()
+    assert sites.london.rows(proven) == before
+    sites.london.run("UPDATE shelf SET place = 'cellar'")
+    assert carried(sites.run()).applied == len(sites.london.rows("TABLE shelf"))
+    assert sites.equal
 
 
 def test_a_key_of_another_type_than_its_shadow_is_refused(sites: Pair) -> None:

@@ -36,8 +36,13 @@ def test_a_held_lease_is_refused_with_its_holder_its_beginning_and_its_end(repos
 
 
 def test_leases_of_different_synchronizations_do_not_meet(repository: Engine) -> None:
-    leased(repository, owner="run_1")
-    leased(repository, owner="run_2", synchronization="london_oslo")
+    first = leased(repository, owner="run_1")
+    second = leased(repository, owner="run_2", synchronization="london_oslo")
+    for lease in (first, second):
+        assert renew(repository, lease, 10 * MINUTE, NOON + MINUTE).expires_at == NOON + 11 * MINUTE
+    release(repository, first)
+    with pytest.raises(LeaseHeld, match="run_2"):
+        leased(repository, NOON + MINUTE, owner="run_3", synchronization="london_oslo")
 
 
 def test_a_retried_task_of_the_same_owner_takes_a_new_epoch(repository: Engine) -> None:
