@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
+from concord import incarnation
 from concord.databases.dialect import LinkState, Progress, Shape, SiteRow, SourceEnd, Survey, TargetEnd
 from concord.errors import (
     BelowFloor,
@@ -74,8 +75,8 @@ def open_link(job: LinkJob, source: SourceEnd, target: TargetEnd, progress: Prog
     )
     # Read after the histories: a run that overtakes us must not look like a site that went back.
     source_site, target_site = at_both(source.site, target.site)
-    _check_heartbeat(source_site, at_target)
-    _check_heartbeat(target_site, related_at_target)
+    _check_heartbeat(job, source_site, at_target)
+    _check_heartbeat(job, target_site, related_at_target)
     _check_initialized(job, [table.name for table in tables], at_source, at_target)
     _check_filters(job, tables, at_source, at_target)
     return Opened(
@@ -117,14 +118,16 @@ def _going_on(
     if found is None:
         raise HistoryLost(
             f"{source.name} and {target.name} remember no common session of {link}: one of them was restored or"
-            " replaced. Initialize the synchronization again; nothing was written"
+            f" replaced. Run `python -m concord initialize {link.partition('/')[0]} --from SITE`, where SITE holds what"
+            " is right; add --accept-restored if the other one was restored. Nothing was written"
         )
     if at_source.below_floor(found.session):
         forced = at_source.forced_at
         by_force = f" by force on {forced:%Y-%m-%d %H:%M} UTC" if forced else ""
         raise BelowFloor(
             f"{target.name} last took part in {link} before tombstones were removed at {source.name}{by_force}: what"
-            " was deleted meanwhile would come back. Initialize the synchronization again; nothing was written"
+            f" was deleted meanwhile would come back. Run `python -m concord initialize {link.partition('/')[0]}`;"
+            " nothing was written"
         )
     return found
 
@@ -177,15 +180,11 @@ def with_children(stopped: Mapping[str, str], parents: Mapping[str, Iterable[str
         found |= more
 
 
-def _check_heartbeat(site: SiteRow, known: LinkState) -> None:
+def _check_heartbeat(job: LinkJob, site: SiteRow, known: LinkState) -> None:
     """A heartbeat that went back is a database that went back (F65, D4)."""
     newest = max((session.heartbeat for session in known.history), default=0)
     if site.heartbeat < newest:
-        raise IdentityChanged(
-            f"{site.name}: the database is older than what it has already sent (heartbeat {site.heartbeat},"
-            f" known {newest}): it was restored from a backup. Provision and initialize it again;"
-            " nothing was written"
-        )
+        raise IdentityChanged(incarnation.older(site.name, site.heartbeat, newest, job.synchronization))
 
 
 def _check_filters(job: LinkJob, tables: Sequence[ReplicatedTable], *states: LinkState) -> None:

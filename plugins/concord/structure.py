@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+
+#: In a descriptor an enumeration is its labels in order, as PostgreSQL quotes literals.
+_ENUM = re.compile(r"enum\(((?:E?'(?:[^']|'')*',?)*)\)")
+_LABEL = re.compile(r"E?'(?:[^']|'')*'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ def differences(table: str, first: Structure, second: Structure) -> Iterator[str
     for name in sorted(set(ours) & set(theirs)):
         left, right = ours[name], theirs[name]
         if not _alike(left, right):
-            yield f"{table}: column {name} is {left.type} at {first.site} and {right.type} at {second.site}"
+            yield f"{table}: column {name} {_apart(left, first.site, right, second.site)}"
         elif (left.added or right.added) and left.default != right.default:
             yield (
                 f"{table}: column {name} was added with the default {left.default or 'NULL'} at {first.site} and"
@@ -53,3 +58,33 @@ def _alike(one: CanonicalColumn, other: CanonicalColumn) -> bool:
     if one.descriptor is None or other.descriptor is None:
         return one.mappable and other.mappable
     return one.descriptor == other.descriptor
+
+
+def _apart(one: CanonicalColumn, at_one: str, other: CanonicalColumn, at_other: str) -> str:
+    """How a column differs between two sites: types that are spelled alike may be made of different things."""
+    if one.generated != other.generated:
+        generated, given = (at_one, at_other) if one.generated else (at_other, at_one)
+        return f"is generated at {generated} and not at {given}"
+    if one.type != other.type:
+        return f"is {one.type} at {at_one} and {other.type} at {at_other}"
+    if labels := differing_labels(one.descriptor or "", at_one, other.descriptor or "", at_other):
+        return f"is {one.type} at both, with other labels: {labels}; give the type the same labels in the same order"
+    return f"is {one.type} at both, and that is {one.descriptor} at {at_one} and {other.descriptor} at {at_other}"
+
+
+def differing_labels(one: str, at_one: str, other: str, at_other: str) -> str | None:
+    """Which labels of an enumeration only one of two descriptors has; None where labels are not what differs."""
+    ours, theirs = _labels(one), _labels(other)
+    if ours == theirs or not (ours and theirs):
+        return None
+    alone = {at_one: ours, at_other: theirs}
+    said = [
+        f"only {site} has {', '.join(only)}"
+        for site, labels in alone.items()
+        if (only := [label for label in labels if label not in ours or label not in theirs])
+    ]
+    return "; ".join(said or [f"{', '.join(labels)} at {site}" for site, labels in alone.items()])
+
+
+def _labels(descriptor: str) -> list[str]:
+    return [label for labels in _ENUM.findall(descriptor) for label in _LABEL.findall(labels)]

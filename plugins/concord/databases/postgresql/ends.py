@@ -11,6 +11,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import psycopg
 
+from concord import incarnation
 from concord.brake import Brakes, Effect
 from concord.databases.dialect import (
     Job,
@@ -132,14 +133,10 @@ class End:
         """Is this the database that was provisioned? Raises NotProvisioned or IdentityChanged."""
         if state.facts.provisioned_as is None:
             raise NotProvisioned(f"{self.access.name} is not provisioned; run `provision` first")
-        if (
-            state.facts.provisioned_as != self.access.name
-            or state.facts.identity != state.facts.provisioned_identity
-        ):
-            raise IdentityChanged(
-                f"{self.access.name}: the database is not the one that was provisioned as {self.access.name}"
-                " (restored, cloned, failed over, or a wrong connection); provision and initialize it again"
-            )
+        if state.facts.provisioned_as != self.access.name:
+            raise IdentityChanged(incarnation.of_another_site(self.access.name, state.facts.provisioned_as))
+        if state.facts.identity != state.facts.provisioned_identity:
+            raise IdentityChanged(incarnation.another(self.access.name, self.job.synchronization))
         if state.facts.format < control.FORMAT:
             raise NotProvisioned(
                 f"{self.access.name}: was provisioned by an earlier version of Concord; run `provision`"

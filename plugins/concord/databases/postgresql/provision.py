@@ -281,7 +281,10 @@ def check(state: SiteState) -> Iterator[str]:
         yield f"{state.site}: is not provisioned; run `provision`"
         return
     if state.facts.provisioned_identity != state.facts.identity:
-        yield f"{state.site}: is not the database that was provisioned (restored, cloned or failed over)"
+        yield (
+            f"{state.site}: is not the database that was provisioned (restored, cloned or failed over); mend the"
+            " connection, or run `initialize NAME --accept-restored` for each of its synchronizations"
+        )
     if state.facts.format < control.FORMAT:
         yield f"{state.site}: was provisioned by an earlier version of Concord; run `provision`"
     for lines in altered(state).values():

@@ -15,6 +15,7 @@ from concord.databases.postgresql.shape import shape_of
 from concord.databases.quoting import literal
 from concord.manipulation import Manipulation
 from concord.replication_set import ReplicatedTable
+from concord.structure import differing_labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +155,18 @@ def _since(shadow: Shadow, known: Registered) -> dict[str, str]:
         elif name not in before:
             said[name] = f"column {name} {now[name]['type']} was added"
         elif before[name]["descriptor"] != now[name]["descriptor"]:
-            said[name] = f"column {name} was {before[name]['type']} and is {now[name]['type']}"
+            said[name] = f"column {name} {_became(before[name], now[name])}"
         elif before[name]["place"] != now[name]["place"]:
             said[name] = f"column {name} {now[name]['type']} was dropped and added again"
     return said
+
+
+def _became(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    if labels := differing_labels(before["descriptor"], "the old one", now["descriptor"], "the new one"):
+        return f"{now['type']} has other labels: {labels}"
+    if before["type"] != now["type"]:
+        return f"was {before['type']} and is {now['type']}"
+    return f"{now['type']} is made of another type"
 
 
 def added(shadow: Shadow, known: Registered | None) -> set[str]:

@@ -44,6 +44,9 @@ PINNED = {
 }
 
 
+#: Where PostgreSQL refuses to read rows that a policy could hide; its message is in the server's own language.
+_HIDES_ROWS = "check_enable_rls"
+
 #: PostgreSQL 17 can end long transactions; earlier versions do not know the setting, so it is asked for first.
 UNHURRIED = (
     "SELECT set_config('transaction_timeout', '0', false)"
@@ -157,6 +160,11 @@ def could_not_connect(credentials: Credentials, error: psycopg.OperationalError)
 def in_our_words(error: psycopg.Error, where: str, *, private: bool = False) -> ConcordError:
     """A database error as one of ours, by SQLSTATE: whether a retry can help is what matters."""
     state, said = error.sqlstate or "", told(error, private=private)
+    if error.diag.source_function == _HIDES_ROWS:
+        return PrivilegeMissing(
+            f"{where}: {said}. Row-level security can hide rows, which would read as deletes, and `provision` refuses"
+            " it: disable it (ALTER TABLE … DISABLE ROW LEVEL SECURITY)."
+        )
     if state == "42501":
         return PrivilegeMissing(f"{where}: {said}. Run `provision` to grant what the role needs.")
     if state in {"40P01", "40001", "55P03", "23505"}:

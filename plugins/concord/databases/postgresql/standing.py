@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from concord import incarnation
 from concord.databases.dialect import LinkState
 from concord.databases.postgresql import link_state, preflight
 from concord.databases.postgresql.ends import Source, Target
@@ -44,8 +45,10 @@ def standing(job: InitializationJob, source: End, target: End, *, resumed: bool)
         names = " and ".join(sorted(restored))
         raise IdentityChanged(
             f"{names}: the database is not the one that the other site knows, or older than what it has already sent:"
-            " it was restored from a backup, cloned or replaced. If that was meant, initialize with accept_restored;"
-            " nothing was written"
+            " it was restored from a backup, cloned or replaced. If it is a clone, mend the Airflow connection; else"
+            f" stop every clone of it, then run"
+            f" `python -m concord initialize {job.link.synchronization} --accept-restored`"
+            " (in Airflow: accept_restored). Nothing was written"
         )
     stale = restored or set(_below_floor(job, source, target))
     whole = bool(stale) or _lost(job, source, target)
@@ -86,9 +89,7 @@ def _restored(end: End, peer: End, link: str) -> bool:
     if facts.provisioned_as is None:
         raise NotProvisioned(f"{end.access.name} is not provisioned; run `provision` first")
     if facts.provisioned_as != end.access.name:
-        raise IdentityChanged(
-            f"{end.access.name}: the connection leads to the database that was provisioned as {facts.provisioned_as}"
-        )
+        raise IdentityChanged(incarnation.of_another_site(end.access.name, facts.provisioned_as))
     newest = max((session.heartbeat for session in known(peer, link).history), default=0)
     older = link_state.site_row(end.connection).heartbeat < newest
     return older or facts.identity != facts.provisioned_identity

@@ -1,0 +1,65 @@
+"""What a refusal tells a person to do is what helps: each remedy is carried out as it is told."""
+
+import pytest
+
+from concord.errors import IdentityChanged, PrivilegeMissing, StructureChanged
+from tests.link.conftest import MakePair
+
+pytestmark = pytest.mark.spark
+
+MOOD = (
+    "CREATE TYPE public.mood AS ENUM ('sad', 'happy')",
+    "CREATE TABLE public.guest (id int PRIMARY KEY, mood public.mood)",
+)
+
+
+def test_other_labels_of_an_enumeration_are_named_instead_of_its_name_twice(pair: MakePair) -> None:
+    sites = pair(*MOOD)
+    sites.london.run("ALTER TYPE public.mood ADD VALUE 'it''s fine' BEFORE 'happy'")
+    with pytest.raises(StructureChanged) as refused:
+        sites.run("forward")
+    said = refused.value.message
+    assert "column mood is public.mood at both, with other labels: only london has 'it''s fine'" in said
+    assert "column mood public.mood has other labels: only the new one has 'it''s fine'" in said
+    assert "public.mood at capetown and public.mood" not in said
+
+
+def test_labels_in_another_order_are_both_listed(pair: MakePair) -> None:
+    sites = pair(*MOOD)
+    sites.london.run(
+        "ALTER TABLE public.guest DROP mood",
+        "DROP TYPE public.mood",
+        "CREATE TYPE public.mood AS ENUM ('happy', 'sad')",
+        "ALTER TABLE public.guest ADD mood public.mood",
+    )
+    with pytest.raises(StructureChanged, match="'sad', 'happy' at capetown; 'happy', 'sad' at london"):
+        sites.run("forward")
+
+
+def test_a_column_that_is_computed_at_one_site_alone_is_told_as_such(pair: MakePair) -> None:
+    sites = pair("CREATE TABLE public.guest (id int PRIMARY KEY, twice int)")
+    sites.london.run(
+        "ALTER TABLE public.guest DROP twice",
+        "ALTER TABLE public.guest ADD twice int GENERATED ALWAYS AS (2 * id) STORED",
+    )
+    with pytest.raises(StructureChanged, match="column twice is generated at london and not at capetown"):
+        sites.run("forward")
+
+
+def test_row_level_security_says_to_disable_it_and_that_helps(pair: MakePair) -> None:
+    """F94: `provision` refuses the table, so that it cannot be what helps."""
+    sites = pair("CREATE TABLE public.guest (id int PRIMARY KEY)")
+    sites.london.run("INSERT INTO guest VALUES (1)", "ALTER TABLE public.guest ENABLE ROW LEVEL SECURITY")
+    with pytest.raises(PrivilegeMissing, match="row-level security") as refused:
+        sites.run("forward")
+    assert "DISABLE ROW LEVEL SECURITY" in refused.value.message
+    assert "Run `provision`" not in refused.value.message
+    sites.london.run("ALTER TABLE public.guest DISABLE ROW LEVEL SECURITY")
+    assert sites.run("forward").total("applied") == 1
+
+
+def test_a_connection_to_another_sites_database_is_told_as_that(pair: MakePair) -> None:
+    sites = pair("CREATE TABLE public.guest (id int PRIMARY KEY)")
+    sites.london.run("UPDATE concord.site SET name = 'newyork'")
+    with pytest.raises(IdentityChanged, match="leads to the database that was provisioned as newyork; mend"):
+        sites.run("forward")
