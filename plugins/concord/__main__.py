@@ -81,7 +81,11 @@ def _parser() -> argparse.ArgumentParser:
     provision.add_argument("--site", help="only this one")
     instead = provision.add_mutually_exclusive_group()
     instead.add_argument(
-        "--print-sql", action="store_true", help="print the statements for a DBA; run nothing"
+        "--print-sql",
+        nargs="?",
+        const="-",
+        metavar="DIR",
+        help="print the statements for a DBA, or write them into DIR/SITE.sql; run nothing",
     )
     instead.add_argument("--check", action="store_true", help="say what is missing or altered; write nothing")
     instead.add_argument("--remove", action="store_true", help="take Concord off; tables and rows stay")

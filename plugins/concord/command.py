@@ -6,15 +6,16 @@ import argparse
 import getpass
 import sys
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 
 import pendulum
+from sqlalchemy import Engine
 
 from concord.config import Configuration
 from concord.databases import provisioning
 from concord.databases.postgresql import records, reinitialization
-from concord.databases.postgresql.tombstones import SiteTombstones
 from concord.errors import ConcordError
 from concord.link import Direction, TransmissionReport
 from concord.orchestration import (
@@ -29,6 +30,8 @@ from concord.orchestration.compare_command import compare
 from concord.orchestration.forgetting import forget
 from concord.orchestration.initialization import InitializeOperator, InitializeParameters
 from concord.orchestration.link_operator import LinkOperator
+from concord.orchestration.link_states import link_states
+from concord.orchestration.printed_sql import print_sql, write_sql
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.shown import show
 from concord.repository import status
@@ -57,9 +60,7 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
 def _provision(asked: argparse.Namespace, configuration: Configuration) -> int:
     installations = jobs.installations(configuration, asked.site)
     if asked.print_sql:
-        for site, script in provisioning.sql(installations):
-            sys.stdout.write(f"-- site {site}\n{script}")
-        return 0
+        return _print_sql(asked.print_sql, provisioning.sql(installations))
     if asked.check:
         problems = provisioning.check(installations)
         _notify(provisioning.notices(installations))
@@ -74,6 +75,15 @@ def _provision(asked: argparse.Namespace, configuration: Configuration) -> int:
     provisioning.provision(installations)
     _notify(provisioning.notices(installations))
     return _say(f"Provisioned: {names}.")
+
+
+def _print_sql(where: str, scripts: Iterable[tuple[str, str]]) -> int:
+    """`-` is stdout, all else a directory."""
+    if where == "-":
+        print_sql(scripts)
+        return 0
+    made = write_sql(scripts, Path(where))
+    return _say(f"Written: {', '.join(map(str, made))}. A DBA runs each at its site: psql -f.")
 
 
 def _initialize(asked: argparse.Namespace, configuration: Configuration) -> int:
@@ -143,7 +153,7 @@ def _status(asked: argparse.Namespace, configuration: Configuration) -> int:
     show("Conflicts", ("synchronization", "table", "type", "count"), counted)
     approve_command.show_holds(engine, configuration, _ago)
     show_marks(configuration)
-    return _sites(configuration)
+    return _sites(engine, configuration)
 
 
 def show_marks(configuration: Configuration) -> None:
@@ -171,9 +181,10 @@ def _synchronized(known: status.SynchronizationStatus | None) -> Sequence[str]:
     return (_ago(known.last_started_at), known.owner or "free")
 
 
-def _sites(configuration: Configuration) -> int:
+def _sites(engine: Engine, configuration: Configuration) -> int:
     """What the sites themselves remember; a site that does not answer is a line on stderr and exit status 1."""
-    rows, moving, failed = [], [], 0
+    moving, failed = [], 0
+    ends: list[tuple[str, records.LinkAtSite]] = []
     waiting: list[Sequence[object]] = []
     asked: set[tuple[str, str]] = set()
     for name in configuration.sites:
@@ -187,11 +198,13 @@ def _sites(configuration: Configuration) -> int:
             failed = 1
             sys.stderr.write(f"{name}: {error.message}\n")
             continue
-        rows += [
-            (name, each.link, each.role, each.peer, each.tables, _ago(each.updated_at), _refused(each))
-            for each in links
-        ]
-    show("Links at the sites", ("site", "link", "role", "peer", "tables", "last session", ""), rows)
+        ends += [(name, each) for each in links]
+    states = link_states(engine, [each for _, each in ends])
+    rows = [
+        (name, each.link, each.role, each.peer, each.tables, _ago(each.updated_at), states[each.link])
+        for name, each in ends
+    ]
+    show("Links at the sites", ("site", "link", "role", "peer", "tables", "last session", "state"), rows)
     if waiting:
         kept = ("site", "link", "table", "kind", "rows", "since", "reason of the first")
         show("Rows that wait, to be decided or mended: `waiting list`", kept, waiting)
@@ -224,17 +237,13 @@ def _waits(each: records.WaitingAtSite) -> Sequence[object]:
     return (each.link, each.table_name, each.kind, each.count, _ago(each.since), each.reason)
 
 
-def _refused(link: records.LinkAtSite) -> str:
-    return f"initialize: below its floor since {_ago(link.forced_at)}" if link.forced_at else ""
-
-
 def _tombstones(asked: argparse.Namespace, configuration: Configuration) -> int:
     """Show who holds which; removes them only when it is told to force, and not to try first."""
     force = asked.force_older_than
     dry_run = asked.dry_run or force is None
     cleanup = tombstone_cleanup.clean(configuration, dry_run=dry_run, force_older_than=force)
     rows = [
-        (each.site, each.table, each.held, each.passed, each.forced, each.removed, _kept_because(each))
+        (each.site, each.table, each.held, each.passed, each.forced, each.removed, each.kept_because)
         for each in cleanup.tables
     ]
     show("Tombstones", ("site", "table", "held", "may go", "by force", "removed", "kept because"), rows)
@@ -248,12 +257,6 @@ def _tombstones(asked: argparse.Namespace, configuration: Configuration) -> int:
         show(title, ("link", "at site"), below)
     sys.stderr.writelines(f"{site}: {problem}\n" for site, problem in cleanup.unreachable.items())
     return 1 if cleanup.unreachable else 0
-
-
-def _kept_because(report: SiteTombstones) -> str:
-    return report.problem or "; ".join(
-        f"{each.link} has not sent {each.tombstones}" for each in report.held_back
-    )
 
 
 def _forget(asked: argparse.Namespace, configuration: Configuration) -> int:

@@ -104,6 +104,9 @@ def test_a_tombstone_that_an_absent_site_has_not_heard_of_stays_until_a_person_f
     assert {each.site: each.removed for each in cleanup.tables} == {"london": 0, "capetown": 0}
     (held,) = [each.problem for each in cleanup.tables if each.problem]
     assert held.startswith("kept, since oslo does not answer; london_oslo/forward last ran ")
+    because = {each.site: each.kept_because for each in cleanup.tables}
+    assert because["london"] == f"{held}; london_oslo/forward has not sent 2 to oslo"
+    assert because["capetown"] == f"{held} (at london)"
     assert tombstones(sites)["london"] == [1, 2]
 
 
@@ -147,7 +150,9 @@ def test_forced_tombstones_go_at_the_sites_that_answer_and_the_absent_one_is_ref
     before = {site.name: site.writes() for site in oslo_away.sites}
 
     for link in (("oslo", "london"), ("london", "oslo")):
-        with pytest.raises(BelowFloor, match=r"oslo .* removed at london by force on .* Initialize the"):
+        with pytest.raises(
+            BelowFloor, match=r"oslo .* removed at london by force on .* concord initialize london_oslo`"
+        ):
             oslo_away.run(*link)
 
     written = {

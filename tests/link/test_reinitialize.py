@@ -9,6 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from concord.databases.postgresql import records
+from concord.databases.postgresql.refused_links import refused
 from concord.databases.provisioning import provision
 from concord.errors import BelowFloor, HistoryLost, IdentityChanged, NotInitialized
 from concord.initialization import How
@@ -27,6 +29,13 @@ BOOK = (
     "CREATE TABLE book (id int PRIMARY KEY, title text)",
     "INSERT INTO book SELECT n, 'as loaded' FROM generate_series(1, 20) n",
 )
+#: What brings a restored site back, as its refusal tells it.
+COMMAND = "python -m concord initialize london_capetown --accept-restored"
+
+
+def refused_links(sites: Pair) -> dict[str, str]:
+    """As `status` asks both ends."""
+    return refused([end for site in sites.sites for end in records.links_at(site.access)])
 
 
 def titles(sites: Pair) -> dict[int, str]:
@@ -61,10 +70,14 @@ def test_a_site_below_the_floor_comes_back_with_its_unsent_edits_and_nothing_is_
         "DELETE FROM book WHERE id IN (9, 10)",
     )
     purge_by_force(sites)
-    with pytest.raises(BelowFloor):
+    with pytest.raises(BelowFloor, match="Run `python -m concord initialize london_capetown`"):
         sites.run("forward")
+    assert refused_links(sites) == {
+        "london_capetown/forward": "below its floor; run `python -m concord initialize london_capetown`"
+    }
 
     (book,) = initialized(sites, chunk_rows=4).tables
+    assert refused_links(sites) == {}
 
     assert book.how is How.REINITIALIZE
     found = titles(sites)
@@ -126,8 +139,14 @@ def test_a_site_that_remembers_no_common_session_needs_a_person_to_say_which_is_
         "UPDATE book SET title = 'unsent' WHERE id = 2",
         """UPDATE concord.link_state SET history = jsonb_build_array(jsonb_set(history -> 0, '{id}', '"other"'))""",
     )
-    with pytest.raises(HistoryLost):
+    with pytest.raises(HistoryLost, match="initialize london_capetown --from SITE"):
         sites.run("forward")
+    because = (
+        "its ends remember no common session; run `python -m concord initialize london_capetown --from SITE`"
+    )
+    assert refused_links(sites) == dict.fromkeys(
+        ("london_capetown/forward", "london_capetown/reverse"), because
+    )
     with pytest.raises(Exception, match="say which of them holds what is right"):
         initialized(sites)
     initialized(sites, named="london")
@@ -222,7 +241,7 @@ def has_come_back(sites: Pair) -> None:
 def test_a_site_restored_from_a_copy_of_its_files_is_refused_and_then_brought_back(
     restorable: Pair, mortal: Server, tmp_path: Path
 ) -> None:
-    """F65: same system, same timeline; the heartbeat went back."""
+    """F65: same system, same timeline; the heartbeat went back. After a clone ran first, the original stands so."""
     restorable.settle()
     restorable.capetown.run("UPDATE book SET title = 'sent before' WHERE id = 20")
     restorable.settle()
@@ -231,9 +250,12 @@ def test_a_site_restored_from_a_copy_of_its_files_is_refused_and_then_brought_ba
     live_on(restorable)
     while_stopped(restorable, mortal, lambda data: put_back(backup, data))
     edit_after_the_restore(restorable)
-    with pytest.raises(IdentityChanged):
+    told = (
+        "restored from a backup, or a clone of it ran in its place. Stop the clone, if there is one; then run"
+    )
+    with pytest.raises(IdentityChanged, match=f"{told} `{COMMAND}"):
         restorable.run("forward")
-    with pytest.raises(IdentityChanged, match="accept_restored"):
+    with pytest.raises(IdentityChanged, match=f"stop every clone of it, then run `{COMMAND}"):
         initialized(restorable)
     assert restorable.capetown.value("SELECT incarnation FROM concord.site") == 1
     initialized(restorable, accept_restored=True, chunk_rows=6)
@@ -264,7 +286,8 @@ def test_a_site_restored_from_a_dump_is_brought_back(
     sites = Pair(restorable.london, restored, restorable.tables, restorable.spark)
     try:
         edit_after_the_restore(sites)
-        with pytest.raises(IdentityChanged):
+        told = "clone or a wrong connection, mend the Airflow connection; if it is capetown from now on, run"
+        with pytest.raises(IdentityChanged, match=f"{told} `{COMMAND}"):
             sites.run("forward")
         initialized(sites, accept_restored=True, chunk_rows=6)
         has_come_back(sites)

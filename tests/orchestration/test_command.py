@@ -59,6 +59,16 @@ def test_a_pair_is_provisioned_checked_initialized_and_removed(
     assert printed.status == 0
     assert printed.out.startswith("-- site london\nBEGIN;")
     assert unprovisioned.london.run("SELECT to_regclass('concord.site')") == [(None,)]
+    directory = unprovisioned.path.parent / "for the DBA"
+    written = terminal("provision", "--print-sql", str(directory))
+    assert written.status == 0
+    assert str(directory / "capetown.sql") in written.out
+    assert sorted(path.name for path in directory.iterdir()) == ["capetown.sql", "london.sql"]
+    assert (directory / "london.sql").read_text() == printed.out.removeprefix("-- site london\n")
+    assert unprovisioned.london.run("SELECT to_regclass('concord.site')") == [(None,)]
+    refused = terminal("provision", "--print-sql", str(unprovisioned.path))
+    assert refused.status == 2
+    assert f"--print-sql {unprovisioned.path}: File exists" in refused.err
     assert terminal("provision").out == "Provisioned: london, capetown.\n"
     assert terminal("provision", "--check").status == 0
     proven = terminal("initialize", NAME)

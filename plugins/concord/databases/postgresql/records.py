@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -32,7 +32,8 @@ _OLD = "FROM concord.conflict WHERE decided_at < %(before)s"
 _PURGE = f"DELETE FROM concord.conflict WHERE id IN (SELECT id {_OLD} LIMIT {BATCH})"
 
 _LINKS = """
-SELECT link, role, peer, updated_at, forced_at, (SELECT count(*) FROM jsonb_object_keys(initialized)) AS tables
+SELECT link, role, peer, updated_at, forced_at, (SELECT count(*) FROM jsonb_object_keys(initialized)) AS tables,
+       history, floor
   FROM concord.link_state ORDER BY link"""
 
 
@@ -46,6 +47,8 @@ class LinkAtSite:
     updated_at: datetime
     forced_at: datetime | None  #: since when the link is refused, because tombstones were removed by force
     tables: int
+    history: Sequence[Mapping[str, Any]]  #: its sessions, newest first, as the site stores them
+    floor: str | None  #: the session up to which tombstones are gone
 
 
 @dataclass(frozen=True, slots=True)

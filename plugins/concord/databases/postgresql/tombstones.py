@@ -43,6 +43,7 @@ class HeldBack:
 
     link: str
     tombstones: int
+    peer: str = ""  #: the site that has not heard of them
 
 
 @dataclass(slots=True)
@@ -58,6 +59,15 @@ class SiteTombstones:
     held_back: list[HeldBack] = field(default_factory=list)
     below_floor: list[str] = field(default_factory=list)  #: links that must be initialized again for it
     problem: str | None = None
+    elsewhere: str | None = (
+        None  #: the problem of another site, for which nothing of the table may go here either
+    )
+
+    @property
+    def kept_because(self) -> str:
+        """Why tombstones stay, and who holds each back, whether that site answers or not; empty when all may go."""
+        holders = [f"{each.link} has not sent {each.tombstones} to {each.peer}" for each in self.held_back]
+        return "; ".join(filter(None, [self.problem or self.elsewhere, *holders]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +145,8 @@ def _look_at(connection: Connection, site: CarryingSite) -> _Open:
         raise NotProvisioned(f"{name} is not provisioned, or by an earlier version; run `provision` first")
     if state.facts.identity != state.facts.provisioned_identity:
         raise IdentityChanged(
-            f"{name} is not the database that was provisioned (restored, cloned or failed over)"
+            f"{name} is not the database that was provisioned (restored, cloned or failed over); mend the connection,"
+            " or run `initialize NAME --accept-restored` for each of its synchronizations"
         )
     wrong = altered(state)
     shapes: defaultdict[str, list[Shape]] = defaultdict(list)
@@ -162,7 +173,9 @@ def _clean_table(
         holders.append(Holder(each.name, each.connection, tuple(each.shapes[table]), heeded, unheeded))
         reports[each.name] = _survey(each, table, heeded)
         reports[each.name].problem = _problem(table, heeded, silent)
-    if any(report.problem for report in reports.values()):
+    if problems := [f"{report.problem} (at {report.site})" for report in reports.values() if report.problem]:
+        for report in reports.values():
+            report.elsewhere = None if report.problem else problems[0]
         return list(reports.values())
     for agreement in agreements(holders, asked.before):
         for holder in holders:
@@ -186,7 +199,7 @@ def _survey(each: _Open, table: str, heeded: Sequence[OutgoingLink]) -> SiteTomb
             waiting = f"deleted AND {link.waiting(table)}"
             count = int(one(each.connection, f"SELECT count(*) FROM {shadow} WHERE {waiting}")[0])
             if count:
-                report.held_back.append(HeldBack(link.name, count))
+                report.held_back.append(HeldBack(link.name, count, link.peer))
     return report
 
 
