@@ -33,8 +33,11 @@ def read_job(path: Path, kind: type[Job]) -> Job:
 
 
 def run(kind: type[Job], work: Callable[[Job, Progress], BaseModel]) -> int:
-    """CONCORD_JOB in, CONCORD_REPORT out; 0, or 1 for a transient error, or 2 for a permanent one."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stdout)
+    """CONCORD_JOB in, CONCORD_REPORT out; 0, or 1 for a transient error, or 2 for a permanent one.
+
+    Lines have no time of their own: Airflow writes one before each line that it logs.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s", stream=sys.stdout)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     logging.getLogger("psycopg").setLevel(logging.ERROR)  # what ends a pipeline is raised as well
     job = read_job(Path(os.environ["CONCORD_JOB"]), kind)

@@ -33,6 +33,19 @@ def test_every_pair_has_its_dags_and_the_maintenance_has_its_own(bag: DagBag) ->
     assert {"provision", "log_purge", "tombstone_cleanup"} < set(bag.dags)
 
 
+def test_every_dag_has_a_page_that_tells_its_runs_its_parameters_and_where_to_look_next(bag: DagBag) -> None:
+    assert len(bag.dags) >= 9
+    for dag_id, dag in bag.dags.items():
+        page = str(dag.doc_md)
+        assert "**Runs:**" in page, dag_id
+        assert "**Where to look next:**\n\n- " in page, dag_id
+        for name in dag.params:
+            described = dag.params.get_param(name).description
+            assert described, f"{dag_id}: {name}"
+            assert f"| `{name}` |" in page, f"{dag_id}: {name}"
+            assert described in page, f"{dag_id}: {name}"
+
+
 def test_a_synchronization_is_begin_forward_reverse_complete_and_the_release_of_its_lease(
     bag: DagBag,
 ) -> None:

@@ -14,6 +14,7 @@ from concord.errors import DecisionRefused
 from concord.link import Direction
 from concord.orchestration import jobs, parameters
 from concord.orchestration.airflow_errors import in_airflow_terms
+from concord.orchestration.dag_page import page
 from concord.orchestration.question import (
     PATIENCE,
     Answer,
@@ -51,6 +52,15 @@ def approve_dag() -> DAG:
         catchup=False,
         max_active_runs=1,
         params=params("Held links"),
+        doc_md=page(
+            ["Asks people about each link that a brake holds, then lets pass, once, what was approved."],
+            "by hand, after a brake held a run.",
+            [
+                "the tab Required Actions of this run: one question for each held link;",
+                "`python -m concord status` shows what is held; `docs/brakes.md` in Concord's directory.",
+            ],
+            params("Held links"),
+        ),
         tags=["concord", "brakes"],
     ) as dag:
 

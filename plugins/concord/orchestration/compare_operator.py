@@ -21,12 +21,15 @@ from concord.orchestration import parameters, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.jobs import link_job
 from concord.orchestration.lease_holder import LeaseHolder
+from concord.orchestration.outcome_log import log_table
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.spark_application import SparkApplication
 from concord.repository.comparisons import record_comparison
 from concord.repository.conflicts import ConflictRow, collect_conflicts
 
 logger = logging.getLogger(__name__)
+
+_APART = ("only_source", "only_target", "in_flight")
 
 
 class CompareParameters(parameters.Parameters):
@@ -53,6 +56,7 @@ class CompareOperator(SparkApplication):
             report = self.compare(asked, owner, LeaseHolder(context).has_ended)
         verdict = "the sites differ" if report.found else "the sites are equal"
         log_event(logger, verdict, comparison=report.comparison, keys=report.found)
+        log_table(f"{report.synchronization}: {verdict}", *_table(report))
         return _summary(report, verdict)
 
     def compare(
@@ -94,6 +98,15 @@ def _collect(engine: Engine, links: Sequence[LinkJob], since: pendulum.DateTime)
         apart = timedelta(seconds=link.target.max_clock_skew)
         for batch in records.conflicts(link.target, link.link, link.transmission, since - apart):
             collect_conflicts(engine, cast("list[ConflictRow]", batch))
+
+
+def _table(report: CompareReport) -> tuple[list[str], list[list[object]]]:
+    """Its columns and rows, as the log ends with them."""
+    counts = ("source_rows", "target_rows", "equal", "differing", "versions", *_APART)
+    named = {"source": report.source, "target": report.target}
+    columns = [" ".join(named.get(word, word) for word in count.split("_")) for count in counts]
+    rows = [[each.table, *(getattr(each, count) for count in counts)] for each in report.tables]
+    return ["table", *columns], rows
 
 
 def _summary(report: CompareReport, verdict: str) -> dict[str, Any]:

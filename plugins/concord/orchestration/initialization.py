@@ -17,6 +17,7 @@ from concord.orchestration import parameters, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.jobs import link_job, refuse_unknown_tables, synchronization_name
 from concord.orchestration.lease_holder import LeaseHolder
+from concord.orchestration.outcome_log import log_table
 from concord.orchestration.reinitialization import requested
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.spark_application import SparkApplication
@@ -50,6 +51,7 @@ class InitializeOperator(SparkApplication):
         with in_airflow_terms():
             asked = parameters.read(InitializeParameters, _given(dag_run.conf))
             report = self.initialize(load(config_path()), asked, owner, LeaseHolder(context).has_ended)
+        _log(report)
         return {each.table: each.model_dump(mode="json", exclude={"table"}) for each in report.tables}
 
     def initialize(
@@ -66,6 +68,22 @@ class InitializeOperator(SparkApplication):
 
     def _moved(self, job: InitializationJob) -> InitializationReport:
         return self.submit(job, InitializationReport)
+
+
+def _log(report: InitializationReport) -> None:
+    sites = sorted({site for each in report.tables for site in each.written})
+    rows = [
+        [
+            each.table,
+            each.how.value,
+            each.rows,
+            *(each.written.get(site, 0) for site in sites),
+            each.conflicts,
+        ]
+        for each in report.tables
+    ]
+    columns = ["table", "how", "rows", *(f"written at {site}" for site in sites), "conflicts"]
+    log_table(f"{report.synchronization}: both links start here", columns, rows)
 
 
 def initialize(configuration: Configuration, synchronization: str, owner: str) -> dict[str, int]:

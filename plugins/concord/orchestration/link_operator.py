@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, cast
 
@@ -19,9 +21,11 @@ from concord.link import Direction, LinkJob, TransmissionReport
 from concord.orchestration import run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.jobs import link_job
+from concord.orchestration.outcome_log import log_outcome
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.run_plan import RunPlan
 from concord.orchestration.spark_application import SparkApplication
+from concord.orchestration.table_assets import announce
 from concord.repository import holds
 from concord.repository.conflicts import ConflictRow, collect_conflicts, record_overturns
 from concord.repository.runs import fail_run
@@ -47,6 +51,14 @@ _COUNTS = (
 )
 
 
+@dataclass
+class _Collected:
+    """Conflicts that came into the repository, and those of this transmission by table and type."""
+
+    new: int = 0
+    by_type: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
 class LinkOperator(SparkApplication):
     """Runs one link of a synchronization under the plan that `begin` made, and returns its counts."""
 
@@ -66,18 +78,25 @@ class LinkOperator(SparkApplication):
         with in_airflow_terms():
             engine = repository()
             try:
-                return self._transmit_for_run(engine, plan)
+                report, collected = self._transmit_for_run(engine, plan)
             except ConcordError as error:
                 if will_not_be_tried_again(error, context):
                     message = f"{self.direction} link: {error.message}"
                     fail_run(engine, plan.run_id, message, pendulum.now("UTC"))
                 raise
+        announce(context, report)
+        log_outcome(self._title(report), report.tables, collected.by_type)
+        return _summary(report, collected.new)
+
+    def _title(self, report: TransmissionReport) -> str:
+        would = "what it would do" if report.plan_only else "done"
+        return f"{self.direction} link, {report.source} → {report.target}: {would}"
 
     def transmit(self, job: LinkJob) -> TransmissionReport:
         """Submit the job and wait for its report; needs no lease when it is a plan. Raises a ConcordError."""
         return self.submit(job, TransmissionReport)
 
-    def _transmit_for_run(self, engine: Engine, plan: RunPlan) -> dict[str, Any]:
+    def _transmit_for_run(self, engine: Engine, plan: RunPlan) -> tuple[TransmissionReport, _Collected]:
         started_at = pendulum.now("UTC")
         lease = run_lease.take_for_run(engine, self.synchronization, plan.owner, plan.run_id)
         job = link_job(
@@ -94,7 +113,7 @@ class LinkOperator(SparkApplication):
         try:
             with run_lease.kept(engine, lease, self.on_kill):
                 report = self.transmit(job)
-                collected = 0 if job.plan_only else self._collect(engine, job)
+                collected = _Collected() if job.plan_only else self._collect(engine, job)
         except ConcordError as error:
             if found := error.facts.get("holds"):
                 self._hold(engine, plan, cast("list[object]", found), str(error.since))
@@ -106,7 +125,7 @@ class LinkOperator(SparkApplication):
             self._end_holds(engine, report)
         if report.holds:
             self._hold(engine, plan, report.holds)
-        return _summary(report, collected)
+        return report, collected
 
     def _hold(self, engine: Engine, plan: RunPlan, held: Sequence[object], since: str = "") -> None:
         """Take down what a person has to approve."""
@@ -119,15 +138,19 @@ class LinkOperator(SparkApplication):
         carried = [table.table for table in report.tables if table.stopped is None]
         holds.end(engine, self.synchronization, self.direction, carried, pendulum.now("UTC"))
 
-    def _collect(self, engine: Engine, job: LinkJob) -> int:
+    def _collect(self, engine: Engine, job: LinkJob) -> _Collected:
         """Take the target's new conflict rows over; also those that a run which died had left there."""
         mine = [link for link in links(engine) if link.synchronization == job.synchronization]
         known = [link.last_started_at for link in mine if link.direction == job.direction]
         since = (known[0] if known else None) or _EVER
         apart = timedelta(seconds=job.target.max_clock_skew)
         record_overturns(engine, records.overturns(job.target, since - apart))
-        batches = records.conflicts(job.target, job.link, job.transmission, since - apart)
-        return sum(collect_conflicts(engine, cast("list[ConflictRow]", batch)) for batch in batches)
+        collected = _Collected()
+        for batch in records.conflicts(job.target, job.link, job.transmission, since - apart):
+            collected.new += collect_conflicts(engine, cast("list[ConflictRow]", batch))
+            mine_now = (each for each in batch if each["transmission"] == job.transmission)
+            collected.by_type.update((each["table_name"], each["conflict_type"]) for each in mine_now)
+        return collected
 
     def _record(
         self, engine: Engine, plan: RunPlan, report: TransmissionReport, started_at: pendulum.DateTime

@@ -22,6 +22,14 @@ from concord.orchestration import jobs, log_purge, parameters, tombstone_cleanup
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.compare_operator import CompareOperator
 from concord.orchestration.initialization import InitializeOperator
+from concord.orchestration.maintenance_pages import (
+    compare_page,
+    initialize_page,
+    log_purge_page,
+    provision_page,
+    tombstone_cleanup_page,
+)
+from concord.orchestration.outcome_log import log_table
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.synchronize import LINK_TIMEOUT, RETRIES, START
 
@@ -77,7 +85,10 @@ def initialize_dag(configuration: Configuration, name: str) -> DAG:
         f"Loads, merges or proves equal {pair.source} and {pair.target}, and lets {name} start from there."
     )
     tables = [table.name for table in configuration.tables(name)]
-    with _on_demand(f"initialize__{name}", description, _initialize_params(pair.sites, tables)) as dag:
+    params = _initialize_params(pair.sites, tables)
+    with _on_demand(
+        f"initialize__{name}", description, params, initialize_page(name, description, params)
+    ) as dag:
         InitializeOperator(task_id="initialize", synchronization=name, execution_timeout=LINK_TIMEOUT)
     return dag
 
@@ -90,7 +101,7 @@ def compare_dag(configuration: Configuration, name: str) -> DAG:
         "repair": Param(
             "none",
             enum=["none", "plan", "apply"],
-            description="plan: say what a repair would do; apply: do it, while the pair's links wait.",
+            description="none: compare; plan: say what a repair would do; apply: do it, while the pair's links wait.",
         ),
         "prefer": Param(
             None,
@@ -99,7 +110,7 @@ def compare_dag(configuration: Configuration, name: str) -> DAG:
         ),
     }
     description = f"Says where {pair.source} and {pair.target} differ, and repairs it when asked."
-    with _on_demand(f"compare__{name}", description, params) as dag:
+    with _on_demand(f"compare__{name}", description, params, compare_page(name, description, params)) as dag:
         CompareOperator(task_id="compare", synchronization=name, execution_timeout=LINK_TIMEOUT)
     return dag
 
@@ -137,7 +148,8 @@ def _initialize_params(sites: Sequence[str], tables: Sequence[str]) -> dict[str,
 def provision_dag() -> DAG:
     """`provision`: makes every site ready, or only says what is missing."""
     check_only = Param(False, type="boolean", description="Say what is missing or altered; write nothing.")
-    with _on_demand("provision", "Makes every site ready.", {"check_only": check_only}) as dag:
+    params = {"check_only": check_only}
+    with _on_demand("provision", "Makes every site ready.", params, provision_page(params)) as dag:
 
         @task(retries=0)  # a person asked, and asks again; the sites that answered are ready
         def provision() -> list[str]:
@@ -164,6 +176,7 @@ def log_purge_dag() -> DAG:
         description="Deletes records older than their retention, at the repository and at the sites.",
         schedule="*/15 * * * *",
         params=_DRY_RUN,
+        doc_md=log_purge_page(_DRY_RUN),
         **_SETTINGS,
     ) as dag:
 
@@ -192,6 +205,7 @@ def tombstone_cleanup_dag() -> DAG:
         description="Removes tombstones that every link of every site has passed.",
         schedule="@daily",
         params=_DRY_RUN | _FORCE,
+        doc_md=tombstone_cleanup_page(_DRY_RUN | _FORCE),
         **_SETTINGS,
     ) as dag:
 
@@ -202,9 +216,11 @@ def tombstone_cleanup_dag() -> DAG:
                 cleanup = tombstone_cleanup.clean(
                     load(config_path()), dry_run=asked.dry_run, force_older_than=asked.force_older_than
                 )
-            reports = [asdict(report) for report in cleanup.tables]
+            reports = [{**asdict(report), "kept_because": report.kept_because} for report in cleanup.tables]
             for report in reports:
                 log_event(logger, "tombstones", **report)
+            kept = ["site", "table", "held", "passed", "forced", "removed", "kept_because"]
+            log_table("tombstones", kept, [[report[name] for name in kept] for report in reports])
             _fail_for(cleanup.unreachable)
             return reports
 
@@ -221,5 +237,5 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
-def _on_demand(dag_id: str, description: str, params: dict[str, Param] | None = None) -> DAG:
-    return DAG(dag_id, description=description, schedule=None, params=params or {}, **_SETTINGS)
+def _on_demand(dag_id: str, description: str, params: dict[str, Param], doc_md: str) -> DAG:
+    return DAG(dag_id, description=description, schedule=None, params=params, doc_md=doc_md, **_SETTINGS)

@@ -9,6 +9,7 @@ from airflow.sdk import DAG, Param, get_current_context, task
 from concord.config import config_path, load
 from concord.orchestration import overturning, parameters
 from concord.orchestration.airflow_errors import in_airflow_terms
+from concord.orchestration.dag_page import page
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.synchronize import START, STEP_TIMEOUT
 
@@ -24,7 +25,9 @@ _PARAMS = {
     "conflict": Param(
         "", type="string", description="The beginning of its id, as `conflicts list` shows it."
     ),
-    "even_if_changed": Param(False, type="boolean", description="Although the row is no longer what won."),
+    "even_if_changed": Param(
+        False, type="boolean", description="Bring it back although the row is no longer what won."
+    ),
 }
 
 
@@ -38,6 +41,17 @@ def overturn_dag() -> DAG:
         catchup=False,
         params=_PARAMS,
         default_args={"execution_timeout": STEP_TIMEOUT},
+        doc_md=page(
+            [
+                "Brings back what lost one conflict, at the site that decided it. Every site follows with its next run."
+            ],
+            "by hand.",
+            [
+                "`python -m concord conflicts list` for the id, and `conflicts what-if` for what it would change;",
+                "`docs/ledger.md` in Concord's directory.",
+            ],
+            _PARAMS,
+        ),
         tags=["concord", "conflicts"],
     ) as dag:
 

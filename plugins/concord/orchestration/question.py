@@ -35,11 +35,11 @@ class AskParameters(Parameters):
 
 def params(what: str) -> dict[str, Param]:
     """The form of `AskParameters`."""
-    only = "Only of this one; empty for all."
+    only = "Only of this synchronization; empty for all."
     return {
         "synchronization": Param(None, type=["null", "string"], description=only),
         "limit": Param(
-            20, type="integer", minimum=1, maximum=MOST, description=f"{what} that are asked about."
+            20, type="integer", minimum=1, maximum=MOST, description=f"{what} that are asked about at most."
         ),
     }
 

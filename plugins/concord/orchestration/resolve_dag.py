@@ -11,6 +11,7 @@ from concord.config import Configuration, config_path, load
 from concord.errors import DecisionRefused
 from concord.orchestration import parameters, waiting_rows
 from concord.orchestration.airflow_errors import in_airflow_terms
+from concord.orchestration.dag_page import page
 from concord.orchestration.question import (
     MOST,
     PATIENCE,
@@ -51,6 +52,15 @@ def resolve_dag() -> DAG:
         catchup=False,
         max_active_runs=1,
         params=params("Conflicts"),
+        doc_md=page(
+            ["Asks people about conflicts that wait for a decision, then carries out what was answered."],
+            "by hand, after rows were held.",
+            [
+                "the tab Required Actions of this run: one question for each conflict;",
+                "`python -m concord waiting list` shows all that waits; `docs/waiting.md` in Concord's directory.",
+            ],
+            params("Conflicts"),
+        ),
         tags=["concord", "conflicts"],
     ) as dag:
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -16,16 +17,18 @@ from concord.config import config_path, load
 from concord.errors import LeaseHeld, ParametersRefused, TablesStopped
 from concord.event_log import log_event
 from concord.interval import Interval
+from concord.link import TableReport
 from concord.orchestration import parameters, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.lease_holder import LeaseHolder
 from concord.orchestration.notification import notify_of_conflicts
+from concord.orchestration.outcome_log import log_outcome
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.run_plan import RunPlan, SynchronizeParameters, data_interval
 from concord.repository import holds
 from concord.repository.lease import Lease
 from concord.repository.runs import begin_run, complete_run, fail_run, last_synchronized, release_run
-from concord.repository.status import transmissions
+from concord.repository.status import TransmissionStatus, transmissions
 
 logger = logging.getLogger("concord.configuration")
 
@@ -93,7 +96,8 @@ def complete(plan: dict[str, Any], context: Context) -> None:
     """
     with in_airflow_terms():
         engine, done = repository(), RunPlan.model_validate(plan)
-        stopped = _stopped(engine, done.run_id)
+        newest = {each.direction: each for each in transmissions(engine, done.run_id)}.values()
+        stopped = _stopped(newest)
         if stopped:
             fail_run(engine, done.run_id, stopped, pendulum.now("UTC"))
         else:
@@ -102,18 +106,25 @@ def complete(plan: dict[str, Any], context: Context) -> None:
         pair = load(config_path()).synchronizations.get(done.synchronization)
         if pair is not None and pair.notify is not None:
             notify_of_conflicts(engine, pair.notify, done.synchronization, done.run_id, context)
+        _log_outcomes(newest)
         if stopped:
             raise TablesStopped(stopped)
 
 
-def _stopped(engine: Engine, run_id: str) -> str:
+def _stopped(newest: Iterable[TransmissionStatus]) -> str:
     """Which tables the newest transmission of each link left out, and why; empty when none."""
-    newest = {each.direction: each for each in transmissions(engine, run_id)}
     return "; ".join(
         f"{each.direction} link: {each.error_message}"
-        for each in newest.values()
+        for each in newest
         if each.error_code == TablesStopped.code
     )
+
+
+def _log_outcomes(newest: Iterable[TransmissionStatus]) -> None:
+    """The log of the run's last step tells of both links; each link's own log tells conflicts by type as well."""
+    for each in newest:
+        tables = [TableReport.model_validate(table) for table in each.tables]
+        log_outcome(f"{each.direction} link, {each.source} → {each.target}", tables)
 
 
 def release(synchronization: str, context: Context) -> None:

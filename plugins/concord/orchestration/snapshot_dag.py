@@ -12,8 +12,10 @@ from concord.config import Configuration, config_path, load
 from concord.errors import ConcordError
 from concord.orchestration import parameters, run_lease, snapshot_refresh
 from concord.orchestration.airflow_errors import in_airflow_terms
+from concord.orchestration.dag_page import page
 from concord.orchestration.lease_holder import LeaseHolder
 from concord.orchestration.link_operator import will_not_be_tried_again
+from concord.orchestration.outcome_log import log_table
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.snapshot_refresh import SnapshotParameters, SnapshotPlan
 from concord.orchestration.spark_application import SparkApplication
@@ -40,11 +42,14 @@ class SnapshotOperator(SparkApplication):
         with in_airflow_terms():
             engine = repository()
             try:
-                return snapshot_refresh.refresh(engine, load(config_path()), plan, self.refresh, self.on_kill)
+                done = snapshot_refresh.refresh(engine, load(config_path()), plan, self.refresh, self.on_kill)
             except ConcordError as error:
                 if will_not_be_tried_again(error, context):
                     snapshot_refresh.fail(engine, plan, error)
                 raise
+        counts = ["inserted", "updated", "deleted", "unchanged"]
+        log_table(f"snapshot {self.snapshot}", counts, [[done[count] for count in counts]])
+        return done
 
     def refresh(self, job: SnapshotJob) -> SnapshotReport:
         """Submit the job and wait for its report. Raises a ConcordError."""
@@ -64,6 +69,20 @@ def snapshot_dag(configuration: Configuration, name: str) -> DAG:
         allowed_run_types=RUN_TYPES,
         default_args={"execution_timeout": STEP_TIMEOUT, **RETRIES},
         params=_PARAMS,
+        doc_md=page(
+            [
+                f"Copies `{snapshot.relation}` of `{snapshot.source}` to `{snapshot.table}` of `{snapshot.target}`, one"
+                f" way ({snapshot.kind.value}). Edits of the copy are overwritten."
+            ],
+            f"{'no schedule' if snapshot.schedule is None else f'the schedule `{snapshot.schedule}` (UTC)'}, by hand,"
+            f" and when `concord://snapshot/{name}` is updated. No backfill.",
+            [
+                "the end of the log of `refresh`: rows that were inserted, updated and deleted;",
+                f"`python -m concord status`, and `python -m concord snapshot refresh {name} --plan`;",
+                "`docs/snapshots.md` in Concord's directory.",
+            ],
+            _PARAMS,
+        ),
         tags=["concord", "snapshot", snapshot.kind.value],
     ) as dag:
         _tasks(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -24,8 +24,10 @@ from concord.cron import PRESETS
 from concord.link import Direction
 from concord.orchestration import parameters, run_steps
 from concord.orchestration.change_trigger import watchers
+from concord.orchestration.dag_page import page
 from concord.orchestration.link_operator import LinkOperator
 from concord.orchestration.reinitialize_operator import ReinitializeOperator
+from concord.orchestration.table_assets import changed_tables, table_asset
 
 #: Transient errors are tried again; permanent ones never are (`airflow_errors`).
 RETRIES = {
@@ -44,10 +46,11 @@ START = pendulum.datetime(2025, 1, 1)
 def synchronize_dag(configuration: Configuration, name: str) -> DAG:
     """`synchronize__<name>`: on its schedule, on demand, and whenever the asset of the same name is updated."""
     pair, tables = configuration.synchronizations[name], configuration.tables(name)
+    params = _params([table.name for table in tables])
     with DAG(
         f"synchronize__{name}",
         description=f"Keeps {pair.replication_set} equal in {pair.source} and {pair.target}.",
-        doc_md=noticed(configuration),
+        doc_md=_page(configuration, name, params),
         schedule=schedule(
             f"synchronize__{name}",
             f"concord://synchronize/{name}",
@@ -58,17 +61,38 @@ def synchronize_dag(configuration: Configuration, name: str) -> DAG:
         catchup=False,
         max_active_runs=1,
         default_args={"execution_timeout": STEP_TIMEOUT, **RETRIES},
-        params=_params([table.name for table in tables]),
+        params=params,
         tags=["concord", "synchronization"],
     ) as dag:
         _tasks(name, reinitializes=any(table.policy.reinitializes for table in tables))
     return dag
 
 
-def noticed(configuration: Configuration) -> str | None:
-    """What the configuration holds that is worth a word, for the DAG's page."""
-    listed = [f"- `{notice}`" for notice in configuration.notices]
-    return "\n".join(["Notices of the configuration:", "", *listed]) if listed else None
+def _page(configuration: Configuration, name: str, params: Mapping[str, Param]) -> str:
+    pair = configuration.synchronizations[name]
+    cron = "no schedule" if pair.schedule is None else f"the schedule `{pair.schedule}` (UTC)"
+    watched = "" if pair.watch is None else ", soon after a user's commit at either site"
+    assets = [
+        f"`{table_asset(site, table.name).uri}`"
+        for table in configuration.tables(name)
+        for site in pair.sites
+    ]
+    return page(
+        [
+            f"Keeps the tables of `{pair.replication_set}` equal in `{pair.source}` and `{pair.target}`.",
+            f"`begin` takes the lease, `forward_link` carries changes from `{pair.source}` to `{pair.target}`, and"
+            " `reverse_link` carries them back. `complete` marks the run as done, and `release` gives the lease back.",
+            f"A link updates the asset of each table that it changed at its target: {', '.join(assets)}.",
+        ],
+        f"{cron}{watched}, by hand, for a backfill, and when `concord://synchronize/{name}` is updated.",
+        [
+            "the end of each link's log: rows per table and outcome, and conflicts by type;",
+            f"`python -m concord status`, and `python -m concord conflicts list --synchronization {name}`;",
+            "`docs/operations.md` in Concord's directory: each error code, and what to do.",
+        ],
+        params,
+        [str(notice) for notice in configuration.notices],
+    )
 
 
 def _tasks(name: str, *, reinitializes: bool) -> None:
@@ -101,6 +125,7 @@ def _link(name: str, direction: Direction, plan: Any, **settings: Any) -> LinkOp
         synchronization=name,
         direction=direction,
         plan=plan,
+        outlets=[changed_tables(name, direction)],
         execution_timeout=LINK_TIMEOUT,
         **settings,
     )
@@ -123,7 +148,10 @@ def _params(tables: list[str]) -> dict[str, Param]:
     moment: dict[str, Any] = {"type": ["null", "string"], "format": "date-time"}
     return {
         "direction": Param(
-            "both", enum=["both", "forward", "reverse"], description="Which link runs; both settles the pair."
+            "both",
+            enum=["both", "forward", "reverse"],
+            description="Which link runs: forward from source to target, reverse back, both one after the other. Only"
+            " a run of both marks the synchronization as done.",
         ),
         "tables": parameters.tables_param(tables),
         "since": Param(
@@ -131,11 +159,15 @@ def _params(tables: list[str]) -> dict[str, Param]:
             description="Only versions changed since then, again: 2026-03-01T00:00:00Z. " + _BACKFILL,
             **moment,
         ),
-        "until": Param(None, description="And before then. Empty for now.", **moment),
+        "until": Param(
+            None, description="And changed before then; only with since. Empty for now.", **moment
+        ),
         "approve": Param(
             False,
             type="boolean",
             description="Let pass, once, what the brakes hold now; `python -m concord status` shows what that is.",
         ),
-        "plan_only": Param(False, type="boolean", description="Count what would be done, and write nothing."),
+        "plan_only": Param(
+            False, type="boolean", description="Count what a run would do, and write nothing."
+        ),
     }

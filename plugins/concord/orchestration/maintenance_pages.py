@@ -1,0 +1,97 @@
+"""What the pages of the maintenance DAGs say in Airflow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow.sdk import Param
+
+from concord.orchestration.dag_page import page
+
+_Params = Mapping[str, Param]
+
+
+def initialize_page(name: str, description: str, params: _Params) -> str:
+    """Of `initialize__<name>`."""
+    return page(
+        [
+            description,
+            "No link runs before its tables are initialized. The run holds the lease of the synchronization, so that no"
+            " link runs meanwhile. A run that was killed goes on where it was when it is repeated.",
+        ],
+        "by hand: once, after a table was added, and when a site must be brought back. By itself where a conflict asks"
+        " for it.",
+        [
+            "the end of this task's log: rows per table, and how each was initialized;",
+            f"`python -m concord status`, then the DAG `synchronize__{name}`;",
+            "`docs/initialization.md` in Concord's directory.",
+        ],
+        params,
+    )
+
+
+def compare_page(name: str, description: str, params: _Params) -> str:
+    """Of `compare__<name>`."""
+    return page(
+        [
+            description,
+            "A comparison writes nothing, and links go on meanwhile. A repair holds the lease of the synchronization.",
+        ],
+        "by hand alone.",
+        [
+            "the end of this task's log: rows and differences per table;",
+            f"`python -m concord compare {name}`, which lists the keys that differ;",
+            "`docs/compare.md` in Concord's directory.",
+        ],
+        params,
+    )
+
+
+def provision_page(params: _Params) -> str:
+    """Of `provision`."""
+    return page(
+        [
+            "Makes every site of the configuration ready: schema `concord`, its capture triggers, and the grants of"
+            " both logins. It may be repeated, and users may write meanwhile."
+        ],
+        "by hand: first of all, after the configuration or a table was changed, and after an upgrade of Concord.",
+        [
+            "the task's log, which names what is missing, site by site;",
+            "`python -m concord provision --print-sql` for a DBA who runs the statements himself;",
+            "the DAG `initialize__<name>` of each synchronization that is new.",
+        ],
+        params,
+    )
+
+
+def log_purge_page(params: _Params) -> str:
+    """Of `log_purge`."""
+    return page(
+        [
+            "Deletes conflicts, runs, transmissions and comparisons older than `retention` allows, and staging tables"
+            " that killed runs left behind."
+        ],
+        "each quarter of an hour it asks whether `retention.purge_schedule` is due; if not, the task is skipped. By"
+        " hand at any time.",
+        [
+            "the end of the task's log: what went, at the repository and at each site;",
+            "`docs/ledger.md` in Concord's directory, for what is kept how long.",
+        ],
+        params,
+    )
+
+
+def tombstone_cleanup_page(params: _Params) -> str:
+    """Of `tombstone_cleanup`."""
+    return page(
+        [
+            "Removes the tombstones of deleted rows that every link of every site has passed, everywhere or nowhere."
+        ],
+        "daily, and by hand.",
+        [
+            "the end of the task's log: tombstones per site and table, and who holds each back;",
+            "`python -m concord tombstones`, which shows the same and removes nothing;",
+            "`docs/topologies.md` in Concord's directory, for a site that stays away.",
+        ],
+        params,
+    )
