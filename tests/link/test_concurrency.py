@@ -318,6 +318,31 @@ def test_a_link_that_waits_for_a_row_does_not_hold_its_version_yet(pair: MakePai
     assert sites.capetown.value("SELECT token FROM item WHERE id = 1") == "london"
 
 
+def test_a_key_without_a_row_is_locked_once_an_application_was_faster(pair: MakePair) -> None:
+    """Only its tombstone can be locked (rule 3): else applications that are faster go on being faster."""
+    sites = pair(*ITEM)
+    sites.london.run("DELETE FROM item WHERE id = 2")
+    sites.settle()
+    sites.london.run("UPDATE item SET token = 'london' WHERE id = 1", "INSERT INTO item VALUES (2, 'london')")
+    faster = At("conflicts", lambda: sites.capetown.run("UPDATE item SET token = 'capetown' WHERE id = 1"))
+
+    def come_back() -> None:
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            sites.capetown.run("SET lock_timeout = '50ms'", "INSERT INTO item VALUES (2, 'capetown')")
+
+    again = At("judge", come_back, occurrence=2)
+
+    def progress(step: str) -> None:
+        faster(step)
+        again(step)
+
+    transmit(sites.job(), sites.spark, progress)
+    assert (faster.reached, again.reached) == (2, 2), "the link began again, once"
+    assert sites.capetown.rows("SELECT id, token FROM item WHERE id < 3 ORDER BY id") == [
+        *((0, "common 0"), (1, "capetown"), (2, "london"))
+    ]
+
+
 def test_nobody_alters_a_table_between_the_judgement_and_the_write(pair: MakePair) -> None:
     """F87"""
     sites = pair(*ITEM)

@@ -4,6 +4,7 @@ import pytest
 
 from concord.databases.postgresql.session import in_transaction
 from tests.link.conftest import MakePair
+from tests.link.expected import goes_on
 from tests.link.pair import At, Pair, Site, carried
 
 pytestmark = pytest.mark.spark
@@ -27,7 +28,8 @@ def end_sessions(site: Site) -> None:
 
 @pytest.mark.parametrize("step", ["write", "hold_fence", "clean_up"])
 def test_the_target_is_written_by_another_session(sites: Pair, step: str) -> None:
-    report = sites.run(at=At(step, lambda: end_sessions(sites.capetown)))
+    with goes_on():
+        report = sites.run(at=At(step, lambda: end_sessions(sites.capetown)))
     assert carried(report).applied == 1
     assert sites.equal
     assert (
@@ -41,7 +43,8 @@ def test_the_source_remembers_by_another_session(sites: Pair, step: str) -> None
     # F87 is asked about by that session as well, and F65 rests on the heartbeat
     heartbeat = "SELECT heartbeat FROM concord.site"
     before = sites.london.value(heartbeat)
-    report = sites.run(at=At(step, lambda: end_sessions(sites.london)))
+    with goes_on():
+        report = sites.run(at=At(step, lambda: end_sessions(sites.london)))
     assert carried(report).applied == 1
     assert sites.london.value(heartbeat) == before + 1
     newest = "SELECT history -> 0 ->> 'id' FROM concord.link_state WHERE link LIKE '%/forward'"

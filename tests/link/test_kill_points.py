@@ -18,6 +18,7 @@ from embedded.postgres import Server
 from spark_jobs.link import transmit
 from tests.conftest import Database
 from tests.link.conftest import MakePair, site_on
+from tests.link.expected import goes_on
 from tests.link.killed import killed
 from tests.link.pair import At, Pair, begin, every_table, make_tables, provision_site
 from tests.link.test_kill import CONFLICTS, FLEET, FLIGHTS, PLANES, edit_both, is_as_if_never_killed
@@ -135,7 +136,8 @@ def test_a_commit_whose_reply_is_lost_is_known_by_the_links_state_and_not_repeat
 
     with monkeypatch.context() as patched:
         patched.setattr(transaction, "_attempt", lost)
-        report = sites.run("forward")
+        with goes_on():
+            report = sites.run("forward")
 
     assert len(tries) == 1
     assert report.total("acquired") == 7

@@ -45,7 +45,7 @@ def keys(site: Site) -> list[tuple[str, str]]:
 
 def counts(sites: Pair, table: str = "public.book", **asked: Any) -> dict[str, int]:
     """What one forward run counts of the table, but for zeros."""
-    return shown(carry(sites.job(**asked))[table])
+    return shown(carry(sites.job(**asked)).get(table, TableReport(table=table)))
 
 
 def shown(report: TableReport) -> dict[str, int]:
@@ -61,6 +61,7 @@ def test_a_refused_row_waits_with_image_and_reason_while_the_others_arrive(sites
         (n,) for n in range(1, 10)
     ]
     assert sites.london.value("SELECT count(*) FROM concord.waiting") == 0
+    assert len(waiting(sites.capetown)) == 11
     entry = waiting(sites.capetown)[0]
     assert (entry["kind"], entry["link"], entry["key"]) == ("quarantined", "london_capetown/forward", ["10"])
     assert entry["row_image"] == {"id": "10", "title": "book 10", "isbn": "isbn 10", "price": "100.00"}

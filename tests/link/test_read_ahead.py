@@ -1,5 +1,6 @@
 """Many rows that are about to be written are read by a session beside, which hurts nobody when it cannot."""
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -61,8 +62,11 @@ def test_a_session_beside_that_fails_changes_nothing(
     sites = pair(*ITEM)
     sites.london.run("UPDATE item SET token = 'london'", "DELETE FROM item WHERE id % 2 = 0")
     instead(monkeypatch, lambda: beside(sites))
+    complained: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", complained.append)
     assert carried(sites.run()).applied == 4 * FROM
     assert sites.equal
+    assert complained == []
 
 
 def instead(monkeypatch: pytest.MonkeyPatch, beside: Callable[[], Connection]) -> None:

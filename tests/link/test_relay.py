@@ -237,6 +237,14 @@ def test_a_name_of_several_lines_is_told_in_one(road: Road) -> None:
 
 
 @pytest.mark.spark
+def test_a_column_is_the_same_however_its_values_travel(road: Road) -> None:
+    """Else none of them were found again among those that a constraint or a mapping names."""
+    (shape,), _ = road.target.inspect(road.sites.tables)
+    assert shape.relayed.is_relayed
+    assert not shape.is_relayed
+    assert shape.relayed.columns == shape.columns
+
+
 def test_no_file_holds_a_login_when_spark_stages(road: Road, monkeypatch: pytest.MonkeyPatch) -> None:
     # S5: pyspark writes the data of a job to a file, and takes it away again
     written: list[bytes] = []

@@ -118,7 +118,7 @@ LINK = (
         f"{POSTGRESQL}/types.py",
         "field(default=False, compare=False)",
         "field(default=False)",
-        f"{TESTS}/test_uniqueness.py -x",
+        f"{TESTS}/test_relay.py -k however_its_values_travel",
     ),
     Mutant(
         "rows that wait are staged in types that need not hold them",
@@ -350,7 +350,7 @@ LINK = (
         f"{POSTGRESQL}/guard.py",
         '        _lock_rows(staged, f"{shape.shadow.sql} p", "true", "FOR UPDATE"),\n',
         "",
-        f"{TESTS}/test_concurrency.py",
+        f"{TESTS}/test_concurrency.py -k key_without_a_row",
     ),
     Mutant(
         "content that is the same is written again",

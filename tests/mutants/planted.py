@@ -67,12 +67,12 @@ MUTANTS = (
         "tests/core/test_position.py",
     ),
     Mutant(
-        "the write step commits statement by statement",
+        "the write step commits its rows before its position",
         f"{POSTGRESQL}/transaction.py",
-        "    with link_state.fenced(connection, job.synchronization, job.epoch, writing.site, *SETTINGS):\n",
-        "    for each in SETTINGS:\n"
-        "        connection.execute(each.replace('LOCAL ', '').replace('true)', 'false)').encode())\n"
-        "    if True:\n",
+        '            writing.progress("link_state")\n',
+        "            connection.execute('COMMIT')\n"
+        "            connection.execute('BEGIN')\n"
+        '            writing.progress("link_state")\n',
         f"{LINK}/test_kill.py::test_a_reader_sees_all_of_a_link_or_nothing",
     ),
     Mutant(
