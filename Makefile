@@ -29,6 +29,13 @@ install-dev: $(VENV)/installed-dev ## Install what testing and checking need, to
 demo: install ## Synchronize two embedded PostgreSQL sites on real data, and report
 	@$(PYTHON) -m demo
 
+.PHONY: own
+own: install ## Write what two databases of your own need: SITES="london=HOST:PORT/DB capetown=…" TABLES="public.t …"
+	@test -n "$(SITES)" -a -n "$(TABLES)" || { \
+	    echo 'Name both: make own SITES="london=db.london.example:5432/crm capetown=…" TABLES="public.customers …"' >&2; \
+	    exit 1; }
+	@$(PYTHON) -m concord prepare own $(SITES) $(foreach table,$(TABLES),--table $(table)) $(OPTIONS)
+
 .PHONY: airflow
 airflow: install ## Start a local Airflow with the demo's sites and DAGs; Ctrl-C stops it
 	@$(PYTHON) -m demo.airflow

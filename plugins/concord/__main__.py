@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concord.config import config_path, json_schema, load
@@ -41,6 +42,8 @@ def _run(asked: argparse.Namespace) -> int:
             sys.stderr.writelines(f"notice: {notice}\n" for notice in configuration.notices)
             names = ", ".join(configuration.synchronizations)
             sys.stdout.write(f"{config_path()} is in order; synchronizations: {names}\n")
+        case "prepare":
+            return int(importlib.import_module("concord.orchestration.prepare_command").run(asked))
         case _:
             os.environ |= _airflow_settings(verbose=asked.verbose)
             # Only now: Airflow takes seconds to import.
@@ -77,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="show what Airflow and Spark log")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_prepare(commands)
     provision = commands.add_parser("provision", help="make the sites ready")
     provision.add_argument("--site", help="only this one")
     instead = provision.add_mutually_exclusive_group()
@@ -148,6 +152,32 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("config-schema", help="print the JSON schema of the configuration")
     commands.add_parser("check-config", help="read the configuration and name every mistake in it")
     return parser
+
+
+def _add_prepare(commands: Commands) -> None:
+    prepare = commands.add_parser(
+        "prepare", help="write what two databases of your own need: configuration, logins, connections"
+    )
+    prepare.add_argument("folder", type=Path, help="where; it must not hold such files yet")
+    prepare.add_argument(
+        "sites",
+        nargs=2,
+        metavar="SITE=HOST:PORT/DATABASE",
+        help="two names of sites, and where their databases are",
+    )
+    prepare.add_argument(
+        "--table",
+        action="append",
+        dest="tables",
+        required=True,
+        metavar="SCHEMA.NAME",
+        help="may be repeated",
+    )
+    prepare.add_argument(
+        "--root-certificate",
+        metavar="FILE",
+        help="of the authority that signed the servers' certificates, or: system",
+    )
 
 
 def _add_waiting(commands: Commands) -> None:

@@ -92,3 +92,11 @@ def test_the_license_is_the_one_that_pyproject_and_the_readme_name() -> None:
     assert "Version 2.0, January 2004" in told
     assert "END OF TERMS AND CONDITIONS" in told
     assert f"]({file.name})" in (PROJECT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["own-databases", "troubleshooting", "uninstall", "commands"])
+def test_a_page_for_beginners_has_no_long_paragraph(name: str) -> None:
+    """Issue 27, 21: rights and numbers stand in tables, and eighty words are enough for the rest."""
+    text = re.sub(r"```.*?```", "", (PROJECT / "docs" / f"{name}.md").read_text(), flags=re.DOTALL)
+    paragraphs = (part for part in text.split("\n\n") if not part.startswith("|"))
+    assert [part for part in paragraphs if len(part.split()) > 80] == []

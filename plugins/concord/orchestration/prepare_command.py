@@ -1,0 +1,194 @@
+"""`python -m concord prepare`: a folder with all that two databases of a person's own need to become sites."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from concord.config import load
+from concord.databases.postgresql.logins import APPLIER, INSTALLER, LOGINS, READER, Wanted, script
+from concord.errors import ConcordError, ParametersRefused
+from concord.identifier import TableName, parse_table_name
+from concord.orchestration.job_files import PROJECT
+
+CONFIGURATION, ENVIRONMENT = "concord.yaml", "environment"
+#: What each login's connection is called after its site.
+_SUFFIXES = {INSTALLER: "", READER: "_reader", APPLIER: "_applier"}
+_PLACE = "write it as london=db.london.example:5432/crm"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A database that is to become a site."""
+
+    site: str
+    host: str
+    port: int
+    database: str
+
+    @classmethod
+    def parse(cls, text: str) -> Place:
+        """`london=db.london.example:5432/crm`. Raises ParametersRefused."""
+        site, equals, place = text.partition("=")
+        try:
+            parts = urlsplit(f"//{place}")
+            port = parts.port or 5432
+        except ValueError as error:
+            raise ParametersRefused(f"{site}: {error}; {_PLACE}") from None
+        if not equals or "@" in place or not parts.hostname or not parts.path.strip("/"):
+            raise ParametersRefused(f"{site} is not a site with its host and database; {_PLACE}")
+        return cls(site, parts.hostname, port, unquote(parts.path.strip("/")))
+
+
+def run(asked: argparse.Namespace) -> int:
+    """Write the folder and say what to type next. Raises a ConcordError."""
+    places = [Place.parse(text) for text in asked.sites]
+    prepare(asked.folder, places, asked.tables, asked.root_certificate)
+    _make_airflow(asked.folder.absolute())
+    sys.stdout.write(f"{asked.folder} holds {', '.join(_names(places))} and Airflow's own database. Next:\n")
+    sys.stdout.writelines(f"  {line}\n" for line in next_steps(asked.folder, places))
+    return 0
+
+
+def prepare(folder: Path, places: Sequence[Place], tables: Sequence[str], certificate: str | None) -> None:
+    """Write the folder's files, or nothing. Raises ParametersRefused or ConfigurationInvalid."""
+    if there := [name for name in _names(places) if (folder / name).exists()]:
+        raise ParametersRefused(
+            f"{folder} holds {', '.join(there)} already; name another folder, or remove it"
+        )
+    configuration = _configuration(places, tables)
+    _check(configuration)
+    passwords = {
+        (place.host, place.port, login): secrets.token_urlsafe(24) for place in places for login in LOGINS
+    }
+    named = [parse_table_name(table) for table in tables]
+    texts = {
+        CONFIGURATION: configuration,
+        **{f"{place.site}.sql": _script(place, named, passwords) for place in places},
+        ENVIRONMENT: "\n".join(_environment(folder.absolute(), places, passwords, certificate)) + "\n",
+    }
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name, text in texts.items():
+        _write(folder / name, text)
+
+
+Passwords = Mapping[
+    tuple[str, int, str], str
+]  # by server and login: two sites may be databases of one server
+
+
+def _names(places: Sequence[Place]) -> list[str]:
+    return [CONFIGURATION, ENVIRONMENT, *(f"{place.site}.sql" for place in places)]
+
+
+def _configuration(places: Sequence[Place], tables: Sequence[str]) -> str:
+    sites = "".join(
+        f"  {each.site}: {{connection: {each.site}, reader: {each.site}_reader, applier: {each.site}_applier}}\n"
+        for each in places
+    )
+    listed = "".join(f"      - table: {json.dumps(table, ensure_ascii=False)}\n" for table in tables)
+    source, target = (place.site for place in places)
+    return f"""\
+# What is kept equal, and how: docs/configuration.md. Check it with: python -m concord check-config
+sites:
+{sites}replication_sets:
+  shared:
+    tables:
+{listed}synchronizations:
+  {source}_{target}:
+    replication_set: shared
+    source: {source}
+    target: {target}
+    schedule: "*/5 * * * *"
+"""
+
+
+def _check(configuration: str) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory, CONFIGURATION)
+        file.write_text(configuration)
+        load(file)
+
+
+def _script(place: Place, tables: Sequence[TableName], passwords: Passwords) -> str:
+    ours = {login: passwords[place.host, place.port, login] for login in LOGINS}
+    head = f"-- Three logins for site {place.site}: a superuser of its database {place.database} runs this once.\n"
+    return head + script(Wanted(place.database, tables, ours))
+
+
+def _environment(
+    folder: Path, places: Sequence[Place], passwords: Passwords, certificate: str | None
+) -> Iterator[str]:
+    yield f"# Read it into each shell that runs Concord or Airflow: . {shlex.quote(str(folder / ENVIRONMENT))}"
+    for name, value in _settings(folder).items():
+        yield _exported(name, value)
+    yield f"export PATH={shlex.quote(str(Path(sys.executable).parent))}{os.pathsep}$PATH"
+    for place in places:
+        for login, suffix in _SUFFIXES.items():
+            password = passwords[place.host, place.port, login]
+            yield _exported(
+                f"AIRFLOW_CONN_{place.site.upper()}{suffix.upper()}",
+                _connection(place, login, password, certificate),
+            )
+    yield _exported("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
+
+
+def _settings(folder: Path) -> dict[str, str]:
+    return {
+        "AIRFLOW_HOME": str(folder / "airflow"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "CONCORD_CONFIG": str(folder / CONFIGURATION),
+        "PYTHONPATH": f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}",
+    }
+
+
+def _make_airflow(folder: Path) -> None:
+    """Airflow's own database, as `airflow db migrate` makes it. Raises ConcordError with what Airflow said last."""
+    command = [sys.executable, "-m", "airflow", "db", "migrate"]
+    environment = {**os.environ, **_settings(folder)}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        said = "\n".join((ended.stdout + ended.stderr).splitlines()[-3:])
+        raise ConcordError(f"`airflow db migrate` failed in {folder / 'airflow'}:\n{said}")
+
+
+def _connection(place: Place, login: str, password: str, certificate: str | None) -> str:
+    extra = {"dialect": "postgresql", **({} if certificate is None else {"sslrootcert": certificate})}
+    where = {"host": place.host, "port": place.port, "schema": place.database}
+    return json.dumps(
+        {"conn_type": "postgres", **where, "login": login, "password": password, "extra": extra}
+    )
+
+
+def _exported(name: str, value: str) -> str:
+    return f"export {name}={shlex.quote(value)}"
+
+
+def _write(file: Path, text: str) -> None:
+    """Readable by its owner alone, whatever the mask says."""
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+        stream.write(text)
+
+
+def next_steps(folder: Path, places: Sequence[Place]) -> Iterator[str]:
+    """What to type from here on, one command a line."""
+    for place in places:
+        where = f"-h {shlex.quote(place.host)} -p {place.port} -U postgres -d {shlex.quote(place.database)}"
+        yield f"psql {where} -f {shlex.quote(str(folder / f'{place.site}.sql'))}"
+    name = "_".join(place.site for place in places)
+    yield f". {shlex.quote(str(folder / ENVIRONMENT))}"
+    yield "python -m concord provision"
+    yield f"python -m concord initialize {name}"
+    yield f"airflow dags test synchronize__{name}"

@@ -1,0 +1,197 @@
+"""`python -m concord prepare`: what it writes, for whose eyes, and what the superuser's script does (issue 27, 15)."""
+
+import json
+import re
+import shlex
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from concord.config import load
+from concord.databases.postgresql.logins import APPLIER, LOGINS, READER
+from concord.errors import ConfigurationInvalid, ParametersRefused
+from concord.orchestration.prepare_command import Place, next_steps, prepare
+from embedded.postgres import Server
+from tests.conftest import Database
+
+TABLES = ["public.customers", 'ops."Odd Table"']
+MADE = """
+CREATE SCHEMA ops AUTHORIZATION crm_owner;
+GRANT USAGE, CREATE ON SCHEMA public TO crm_owner;
+SET ROLE crm_owner;
+CREATE TABLE public.customers (id int PRIMARY KEY);
+CREATE TABLE ops."Odd Table" (id int PRIMARY KEY);
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "own"
+
+
+@pytest.fixture
+def two(server: Server, database: Callable[[], Database]) -> Iterator[list[Database]]:
+    """Two databases of one server, whose tables belong to an ordinary role; all roles are gone afterwards."""
+    both = [database(), database()]
+    with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
+        superuser.execute("CREATE ROLE crm_owner")
+    for each in both:
+        with psycopg.connect(each.uri, autocommit=True) as superuser:
+            superuser.execute(MADE)
+    yield both
+    roles = ["crm_owner", *LOGINS, *(f"concord_owner_of_{each.name}" for each in both)]
+    for each in both:
+        with psycopg.connect(each.uri, autocommit=True) as superuser:
+            present = sql.SQL("SELECT rolname FROM pg_roles WHERE rolname = ANY({})").format(roles)
+            made = [sql.Identifier(name) for (name,) in superuser.execute(present)]
+            superuser.execute(sql.SQL("DROP OWNED BY {}").format(sql.SQL(", ").join(made)))
+    with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
+        superuser.execute(sql.SQL("DROP ROLE {}").format(sql.SQL(", ").join(made)))
+
+
+def prepared(folder: Path, server: Server, databases: list[Database], certificate: str | None = None) -> None:
+    names = zip(("london", "capetown"), databases, strict=True)
+    places = [Place.parse(f"{site}={server.host}:{server.port}/{each.name}") for site, each in names]
+    prepare(folder, places, TABLES, certificate)
+
+
+def connections(folder: Path) -> dict[str, dict[str, str]]:
+    exported = re.findall(
+        r"^export AIRFLOW_CONN_(\w+)=(.*)$", (folder / "environment").read_text(), re.MULTILINE
+    )
+    return {name: json.loads(*shlex.split(value)) for name, value in exported}
+
+
+def run_script(folder: Path, site: str, database: Database) -> None:
+    with psycopg.connect(database.uri, autocommit=True) as superuser:
+        superuser.execute((folder / f"{site}.sql").read_text().encode())
+
+
+def test_the_folder_is_for_its_owner_alone_and_its_scripts_hold_no_password(folder: Path) -> None:
+    prepare(
+        folder, [Place.parse("london=db.one/crm"), Place.parse("capetown=db.two:5433/crm")], TABLES, "system"
+    )
+    modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in folder.iterdir()}
+    assert modes == dict.fromkeys(("concord.yaml", "london.sql", "capetown.sql", "environment"), 0o600)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    found = connections(folder)
+    assert sorted(found) == sorted(
+        [f"{site}{role}" for site in ("LONDON", "CAPETOWN") for role in ("", "_READER", "_APPLIER")]
+        + ["SPARK_DEFAULT"]
+    )
+    passwords = {each["password"] for name, each in found.items() if name != "SPARK_DEFAULT"}
+    assert len(passwords) == 6
+    scripts = (folder / "london.sql").read_text() + (folder / "capetown.sql").read_text()
+    assert [password for password in passwords if password in scripts] == []
+    assert found["CAPETOWN_READER"]["extra"] == {"dialect": "postgresql", "sslrootcert": "system"}
+    assert (found["CAPETOWN_READER"]["host"], found["CAPETOWN_READER"]["port"]) == ("db.two", 5433)
+
+
+def test_what_it_writes_is_a_valid_configuration_and_the_next_steps_name_it(folder: Path) -> None:
+    places = [Place.parse("london=db.one/crm"), Place.parse("capetown=[::1]:5433/crm")]
+    prepare(folder, places, TABLES, None)
+    pair = load(folder / "concord.yaml").synchronizations["london_capetown"]
+    assert pair.sites == ("london", "capetown")
+    tables = load(folder / "concord.yaml").tables("london_capetown")
+    assert [str(table.name) for table in tables] == ["public.customers", "ops.Odd Table"]
+    steps = list(next_steps(folder, places))
+    assert steps[1] == f"psql -h ::1 -p 5433 -U postgres -d crm -f {folder}/capetown.sql"
+    assert "python -m concord initialize london_capetown" in steps
+
+
+def test_a_second_preparation_would_lose_the_passwords_and_is_refused(folder: Path) -> None:
+    places = [Place.parse("london=db.one/crm"), Place.parse("capetown=db.two/crm")]
+    prepare(folder, places, TABLES, None)
+    before = (folder / "environment").read_text()
+    with pytest.raises(
+        ParametersRefused, match=r"holds concord\.yaml, environment, london\.sql, capetown\.sql"
+    ):
+        prepare(folder, places, TABLES, None)
+    assert (folder / "environment").read_text() == before
+
+
+@pytest.mark.parametrize(
+    "place", ["london", "london=", "london=db.one", "london=db.one:x/crm", "london=me:secret@db.one/crm"]
+)
+def test_a_place_that_cannot_be_read_is_refused_without_repeating_what_may_be_a_password(place: str) -> None:
+    with pytest.raises(
+        ParametersRefused, match=r"write it as london=db\.london\.example:5432/crm"
+    ) as refused:
+        Place.parse(place)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("places", "tables", "error"),
+    [
+        (["London=db.one/crm", "capetown=db.two/crm"], ["public.t"], ConfigurationInvalid),
+        (["london=db.one/crm", "london=db.two/crm"], ["public.t"], ConfigurationInvalid),
+        (["london=db.one/crm", "capetown=db.two/crm"], ["customers"], ConfigurationInvalid),
+        (["london=db.one/$concord$", "capetown=db.two/crm"], ["public.t"], ParametersRefused),
+    ],
+)
+def test_what_no_configuration_can_hold_is_refused_and_nothing_is_written(
+    folder: Path, places: list[str], tables: list[str], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        prepare(folder, [Place.parse(each) for each in places], tables, None)
+    assert not folder.exists()
+
+
+def test_each_login_gets_in_with_its_password_and_has_no_more_than_its_rights(
+    folder: Path, server: Server, two: list[Database]
+) -> None:
+    """Also where both sites are databases of one server; and a script may be run again."""
+    prepared(folder, server, two)
+    for site, each in (("london", two[0]), ("capetown", two[1]), ("london", two[0])):
+        run_script(folder, site, each)
+    for name, given in connections(folder).items():
+        if name != "SPARK_DEFAULT":
+            uri = server.uri(given["schema"], given["login"], given["password"])
+            with psycopg.connect(uri) as connection:
+                assert connection.execute("SELECT current_user").fetchone() == (given["login"],)
+    with psycopg.connect(two[0].uri) as superuser:
+        attributes = "rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls"
+        rights = "SELECT rolname FROM pg_roles WHERE rolname LIKE 'concord%' AND ({})"
+        assert superuser.execute(rights.format(attributes)).fetchall() == []
+        member = "SELECT pg_has_role('{}', 'crm_owner', 'MEMBER')"
+        assert [superuser.execute(member.format(each)).fetchone() for each in LOGINS] == [
+            (True,),
+            (False,),
+            (False,),
+        ]
+        parameter = "SELECT has_parameter_privilege('{}', 'session_replication_role', 'SET')"
+        assert [superuser.execute(parameter.format(each)).fetchone() for each in (APPLIER, READER)] == [
+            (True,),
+            (False,),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("first", "refusal"),
+    [
+        ("ALTER TABLE public.customers OWNER TO CURRENT_USER", "belongs to the superuser"),
+        ("DROP TABLE public.customers", "there is no table"),
+    ],
+)
+def test_a_table_that_is_missing_or_a_superusers_is_refused_and_no_login_is_made(
+    folder: Path, server: Server, two: list[Database], first: str, refusal: str
+) -> None:
+    prepared(folder, server, two)
+    with psycopg.connect(two[0].uri, autocommit=True) as superuser:
+        superuser.execute(first.encode())
+        with pytest.raises(psycopg.errors.RaiseException, match=refusal):
+            run_script(folder, "london", two[0])
+        assert superuser.execute("SELECT FROM pg_roles WHERE rolname ~ '^concord_'").fetchall() == []
+
+
+def test_a_script_run_in_another_database_is_refused(
+    folder: Path, server: Server, two: list[Database]
+) -> None:
+    prepared(folder, server, two)
+    with pytest.raises(psycopg.errors.RaiseException, match=r"this is database .*, and the script is for"):
+        run_script(folder, "london", two[1])
