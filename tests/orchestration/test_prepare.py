@@ -20,9 +20,9 @@ from tests.conftest import Database
 
 TABLES = ["public.customers", 'ops."Odd Table"']
 MADE = """
-CREATE SCHEMA ops AUTHORIZATION crm_owner;
-GRANT USAGE, CREATE ON SCHEMA public TO crm_owner;
-SET ROLE crm_owner;
+CREATE SCHEMA ops AUTHORIZATION "Owner of CRM";
+GRANT USAGE, CREATE ON SCHEMA public TO "Owner of CRM";
+SET ROLE "Owner of CRM";
 CREATE TABLE public.customers (id int PRIMARY KEY);
 CREATE TABLE ops."Odd Table" (id int PRIMARY KEY);
 """
@@ -38,12 +38,12 @@ def two(server: Server, database: Callable[[], Database]) -> Iterator[list[Datab
     """Two databases of one server, whose tables belong to an ordinary role; all roles are gone afterwards."""
     both = [database(), database()]
     with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
-        superuser.execute("CREATE ROLE crm_owner")
+        superuser.execute('CREATE ROLE "Owner of CRM"')
     for each in both:
         with psycopg.connect(each.uri, autocommit=True) as superuser:
             superuser.execute(MADE)
     yield both
-    roles = ["crm_owner", *LOGINS, *(f"concord_owner_of_{each.name}" for each in both)]
+    roles = ["Owner of CRM", *LOGINS, *(f"concord_owner_of_{each.name}" for each in both)]
     for each in both:
         with psycopg.connect(each.uri, autocommit=True) as superuser:
             present = sql.SQL("SELECT rolname FROM pg_roles WHERE rolname = ANY({})").format(roles)
@@ -158,7 +158,7 @@ def test_each_login_gets_in_with_its_password_and_has_no_more_than_its_rights(
         attributes = "rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls"
         rights = "SELECT rolname FROM pg_roles WHERE rolname LIKE 'concord%' AND ({})"
         assert superuser.execute(rights.format(attributes)).fetchall() == []
-        member = "SELECT pg_has_role('{}', 'crm_owner', 'MEMBER')"
+        member = "SELECT pg_has_role('{}', 'Owner of CRM', 'MEMBER')"
         assert [superuser.execute(member.format(each)).fetchone() for each in LOGINS] == [
             (True,),
             (False,),

@@ -146,6 +146,7 @@ def _environment(
 def _settings(folder: Path) -> dict[str, str]:
     return {
         "AIRFLOW_HOME": str(folder / "airflow"),
+        "AIRFLOW__API__HOST": "127.0.0.1",  # `airflow standalone` would listen to everybody
         "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",

@@ -96,4 +96,6 @@ def _acts_for_the_owners(tables: Sequence[TableName]) -> Iterator[str]:
             "      'Let an ordinary role own it (ALTER TABLE … OWNER TO …): who acts for a superuser is a superuser.';"
         )
         yield "  END IF;"
-        yield f"  EXECUTE 'GRANT ' || owner || ' TO {INSTALLER}';"
+        yield f"  IF NOT pg_has_role('{INSTALLER}', owner::regrole::oid, 'MEMBER') THEN"
+        yield f"    EXECUTE 'GRANT ' || owner || ' TO {INSTALLER}';"
+        yield "  END IF;"
