@@ -13,7 +13,7 @@ from concord.databases.reading import Reading
 from spark_jobs.acquire import acquire
 from spark_jobs.custom import Layout, ask
 from spark_jobs.damage import Damaged
-from spark_jobs.detect import MOST_BROADCAST, detect
+from spark_jobs.detect import MOST_BROADCAST, detect, same_thing
 from spark_jobs.manipulate import manipulate, refuse_unfaithful
 from spark_jobs.moving import Move
 from spark_jobs.resolve import resolve, unopposed
@@ -37,6 +37,7 @@ def resolved(move: Move, spark: SparkSession, reading: Reading, name: str, candi
 def _judged(move: Move, spark: SparkSession, changes: DataFrame, name: str, candidates: int) -> DataFrame:
     """Each change with the verdict on it and on what it meets at the target."""
     shape, position = move.opened.target_shapes[name], move.opened.related.session.position.of(name)
+    whole = _whole(move, shape)
     told = move.target.candidates(shape, position, move.opened.related_excluded, move.met.get(name, ()))
     detected = detect(
         changes,
@@ -45,10 +46,18 @@ def _judged(move: Move, spark: SparkSession, changes: DataFrame, name: str, cand
         move.job.priorities,
         broadcast=candidates <= MOST_BROADCAST and move.job.interval is None,
         damaged=_damaged(move, shape),
-        seen=tuple(shape.compared.values()),
+        seen=whole or tuple(shape.compared.values()),
     )
+    if whole is not None:
+        detected = same_thing(detected, whole)
     found = resolve(detected, shape.policy.bound(move.job.priorities), shape.compared)
     return ask(found, Layout.of(shape)) if shape.policy.asks else found
+
+
+def _whole(move: Move, shape: Shape) -> tuple[str, ...] | None:
+    """The aliases of whole rows, where the candidates bring them and they say enough."""
+    bring = move.job.plan_only or move.job.interval is not None or shape.policy.asks
+    return shape.comparable_aliases if bring else None
 
 
 def _damaged(move: Move, shape: Shape) -> Damaged | None:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from concord.databases.dialect import VERSION_TYPES
 from spark_jobs.damage import Damaged
 from spark_jobs.expression import case, text
+from spark_jobs.verdicts import SAME_THING
 
 #: Candidates up to this many travel to every executor; above, both sides are shuffled by key.
 MOST_BROADCAST = 1_000_000
@@ -31,7 +32,7 @@ def detect(
     """Adds `outcome` and, as `p_…`, the present version it was judged against (NULL where there is none).
 
     With `damaged`, the candidates bring their whole rows, and a version that stands over another row is written
-    again. `seen`: the aliases that a resolver must see.
+    again. `seen`: the aliases that must be seen beside the key.
     """
     beside = (*VERSION_TYPES, *sorted({*seen, *(damaged.columns if damaged else ())}))
     present = candidates.select(*key, *(F.col(name).alias(f"p_{name}") for name in beside))
@@ -41,6 +42,17 @@ def detect(
         again = f"{_dot('')} = {_dot('p_')} AND {damaged.condition()}"
         outcome = case((again, "'apply'"), otherwise=outcome)
     return joined.withColumn("outcome", F.expr(outcome))
+
+
+def same_thing(detected: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """No conflict where both sites deleted the row, or left the same one, in all `columns` beside the key.
+
+    By text, so that a 0.0 is no -0.0. Only where the candidates bring whole rows: else the write step alone finds it.
+    """
+    alike = (f"string({column}) <=> string(p_{column})" for column in columns)
+    same = ["outcome = 'conflicted'", "deleted = p_deleted", "NOT (out_of_scope OR p_out_of_scope)", *alike]
+    outcome = case((" AND ".join(same), text(SAME_THING)), otherwise="outcome")
+    return detected.withColumn("outcome", F.expr(outcome))
 
 
 def outcome_of(incoming: str, present: str, priorities: Mapping[str, int]) -> str:

@@ -214,6 +214,16 @@ def _write(
     if job.moves_positions:
         with watch.step("remember"):
             source.remember(opened.source_state, session())
+    for table in written.values():
+        if table.inserted_for_update:
+            log_event(
+                logger,
+                "updates found no row at the target, and inserted it",
+                site=job.target.name,
+                table=table.table,
+                rows=table.inserted_for_update,
+                keys=list(table.keys_inserted),
+            )
     return moved.reports(written)
 
 

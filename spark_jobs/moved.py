@@ -11,7 +11,7 @@ from concord.databases.dialect import Staged
 from concord.errors import CountMismatch
 from concord.link import TableReport
 from spark_jobs.opening import with_children
-from spark_jobs.verdicts import UNDER_LOCK
+from spark_jobs.verdicts import SAME_THING, UNDER_LOCK
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Moved:
             table=table,
             acquired=written.acquired + sum(settled.values()),
             applied=written.applied + settled["apply"] + won,
-            converged=written.converged + settled["converged"] + settled["unite"],
+            converged=written.converged + settled["converged"] + settled["unite"] + settled[SAME_THING],
             superseded=written.superseded + settled["superseded"],
             lost=written.lost + lost,
             filtered=written.filtered,
@@ -90,6 +90,7 @@ class Moved:
             conflicts=written.conflicts + won + lost,
             merged=written.merged + merged,
             restored=written.restored,
+            inserted_for_update=written.inserted_for_update,
             reinitializing=written.reinitializing,
             tolerance=self.tolerances.get(table),
         )

@@ -10,6 +10,9 @@ ASK, FAILED = "ask", "failed"
 #: A conflict that the write step is to decide, under lock, since it may end in a merge (`resolve`).
 UNDER_LOCK = "conflicted"
 
+#: Two sites did the very same thing: the write step decides whose version stays, and nothing is lost (`detect`).
+SAME_THING = "same_thing"
+
 #: Outcomes that change nothing at the target, not even a vector: counted, never staged.
 SETTLED = ("converged", "superseded", UNFAITHFUL, FAILED)
 

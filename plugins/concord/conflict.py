@@ -46,29 +46,40 @@ BETWEEN_VERSIONS = frozenset(ConflictType) - {
 }
 
 
-def classify(incoming: RowVersion, present: RowVersion, total_order: Order, *, row_exists: bool) -> Outcome:
+def classify(
+    incoming: RowVersion,
+    present: RowVersion,
+    total_order: Order,
+    *,
+    row_exists: bool,
+    same_thing: bool = False,
+) -> Outcome:
     """One of four outcomes, by what each version has seen of the other (rules 4 and 8).
 
     `row_exists` tells whether the target holds a base row. A born row that meets an unshadowed present
     row is insert/insert, although the empty vector is included in every other. An absent version is no news to
     anybody, not even where there is none either.
+
+    `same_thing`: the two sites did the very same thing without knowing of each other (`Chains.same_thing`). Neither
+    version loses anything then: they converge, and that one stays which would have won the conflict.
     """
     if incoming.is_absent:
         return Outcome.SUPERSEDED
     if incoming.dot == present.dot:
         return Outcome.CONVERGED
-    if present.is_absent and row_exists and incoming.born:
+    if present.is_absent and row_exists and incoming.born and not same_thing:
         return Outcome.CONFLICTED
     forward, backward = incoming.includes(present), present.includes(incoming)
+    if not (forward or backward):
+        return Outcome.CONVERGED if same_thing else Outcome.CONFLICTED
     if forward and backward:
-        return Outcome.APPLY if total_order(incoming) > total_order(present) else Outcome.SUPERSEDED
-    if forward:
-        return Outcome.APPLY
-    return Outcome.SUPERSEDED if backward else Outcome.CONFLICTED
+        forward = total_order(incoming) > total_order(present)
+    return Outcome.APPLY if forward else Outcome.SUPERSEDED
 
 
 def conflict_type(incoming: RowVersion, present: RowVersion) -> ConflictType:
-    """What happened to the row on either side. Two deletes agree on the content, yet one version loses.
+    """What happened to the row on either side. Two deletes are the same thing, and no conflict, unless the application
+    has only marked both rows as deleted, and they differ.
 
     A key was inserted twice only if neither side had heard of it from the other, or both from a third one: `born` stays
     with a row for ever, and what both sides know they have updated since.
@@ -90,7 +101,30 @@ def conflict_id(table: str, key: Sequence[str], one: RowVersion, other: RowVersi
     Vectors do not enter. Each text is preceded by its length, so that no two lists read the same; every
     dialect computes the same text in SQL.
     """
-    parts = [table, *key, *("/".join(map(str, dot)) for dot in sorted([one.dot, other.dot]))]
+    return _hashed([table, *key, *_dots(one, other)])
+
+
+@dataclass(frozen=True, slots=True)
+class LostBy:
+    """What a row gave way by: the type of the conflict, the constraint, and the key of the other row where a row of the
+    same table has the value."""
+
+    kind: ConflictType
+    rule: str
+    against: Sequence[str] = ()
+
+
+def loss_id(table: str, key: Sequence[str], one: RowVersion, other: RowVersion, by: LostBy) -> str:
+    """The same of a row that gave way to another row: rows that one statement wrote share a version, so that two losses
+    of one row are told apart by the rule and by whom it lost to."""
+    return _hashed([table, *key, by.kind, *_dots(one, other), by.rule, *by.against])
+
+
+def _dots(one: RowVersion, other: RowVersion) -> list[str]:
+    return ["/".join(map(str, dot)) for dot in sorted([one.dot, other.dot])]
+
+
+def _hashed(parts: Sequence[str]) -> str:
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
 
 

@@ -97,7 +97,7 @@ def _between_versions(
     ours, theirs, priorities = incoming.version, present.version, way.priorities or {}
     if ours.dot == theirs.dot and not same:  # changes were missed at one of the sites
         return _forced(incoming, present, way, NAMED) if way.named else None
-    outcome = classify(ours, theirs, total_order(priorities), row_exists=False)
+    outcome = classify(ours, theirs, total_order(priorities), row_exists=False, same_thing=same)
     if outcome is Outcome.APPLY:
         return Verdict("apply", ours)
     if outcome is not Outcome.CONFLICTED:

@@ -92,6 +92,10 @@ class TableReport(BaseModel):
     not_owned: int = 0  #: how many were last changed at the source although another site owns the row
     merged: int = 0  #: how many of the applied are new rows, made of both sites' by a resolver
     restored: int = 0  #: how many of the applied were put back by a backfill
+    inserted_for_update: int = 0  #: how many of the applied are updates that found neither row nor tombstone
+    keys_inserted: tuple[str, ...] = Field(
+        default=(), exclude=True
+    )  #: of some of these, for the driver's log
     reinitializing: int = (
         0  #: how many of the conflicts ask to bring the table back to the publisher's copy (S3-21)
     )

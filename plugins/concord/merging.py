@@ -114,6 +114,19 @@ class Additive:
         without = f"; no sum of {', '.join(open_)}" if open_ else ""
         return Settled(values, f"both changes of {', '.join(values) or 'nothing'}{without}")
 
+    def adds_up(self, source: Contender, target: Contender) -> bool:
+        """Of two rows that are alike: did both sites add to a number, as far as anybody knows?"""
+        ours, theirs = source.live, target.live
+        if ours is None or theirs is None:
+            return False
+        common = common_row(source, target)
+        return any(self._added(column, ours, common) for column in self.columns)
+
+    def _added(self, column: str, row: Row, common: Row | None) -> bool:
+        new = _number(row, column)
+        old = new if common is None else _number(common, column)
+        return new is not None and old is not None and (common is None or new != old)
+
     def _sum(self, column: str, pair: Pair, common: Row) -> str | None:
         ours, theirs, old = (_number(row, column) for row in (pair.source, pair.target, common))
         if ours is None or theirs is None or old is None:

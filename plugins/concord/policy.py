@@ -190,6 +190,11 @@ class Policy(BaseModel):
         return any(kind.three_way for kind in self.kinds)
 
     @property
+    def adds_up(self) -> bool:
+        """May a resolver add up what both sites did, also where they hold the same row?"""
+        return any(name == "additive" for name, _ in self.named)
+
+    @property
     def asks(self) -> bool:
         """Is somebody else's function asked?"""
         return any(kind.takes_function for kind in self.kinds)
@@ -257,6 +262,28 @@ class Chains:
             return decision
         rest = self.after_custom.decide(source, target)
         return replace(rest, reason=f"{passed(decision.resolver, 'not asked')}; {rest.reason}")
+
+    def same_thing(self, source: Contender, target: Contender, *, alike: bool) -> bool:
+        """Have both sites done the very same thing? `alike`: both deleted the row, or every column of it is the same.
+
+        Two sites that add 5 to one number hold the same row, and have not done the same thing: where a resolver adds up
+        what both did, and is reached, it decides as it does of rows that differ.
+        """
+        return alike and not self._adds_up(source, target)
+
+    def _adds_up(self, source: Contender, target: Contender) -> bool:
+        for each in self.by_type[conflict_type(source.version, target.version)]:
+            if isinstance(each, Additive):
+                if each.adds_up(source, target):
+                    return True
+            elif isinstance(each, Resolver) and each.opinion(source, target).winner is not None:
+                return False
+        return False
+
+    def stays(self, source: Contender, target: Contender) -> Winner:
+        """Whose version stays where both did the same thing: the one that would have won. Nobody is asked or waited
+        for, and no row is made, since nothing is lost."""
+        return self.without_hold().decide(source, target).winner
 
     def without_hold(self) -> Chains:
         """The same for those that cannot wait, make no rows, and bring copies back themselves: an initialization, a

@@ -90,6 +90,8 @@ class Rule:
         if outcome is Outcome.CONFLICTED and not target.version.is_absent:
             decision = self.chains.decide(Contender(source.version), Contender(target.version))
             ends = (source, target) if decision.source_wins else (target, source)
+            if same_content:
+                return _remedy(Deed.SEND, *ends, "both sites did the same thing", ends[0].version)
             return _remedy(Deed.RESOLVE, *ends, f"{decision.resolver}: {decision.reason}", ends[0].version)
         wins = outcome in (Outcome.APPLY, Outcome.CONFLICTED)
         winner, loser = (source, target) if wins else (target, source)

@@ -62,6 +62,11 @@ class WaitingRow:
     def held(self) -> bool:
         return self.kind == "held"
 
+    @property
+    def alike(self) -> bool:
+        """Both sites have deleted the row, or hold the same one."""
+        return self.incoming_row == self.present_row
+
     def chosen(self, choice: Choice) -> Image | None:
         """The row that a decision means: the source's, the target's, or one that names what differs from them.
 

@@ -64,6 +64,7 @@ class Copy:
     incarnation: int = 1
     shadow: dict[int, Shadow] = field(default_factory=dict)
     log: dict[str, Fight] = field(default_factory=dict)
+    converged: list[Fight] = field(default_factory=list)  #: of these two versions neither lost anything
     sessions: dict[str, list[Session]] = field(default_factory=dict)  #: link → newest first
     floors: dict[str, str] = field(default_factory=dict)  #: link → a session; it resumes nothing older
     stamp_floor: int = 0
@@ -217,12 +218,14 @@ class LinkRun:
             self._apply(each, number, over=present.version)
             return
         standing = target.version(each.key)
-        differs = each.key in target.rows and target.rows[each.key] != each.content
-        outcome = classify(each.version, standing, order, row_exists=differs)
+        alike = target.rows.get(each.key) == each.content
+        exists = each.key in target.rows and not alike
+        outcome = classify(each.version, standing, order, row_exists=exists, same_thing=alike)
+        met = outcome is Outcome.CONVERGED and each.version.dot != standing.dot
         if outcome is Outcome.APPLY:
             self._apply(each, number, over=standing)
-        elif outcome is Outcome.CONFLICTED:
-            self._settle(each, standing, number, source_wins=self.judge(each.version, standing))
+        elif outcome is Outcome.CONFLICTED or met:
+            self._settle(each, standing, number, source_wins=self.judge(each.version, standing), met=met)
         else:
             self._unite(each, number, same=outcome is Outcome.CONVERGED)
 
@@ -233,12 +236,19 @@ class LinkRun:
         shadow = Shadow(united, self.source.name if exactly else None, number)
         self.target.put(each.key, each.content, shadow)
 
-    def _settle(self, each: Incoming, standing: RowVersion, number: int, *, source_wins: bool) -> None:
+    def _settle(
+        self, each: Incoming, standing: RowVersion, number: int, *, source_wins: bool, met: bool = False
+    ) -> None:
+        """`met`: both did the very same thing, so that nothing is lost."""
         here = self.target.rows.get(each.key)
         sides = [(each.version, each.content), (standing, here)]
         (winner, content), (loser, lost) = sides if source_wins else sides[::-1]
-        name = conflict_id(TABLE, [str(each.key)], winner, loser)
-        self.target.log.setdefault(name, Fight(each.key, winner, loser, content, lost))
+        fight = Fight(each.key, winner, loser, content, lost)
+        if met:
+            self.target.converged.append(fight)
+        else:
+            name = conflict_id(TABLE, [str(each.key)], winner, loser)
+            self.target.log.setdefault(name, fight)
         self.target.put(each.key, content, Shadow(winner.united_with(loser), None, number))
 
     def _unite(self, each: Incoming, number: int, *, same: bool) -> None:
@@ -327,6 +337,11 @@ class Reunion:
         each = Incoming(key, content, replace(version, deleted=content is None))
         if verdict == "apply":
             way._apply(each, number, over=standing)
+        elif verdict == "unite" and not (
+            each.version.includes(standing) or standing.includes(each.version)
+        ):  # as the guarded write judges it again
+            wins = way.judge(each.version, standing)
+            way._settle(each, standing, number, source_wins=wins, met=True)
         elif verdict == "unite":
             way._unite(each, number, same=each.version.dot == standing.dot)
         else:

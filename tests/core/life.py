@@ -56,6 +56,7 @@ class Life:
         default_factory=set
     )  #: with a site that left or was put back, before anybody heard
     losers: set[Edit] = field(default_factory=set)  #: as the repository has collected them
+    converged: set[tuple[Edit, Edit]] = field(default_factory=set)  #: what gave way to the very same thing
     positions: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -63,6 +64,10 @@ class Life:
 
     def put(self, site: str, key: int) -> None:
         self.transaction(site, [(key, True)])
+
+    def alike(self, site: str, key: int) -> None:
+        """What any other site may write there as well, to the last letter."""
+        self.transaction(site, [(key, "alike")])
 
     def delete(self, site: str, key: int) -> None:
         self.transaction(site, [(key, False)])
@@ -72,12 +77,12 @@ class Life:
         if key in rows and other not in rows:
             self.transaction(site, [(key, False), (other, True)])
 
-    def transaction(self, site: str, edits: Sequence[tuple[int, bool]]) -> None:
+    def transaction(self, site: str, edits: Sequence[tuple[int, bool | str]]) -> None:
         number = self.late(site, edits)
         if number is not None:
             self._commit(site, number)
 
-    def late(self, site: str, edits: Sequence[tuple[int, bool]]) -> int | None:
+    def late(self, site: str, edits: Sequence[tuple[int, bool | str]]) -> int | None:
         """A transaction that stays open while others go on; a row that another one holds is left alone."""
         if (copy := self.copies.get(site)) is None:
             return None
@@ -85,7 +90,8 @@ class Life:
         for key, writes in edits:
             if key not in copy.locked and (writes or key in copy.rows):
                 self.edits += 1
-                wanted[key] = f"{site} {self.edits}" if writes else None
+                made = f"{writes} {key}" if isinstance(writes, str) else f"{site} {self.edits}"
+                wanted[key] = made if writes else None
         return copy.begin(wanted, self.clock) if wanted else None
 
     def commit(self, site: str) -> None:
@@ -149,6 +155,8 @@ class Life:
     def _collect(self, *sites: str) -> None:
         fights = [fight for site in sites for fight in self.copies[site].log.values()]
         self.losers |= {(fight.key, fight.loser.dot) for fight in fights}
+        met = [fight for site in sites for fight in self.copies[site].converged]
+        self.converged |= {((each.key, each.loser.dot), (each.key, each.winner.dot)) for each in met}
 
     def begin(self) -> None:
         """All sites are equal, and every link starts there."""
@@ -279,20 +287,27 @@ def wrong(life: Life) -> Iterator[str]:
         elif _versions(other) != _versions(first):
             yield f"I1: {first.name} has {_versions(first)}, {other.name} has {_versions(other)}"
     for copy in life.copies.values():
-        for key, before, after in copy.steps_back:
-            yield f"I9: at {copy.name} key {key} went back from {before} to {after}"
-        for fight in copy.log.values():
-            if fight.winner.includes(fight.loser) or fight.loser.includes(fight.winner):
-                yield f"I12: at {copy.name} no conflict stands in the log: {fight}"
-            for side, content in ((fight.winner, fight.winner_content), (fight.loser, fight.loser_content)):
-                if life.oracle.content.get((fight.key, side.dot), content) != content:
-                    yield f"I12: at {copy.name} the image of {side} is {content}"
+        yield from _badly_kept(life, copy)
     for link, positions in life.positions.items():
         if life.exact and positions != sorted(positions):
             yield f"I8: {link} went back: {positions}"
     yield from _unaccounted(life)
     if life.exact:
         yield from _other_than_foreseen(life)
+
+
+def _badly_kept(life: Life, copy: Copy) -> Iterator[str]:
+    """A row that went back, and lines of the log that should not be there."""
+    for key, before, after in copy.steps_back:
+        yield f"I9: at {copy.name} key {key} went back from {before} to {after}"
+    for fight in copy.log.values():
+        if fight.winner.includes(fight.loser) or fight.loser.includes(fight.winner):
+            yield f"I12: at {copy.name} no conflict stands in the log: {fight}"
+        if fight.winner_content == fight.loser_content:
+            yield f"I12: at {copy.name} nothing is lost by {fight}"
+        for side, content in ((fight.winner, fight.winner_content), (fight.loser, fight.loser_content)):
+            if life.oracle.content.get((fight.key, side.dot), content) != content:
+                yield f"I12: at {copy.name} the image of {side} is {content}"
 
 
 def _versions(copy: Copy) -> dict[int, tuple[object, ...]]:
@@ -305,10 +320,14 @@ def _versions(copy: Copy) -> dict[int, tuple[object, ...]]:
 
 
 def _unaccounted(life: Life) -> Iterator[str]:
-    """I2: an edit is final, replaced by an edit of its own reader that is not lost itself, or a recorded loser."""
+    """I2: an edit is final, replaced by an edit of its own reader that is not lost itself, or a recorded loser; or the
+    very same thing as one of these."""
     final = {(key, each.version.dot) for copy in life.copies.values() for key, each in copy.shadow.items()}
     replaced = {old for new, old in life.oracle.replaces.items() if new not in life.gone}
-    for edit in set(life.oracle.content) - final - replaced - life.losers - life.gone - _forgotten(life):
+    accounted = final | replaced | life.losers | life.gone | _forgotten(life)
+    while more := {edit for edit, stays in life.converged if stays in accounted} - accounted:
+        accounted |= more
+    for edit in set(life.oracle.content) - accounted:
         yield f"I2: {edit} with {life.oracle.content[edit]!r} is lost"
 
 
@@ -324,6 +343,9 @@ def _forgotten(life: Life) -> set[Edit]:
 def _other_than_foreseen(life: Life) -> Iterator[str]:
     for name, copy in life.copies.items():
         fought = {(fight.key, fight.versions) for fight in copy.log.values()}
+        met = {(fight.key, fight.versions) for fight in copy.converged}
+        if met != life.oracle.converged[name]:
+            yield f"I12: {name} took {met} for one thing, foreseen were {life.oracle.converged[name]}"
         if fought != life.oracle.log[name]:
             yield f"I12: {name} logged {fought}, foreseen were {life.oracle.log[name]}"
         holds = life.oracle.holds[name]

@@ -49,6 +49,8 @@ class Oracle:
     recalls: dict[str, dict[int, Editors]] = field(default_factory=lambda: defaultdict(dict))
     forgotten: set[Edit] = field(default_factory=set)  #: deletes that some site has been made to forget
     log: dict[str, set[Fight]] = field(default_factory=lambda: defaultdict(set))
+    #: Both did the very same thing: nothing is lost, and nothing logged.
+    converged: dict[str, set[Fight]] = field(default_factory=lambda: defaultdict(set))
     content: dict[Edit, Content] = field(default_factory=dict)
     replaces: dict[Edit, Edit] = field(default_factory=dict)  #: by an edit of its own reader
     inserts: set[Edit] = field(default_factory=set)  #: of keys that were not in the common history
@@ -95,7 +97,8 @@ class Oracle:
             return self.later(one) > self.later(other)
         if forward or backward:
             return forward
-        self.log[target].add((key, frozenset((there.made, here.made))))
+        same = self.content[key, there.made] == self.content[key, here.made]
+        (self.converged if same else self.log)[target].add((key, frozenset((there.made, here.made))))
         return self.judge(one, other)
 
     def _version(self, key: int, side: Side, *, strangers: bool) -> RowVersion:

@@ -32,7 +32,7 @@ class Script:
 
 
 #: What happens in a life, and how often. Few rows, few ticks of the clock: edits meet, and stamps tie.
-PLAIN = {"put": 10, "delete": 4, "rekey": 1, "transaction": 1, "link": 12, "tick": 4}
+PLAIN = {"put": 8, "alike": 4, "delete": 4, "rekey": 1, "transaction": 1, "link": 12, "tick": 4}
 LATE = PLAIN | {"late": 2, "commit": 3, "roll_back": 1}
 FAULTS = LATE | {"killed_link": 4, "clock_jumps": 2}
 PURGES = PLAIN | {"delete": 8, "purge": 3, "killed_purge": 2, "settle": 2, "clock_jumps": 1}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from concord.conflict import ConflictType, Outcome, classify, conflict_id, conflict_type
+from concord.conflict import ConflictType, LostBy, Outcome, classify, conflict_id, conflict_type, loss_id
 from concord.resolver import total_order
 from concord.row_version import ABSENT, RowVersion
 from tests.core.versions import PLACEHOLDER, PRIORITIES, present_versions, versions
@@ -86,6 +86,36 @@ def test_keys_that_read_alike_when_joined_have_two_ids() -> None:
     version = RowVersion("london#1", 1, 0, {})
     assert conflict_id("t", ["1:a", "b"], version, ABSENT) != conflict_id("t", ["1", "a1:b"], version, ABSENT)
     assert conflict_id("t", ["ab", "c"], version, ABSENT) != conflict_id("t", ["a", "bc"], version, ABSENT)
+
+
+@given(versions(), versions())
+def test_losses_of_one_row_to_rows_of_one_version_are_told_apart_by_rule_and_winner(
+    loser: RowVersion, winner: RowVersion
+) -> None:
+    """Rows that one statement wrote share a version."""
+    by = [
+        LostBy(ConflictType.UNIQUENESS, rule, against)
+        for rule in ("email", "phone")
+        for against in ([], ["2"], ["3"], ["2", "3"])
+    ]
+    found = {loss_id("t", ["1"], loser, winner, each) for each in by}
+    assert len(found) == len(by)
+    assert {loss_id("t", ["1"], winner, loser, each) for each in by} == found
+    assert conflict_id("t", ["1"], loser, winner) not in found
+
+
+@given(versions(), present_versions)
+def test_the_same_thing_is_no_conflict_and_changes_nothing_else(
+    incoming: RowVersion, present: RowVersion
+) -> None:
+    """Rule 4: only versions of which neither has seen the other become another outcome."""
+    for exists in (False, True):
+        met, same = (
+            classify(incoming, present, ORDER, row_exists=exists, same_thing=each) for each in (False, True)
+        )
+        assert same is not Outcome.CONFLICTED
+        apart = Outcome.APPLY if present.is_absent else Outcome.CONVERGED
+        assert same is (apart if met is Outcome.CONFLICTED else met)
 
 
 def _version(what: str) -> RowVersion:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from concord import policy as conflict_policy
-from concord.conflict import ConflictType
+from concord.conflict import ConflictType, Outcome, classify
 from concord.initialization_rule import Side, Way
 from concord.initialization_rule import decide as initial_decision
 from concord.position import Resume, Session
@@ -192,6 +192,24 @@ def keep_quiet_about_a_union(planted: pytest.MonkeyPatch) -> None:
     planted.setattr(Copy, "put", quietly)
 
 
+def log_what_is_alike(planted: pytest.MonkeyPatch) -> None:
+    """Two sites that did the very same thing are in conflict."""
+
+    def without_content(*versions: RowVersion, same_thing: bool = False, **rest: Any) -> Outcome:
+        return classify(*versions, **rest)  # type: ignore[arg-type]
+
+    planted.setattr(copies, "classify", without_content)
+
+
+def take_rows_that_differ_for_one_thing(planted: pytest.MonkeyPatch) -> None:
+    """Whatever two sites did: no loser is logged."""
+
+    def always(*versions: RowVersion, same_thing: bool = False, **rest: Any) -> Outcome:
+        return classify(*versions, same_thing=True, **rest)  # type: ignore[arg-type]
+
+    planted.setattr(copies, "classify", always)
+
+
 PLANTED: dict[Plant, str] = {
     rewrite_what_is_known: "plain",
     overlook_late_commits: "late commits",
@@ -205,6 +223,8 @@ PLANTED: dict[Plant, str] = {
     reinitialize_only_what_is_missing: "restores",
     forget_what_the_loser_had_seen: "plain",
     keep_quiet_about_a_union: "plain",
+    log_what_is_alike: "plain",
+    take_rows_that_differ_for_one_thing: "plain",
 }
 #: Histories after which a planted error must have been found; most need a handful.
 ENOUGH = 4000

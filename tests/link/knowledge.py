@@ -31,8 +31,10 @@ class Knowledge:
     log: dict[str, set[Fight]] = field(
         default_factory=lambda: defaultdict(set)
     )  #: site → conflicts decided there
-    changed: int = 0  #: rows that links changed
+    changed: int = 0  #: versions that links wrote
+    adopted: int = 0  #: of which the site had done the very same thing
     edits: set[tuple[int, Version]] = field(default_factory=set)
+    content: dict[tuple[int, Version], str | None] = field(default_factory=dict)  #: None: it deleted the row
     _read: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     def look(self, site: str) -> Heard:
@@ -44,6 +46,7 @@ class Knowledge:
                 made = as_version(line.after.origin, line.after.changed_at)
                 known[line.key] = known.get(line.key, frozenset()) | {made}
                 self.edits.add((line.key, made))
+                self.content[line.key, made] = line.token
         return dict(known)
 
     def tell(self, target: str, told: Heard) -> None:
@@ -52,7 +55,10 @@ class Knowledge:
         for key, versions in told.items():
             known = self.heard[target].get(key, frozenset())
             self.heard[target][key] = known | versions
-            if known and max(versions) not in known and max(known) not in versions:
+            apart = known and max(versions) not in known and max(known) not in versions
+            if apart and self.content[key, max(versions)] == self.content[key, max(known)]:
+                self.adopted += max(versions) > max(known)
+            elif apart:
                 self.log[target].add((key, frozenset({max(versions), max(known)})))
             self.changed += max(versions) > max(known, default=(0, "", 0))
 

@@ -146,10 +146,20 @@ def changed_contents(account: Sequence[Line]) -> dict[Dot, set[str | None]]:
 
 
 def unaccounted(account: Sequence[Line], pair: Sites) -> list[Line]:
-    """Edits that are neither final, nor replaced by an edit of their own reader, nor a recorded loser (I2)."""
-    replaced = {line.replaced for line in account if not line.by_link}
-    known = replaced | final_versions(pair) | recorded_losers(pair)
-    return [line for line in account if not line.by_link and line.made not in known]
+    """Edits that are neither final, nor replaced by an edit of their own reader, nor a recorded loser, nor the very
+    same thing as one of these, of which neither had heard of the other (I2)."""
+    edits = [line for line in account if not line.by_link]
+    known = {line.replaced for line in edits} | final_versions(pair) | recorded_losers(pair)
+    left = [line for line in edits if line.made not in known]
+    while more := {line.made for line in left if any(_same_thing(line, other, known) for other in edits)}:
+        known |= more
+        left = [line for line in left if line.made not in known]
+    return left
+
+
+def _same_thing(line: Line, other: Line, known: Collection[Dot | None]) -> bool:
+    apart = not (line.after.includes(other.after) or other.after.includes(line.after))
+    return line.key == other.key and line.token == other.token and other.made in known and apart
 
 
 def final_versions(pair: Sites) -> set[Dot]:
@@ -183,6 +193,11 @@ def needless(pair: Sites) -> list[dict[str, Any]]:
         if version(conflict["loser_version"]).includes(version(conflict["winner_version"]))
         or version(conflict["winner_version"]).includes(version(conflict["loser_version"]))
     ]
+
+
+def between_alike(pair: Sites) -> list[dict[str, Any]]:
+    """Conflicts by which nothing was lost: both sites deleted the row, or left the same one."""
+    return [each for each in pair.conflicts() if each["winner_row"] == each["loser_row"]]
 
 
 def _key(conflict: dict[str, Any]) -> int:

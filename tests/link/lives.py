@@ -44,6 +44,11 @@ _PUT = (
     "INSERT INTO item VALUES (%(key)s, %(token)s, md5(%(token)s))"
     " ON CONFLICT (id) DO UPDATE SET token = excluded.token, note = excluded.note"
 )
+#: What any other site may write there as well, to the last letter.
+_ALIKE = (
+    "INSERT INTO item VALUES (%(key)s, 'alike ' || %(key)s, md5('alike ' || %(key)s))"
+    " ON CONFLICT (id) DO UPDATE SET token = excluded.token, note = excluded.note"
+)
 _DELETE = "DELETE FROM item WHERE id = %(key)s"
 _REKEY = (
     "UPDATE item SET id = %(other)s, token = %(token)s, note = md5(%(token)s) WHERE id = %(key)s"
@@ -71,7 +76,7 @@ _SEATS = {
         "INSERT INTO plane VALUES (%(base)s + 1, %(token)s)",
     ),
 }
-_ITEMS = {"put": (_PUT,), "delete": (_DELETE,), "rekey": (_REKEY,)}
+_ITEMS = {"put": (_PUT,), "alike": (_ALIKE,), "delete": (_DELETE,), "rekey": (_REKEY,)}
 _STATEMENTS = _ITEMS | _SEATS
 
 
@@ -158,6 +163,7 @@ class Lives:
     gone: set[str] = field(
         default_factory=set
     )  #: tokens that nobody else had when their site was put back or left
+    gone_edits: set[Made] = field(default_factory=set)  #: those edits; another site's may have the same token
     losers: set[Made] = field(default_factory=set)  #: as the repository has collected them
     lost_tokens: set[str] = field(default_factory=set)  #: of those
     counts: Counter[str] = field(default_factory=Counter)
@@ -333,7 +339,10 @@ class Lives:
         self.counts["left"] += 1
 
     def _lose(self, edits: Iterable[Made]) -> None:
-        self.gone |= {token for edit in edits if (token := self.oracle.content[edit])}
+        lost = set(edits)
+        tokens = {self.oracle.content[edit] for edit in lost}
+        self.gone |= {token for token in tokens if token and not token.startswith("alike")}
+        self.gone_edits |= lost
 
     def back_up(self, number: int, name: str) -> None:
         """A copy of the whole database, as a backup of its files would be."""

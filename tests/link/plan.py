@@ -140,6 +140,6 @@ def _edit(chance: random.Random, step: int, sites: Sequence[str], owner: str) ->
 
 
 def _write(chance: random.Random) -> tuple[object, ...]:
-    (verb,) = chance.choices(["put", "delete", "rekey"], [6, 3, 1])
+    (verb,) = chance.choices(["put", "alike", "delete", "rekey"], [5, 2, 3, 1])
     keys = chance.sample(range(ITEMS), 2)
     return (verb, *keys) if verb == "rekey" else (verb, keys[0])

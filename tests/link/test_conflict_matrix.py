@@ -79,7 +79,16 @@ def lived(sites: Pair, first: str, offset: int) -> dict[tuple[str, str], End]:
         (resolver, kind): _end(sites, resolver, offset + place, logged)
         for resolver in RESOLVERS
         for place, kind in enumerate(TYPES)
+        if kind != "delete_delete" or _agreed(sites, resolver, offset + place, logged)
     }
+
+
+def _agreed(sites: Pair, resolver: str, key: int, logged: dict[tuple[str, int], dict[str, Any]]) -> bool:
+    """Two deletes are the same thing, of which the ledger keeps nothing. Never true."""
+    table = table_of(resolver)
+    assert (f"public.{table}", key) not in logged
+    assert [_title(site, table, key) for site in sites.sites] == [None, None]
+    return False
 
 
 def _end(sites: Pair, resolver: str, key: int, logged: dict[tuple[str, int], dict[str, Any]]) -> End:

@@ -107,12 +107,11 @@ def test_of_two_inserts_of_one_key_the_later_wins(sites: Pair) -> None:
     )
 
 
-def test_two_deletes_of_one_row_agree_and_the_earlier_version_is_recorded_once(sites: Pair) -> None:
+def test_two_deletes_of_one_row_are_no_conflict(sites: Pair) -> None:
     edit((sites.london, DELETE), (sites.capetown, DELETE))
     sites.settle()
     assert sites.equal
-    conflict = the_conflict(sites)
-    assert (conflict["type"], conflict["winner_row"], conflict["loser_row"]) == ("delete_delete", None, None)
+    assert sites.conflicts() == []
 
 
 def test_an_insert_over_a_row_that_only_the_target_has_is_a_conflict(sites: Pair) -> None:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from concord.conflict import ConflictType, LostBy, loss_id
 from embedded.postgres import Server
+from tests.link import ledger
 from tests.link.conftest import MakePair
 from tests.link.constrained import Life, live
 from tests.link.pair import At, Site
@@ -173,3 +175,36 @@ def test_a_deferrable_constraint_needs_nobody_elses_violation_to_be_looked_at(pa
 
 def test_where_nulls_collide_too_the_row_goes(life: Life) -> None:
     assert life.rows("SELECT a FROM nick") == [(2,)]
+
+
+def test_two_values_that_one_insert_took_from_one_row_are_two_losses_in_the_ledger(pair: MakePair) -> None:
+    """Both rows of the INSERT have one version: whom a row lost to, and by which rule, tells the losses apart (F26)."""
+    sites = pair(TABLES[0])
+    sites.london.run("INSERT INTO person VALUES (1, 'loser', 'one@x', '1')")
+    sites.capetown.run("INSERT INTO person VALUES (2, 'mail', 'one@x', NULL), (3, 'phone', NULL, '1')")
+    report = sites.run()
+    logged = sites.conflicts()
+    assert report.total("conflicts") == len(logged) == 2
+    dots = {
+        (version["origin"], version["changed_at"]) for each in logged if (version := each["winner_version"])
+    }
+    assert len(dots) == 1, "one version"
+    for each in logged:
+        rule = each["reason"].partition(":")[0]
+        winner = each["winner_row"]["id"]
+        by = LostBy(ConflictType.UNIQUENESS, rule, [winner])
+        sides = [ledger.version(each[f"{side}_version"]) for side in ("winner", "loser")]
+        assert (rule, winner) in {("person_email_key", "2"), ("person_phone_key", "3")}
+        assert each["id"] == loss_id("public.person", ["1"], *sides, by)
+    assert sum(each.total("conflicts") for each in sites.settle()) == 0
+    assert sites.equal
+
+
+def test_two_rows_that_lose_one_value_each_by_one_exclusion_are_two_losses(pair: MakePair) -> None:
+    sites = pair(TABLES[5])
+    sites.london.run("INSERT INTO stay VALUES (1, '[10,20)'), (2, '[20,30)')")
+    sites.capetown.run("INSERT INTO stay VALUES (3, '[15,25)')")
+    report = sites.run()
+    assert report.total("conflicts") == len(sites.conflicts()) == 2
+    sites.settle()
+    assert sites.equal

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from tests.mutants.backfill import BACKFILL
 from tests.mutants.brakes import BRAKES
 from tests.mutants.comparison import COMPARISON
+from tests.mutants.future_stamps import FUTURE_STAMPS
 from tests.mutants.histories import HISTORIES
 from tests.mutants.link import LINK
 from tests.mutants.planted import MUTANTS, Mutant
 from tests.mutants.reinitialization import REINITIALIZATION
 from tests.mutants.replication_set import REPLICATION_SET
+from tests.mutants.same_thing import SAME_THING
 from tests.mutants.topologies import TOPOLOGIES
 from tests.mutants.waiting import WAITING
 
@@ -26,6 +28,8 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "reinitialization": REINITIALIZATION,
     "topologies": TOPOLOGIES,
     "histories": HISTORIES,
+    "same_thing": SAME_THING,
+    "future_stamps": FUTURE_STAMPS,
 }
 
 

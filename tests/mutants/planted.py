@@ -242,15 +242,15 @@ MUTANTS = (
     Mutant(
         "versions that include each other both stay",
         "plugins/concord/conflict.py",
-        "return Outcome.APPLY if total_order(incoming) > total_order(present) else Outcome.SUPERSEDED",
-        "return Outcome.SUPERSEDED",
+        "        forward = total_order(incoming) > total_order(present)\n",
+        "        forward = False\n",
         "tests/core/test_conflict.py",
     ),
     Mutant(
         "a conflict has another id seen from the other side",
         "plugins/concord/conflict.py",
-        "for dot in sorted([one.dot, other.dot]))",
-        "for dot in [one.dot, other.dot])",
+        "for dot in sorted([one.dot, other.dot])",
+        "for dot in [one.dot, other.dot]",
         "tests/core/test_conflict.py",
     ),
     Mutant(
@@ -292,8 +292,8 @@ MUTANTS = (
     Mutant(
         "a loser keeps its vector",
         f"{POSTGRESQL}/merge.py",
-        "AND v.verdict IN ('target_wins', 'unite')",
-        "AND v.verdict IN ('unite')",
+        "AND v.verdict IN ('target_wins', 'target_stays', 'unite')",
+        "AND v.verdict IN ('target_stays', 'unite')",
         f"{LINK}/test_topologies.py -k hears_of_a_loser",
     ),
     Mutant(

@@ -19,8 +19,9 @@ TOPOLOGIES = (
         "a conflict that a third site has settled is decided again",
         f"{POSTGRESQL}/guard.py",
         """WHEN {_BACKWARD} AND NOT {_FORWARD} THEN CASE WHEN {includes} THEN 'superseded' ELSE 'unite' END
+     WHEN {alike} THEN {_whose_stays(shape)}
      WHEN {_DECIDED} AND NOT {_BACKWARD} AND""",
-        "WHEN {_DECIDED} AND",
+        "WHEN {alike} THEN {_whose_stays(shape)} WHEN {_DECIDED} AND",
         f"{LINK}/test_topologies.py -k settled_meanwhile",
     ),
     Mutant(

@@ -177,6 +177,10 @@ class Shape(Protocol):
         """No message tells which row it is about."""
 
     @property
+    def comparable_aliases(self) -> tuple[str, ...] | None:
+        """Those by which Spark can tell whether both sites did the same thing to a key; None where it cannot."""
+
+    @property
     def compared(self) -> Mapping[str, str]:
         """Of the canonical columns that a resolver must see, what they are called on the way."""
 

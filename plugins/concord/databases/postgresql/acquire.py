@@ -11,6 +11,7 @@ import psycopg
 
 from concord.databases.dialect import Snapshot
 from concord.databases.postgresql import before_image, marked_edits
+from concord.databases.postgresql.catalogue import Column
 from concord.databases.postgresql.session import UNHURRIED, Connection, answers, one, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
@@ -221,17 +222,19 @@ def _part(part: int, parts: int) -> str:
     return "" if parts == 1 else f" AND (hashtid(p.ctid) & 2147483647) % {parts} = {part}"
 
 
-def candidates_query(shape: Shape, since: str, excluded: str | None, met: str = "") -> str:
+def candidates_query(
+    shape: Shape, since: str, excluded: str | None, beside: Sequence[Column], met: str = ""
+) -> str:
     """Key and version of the rows that the target has not told the source: only they can conflict (step 4).
 
-    With the columns that a resolver must see, and then alone with a look at the base row. What the target has told
-    and the source has not adopted (it waits there) is in conflict as well, which the write step finds: those keys are
-    `met`, a relation `w`.
+    With the columns `beside` the key that must be seen, and then alone with a look at the base row. What the target has
+    told and the source has not adopted (it waits there) is in conflict as well, which the write step finds: those keys
+    are `met`, a relation `w`.
     """
     brought = [(column, shape.key_in("p", column)) for column in shape.key]
-    brought += [(column, f"t.{column.sql}") for column in shape.asked.values()]
+    brought += [(column, f"t.{column.sql}") for column in beside]
     columns = ", ".join(f"{column.type.outgoing(sql)} AS {shape.alias(column)}" for column, sql in brought)
-    base = f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}" if shape.asked else ""
+    base = f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}" if beside else ""
     version = _version("p.deleted", "p.out_of_scope IS NOT NULL")
     chosen = f"SELECT {columns}, {version} FROM {shape.shadow.sql} p{base}"
     untold = f"{arrived(since)}{_unless_from(excluded)}{_spoken_of(shape)}"

@@ -177,7 +177,7 @@ class ChunkWriter:
         judged, report = tables_written.judge_table(connection, self.job, chunk, chains, 0)
         nothing = Session("", "", "", 0, LinkPosition(BEGINNING))
         writing = Writing(self.job, [chunk], LinkState({}, ()), nothing, self.progress)
-        tables_written.log_table(connection, writing, judged)
+        report = tables_written.log_table(connection, writing, judged, report)
         tables_written.write_table(connection, writing, judged, report, moving=moving)
         if report.held:  # edited since it was staged, and in conflict now: it waits as a link's would
             waiting.remember(connection, judged, self.job)

@@ -21,6 +21,7 @@ from concord.databases.postgresql import (
     transaction,
     waiting,
     waiting_table,
+    watch,
 )
 from concord.databases.postgresql.ends import Target, worded
 from concord.databases.postgresql.merge import Judged
@@ -77,8 +78,8 @@ class Desk(Target):
         def attempt(connection: Connection, *, violations: int) -> None:
             with in_transaction(connection, *transaction.SETTINGS):
                 judged = self._judged(connection, shape, row)
-                self._log(connection, judged, verdict, reason)
-                self._write(connection, judged, image)
+                self._log(connection, judged, verdict, reason, alike=row.alike)
+                self._write(connection, judged, row, image)
 
         commit = Commit(self.session, self.job.link, None, self.access.name, bool(shape.private))
         repeat(commit, attempt)
@@ -99,8 +100,8 @@ class Desk(Target):
         verdicts = guard.judge(connection, staged, 0).relation
         return Judged(staged, verdicts, 1, self.job.source.name, self.access.name)
 
-    def _log(self, connection: Connection, judged: Judged, verdict: str, reason: str) -> None:
-        """Whoever gives way without having been seen stands in the log."""
+    def _log(self, connection: Connection, judged: Judged, verdict: str, reason: str, *, alike: bool) -> None:
+        """Whoever gives way without having been seen stands in the log, unless both rows are the same by now."""
         found = rows(connection, f"SELECT verdict FROM {judged.verdicts}")
         if found and found[0][0] in _SETTLED:
             raise DecisionRefused("it was settled meanwhile, by another link; the next run lets the entry go")
@@ -110,16 +111,37 @@ class Desk(Target):
             f" reason = {literal(reason)}",
         )
         job = self.job
-        merge.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)
+        if not alike:
+            merge.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)
 
-    def _write(self, connection: Connection, judged: Judged, image: Image | None) -> None:
+    def _write(self, connection: Connection, judged: Judged, row: WaitingRow, image: Image | None) -> None:
         staged, decided = judged.staged, replace(judged, exceptional=0)
         run(connection, _restaged(staged, image))
+        self._refuse_future(connection, staged, row)
         foreign_keys.write_base(connection, self.job, decided)
         merge.write_shadow(connection, decided, expected=1)
         marked_edits.remember_written(connection, staged.shape, decided.winners)
         waiting.forget(connection, self.job.link, [staged.shape])
         run(connection, f"DROP TABLE {staged.sql}")
+
+    def _refuse_future(self, connection: Connection, staged: Staged, row: WaitingRow) -> None:
+        """A version that has seen a stamp from the future is stamped later still, and takes the fault to every site.
+        Raises DecisionRefused."""
+        skew = self.access.max_clock_skew
+        nothing = literal("{}")
+        stamp = literal(row.incoming_version["changed_at"])
+        ((future, at_source),) = rows(
+            connection,
+            f"SELECT {watch.ahead('changed_at', nothing, skew)}, {watch.ahead(f'{stamp}::bigint', nothing, skew)}"
+            f" FROM {staged.sql}",
+        )
+        if future:
+            holder = self.job.source.name if at_source else self.access.name
+            raise DecisionRefused(
+                f"{row.id}: a version of it at {holder} is stamped more than max_clock_skew ({skew:g} s) ahead of the"
+                f" clock of {self.access.name}, and a decision would be stamped later still. Stamp it anew where it was"
+                f" made (python -m concord restamp {holder}), and let the next run bring it"
+            )
 
     @worded
     def retry(self, row: WaitingRow) -> None:

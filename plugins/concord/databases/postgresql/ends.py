@@ -329,8 +329,10 @@ class Target(WrittenEnd):
         if self.interval is not None:
             standing = acquire.standing_query(shape, self.interval, also)
             return Reading(login, acquire.BACKFILL_SETTINGS, (standing,), shape.spark_schema)
-        query = acquire.candidates_query(shape, since, excluded, also)
-        return Reading(login, acquire.READER_SETTINGS, (query,), shape.spark_key_schema)
+        # A plan has no write step that looks at whole rows.
+        beside = shape.rest if self.job.plan_only else tuple(shape.asked.values())
+        query = acquire.candidates_query(shape, since, excluded, beside, also)
+        return Reading(login, acquire.READER_SETTINGS, (query,), shape.candidate_schema(beside))
 
     @worded
     def create_staging(self, shape: Shape, ordinal: int) -> Staged:

@@ -229,9 +229,10 @@ class Mending:
             known = f" LEFT JOIN {parent.shadow.sql} w ON {same}"
             version = loser_log.present("w", "w", deleted=True)
         key = ", ".join(shape.canonical_key("t"))
+        by = loser_log.by_another_table(foreign_key.name)
         return (
             f"(SELECT {literal(shape.name)} AS table_name, to_jsonb(ARRAY[{key}]::text[]) AS key,"
-            f" 'foreign_key' AS resolver, {literal(reason)} AS reason, {version}, NULL::jsonb AS w_image,"
+            f" 'foreign_key' AS resolver, {literal(reason)} AS reason, {by}, {version}, NULL::jsonb AS w_image,"
             f" {loser_log.present('l', 'p')}, {shape.image('t')} AS l_image"
             f" FROM {rows} LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 't')}{known})"
         )

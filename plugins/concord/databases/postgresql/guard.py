@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from concord.conflict import Outcome, classify
+from concord.conflict import Outcome, Winner, classify
 from concord.databases.postgresql.before_image import MADE
 from concord.databases.postgresql.session import Connection, every, one, rows, run
 from concord.databases.postgresql.shape import Shape
@@ -21,7 +21,12 @@ from concord.resolver import Base, Contender, Row, total_order
 from concord.row_version import ABSENT, RowVersion, Vector, unite
 
 #: The verdicts that write the incoming row.
-WINNING = ("apply", "source_wins", "merged", "restore")
+WINNING = ("apply", "inserted_for_update", "source_wins", "source_stays", "merged", "restore")
+#: Both sites did the very same thing: whose version stays. Nothing is lost, and nothing logged.
+SAME_THING = ("source_stays", "target_stays")
+
+#: Keys of rows that were inserted for an update, in the log.
+CONVERTED_SHOWN = 10
 
 #: Rows decided again at once: each brings two whole rows where they may be merged.
 BATCH = 2_000
@@ -126,6 +131,7 @@ class Terms:
     damaged: str = "false"  #: what a backfill asks of two equal versions (`restoration`)
     watch: Watch = UNWATCHED  #: what a link looks out for
     locked: bool = True  #: else the rows that do not simply apply must be held
+    converts: bool = False  #: an update that finds no row is told apart: rows went behind capture's back
 
 
 def judge(connection: Connection, staged: Staged, ordinal: int, terms: Terms = Terms()) -> Verdicts:
@@ -142,23 +148,28 @@ def judge(connection: Connection, staged: Staged, ordinal: int, terms: Terms = T
     differs = (
         f"(SELECT {shape.differs(shape.updated)} FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
     )
-    present = f"coalesce({differs}, false)"
+    # What is deleted brings NULLs, which a row may hold as well.
+    present = f"CASE WHEN s.concord_gone THEN {differs} IS NOT NULL ELSE coalesce({differs}, false) END"
+    same_row = _alike(shape, differs)
+    alike = f"NOT ({_ABSENT}) AND NOT {_FORWARD} AND NOT {_BACKWARD} AND {same_row}"
     # What an initialization decided against a row without a version must be seen in the log.
     exists = f"EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
+    applies, arrives = _applies(shape, exists) if terms.converts else ("'apply'", "'apply'")
     includes = "concord.vector_includes(p.vector, s.concord_vector)"
     private = "coalesce(NOT s.concord_here, false)"
     verdict = f"""
 CASE WHEN {_REPAIR} THEN s.concord_verdict
-     {terms.watch.verdicts(known=f"({_SAME}) OR {_BACKWARD}", follows=_FORWARD)} {_by_scope(shape)}
+     {terms.watch.verdicts(known=f"({_SAME}) OR {_BACKWARD}", follows=_FORWARD, alike=same_row)} {_by_scope(shape)}
      WHEN s.concord_origin = '' THEN 'superseded'
      WHEN {_ABSENT} THEN CASE WHEN s.concord_verdict = 'source_wins' AND {exists} THEN 'source_wins'
-                              WHEN s.concord_born AND {present} THEN 'retake' ELSE 'apply' END
+                              WHEN s.concord_born AND {present} THEN 'retake' ELSE {arrives} END
      WHEN {_FORCED} AND {_DECIDED} THEN 'source_wins'
      WHEN p.agreed AND s.concord_changed_at > p.changed_at AND NOT {_BACKWARD} THEN 'apply'
      WHEN {_SAME} AND {terms.damaged} THEN 'restore'
      WHEN {_SAME} THEN CASE WHEN {includes} THEN 'converged' ELSE 'unite' END
-     WHEN {_FORWARD} AND NOT {_BACKWARD} THEN 'apply'
+     WHEN {_FORWARD} AND NOT {_BACKWARD} THEN {applies}
      WHEN {_BACKWARD} AND NOT {_FORWARD} THEN CASE WHEN {includes} THEN 'superseded' ELSE 'unite' END
+     WHEN {alike} THEN {_whose_stays(shape)}
      WHEN {_DECIDED} AND NOT {_BACKWARD} AND s.concord_verdict IN {_DECISIONS} THEN s.concord_verdict
      ELSE 'retake' END"""
     # Written twice, and taken twice of the few: of all others nothing but the verdict is computed.
@@ -174,7 +185,7 @@ SELECT row_number() OVER () AS n, {_keys(shape)}, s.concord_resolver AS resolver
        s.concord_born OR ({private} AND ({_ABSENT})) AS s_born, {private} AS private,
        coalesce(p.origin, '') AS p_origin, coalesce(p.changed_at, 0) AS p_changed_at,
        coalesce(p.derived, 0) AS p_derived, coalesce(p.vector, '{{}}') AS p_vector,
-       coalesce(p.deleted, false) AS p_deleted, coalesce(p.born, false) AS p_born, {_made(shape)},
+       coalesce(p.deleted, false) AS p_deleted, coalesce(p.born, false) AS p_born, {alike} AS alike, {_made(shape)},
        {verdict} AS verdict
   FROM {_placed(staged)} s LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "s")}
  WHERE {verdict} <> 'apply'""",
@@ -183,6 +194,37 @@ SELECT row_number() OVER () AS n, {_keys(shape)}, s.concord_resolver AS resolver
         _tally(name),
     )
     return Verdicts(name, dict(counted), "" if terms.locked else since)
+
+
+def _applies(shape: Shape, exists: str) -> tuple[str, str]:
+    """The verdicts of what simply applies: over a version that is known here, and where none is.
+
+    An update finds its row, or its tombstone, unless the site was altered behind capture's back; what was inserted
+    since the common history finds none, nor does what enters a row filter. Deletes and inserts are not looked at.
+    """
+    live = f"NOT s.concord_gone AND NOT {exists}"
+    known = f"CASE WHEN p.deleted OR p.out_of_scope IS NOT NULL THEN 'apply' WHEN {live}"
+    unknown = f"CASE WHEN s.concord_born OR {'true' if shape.where else 'false'} THEN 'apply' WHEN {live}"
+    converted = "THEN 'inserted_for_update' ELSE 'apply' END"
+    return f"{known} {converted}", f"{unknown} {converted}"
+
+
+def _alike(shape: Shape, differs: str) -> str:
+    """Condition: both sites have deleted the row, or it is the same at both in every column that travels, private ones
+    as well. Never NULL. `differs`: of the row that stands here, NULL where none does."""
+    deleted = f"p.deleted AND p.out_of_scope IS NULL AND {differs} IS NULL"
+    there = f"coalesce(NOT {differs}, false)"
+    return f"NOT s.concord_out_of_scope AND CASE WHEN s.concord_gone THEN {deleted} ELSE {there} END"
+
+
+def _whose_stays(shape: Shape) -> str:
+    """The verdict of two that are alike: the version that Spark let win, unless a resolver may add up what both did."""
+    if shape.policy.adds_up:
+        return "'retake'"
+    return (
+        f"CASE WHEN NOT {_DECIDED} THEN 'retake' WHEN s.concord_verdict = 'source_wins' THEN 'source_stays'"
+        " WHEN s.concord_verdict = 'target_wins' THEN 'target_stays' ELSE 'retake' END"
+    )
 
 
 def _made(shape: Shape) -> str:
@@ -268,7 +310,7 @@ def _to_retake(shape: Shape, staged: str, verdicts: str) -> str:
     return (
         "SELECT v.n, v.s_origin, v.s_changed_at, v.s_derived, v.s_vector, v.s_deleted, v.s_born, v.p_origin,"
         " v.p_changed_at, v.p_derived, v.p_vector, v.p_deleted, v.p_born, v.private,"
-        f" {', '.join([*both, *bases, waited])}"
+        f" {', '.join([*both, *bases, waited])}, v.alike"
         f" FROM {verdicts} v{joined} WHERE v.verdict = 'retake'"
     )
 
@@ -312,7 +354,18 @@ def _decided(row: Sequence[object], chains: Chains) -> tuple[object, str, str | 
     """
     incoming, present, private = _version(row[1:7]), _version(row[7:13]), row[13]
     known = ABSENT if present.is_absent else present
-    outcome = classify(incoming, known, total_order(chains.priorities), row_exists=present.is_absent)
+    source = Contender(incoming, _row(row[14]), _base(row[16], row[17]))
+    target = Contender(known, _row(row[15]), _base(row[18], row[19]))
+    outcome = classify(
+        incoming,
+        known,
+        total_order(chains.priorities),
+        row_exists=present.is_absent,
+        same_thing=chains.same_thing(source, target, alike=bool(row[21]) and not private),
+    )
+    if outcome is Outcome.CONVERGED and incoming.dot != known.dot:
+        stays = chains.stays(source, target)
+        return (row[0], "source_stays" if stays is Winner.SOURCE else "target_stays", None, None, None)
     if outcome is Outcome.APPLY and private:
         return (row[0], "source_wins", "row_filter", "replaces a row that was outside the filter here", None)
     if outcome is Outcome.APPLY:
@@ -320,8 +373,6 @@ def _decided(row: Sequence[object], chains: Chains) -> tuple[object, str, str | 
     if outcome is not Outcome.CONFLICTED:
         nothing_new = unite(known.vector, incoming.vector) == known.vector
         return (row[0], outcome.value if nothing_new else "unite", None, None, None)
-    source = Contender(incoming, _row(row[14]), _base(row[16], row[17]))
-    target = Contender(known, _row(row[15]), _base(row[18], row[19]))
     # A row that has waited comes from no run of Spark, where somebody else's function could be asked.
     decision = (chains.unasked if row[20] else chains).decide(source, target)
     made = None if decision.row is None else json.dumps(decision.row)
@@ -333,6 +384,16 @@ def to_ask(connection: Connection, shape: Shape, verdicts: str) -> list[str]:
     key = ", ".join(shape.canonical_key("v"))
     query = f"SELECT to_jsonb(ARRAY[{key}])::text FROM {verdicts} v WHERE verdict = 'again' LIMIT {BATCH}"
     return [found for (found,) in rows(connection, query)]
+
+
+def converted(connection: Connection, shape: Shape, verdicts: str) -> tuple[str, ...]:
+    """Keys of some rows that were inserted for an update; none where they are private."""
+    if shape.key_is_private:
+        return ()
+    key = ", ".join(shape.canonical_key("v"))
+    chosen = f"WHERE verdict = 'inserted_for_update' ORDER BY 1 LIMIT {CONVERTED_SHOWN}"
+    query = f"SELECT array_to_string(ARRAY[{key}], ', ') FROM {verdicts} v {chosen}"
+    return tuple(found for (found,) in rows(connection, query))
 
 
 def tally(connection: Connection, verdicts: str) -> dict[str, int]:

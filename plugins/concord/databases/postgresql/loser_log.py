@@ -35,12 +35,18 @@ def nobody(name: str, *, deleted: bool) -> str:
     )
 
 
-def log(connection: Connection, job: LinkJob, kind: ConflictType, lost: str) -> int:
-    """Log every row of the subquery `lost`: `table_name`, `key` (canonical, a JSON array), `resolver`, `reason`, and
-    both sides.
+def by_another_table(rule: str) -> str:
+    """The select list of what a row gave way by, to a row of another table: its reference says to which."""
+    return f"{literal(rule)} AS rule, '[]'::jsonb AS against"
 
-    The id is `concord.conflict.conflict_id` over the loser's key and the type: the two versions are of different
-    rows, and each may meet the other's key in a conflict of its own.
+
+def log(connection: Connection, job: LinkJob, kind: ConflictType, lost: str) -> int:
+    """Log every row of the subquery `lost`: `table_name`, `key` (canonical, a JSON array), `resolver`, `reason`, the
+    name of the `rule`, the canonical key that it lost `against` (a JSON array, empty where that is of another
+    table), and both sides. How many of them did not stand there yet.
+
+    The id is `concord.conflict.loss_id`: the two versions are of different rows, and each may meet the other's key in a
+    conflict of its own.
     """
     return run(
         connection,
@@ -71,8 +77,8 @@ def _id(kind: ConflictType) -> str:
     rank = {name: f'(x.{name}_origin COLLATE "C", x.{name}_changed_at, x.{name}_derived)' for name in "wl"}
     first = f"CASE WHEN {rank['w']} <= {rank['l']} THEN {dots['w']} ELSE {dots['l']} END"
     second = f"CASE WHEN {rank['w']} <= {rank['l']} THEN {dots['l']} ELSE {dots['w']} END"
-    key = "ARRAY(SELECT jsonb_array_elements_text(x.key))"
-    parts = f"x.table_name || {key} || ARRAY[{literal(kind)}, {first}, {second}]"
+    key, against = (f"ARRAY(SELECT jsonb_array_elements_text(x.{name}))" for name in ("key", "against"))
+    parts = f"x.table_name || {key} || ARRAY[{literal(kind)}, {first}, {second}, x.rule] || {against}"
     return (
         "(SELECT encode(sha256(convert_to(string_agg(length(part) || ':' || part, '' ORDER BY place), 'UTF8')), 'hex')"
         f" FROM unnest({parts}) WITH ORDINALITY u (part, place))"

@@ -22,6 +22,8 @@ from concord.repair import REPAIR
 from concord.waiting import PERSON
 
 _WRITES = f"({', '.join(map(literal, WINNING))})"
+#: What came in is another version than was there, and both are seen from here on.
+_MET = "('source_wins', 'source_stays', 'merged', 'target_wins', 'target_stays', 'unite')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Judged:
     source: str
     target: str
     merged: bool = False  #: some row is a new one, made of both
+    adopted: int = 0  #: rows of which the version alone is taken: this site did the very same thing
     since: str = ""  #: the snapshot they were judged in, where only those with verdicts are locked
 
     @property
@@ -44,16 +47,17 @@ class Judged:
             return f"(SELECT s.*, NULL::jsonb AS concord_united FROM {self.staged.typed} s)"
         if self.merged:
             united = (
-                "CASE v.verdict WHEN 'source_wins' THEN concord.vector_unite(s.concord_vector, v.p_vector)"
+                "CASE WHEN v.verdict IN ('source_wins', 'source_stays')"
+                " THEN concord.vector_unite(s.concord_vector, v.p_vector)"
+                " WHEN v.verdict = 'merged' THEN v.made_vector END AS concord_united"
             )
-            united += " WHEN 'merged' THEN v.made_vector END AS concord_united"
             return (
                 f"(SELECT {merged_row.columns(self.staged.shape)}, {united}"
                 f" FROM {self.staged.typed} s LEFT JOIN {self.verdicts} v ON {keys}"
                 f" WHERE coalesce(v.verdict, 'apply') IN {_WRITES})"
             )
         return (
-            "(SELECT s.*, CASE WHEN v.verdict = 'source_wins'"
+            "(SELECT s.*, CASE WHEN v.verdict IN ('source_wins', 'source_stays')"
             " THEN concord.vector_unite(s.concord_vector, v.p_vector) END AS concord_united"
             f" FROM {self.staged.typed} s LEFT JOIN {self.verdicts} v ON {keys}"
             f" WHERE coalesce(v.verdict, 'apply') IN {_WRITES})"
@@ -324,7 +328,7 @@ def remember_incoming(connection: Connection, judged: Judged) -> None:
 UPDATE {shape.shadow.sql} p SET base_row = {live.format(shape.image("s"))},
        base_version = {live.format(version_object("s"))}
   FROM {judged.verdicts} v JOIN {judged.staged.typed} s ON {shape.same_key("s", "v")}
- WHERE {shape.same_key("p", "v")} AND v.verdict IN ('source_wins', 'merged', 'target_wins', 'unite')""",
+ WHERE {shape.same_key("p", "v")} AND v.verdict IN {_MET}""",
     )
 
 
@@ -342,5 +346,5 @@ UPDATE {shape.shadow.sql} p SET
   received_from = CASE WHEN {same} AND concord.vector_includes(v.s_vector, p.vector) AND (v.s_born OR NOT p.born)
                        THEN {literal(judged.source)} END
   FROM {judged.verdicts} v
- WHERE {shape.same_key("p", "v")} AND v.verdict IN ('target_wins', 'unite')""",
+ WHERE {shape.same_key("p", "v")} AND v.verdict IN ('target_wins', 'target_stays', 'unite')""",
     )

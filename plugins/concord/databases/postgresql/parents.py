@@ -235,11 +235,11 @@ def _entries(shape: Shape, child: Shape | None, foreign_key: ForeignKey, name: s
         beside = " AND ".join(f"w.{child.shadow.key_column(c.name)} = c.{c.sql}" for c in child.key)
         need = f" JOIN {child.table.sql} c ON {key} LEFT JOIN {child.shadow.sql} w ON {beside}"
         version = f"{loser_log.present('w', 'w')}, {child.image('c')} AS w_image"
-    there = f"t.{shape.key[0].sql} IS NOT NULL"
+    there, by = f"t.{shape.key[0].sql} IS NOT NULL", loser_log.by_another_table(foreign_key.name)
     return (
         f"SELECT {literal(shape.name)} AS table_name,"
         f" to_jsonb(ARRAY[{', '.join(shape.canonical_key('r'))}]::text[]) AS key, 'foreign_key' AS resolver,"
-        f" {literal(reason)} AS reason, {version}, {loser_log.present('l', 'p', deleted=True)},"
+        f" {literal(reason)} AS reason, {by}, {version}, {loser_log.present('l', 'p', deleted=True)},"
         f" CASE WHEN {there} THEN {shape.image('t')} END AS l_image"
         f" FROM {name} r JOIN {one} ON {references.refers_to(shape, foreign_key, 'r', 'o.vals')}"
         f" LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'r')}"

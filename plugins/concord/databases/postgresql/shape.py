@@ -7,7 +7,7 @@ without a word.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from concord.databases.dialect import VERSION_TYPES
@@ -152,10 +152,9 @@ class Shape:
         """The before-image beside the version, where the table keeps one."""
         return before_image.TYPES if self.shadow.keeps_base else {}
 
-    @property
-    def spark_key_schema(self) -> str:
-        """DDL of a candidate: the key, what a resolver must see, then the version."""
-        brought = [*self.key, *self.asked.values()]
+    def candidate_schema(self, beside: Iterable[Column]) -> str:
+        """DDL of a candidate: the key, the columns that it brings beside it, then the version."""
+        brought = [*self.key, *beside]
         columns = [f"{self.alias(column)} {column.type.spark}" for column in brought]
         return ", ".join(columns + [f"{name} {kind}" for name, kind in VERSION_TYPES.items()])
 
@@ -246,6 +245,14 @@ class Shape:
             return {column.name: column for column in self.rest}
         found = {name: self.canonical_column(name) for name in self.policy.columns}
         return {name: column for name, column in found.items() if column is not None}
+
+    @property
+    def comparable_aliases(self) -> tuple[str, ...] | None:
+        """The aliases by which Spark can tell whether two rows of one key are the same; None where it cannot, since a
+        key is written in several ways, or it is not enough, since a resolver may add up what both sites did."""
+        if self.policy.adds_up or any(column.type.has_several_forms for column in self.key):
+            return None
+        return tuple(self.alias(column) for column in self.rest)
 
     @property
     def compared(self) -> Mapping[str, str]:

@@ -24,7 +24,6 @@ from concord.databases.postgresql import (
 from concord.databases.postgresql.catalogue import Table, read_storage
 from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY, any_plan
 from concord.databases.postgresql.session import Connection, run
-from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import refuse_oscillating
 from concord.databases.postgresql.writing import Care, Writing
@@ -45,7 +44,7 @@ def write_tables(
     waits = waiting_table.counted(connection, writing.job.link)
     again = waits if writing.session is not None and writing.job.moves_positions else {}
     staged = [
-        waiting.bring(connection, writing.job.link, each) if again.get(each.shape.name) else each
+        _with_waiting(connection, writing, each) if again.get(each.shape.name) else each
         for each in writing.staged
     ]
     careful = care is not Care.NONE or any(each.retried for each in staged)
@@ -57,16 +56,17 @@ def write_tables(
         moving = True
         judged, reports = _without_refused(connection, writing, judged, care)
     for table in judged:
-        log_table(connection, writing, table)
         name = table.staged.shape.name
+        reports[name] = _with_keys(connection, table, reports[name])
+        reports[name] = log_table(connection, writing, table, reports[name])
         reports[name] = reinitialization.counted(connection, table, reports[name])
     gave_way = _mend_uniqueness(connection, writing, judged, violated=moving)
     left = {table.staged.shape.table.name for table in judged if former.remember(connection, table)}
     for table in judged:
         write_table(connection, writing, table, reports[table.staged.shape.name], moving=moving)
-    for shape, lost in gave_way:
-        uniqueness.stamp(connection, shape)
-        reports[shape.name] = _with_conflicts(reports[shape.name], lost)
+    for each in gave_way:
+        uniqueness.stamp(connection, each.shape)
+        reports[each.shape.name] = _with_conflicts(reports[each.shape.name], each.logged)
     writing.progress("constraints")
     if waits or any(table.exceptional or _is_checked(table.staged.shape.table) for table in judged):
         run(connection, *ANY_PLAN)
@@ -76,8 +76,20 @@ def write_tables(
     for table in judged:
         if table.exceptional:
             waiting.remember(connection, table, writing.job)
-    waiting.forget(connection, writing.job.link, [each.shape for each in staged if each.shape.name in waits])
+    _let_go(connection, writing, [each for each in staged if each.shape.name in waits])
     return reports
+
+
+def _let_go(connection: Connection, writing: Writing, awaited: Sequence[Staged]) -> None:
+    """What waited, and need not any more."""
+    for each in awaited:
+        if writing.session is not None and each.rows:
+            waiting.withdraw(connection, writing.job.link, each, writing.session.source_origin)
+    waiting.forget(connection, writing.job.link, [each.shape for each in awaited])
+
+
+def _with_waiting(connection: Connection, writing: Writing, staged: Staged) -> Staged:
+    return waiting.bring(connection, writing.job.link, staged, writing.job.target.max_clock_skew)
 
 
 def _is_checked(table: Table) -> bool:
@@ -122,7 +134,8 @@ def _judge(
         bound = each.shape.policy.bound(writing.job.priorities, each.shape.forms)
         chains = bound if writing.asks else bound.unasked
         held = locked or each.shape.marks is not None
-        terms = guard.Terms(_damaged(writing, each), writing.watch(each.shape.name), held)
+        watch, converts = writing.watch(each.shape.name), writing.session is not None
+        terms = guard.Terms(_damaged(writing, each), watch, held, converts)
         table, report = judge_table(connection, writing.job, each, chains, ordinal, terms)
         judged.append(table)
         reports[each.shape.name] = report
@@ -151,22 +164,30 @@ def _without_refused(
     left, reports = [], {}
     for each in suspects:
         tally = guard.tally(connection, each.judged.verdicts)
-        left.append(replace(each.judged, exceptional=sum(tally.values())))
+        adopted = tally.get("source_stays", 0)
+        left.append(replace(each.judged, exceptional=sum(tally.values()), adopted=adopted))
         reports[each.shape.name] = _report(each.judged.staged, tally)
     return left, reports
 
 
 def _mend_uniqueness(
     connection: Connection, writing: Writing, judged: Sequence[merge.Judged], *, violated: bool
-) -> list[tuple[Shape, int]]:
-    """The tables in which rows gave way to others, and how many did."""
+) -> list[uniqueness.Lost]:
+    """The tables in which rows gave way to others."""
     found = []
     for table in judged:
         shape = table.staged.shape
         former.open_for(connection, shape)
         if lost := uniqueness.mend(connection, table, writing.job, violated=violated):
-            found.append((shape, lost))
+            found.append(lost)
     return found
+
+
+def _with_keys(connection: Connection, table: merge.Judged, report: TableReport) -> TableReport:
+    if not report.inserted_for_update:
+        return report
+    keys = guard.converted(connection, table.staged.shape, table.verdicts)
+    return report.model_copy(update={"keys_inserted": keys})
 
 
 def _with_conflicts(report: TableReport, more: int) -> TableReport:
@@ -224,8 +245,16 @@ def judge_table(
             _refuse_to_guess(connection, job, staged, found, tally)
             if tally.get("merged", 0):
                 merged_row.stamp(connection, found)
-    ends, merged = (job.source.name, job.target.name), tally.get("merged", 0) > 0
-    judged = merge.Judged(staged, found, sum(tally.values()), *ends, merged=merged, since=verdicts.since)
+    judged = merge.Judged(
+        staged,
+        found,
+        sum(tally.values()),
+        job.source.name,
+        job.target.name,
+        merged=tally.get("merged", 0) > 0,
+        adopted=tally.get("source_stays", 0),
+        since=verdicts.since,
+    )
     return judged, _report(staged, tally)
 
 
@@ -245,34 +274,42 @@ def _report(staged: Staged, tally: Mapping[str, int]) -> TableReport:
     """Rows per outcome of what was staged; what does not stand in the tally simply applied."""
     simply = staged.rows - sum(tally.values())
     conflicts = sum(tally.get(verdict, 0) for verdict in ("source_wins", "target_wins", "merged"))
+    same_thing = sum(tally.get(verdict, 0) for verdict in guard.SAME_THING)
     return TableReport(
         table=staged.shape.name,
         acquired=staged.rows,
-        applied=simply + sum(tally.get(verdict, 0) for verdict in guard.WINNING),
-        converged=tally.get("converged", 0) + tally.get("united_converged", 0),
+        applied=simply
+        + sum(tally.get(verdict, 0) for verdict in guard.WINNING)
+        - tally.get("source_stays", 0),
+        converged=tally.get("converged", 0) + tally.get("united_converged", 0) + same_thing,
         superseded=tally.get("superseded", 0) + tally.get("united_superseded", 0),
         lost=tally.get("target_wins", 0),
         filtered=tally.get("filtered", 0),
         conflicts=conflicts,
         merged=tally.get("merged", 0),
         restored=tally.get("restore", 0),
+        inserted_for_update=tally.get("inserted_for_update", 0),
         held=tally.get("held", 0),
         quarantined=tally.get("quarantined", 0),
         retried=staged.retried,
     )
 
 
-def log_table(connection: Connection, writing: Writing, judged: merge.Judged) -> None:
-    """The conflicts of one table's staged rows, before anything of it is written."""
+def log_table(
+    connection: Connection, writing: Writing, judged: merge.Judged, report: TableReport
+) -> TableReport:
+    """The conflicts of one table's staged rows, before anything of it is written. The report counts those that did not
+    stand in the log yet."""
     job = writing.job
     writing.progress("conflicts")
     if not judged.exceptional:
-        return
+        return report
     with any_plan(connection):
-        merge.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)
+        logged = merge.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)
         merge.log_merged(connection, judged, job.synchronization, job.link, job.transmission)
         if job.interval is not None:
             restoration.log(connection, judged, job)
+    return report.model_copy(update={"conflicts": logged + report.merged})
 
 
 def write_table(
@@ -287,7 +324,8 @@ def write_table(
     merge.write_base(connection, judged, moving=moving)
     identity_ranges.advance(connection, judged, writing.wanted(shape.name), writing.site)
     writing.progress("shadow")
-    merge.write_shadow(connection, judged, expected=report.applied, watch=writing.watch(shape.name))
+    written = report.applied + judged.adopted
+    merge.write_shadow(connection, judged, expected=written, watch=writing.watch(shape.name))
     marked_edits.remember_written(connection, shape, judged.winners)
     if judged.exceptional:
         merge.announce_losers(connection, judged)

@@ -8,6 +8,7 @@ loser's, and every other site follows it. Decided by `concord.collision`, under 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from concord.collision import Collision, Loss, Ranks, losses
 from concord.conflict import ConflictType
@@ -26,31 +27,39 @@ from concord.row_version import RowVersion
 _VERSION = ("origin", "changed_at", "derived", "vector")
 
 
-def mend(connection: Connection, judged: Judged, job: LinkJob, *, violated: bool) -> int:
-    """Let the lesser of two colliding rows give way; how many did.
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Rows of one table that gave way, and how many entries of the ledger say so that did not stand there yet."""
+
+    shape: Shape
+    logged: int
+
+
+def mend(connection: Connection, judged: Judged, job: LinkJob, *, violated: bool) -> Lost | None:
+    """Let the lesser of two colliding rows give way; None where there are none.
 
     Without `violated`, only the rules are looked at that the database does not enforce by itself here. A row that
     arrives and gives way is changed in staging; `stamp` makes it an edit of this site once it is written.
     """
     shape = judged.staged.shape
     if shape.marks is not None or not (violated or shape.table.deferrable_unique):
-        return 0
+        return None
     rules = [rule for rule in read(connection, shape) if violated or not rule.immediate]
     if not rules:
-        return 0
+        return None
     _take_stock(connection, judged)
     collisions = _collisions(connection, judged, rules)
     if not collisions:
-        return 0
+        return None
     ranks = _ranks(connection, shape, job)
     decided = {rule.name: rule.decided(shape) for rule in rules}
     lost = losses(collisions, decided, ranks)
     _remember(connection, shape, lost, ranks)
-    loser_log.log(connection, job, ConflictType.UNIQUENESS, _entries(shape))
+    logged = loser_log.log(connection, job, ConflictType.UNIQUENESS, _entries(shape))
     _keep_former(connection, shape)
     _give_way_here(connection, shape, lost)
     _give_way_in_staging(connection, judged, lost)
-    return len(lost)
+    return Lost(shape, logged)
 
 
 def stamp(connection: Connection, shape: Shape) -> None:
@@ -148,13 +157,13 @@ def _ranks(connection: Connection, shape: Shape, job: LinkJob) -> Ranks:
 def _remember(connection: Connection, shape: Shape, lost: Sequence[Loss], ranks: Ranks) -> None:
     run(
         connection,
-        f"{_create(shape, 'lost')} (key text, winner text, gives_up text, reason text, arrives boolean)"
+        f"{_create(shape, 'lost')} (key text, winner text, rule text, gives_up text, reason text, arrives boolean)"
         " ON COMMIT DROP",
     )
-    into = f"COPY {_temp(shape, 'lost')} (key, winner, gives_up, reason) FROM STDIN"
+    into = f"COPY {_temp(shape, 'lost')} (key, winner, rule, gives_up, reason) FROM STDIN"
     with connection.cursor().copy(into.encode()) as copy:
         for loss in lost:
-            copy.write_row((loss.row, loss.winner, loss.gives_up, ranks.reason(loss)))
+            copy.write_row((loss.row, loss.winner, loss.rule, loss.gives_up, ranks.reason(loss)))
     run(
         connection,
         f"UPDATE {_temp(shape, 'lost')} l SET arrives = x.arrives FROM {_temp(shape, 'colliding')} x"
@@ -168,6 +177,7 @@ def _entries(shape: Shape) -> str:
     colliding, resolver = _temp(shape, "colliding"), literal(LAST)
     return (
         f"(SELECT {literal(shape.name)} AS table_name, x.canonical AS key, {resolver} AS resolver, l.reason,"
+        " l.rule, w.canonical AS against,"
         f" {loser_log.side('w', 'w')}, {loser_log.side('l', 'x')} FROM {_temp(shape, 'lost')} l"
         f" JOIN {colliding} x ON x.key = l.key JOIN {colliding} w ON w.key = l.winner)"
     )

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import psycopg
 
-from concord.databases.postgresql import stage
+from concord.databases.postgresql import stage, watch
 from concord.databases.postgresql.merge import Judged, conflict_type, version_object
 from concord.databases.postgresql.refusal import is_refusal
 from concord.databases.postgresql.session import Connection, rows, run
@@ -36,8 +36,10 @@ _INCLUDED = (
 )
 
 
-def bring(connection: Connection, link: str, staged: Staged) -> Staged:
+def bring(connection: Connection, link: str, staged: Staged, skew: float) -> Staged:
     """Put the quarantined rows of the table beside the staged ones; a newer version that was staged supersedes them.
+
+    One whose stamp still lies in the future stays where it is, untouched (rule 12): it would be refused once more.
 
     They go by their own versions, and are judged like what has just come in. A row whose table was altered since
     stays where it is: its image has other columns. Whatever an image holds is staged: the write finds what cannot be.
@@ -52,7 +54,9 @@ def bring(connection: Connection, link: str, staged: Staged) -> Staged:
 (SELECT DISTINCT ON ({key}) w.* FROM concord.waiting w
   WHERE {of(link, shape)} AND w.kind = 'quarantined' AND w.structure = {literal(shape.table.structure)}
   ORDER BY {key}, (w.version ->> 'changed_at')::bigint DESC OFFSET 0) w
- WHERE {_not_staged(staged)} ORDER BY w.tried_at, w.key LIMIT {TRIED_AGAIN}"""
+ LEFT JOIN {shape.shadow.sql} p ON {same_key(shape, "p")}
+ WHERE {_not_staged(staged)} AND NOT {watch.ahead("(w.version ->> 'changed_at')::bigint", "p.vector", skew)}
+ ORDER BY w.tried_at, w.key LIMIT {TRIED_AGAIN}"""
     brought = run(connection, _insert(staged, newest))
     return _with(staged, brought) if brought else staged
 
@@ -188,6 +192,20 @@ SELECT {literal(job.link)}, {literal(shape.name)}, to_jsonb(ARRAY[{key}]), {lite
 ON CONFLICT (link, table_name, key) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in updated)},
   tried_at = now(), since = CASE WHEN {newer} THEN now() ELSE w.since END,
   tries = CASE WHEN {newer} THEN 1 ELSE w.tries + 1 END""",
+    )
+
+
+def withdraw(connection: Connection, link: str, staged: Staged, source_origin: str) -> None:
+    """Let go of what the source has sent before and does not hold any more, although it is of the source's own making:
+    it was stamped anew there (`concord.restamp`). Whatever else a source sends has seen what it sent before."""
+    shape = staged.shape
+    seen = "s.concord_vector -> (w.version ->> 'origin')"
+    dot = "jsonb_build_array(w.version -> 'changed_at', w.version -> 'derived')"
+    run(
+        connection,
+        f"DELETE FROM concord.waiting w USING {staged.typed} s WHERE {of(link, shape)} AND w.kind = 'quarantined'"
+        f" AND w.structure = {literal(shape.table.structure)} AND {same_key(shape, 's')} AND NOT s.concord_retried"
+        f" AND w.version ->> 'origin' = {literal(source_origin)} AND {seen} < {dot}",
     )
 
 

@@ -35,7 +35,8 @@ def ahead(stamp: str, vector: str, skew: float) -> str:
     """Condition: the stamp is further ahead than that of the clock here, and of all that the row's vector has seen."""
     allowed = int(skew * 1_000_000)
     return (
-        f"{stamp} > {_NOW} + {allowed} AND {stamp} > coalesce(concord.vector_newest({vector}), 0) + {allowed}"
+        f"({stamp} > {_NOW} + {allowed}"
+        f" AND {stamp} > coalesce(concord.vector_newest({vector}), 0) + {allowed})"
     )
 
 
@@ -54,10 +55,11 @@ class Watch:
         """Condition, as `concord.row_version.from_the_future`; the row's own history is looked at last."""
         return "false" if self.skew is None else ahead("s.concord_changed_at", "p.vector", self.skew)
 
-    def verdicts(self, *, known: str, follows: str) -> str:
+    def verdicts(self, *, known: str, follows: str, alike: str) -> str:
         """What is decided before any version is: a stamp from the future is not adopted (F13, F14).
 
-        `known`: the present version includes the staged one; `follows`: the other way about.
+        `known`: the present version includes the staged one; `follows`: the other way about; `alike`: the rows are the
+        same. Two sites that do the same thing before every run rewrite nothing, and no conflict says so.
         """
         news = f"NOT coalesce({known}, false)"
         future = f"WHEN {self._future} AND {news} THEN 'quarantined'"
@@ -65,7 +67,7 @@ class Watch:
             return future
         # Not NULL: of rows without a version nothing that follows need be computed.
         latched = f"coalesce(p.rebounds >= {self.rebounds}, false) AND p.rebounded_in IN {self._recent}"
-        return f"{future} WHEN {latched} AND {follows} AND {news} THEN 'oscillates'"
+        return f"{future} WHEN {latched} AND {follows} AND {news} AND NOT ({alike}) THEN 'oscillates'"
 
     @property
     def _recent(self) -> str:
