@@ -149,6 +149,10 @@ def _parser() -> argparse.ArgumentParser:
         "--dry-run", action="store_true", help="with force: say what would go, remove nothing"
     )
     _add_waiting(commands)
+    restamp = commands.add_parser("restamp", help="stamp anew what a site stamped in the future")
+    restamp.add_argument("site", metavar="SITE", help="where such versions were made")
+    restamp.add_argument("--table", metavar="SCHEMA.NAME", help="only this one")
+    restamp.add_argument("--dry-run", action="store_true", help="say which rows; write nothing")
     commands.add_parser("config-schema", help="print the JSON schema of the configuration")
     commands.add_parser("check-config", help="read the configuration and name every mistake in it")
     return parser

@@ -190,6 +190,12 @@ class DecisionRefused(ConcordError):
     code = "decision_refused"
 
 
+class RestampRefused(ConcordError):
+    """Rows cannot be stamped anew like that; nothing was written."""
+
+    code = "restamp_refused"
+
+
 class OverturnRefused(ConcordError):
     """An entry of the conflict ledger cannot be overturned; nothing was written."""
 

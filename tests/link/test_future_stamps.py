@@ -1,10 +1,16 @@
 """A clock that is set to the year 2099 for a minute harms nobody but the row it stamped (F13, F14)."""
 
 import time
+from contextlib import closing
 
 import pytest
 
-from concord.errors import ClockSkew
+from concord.databases.postgresql import restamping
+from concord.databases.postgresql.decision import Desk
+from concord.databases.postgresql.restamping import restamp
+from concord.databases.postgresql.tombstones import CarryingSite
+from concord.errors import ClockSkew, DecisionRefused
+from concord.waiting import Choice
 from tests.link.conftest import MakePair
 from tests.link.lives import with_a_clock
 from tests.link.pair import Pair, Site, carried
@@ -104,3 +110,132 @@ def test_a_link_is_refused_while_the_clocks_of_its_sites_are_too_far_apart(pair:
         assert [site.writes() for site in sites.sites] == before
     sites.capetown.run(f"ALTER DATABASE {sites.capetown.database} RESET test.ahead")
     assert carried(sites.run()).applied == 5
+
+
+def carrying(sites: Pair) -> list[CarryingSite]:
+    tables = {table.name: {} for table in sites.tables}
+    links = {
+        "london": ("london_capetown/forward", "capetown"),
+        "capetown": ("london_capetown/reverse", "london"),
+    }
+    return [
+        CarryingSite(site.access, {name: dict([links[site.name]]) for name in tables}, sites.tables)
+        for site in sites.sites
+    ]
+
+
+def from_2099(sites: Pair) -> None:
+    """London's clock was wrong: it updated, inserted and deleted; none of it arrives."""
+    edit_in_2099(
+        sites.london,
+        "UPDATE item SET token = 'from 2099' WHERE id = 1",
+        "INSERT INTO item VALUES (9, 'new in 2099')",
+        "DELETE FROM item WHERE id = 2",
+    )
+    sites.settle()
+    assert len(sites.capetown.rows(WAITING)) == 3
+
+
+def test_what_is_stamped_anew_arrives_and_may_be_followed_at_either_site(pair: MakePair) -> None:
+    """Item 9: what waited of the old versions is withdrawn, so that nothing comes back when their time has come."""
+    sites = pair(*DDL)
+    from_2099(sites)
+    sites.london.run("UPDATE item SET token = 'edited since' WHERE id = 1")
+    sites.run()
+    foreseen = restamp(carrying(sites), "london", None, dry_run=True)
+    assert len(sites.capetown.rows(WAITING)) == 3
+    done = restamp(carrying(sites), "london", None, dry_run=False)
+    assert [(each.table, each.key) for each in foreseen] == [(each.table, each.key) for each in done]
+    assert [(each.table, each.key) for each in done] == [("public.item", key) for key in ("1", "2", "9")]
+    for each in done:
+        assert each.old >= IN_2099
+        assert each.new is not None
+        assert abs(each.new - time.time_ns() // 1000) < 60_000_000
+    assert sites.capetown.rows(WAITING) == []
+    reports = sites.settle()
+    assert reports[0].total("applied") == 3
+    assert sites.equal
+    assert sites.conflicts() == []
+    sites.capetown.run("UPDATE item SET token = 'followed' WHERE id = 1")
+    sites.settle()
+    sites.run(target=in_a_time_when_it_is_2099(sites))
+    assert sites.london.value("SELECT token FROM item WHERE id = 1") == "followed"
+    assert sites.equal
+    assert all(newest_stamp(site, but=0) <= time.time_ns() // 1000 + 1_000_000 for site in sites.sites)
+    assert restamp(carrying(sites), "london", None, dry_run=False) == []
+
+
+def test_an_edit_elsewhere_meets_the_new_stamp_as_a_conflict_and_stands_in_the_log(pair: MakePair) -> None:
+    sites = pair(*DDL)
+    from_2099(sites)
+    sites.capetown.run("UPDATE item SET token = 'in Cape Town' WHERE id = 1")
+    restamp(carrying(sites), "london", "public.item", dry_run=False)
+    sites.settle()
+    assert sites.equal
+    assert {row["loser_row"]["token"] for row in sites.conflicts()} == {"in Cape Town"}
+    assert len(sites.conflicts()) == 1
+
+
+def test_a_row_that_another_site_has_accepted_stays_as_it_is(pair: MakePair) -> None:
+    sites = pair(*DDL)
+    edit_in_2099(sites.london, "UPDATE item SET token = 'from 2099' WHERE id = 1")
+    sites.run(target=in_a_time_when_it_is_2099(sites))
+    [left] = restamp(carrying(sites), "london", None, dry_run=False)
+    assert left.new is None
+    assert "another site has accepted it" in left.why_not
+    sites.settle()
+    assert sites.equal
+
+
+def test_what_a_run_brings_of_the_new_version_withdraws_what_waited(pair: MakePair) -> None:
+    """A command that was killed after its commit leaves the old version waiting: it must not come back in 2099."""
+    sites = pair(*DDL)
+    from_2099(sites)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(restamping._Table, "_withdraw", lambda *_: None)
+        restamp(carrying(sites), "london", None, dry_run=False)
+    assert len(sites.capetown.rows(WAITING)) == 3
+    sites.run()
+    assert sites.capetown.rows(WAITING) == []
+    sites.london.run("UPDATE item SET token = 'followed' WHERE id = 1")
+    sites.settle()
+    sites.run(target=in_a_time_when_it_is_2099(sites))
+    assert sites.capetown.value("SELECT token FROM item WHERE id = 1") == "followed"
+
+
+def test_nothing_is_stamped_anew_while_the_clocks_are_apart(pair: MakePair) -> None:
+    sites = pair(*DDL)
+    from_2099(sites)
+    with_a_clock(sites.capetown)
+    sites.capetown.run(f"ALTER DATABASE {sites.capetown.database} SET test.ahead = '100 seconds'")
+    with pytest.raises(ClockSkew, match="set the wrong one first"):
+        restamp(carrying(sites), "london", None, dry_run=False)
+
+
+def test_a_quiescent_run_beside_a_row_from_the_future_writes_no_waiting_row(pair: MakePair) -> None:
+    """Rule 12."""
+    sites = pair(*DDL)
+    from_2099(sites)
+    before = {site.name: site.stored for site in sites.sites}
+    reports = sites.settle()
+    assert sum(report.total("acquired") for report in reports) == 0
+    control = {"concord.site", "concord.synchronization", "concord.link_state"}
+    for site in sites.sites:
+        assert site.written_since(before[site.name]) <= control
+
+
+@pytest.mark.parametrize("choice", ["target", {"token": "a person's"}], ids=str)
+def test_a_decision_about_a_row_from_the_future_is_refused_and_points_to_restamp(
+    pair: MakePair, choice: Choice
+) -> None:
+    """Its version would be stamped later still, and take the fault to every other site (item 6)."""
+    sites = pair(*DDL)
+    edit_in_2099(sites.london, "UPDATE item SET token = 'from 2099' WHERE id = 1")
+    sites.run()
+    with closing(Desk(sites.job())) as desk:
+        (row,) = desk.entries(10)
+        with pytest.raises(DecisionRefused, match="python -m concord restamp london"):
+            desk.decide(row, choice, "Ada")
+    assert len(sites.capetown.rows(WAITING)) == 1
+    assert sites.capetown.value("SELECT token FROM item WHERE id = 1") == "common"
+    assert sites.conflicts() == []

@@ -42,7 +42,7 @@ def estimate_query(shape: Shape) -> str:
 
 def arrived_keys_query(shape: Shape, since: str, most: int) -> str:
     """Keys whose version arrived after the position, one more than `most` at most."""
-    return f"SELECT {_key_text(shape, 'p')} FROM {shape.shadow.sql} p WHERE {arrived(since)} LIMIT {most + 1}"
+    return f"SELECT {key_text(shape, 'p')} FROM {shape.shadow.sql} p WHERE {arrived(since)} LIMIT {most + 1}"
 
 
 def scan_queries(shape: Shape, scan: Scan, blocks: int, parts: int, cut: Cut) -> list[str]:
@@ -147,7 +147,7 @@ def held_by_key_queries(shape: Shape, keys: Sequence[str], cut: Cut) -> list[str
 def images_query(shape: Shape, keys: Sequence[str]) -> str:
     """Key and whole row, as the conflict log shows it, of the listed keys that have one."""
     return (
-        f"SELECT {_key_text(shape, 'w')}, {shape.image('t')} FROM {listed(shape, keys)}"
+        f"SELECT {key_text(shape, 'w')}, {shape.image('t')} FROM {listed(shape, keys)}"
         f" JOIN {shape.table.sql} t ON {shape.same_key('t', 'w')} AND {shape.in_scope('t')}"
     )
 
@@ -158,7 +158,7 @@ def rows_queries(shape: Shape, keys: Sequence[str]) -> list[str]:
         f"{column.type.outgoing(_side(shape, column))} AS {shape.alias(column)}" for column in shape.columns
     ]
     return [
-        f"SELECT {_key_text(shape, 'w')} AS key, {', '.join(texts)} FROM {listed(shape, chunk)}"
+        f"SELECT {key_text(shape, 'w')} AS key, {', '.join(texts)} FROM {listed(shape, chunk)}"
         f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'w')}"
         for chunk in _chunks(keys)
     ]
@@ -180,7 +180,7 @@ def _held(shape: Shape, row: str, cut: Cut, *, row_exists: bool = True) -> str:
     ]
     outside = _is_outside(shape, row)
     return (
-        f"{_key_text(shape, row)} AS key, {hashes[0]} AS x1, {hashes[1]} AS x2, p.origin, p.changed_at, p.derived,"
+        f"{key_text(shape, row)} AS key, {hashes[0]} AS x1, {hashes[1]} AS x2, p.origin, p.changed_at, p.derived,"
         f" p.vector::text AS vector, p.deleted, p.born, coalesce({arrived(cut.since)}, false) AS arrived,"
         f" {outside} AS outside, ({outside} OR p.out_of_scope IS NOT NULL) AS left_filter"
     )
@@ -210,7 +210,8 @@ def _bucket(shape: Shape, row: str, buckets: int) -> str:
     return f'(hashtextextended({whole} COLLATE "C", 2) & {buckets - 1})'
 
 
-def _key_text(shape: Shape, row: str) -> str:
+def key_text(shape: Shape, row: str) -> str:
+    """The key as one text, the JSON array that the conflict log shows."""
     return f"to_jsonb(ARRAY[{', '.join(_key_texts(shape, row))}]::text[])::text"
 
 

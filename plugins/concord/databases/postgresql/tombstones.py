@@ -86,7 +86,9 @@ class _Asked:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Open:
+class OpenSite:
+    """A carrying site with an open session of its applier's, and the shapes of its tables as they are."""
+
     site: CarryingSite
     connection: Connection
     shapes: Mapping[str, Sequence[Shape]]  #: of each table: one for each of its row filters
@@ -123,13 +125,13 @@ def clean(
     return Cleanup(tuple(reports), silent)
 
 
-def _open(sites: Sequence[CarryingSite], stack: ExitStack) -> tuple[list[_Open], dict[str, str]]:
+def _open(sites: Sequence[CarryingSite], stack: ExitStack) -> tuple[list[OpenSite], dict[str, str]]:
     opened, silent = [], {}
     for site in sites:
         name = site.access.name
         try:
             connection = stack.enter_context(connect(site.access.applier, "concord tombstone cleanup"))
-            opened.append(_look_at(connection, site))
+            opened.append(look_at(connection, site))
         except ConcordError as error:
             silent[name] = error.message
         except psycopg.Error as error:
@@ -137,7 +139,7 @@ def _open(sites: Sequence[CarryingSite], stack: ExitStack) -> tuple[list[_Open],
     return opened, silent
 
 
-def _look_at(connection: Connection, site: CarryingSite) -> _Open:
+def look_at(connection: Connection, site: CarryingSite) -> OpenSite:
     """Raises NotProvisioned or IdentityChanged; a table that was altered is left out, and says why."""
     name = site.access.name
     state = read_site(connection, name, site.tables, 0.0)
@@ -154,11 +156,11 @@ def _look_at(connection: Connection, site: CarryingSite) -> _Open:
         table = state.table(wanted)
         if table and wanted.name not in wrong:
             shapes[wanted.name].append(shape_of(wanted, name, table))
-    return _Open(site, connection, shapes, {table: "; ".join(lines) for table, lines in wrong.items()})
+    return OpenSite(site, connection, shapes, {table: "; ".join(lines) for table, lines in wrong.items()})
 
 
 def _clean_table(
-    table: str, carrying: Sequence[_Open], silent: Mapping[str, str], asked: _Asked
+    table: str, carrying: Sequence[OpenSite], silent: Mapping[str, str], asked: _Asked
 ) -> list[SiteTombstones]:
     reached = {each.name for each in carrying}
     reports, holders = {}, []
@@ -190,7 +192,7 @@ def _clean_table(
     return list(reports.values())
 
 
-def _survey(each: _Open, table: str, heeded: Sequence[OutgoingLink]) -> SiteTombstones:
+def _survey(each: OpenSite, table: str, heeded: Sequence[OutgoingLink]) -> SiteTombstones:
     report = SiteTombstones(each.name, table)
     shadow = each.shapes[table][0].shadow.sql
     report.held = int(one(each.connection, f"SELECT count(*) FROM {shadow} WHERE deleted")[0])

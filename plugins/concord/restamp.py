@@ -1,0 +1,50 @@
+"""A version stamped in the future gets a stamp of now, where it was made: what no other site has accepted is renamed.
+
+A vector entry never decreases, because others may hold it. An entry that lies in the future is held by its own site
+alone: the others refuse it (F13, F14). So the version is replaced by one that has seen all that the old one had seen
+of what stands elsewhere, and that nobody elsewhere has seen; for every other site nothing else changes. Where another
+site has accepted such an entry, the old version is known there, and stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from concord.row_version import Dot, RowVersion, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """What a site stamps by: its origin, its clock (µs), how far clocks may be apart, and its stamp floor."""
+
+    origin: str
+    now: int
+    allowed: int
+    floor: int
+
+    @property
+    def latest(self) -> int:
+        """No site accepts a later stamp."""
+        return self.now + self.allowed
+
+
+def ahead(version: RowVersion, clock: Clock) -> dict[str, Dot]:
+    """The entries of the version's vector that lie in the future; empty: it need not be stamped anew."""
+    return {origin: entry for origin, entry in version.vector.items() if entry[0] > clock.latest}
+
+
+def accepted(version: RowVersion, elsewhere: Vector, clock: Clock) -> bool:
+    """Has another site accepted what would have to be dropped? `elsewhere`: the union of all other sites' vectors of
+    the row."""
+    return any(elsewhere.get(origin, (0, 0))[0] > clock.latest for origin in ahead(version, clock))
+
+
+def restamped(version: RowVersion, elsewhere: Vector, clock: Clock) -> RowVersion:
+    """The version that takes its place: an edit of this site's, made now. It has seen of each dropped entry's origin
+    what the other sites have, and is later than all that anybody has seen of this one."""
+    dropped = ahead(version, clock)
+    vector = {origin: entry for origin, entry in version.vector.items() if origin not in dropped}
+    vector |= {origin: elsewhere[origin] for origin in dropped if origin in elsewhere}
+    at = max(clock.now, clock.floor + 1, *(stamp + 1 for stamp, _ in vector.values()))
+    vector[clock.origin] = (at, 0)
+    return replace(version, origin=clock.origin, changed_at=at, derived=0, vector=vector)
