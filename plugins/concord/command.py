@@ -22,6 +22,7 @@ from concord.orchestration import (
     approve_command,
     conflicts_command,
     jobs,
+    restamp_command,
     snapshot_command,
     tombstone_cleanup,
     waiting_command,
@@ -47,6 +48,7 @@ _COUNTS = (
     "quarantined",
     "conflicts",
     "not_owned",
+    "inserted_for_update",
 )
 
 
@@ -151,6 +153,13 @@ def _status(asked: argparse.Namespace, configuration: Configuration) -> int:
         for each in status.conflict_counts(engine)
     ]
     show("Conflicts", ("synchronization", "table", "type", "count"), counted)
+    inserted = [
+        (each.synchronization, each.target, each.rows, _ago(each.last_at))
+        for each in status.inserted_for_updates(engine)
+    ]
+    if inserted:
+        title = "Updates that found no row at their target, altered behind capture's back: `compare NAME`"
+        show(title, ("synchronization", "target", "rows inserted", "last"), inserted)
     approve_command.show_holds(engine, configuration, _ago)
     show_marks(configuration)
     return _sites(engine, configuration)
@@ -301,6 +310,7 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Configuration], int]] = {
     "compare": _compare,
     "approve": _approve,
     "conflicts": conflicts_command.run,
+    "restamp": restamp_command.run,
     "snapshot": snapshot_command.run,
     "status": _status,
     "forget": _forget,

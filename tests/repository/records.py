@@ -40,7 +40,7 @@ def report(**changed: object) -> TransmissionReport:
     flights = TableReport(
         table="public.flights",
         **{"acquired": 19, "applied": 4, "converged": 3, "superseded": 2, "lost": 1, "filtered": 4},
-        **{"held": 3, "quarantined": 2, "conflicts": 1, "not_owned": 2},
+        **{"held": 3, "quarantined": 2, "conflicts": 1, "not_owned": 2, "inserted_for_update": 1},
     )
     airlines = TableReport(table="public.airlines", acquired=1, applied=1)
     facts = {

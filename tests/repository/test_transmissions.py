@@ -57,6 +57,7 @@ def test_a_transmission_is_recorded_with_rows_per_table_and_in_total(repository:
             quarantined=2,
             conflicts=1,
             not_owned=2,
+            inserted_for_update=1,
         )
     ]
 

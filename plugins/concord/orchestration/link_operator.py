@@ -48,6 +48,7 @@ _COUNTS = (
     "not_owned",
     "merged",
     "restored",
+    "inserted_for_update",
 )
 
 

@@ -139,6 +139,7 @@ class Transmission(Record):
     quarantined: Mapped[int] = mapped_column(server_default="0")
     conflicts: Mapped[int]
     not_owned: Mapped[int] = mapped_column(server_default="0")
+    inserted_for_update: Mapped[int] = mapped_column(server_default="0")
 
 
 class Conflict(Record):

@@ -91,6 +91,7 @@ class TransmissionStatus:
     quarantined: int
     conflicts: int
     not_owned: int
+    inserted_for_update: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,33 @@ def transmissions(engine: Engine, run_id: str) -> list[TransmissionStatus]:
         _columns(Transmission, TransmissionStatus).where(Transmission.run_id == run_id).order_by(*in_order)
     )
     return [TransmissionStatus(**row) for row in _rows(engine, query)]
+
+
+@dataclass(frozen=True, slots=True)
+class InsertedForUpdate:
+    """How many updates found no row at the target of a link, and when that was last so."""
+
+    synchronization: str
+    target: str
+    rows: int
+    last_at: datetime
+
+
+def inserted_for_updates(engine: Engine) -> list[InsertedForUpdate]:
+    """By target, as long as the transmissions are kept: a sign that rows went there behind capture's back."""
+    where = SynchronizationRun.synchronization, Transmission.target
+    query = (
+        select(
+            *where,
+            func.sum(Transmission.inserted_for_update).label("rows"),
+            func.max(Transmission.ended_at).label("last_at"),
+        )
+        .join(SynchronizationRun, SynchronizationRun.id == Transmission.run_id)
+        .where(Transmission.inserted_for_update > 0)
+        .group_by(*where)
+        .order_by(*where)
+    )
+    return [InsertedForUpdate(**row) for row in _rows(engine, query)]
 
 
 def conflict_counts(

@@ -12,7 +12,7 @@ from concord.repository.insertion import insert_into
 from concord.repository.models import OUTCOMES, Link, Transmission, TransmissionState
 from concord.repository.runs import find_run
 
-_TOTALS = ("acquired", *OUTCOMES, "conflicts", "not_owned")
+_TOTALS = ("acquired", *OUTCOMES, "conflicts", "not_owned", "inserted_for_update")
 
 
 def record_transmission(
