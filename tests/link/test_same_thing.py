@@ -4,6 +4,7 @@ run counts it as lost (rule 4). The vectors are united, so that it is found once
 from contextlib import closing
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,8 @@ from concord.databases.postgresql.decision import Desk
 from concord.policy import Policy
 from tests.link.conftest import MakeNetwork, MakePair
 from tests.link.filtered import filtered
+from tests.link.installations import Bare
+from tests.link.mapped import begin_mapped, configured
 from tests.link.merging import STOCK, merging
 from tests.link.network import Network, ring
 from tests.link.pair import At, Pair, carried, declare_equal, provision_site
@@ -277,3 +280,40 @@ def test_the_same_edits_at_both_sites_before_every_run_are_no_oscillation(pair: 
         for direction in ("forward", "reverse"):
             assert not sites.run(direction).stopped
     assert sites.conflicts() == []
+
+
+MAPPED = """
+- table: public.person
+  mappings: {capetown: {split: {passport: {into: [country, number], lengths: [2, 6]}}}}
+"""
+
+
+@pytest.fixture
+def mapped(sites: Bare, tmp_path: Path, request: pytest.FixtureRequest) -> Pair:
+    london, capetown = sites.sites
+    london.run("CREATE TABLE person (id int PRIMARY KEY, passport text)")
+    capetown.run("CREATE TABLE person (id int PRIMARY KEY, country text, number text)")
+    london.run("INSERT INTO person VALUES (1, 'ZA123456'), (2, 'ZA123456')")
+    capetown.run("INSERT INTO person VALUES (1, 'ZA', '123456'), (2, 'ZA', '123456')")
+    tables = configured(MAPPED, tmp_path)
+    return begin_mapped(london, capetown, tables, lambda: request.getfixturevalue("spark"))
+
+
+@pytest.mark.parametrize("first", ["forward", "reverse"])
+def test_rows_that_two_sites_keep_differently_are_alike_in_canonical_form(mapped: Pair, first: str) -> None:
+    mapped.london.run(
+        "UPDATE person SET passport = 'GB987654' WHERE id = 1",
+        "DELETE FROM person WHERE id = 2",
+        "INSERT INTO person VALUES (3, 'NL111111'), (4, 'NL222222')",
+    )
+    mapped.capetown.run(
+        "UPDATE person SET country = 'GB', number = '987654' WHERE id = 1",
+        "DELETE FROM person WHERE id = 2",
+        "INSERT INTO person VALUES (3, 'NL', '111111'), (4, 'NL', '333333')",
+    )
+    planned = carried(mapped.run(first, plan_only=True))
+    assert (planned.converged, planned.conflicts) == (3, 1)
+    reports = mapped.settle(first=first)
+    assert (carried(reports[0]).converged, carried(reports[0]).conflicts) == (3, 1)
+    assert {entry["key"][0] for entry in mapped.conflicts()} == {"4"}
+    assert [report.total("acquired") for report in reports[2:]] == [0, 0]

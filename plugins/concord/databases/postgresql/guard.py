@@ -154,7 +154,7 @@ def judge(connection: Connection, staged: Staged, ordinal: int, terms: Terms = T
     alike = f"NOT ({_ABSENT}) AND NOT {_FORWARD} AND NOT {_BACKWARD} AND {same_row}"
     # What an initialization decided against a row without a version must be seen in the log.
     exists = f"EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
-    applies, arrives = _applies(shape, exists) if terms.converts else ("'apply'", "'apply'")
+    applies, arrives = _applies(shape) if terms.converts else ("'apply'", "'apply'")
     includes = "concord.vector_includes(p.vector, s.concord_vector)"
     private = "coalesce(NOT s.concord_here, false)"
     verdict = f"""
@@ -196,13 +196,14 @@ SELECT row_number() OVER () AS n, {_keys(shape)}, s.concord_resolver AS resolver
     return Verdicts(name, dict(counted), "" if terms.locked else since)
 
 
-def _applies(shape: Shape, exists: str) -> tuple[str, str]:
+def _applies(shape: Shape) -> tuple[str, str]:
     """The verdicts of what simply applies: over a version that is known here, and where none is.
 
     An update finds its row, or its tombstone, unless the site was altered behind capture's back; what was inserted
     since the common history finds none, nor does what enters a row filter. Deletes and inserts are not looked at.
     """
-    live = f"NOT s.concord_gone AND NOT {exists}"
+    found = f"(SELECT true FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"  # scalar, as above
+    live = f"NOT s.concord_gone AND {found} IS NULL"
     known = f"CASE WHEN p.deleted OR p.out_of_scope IS NOT NULL THEN 'apply' WHEN {live}"
     unknown = f"CASE WHEN s.concord_born OR {'true' if shape.where else 'false'} THEN 'apply' WHEN {live}"
     converted = "THEN 'inserted_for_update' ELSE 'apply' END"
