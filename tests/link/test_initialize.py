@@ -206,7 +206,8 @@ def test_a_merge_of_every_combination_of_rows_matches_the_rule(strangers: Pair) 
             versions == 1 and differs and (other if one.edit is not None else one).before is not None
         )
         both_plain = versions == 0 and differs and None not in held
-        assert (key in losers) == (versions == 2 or unversioned_lost or both_plain), (key, one, other)
+        both_edited = versions == 2 and differs
+        assert (key in losers) == (both_edited or unversioned_lost or both_plain), (key, one, other)
     assert report.tables[0].conflicts == len(losers) == len(strangers.conflicts())
     strangers.settle()
     assert strangers.equal
