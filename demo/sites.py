@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from concord.config import Configuration
 from concord.config_settings import SiteSettings
-from concord.databases.postgresql.provision import APPLIER_SETTINGS
+from concord.databases.postgresql.grants import APPLIER_SETTINGS
 from concord.site import Credentials, SiteAccess
 from embedded.postgres import Server
 

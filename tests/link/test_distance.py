@@ -66,14 +66,14 @@ def test_what_turns_to_a_far_target_is_as_often_as_the_book_says_however_many_ro
     far.run(Direction.FORWARD)
     far.edit(rows)
     assert far.run(Direction.FORWARD).total("applied") == rows
-    assert far.to.turns <= LOGIN + 23
+    assert far.to.turns <= LOGIN + 21
 
 
 def test_a_link_back_that_finds_nothing_turns_less_often(far: Far) -> None:
     far.edit(1)
     far.run(Direction.FORWARD)
     far.run(Direction.REVERSE)
-    assert far.to.turns <= 2 * LOGIN + 12
+    assert far.to.turns <= 2 * LOGIN + 10
 
 
 def test_users_of_the_far_site_wait_for_few_round_trips(far: Far) -> None:

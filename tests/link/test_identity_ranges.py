@@ -10,14 +10,14 @@ import pytest
 
 from concord.config import load
 from concord.databases import provisioning
-from concord.errors import ProvisioningRefused
+from concord.errors import PrivilegeMissing, ProvisioningRefused
 from concord.identity import Identity
 from concord.replication_set import ReplicatedTable
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database
 from tests.link.conftest import MakePair, site_on
 from tests.link.installations import installation
-from tests.link.pair import Site, every_table
+from tests.link.pair import APPLIER, Site, every_table
 
 DOCUMENT = PROJECT / "docs" / "identity-ranges.md"
 SLOTS = Identity(slots=10, slot={"london": 1, "capetown": 2, "newyork": 3})
@@ -332,3 +332,21 @@ def test_a_key_beyond_the_end_of_a_narrower_sequence_comes_home(pair: MakePair) 
     sites.run("reverse")
     assert sites.london.rows("SELECT id FROM wide ORDER BY id") == [(21,), (3000000001,)]
     assert sites.london.value("INSERT INTO wide DEFAULT VALUES RETURNING id") == 31
+
+
+def test_a_link_that_could_not_advance_a_sequence_names_the_grant_and_does_not_start(pair: MakePair) -> None:
+    # Issue 27, 7
+    sites = pair(*TABLES)
+    sites.tables = tables(sites.london, SLOTS)
+    provision(list(sites.sites))
+    sites.capetown.run(f"REVOKE UPDATE ON SEQUENCE seat_numbers FROM {APPLIER}")
+    line = (
+        f"capetown: the login {APPLIER} lacks UPDATE on sequence public.seat_numbers;"
+        f' GRANT UPDATE ON SEQUENCE "public"."seat_numbers" TO "{APPLIER}"'
+    )
+    assert provisioning.check([installation(site, sites.tables) for site in sites.sites]) == [line]
+    with pytest.raises(PrivilegeMissing) as raised:
+        sites.run()
+    assert raised.value.message.splitlines()[0] == line
+    provision(list(sites.sites))
+    sites.run()

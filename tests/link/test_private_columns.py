@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from concord.conflict import conflict_id
@@ -106,6 +107,9 @@ def test_private_values_and_keys_stand_nowhere_in_the_ledger_and_hashes_tell_equ
     assert secrets[0] != secrets[1], "each site its own"
     for login in (READER, APPLIER):
         with sites.london.log_in(login) as connection:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute("SELECT count(*) FROM concord.secret")
+            sites.london.run(f"GRANT SELECT ON concord.secret TO {login}")
             assert connection.execute("SELECT count(*) FROM concord.secret").fetchone() == (0,)
 
 

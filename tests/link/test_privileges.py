@@ -2,12 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import psycopg
 import pytest
 
+from concord.databases import provisioning
+from concord.databases.postgresql import provision
 from concord.errors import PrivilegeMissing
 from tests.link.conftest import MakePair
+from tests.link.initializing import initialized
+from tests.link.installations import installation
 from tests.link.pair import APPLICATION, APPLIER, READER, Pair, Site
 
 pytestmark = pytest.mark.spark
@@ -38,7 +43,6 @@ GRANTED = {
         )
     },
     (READER, "table concord.overturn"): "SELECT",
-    (READER, "table concord.secret"): "SELECT",  # of a table that shows its rows to its owner alone
     (READER, "table concord.synchronization"): "SELECT",
     (READER, 'table concord."ops.parent"'): "SELECT",
     (READER, 'table concord."ops.child"'): "SELECT",
@@ -55,7 +59,6 @@ GRANTED = {
     (APPLIER, "table concord.replicated_table"): "SELECT",
     (APPLIER, "table concord.replicated_table(registered)"): "UPDATE",
     (APPLIER, "table concord.replicated_table(writers)"): "UPDATE",
-    (APPLIER, "table concord.secret"): "SELECT",
     (APPLIER, "table concord.site"): "SELECT",
     (APPLIER, "table concord.site(acquired)"): "UPDATE",
     (APPLIER, "table concord.site(heartbeat)"): "UPDATE",
@@ -68,7 +71,13 @@ GRANTED = {
     (APPLIER, 'table concord."ops.child"'): "DELETE INSERT SELECT UPDATE",
     (APPLIER, "table ops.parent"): "DELETE INSERT SELECT UPDATE",
     (APPLIER, "table ops.child"): "DELETE INSERT SELECT UPDATE",
-    (APPLIER, "database"): "TEMPORARY",
+    **{
+        (APPLIER, f"function concord.{name}"): "EXECUTE"
+        for name in ("vector_includes(jsonb,jsonb)", "vector_unite(jsonb,jsonb)", "vector_newest(jsonb)")
+    },
+    (READER, "database"): "CONNECT",
+    (APPLIER, "database"): "CONNECT TEMPORARY",
+    (APPLIER, "type ops.mood"): "USAGE",
     (APPLIER, "parameter deadlock_timeout"): "SET",
     (APPLIER, "parameter session_replication_role"): "SET",
 }
@@ -80,6 +89,7 @@ SELECT grantee::regrole::text, object, string_agg(privilege_type, ' ' ORDER BY p
         UNION ALL SELECT 'table ' || attrelid::regclass::text || '(' || attname || ')', (aclexplode(attacl)).*
                     FROM pg_attribute
         UNION ALL SELECT 'function ' || oid::regprocedure::text, (aclexplode(proacl)).* FROM pg_proc
+        UNION ALL SELECT 'type ' || format_type(oid, NULL), (aclexplode(typacl)).* FROM pg_type
         UNION ALL SELECT 'database', (aclexplode(datacl)).* FROM pg_database WHERE datname = current_database()
         UNION ALL SELECT 'parameter ' || parname, (aclexplode(paracl)).* FROM pg_parameter_acl) x
  WHERE grantee IN ('{READER}'::regrole, '{APPLIER}'::regrole) GROUP BY 1, 2"""
@@ -114,14 +124,22 @@ def test_the_logins_have_exactly_the_printed_grants(pair: MakePair) -> None:
     )
 
 
+#: What a careful owner takes from everybody; what the reader and the applier need of it they have by themselves.
+HARDENED = (
+    "REVOKE ALL ON SCHEMA public FROM PUBLIC",
+    "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA concord FROM PUBLIC",
+    "REVOKE ALL ON TYPE ops.mood FROM PUBLIC",
+)
+
+
+def harden(sites: Pair) -> None:
+    for site in sites.sites:
+        site.run(*HARDENED, f'REVOKE ALL ON DATABASE "{site.database}" FROM PUBLIC')
+
+
 def test_they_are_enough_where_the_public_has_none(pair: MakePair) -> None:
     sites = pair(*TABLES)
-    for site in sites.sites:
-        site.run(
-            "REVOKE ALL ON SCHEMA public FROM PUBLIC",
-            f'REVOKE ALL ON DATABASE "{site.database}" FROM PUBLIC',
-            f'GRANT CONNECT ON DATABASE "{site.database}" TO {READER}, {APPLIER}',
-        )
+    harden(sites)
     edit(sites)
     sites.settle()
     assert sites.equal
@@ -135,11 +153,7 @@ NOT_FOR_LINKS = {
     (READER, "table concord.conflict", "SELECT"),
     (READER, "table concord.initialization", "SELECT"),
     *((login, "table concord.snapshot", "SELECT") for login in (READER, APPLIER)),
-    *(
-        (login, f"table concord.{name}", "SELECT")
-        for login in (READER, APPLIER)
-        for name in ("overturn", "secret")
-    ),
+    *((login, "table concord.overturn", "SELECT") for login in (READER, APPLIER)),
     *((APPLIER, "table concord.overturn", right) for right in ("DELETE", "INSERT")),
     # Waiting rows are looked at by `status`, and deleted where some wait.
     (READER, "table concord.waiting", "SELECT"),
@@ -164,7 +178,7 @@ def change(site: Site, verb: str, role: str, what: str, right: str) -> None:
     kind, _, name = what.partition(" ")
     direction = "TO" if verb == "GRANT" else "FROM"
     on = f'DATABASE "{site.database}"' if kind == "database" else f"{kind} {name}"
-    if "(" in name:
+    if kind == "table" and "(" in name:
         table, _, column = name.rstrip(")").partition("(")
         right, on = f"{right} ({column})", f"table {table}"
     site.run(f"{verb} {right} ON {on} {direction} {role}")
@@ -202,10 +216,13 @@ def named(what: str) -> str:
 
 
 @pytest.mark.timeout(600)
-def test_without_any_one_of_them_the_link_says_which_is_missing_and_writes_nothing(pair: MakePair) -> None:
+def test_each_of_them_is_needed_by_some_statement_and_the_database_says_which(
+    pair: MakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Links that do not ask beforehand meet the database's own refusal."""
     sites = pair(*TABLES)
-    for site in sites.sites:
-        site.run(f'REVOKE TEMPORARY ON DATABASE "{site.database}" FROM PUBLIC')
+    harden(sites)
+    monkeypatch.setattr(provision, "refuse_missing", lambda site, lacked: None)
     said = {}
     for number, right in enumerate(EACH):
         edit(sites, number)
@@ -214,12 +231,92 @@ def test_without_any_one_of_them_the_link_says_which_is_missing_and_writes_nothi
 
     assert {right for right, message in said.items() if not message} == NOT_FOR_LINKS
     for right, message in said.items():
-        assert right in NOT_FOR_LINKS or (named(right[1]) in message and "provision" in message), (
+        assert right in NOT_FOR_LINKS or (named(right[1]) in message.lower() and "provision" in message), (
             right,
             message,
         )
     sites.settle()
     assert sites.equal
+
+
+def granting(site: Site, role: str, what: str, right: str) -> str:
+    """The statement that a message is to name."""
+    kind, _, name = what.partition(" ")
+    name, _, column = name.partition("(") if kind == "table" else (name.partition("(")[0], "", "")
+    parts = [part.strip('"') for part in ([site.database] if kind == "database" else name.split(".", 1))]
+    asked = f'{right} ("{column.rstrip(")")}")' if column else right
+    quoted = ".".join(f'"{part}"' for part in parts)
+    return f'GRANT {asked} ON {kind.upper()} {quoted} TO "{role}"'
+
+
+def check(sites: Pair) -> list[str]:
+    return provisioning.check([installation(site, sites.tables) for site in sites.sites])
+
+
+@pytest.mark.timeout(600)
+def test_without_any_one_of_them_no_link_starts_and_the_check_says_the_same_and_the_grant_mends_it(
+    pair: MakePair,
+) -> None:
+    # Issue 27, 7
+    sites = pair(*TABLES)
+    harden(sites)
+    edit(sites)
+    for right in EACH:
+        before = [site.stored for site in sites.sites]
+        with without(sites, *right):
+            for changed in ({}, {"plan_only": True}):
+                with pytest.raises(PrivilegeMissing) as raised:
+                    sites.run(**changed)
+                assert any(granting(site, *right) in raised.value.message for site in sites.sites), right
+                assert right[2:] == ("CONNECT",) or "nothing was written" in raised.value.message
+            assert [site.stored for site in sites.sites] == before, "not even an epoch"
+            lines = check(sites)
+            assert [line.partition("; ")[2] for line in lines] == [
+                granting(site, *right) for site in sites.sites
+            ]
+            for site in sites.sites:
+                site.run(granting(site, *right))
+            assert check(sites) == []
+    sites.settle()
+    assert sites.equal
+
+
+def test_every_grant_that_is_missing_is_named_at_once(pair: MakePair) -> None:
+    sites = pair(*TABLES)
+    sites.capetown.run(f"REVOKE ALL ON ops.parent, concord.conflict, concord.site FROM {READER}, {APPLIER}")
+    for direction in ("forward", "reverse"):
+        with pytest.raises(PrivilegeMissing) as raised:
+            sites.run(direction)
+        *lines, then = raised.value.message.splitlines()
+        assert then == "Run `provision`, or these statements; nothing was written"
+        assert lines == check(sites)
+        assert len(lines) == 8
+    provisioning.provision([installation(site, sites.tables) for site in sites.sites])
+    sites.settle()
+    assert sites.equal
+
+
+def test_one_login_may_be_both(pair: MakePair) -> None:
+    sites = pair(*TABLES)
+    both = [replace(installation(site, sites.tables), reader=APPLIER) for site in sites.sites]
+    sites.capetown.run(f"REVOKE UPDATE ON ops.child FROM {APPLIER}")
+    assert provisioning.check(both) == [
+        f"capetown: the login {APPLIER} lacks UPDATE on table ops.child;"
+        f' GRANT UPDATE ON TABLE "ops"."child" TO "{APPLIER}"'
+    ]
+
+
+def test_initializing_asks_for_the_grants_before_it_writes_anything(pair: MakePair) -> None:
+    sites = pair(*TABLES)
+    sites.capetown.run(
+        f"REVOKE DELETE ON ops.child FROM {APPLIER}",
+        "UPDATE concord.site SET identity = 'a backup'",
+        "UPDATE ops.parent SET mood = 'sad'",
+    )
+    before = [site.stored for site in sites.sites]
+    with pytest.raises(PrivilegeMissing, match=r'GRANT DELETE ON TABLE "ops"\."child" TO'):
+        initialized(sites, accept_restored=True, named="london")
+    assert [site.stored for site in sites.sites] == before
 
 
 def refused(site: Site, user: str, statement: str) -> bool:

@@ -4,7 +4,8 @@ import pytest
 
 from concord.databases import provisioning
 from concord.databases.postgresql.snapshot_provision import drop
-from concord.errors import ProvisioningRefused, StructureChanged
+from concord.errors import PrivilegeMissing, ProvisioningRefused, StructureChanged
+from tests.link.pair import APPLIER, READER
 from tests.link.snapshots import Copies
 
 pytestmark = pytest.mark.spark
@@ -104,3 +105,35 @@ def test_concord_is_removed_and_the_copy_stays(late: Copies) -> None:
     provisioning.remove(late.installations())
     late.capetown.run("DELETE FROM late WHERE id = 6")
     assert late.capetown.value("SELECT count(*) FROM late") == 4
+
+
+@pytest.mark.parametrize(
+    ("site", "login", "right", "table"),
+    [
+        ("london", READER, "SELECT", "flight"),
+        ("capetown", READER, "SELECT", "late"),
+        *(("capetown", APPLIER, right, "late") for right in ("SELECT", "INSERT", "UPDATE", "DELETE")),
+        ("capetown", APPLIER, "INSERT", "conflict"),
+    ],
+)
+def test_a_grant_that_a_refresh_needs_is_named_by_the_check_and_stops_it_before_it_writes(
+    late: Copies, site: str, login: str, right: str, table: str
+) -> None:
+    """Issue 27, 7."""
+    schema = "concord" if table == "conflict" else "public"
+    (where,) = (each for each in late.sites if each.name == site)
+    where.run(f"REVOKE {right} ON {schema}.{table} FROM {login}")
+    line = (
+        f"{site}: the login {login} lacks {right} on table {schema}.{table};"
+        f' GRANT {right} ON TABLE "{schema}"."{table}" TO "{login}"'
+    )
+    assert provisioning.check(late.installations()) == [line]
+    before = [each.stored for each in late.sites]
+    for plan_only in (True, False):
+        with pytest.raises(PrivilegeMissing) as raised:
+            late.refresh("late", plan_only=plan_only)
+        assert raised.value.message.splitlines()[0] == line
+    assert [each.stored for each in late.sites] == before
+    late.provision()
+    assert provisioning.check(late.installations()) == []
+    late.refresh("late")

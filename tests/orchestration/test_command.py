@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.conftest import PROJECT
-from tests.orchestration.conftest import CONFIGURATION, NAME, Pair
+from tests.orchestration.conftest import CONFIGURATION, LOGINS, NAME, Pair
 from tests.orchestration.terminal import Terminal
 
 
@@ -92,6 +92,29 @@ def test_a_plan_counts_what_a_run_would_do_and_status_shows_both_ends(pair: Pair
     assert shown.returncode == 0, shown.stderr
     assert f"{NAME}/forward" in shown.stdout
     assert concord("tombstones").returncode == 0
+
+
+@pytest.mark.airflow
+@pytest.mark.spark
+def test_a_grant_that_is_missing_is_said_by_the_check_and_refuses_a_plan_in_the_same_words(
+    pair: Pair, terminal: Terminal
+) -> None:
+    # Issue 27, 7
+    pair.capetown.run(f"REVOKE UPDATE ON flights FROM {LOGINS['applier']}")
+    line = (
+        f"capetown: the login {LOGINS['applier']} lacks UPDATE on table public.flights;"
+        f' GRANT UPDATE ON TABLE "public"."flights" TO "{LOGINS["applier"]}"'
+    )
+    checked = terminal("provision", "--check")
+    assert (checked.status, checked.err.splitlines()) == (1, [line])
+    planned = concord("plan", NAME)
+    assert (planned.returncode, planned.stdout) == (1, "")
+    assert planned.stderr.splitlines() == [
+        line,
+        "Run `provision`, or these statements; nothing was written",
+    ]
+    assert terminal("provision").status == 0
+    assert terminal("provision", "--check").status == 0
 
 
 @pytest.mark.airflow

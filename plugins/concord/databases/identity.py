@@ -58,11 +58,10 @@ def refusals(sites: Several[SiteSequences]) -> Iterator[str]:
             yield from identity_ranges.refusals(each.site, sequence, share)
 
 
-def statements(sites: Several[SiteSequences], site: SiteSequences, applier: str) -> Iterator[str]:
+def statements(sites: Several[SiteSequences], site: SiteSequences) -> Iterator[str]:
     """What provisioning runs at one site: only for tables whose configuration says `identity`."""
     for sequence, share in site.shares():
         yield identity_ranges.statement(sequence, share, _floor(sites, sequence))
-        yield identity_ranges.grants(sequence, applier)
 
 
 def _floor(sites: Several[SiteSequences], like: Sequence) -> int:

@@ -10,14 +10,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 
 import psycopg
 
 from concord.databases import identity
 from concord.databases.identity import SiteSequences
-from concord.databases.postgresql import notify, others_functions, preflight, snapshot_provision
+from concord.databases.postgresql import (
+    notify,
+    others_functions,
+    preflight,
+    privileges,
+    snapshot_provision,
+)
 from concord.databases.postgresql import provision as site_provision
 from concord.databases.postgresql.catalogue import Table, read_tables
+from concord.databases.postgresql.grants import Logins
+from concord.databases.postgresql.privileges import Grant
 from concord.databases.postgresql.provision import SiteState
 from concord.databases.postgresql.session import Connection, connect, in_our_words
 from concord.databases.postgresql.snapshot_provision import Ends
@@ -40,6 +49,11 @@ class Installation:
     max_clock_skew: float = 60.0
     snapshots: tuple[SnapshotDefinition, ...] = ()  #: those of which this site is the source or the target
     announced: frozenset[str] = frozenset()  #: the tables of whose commits some synchronization wants to hear
+
+    @property
+    def logins(self) -> Logins:
+        """The two that links use."""
+        return Logins(self.reader, self.applier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +120,9 @@ def _look_at(installation: Installation, stack: ExitStack) -> _Surveyed:
     """Raises a ConcordError when the site cannot be reached or read."""
     connection = stack.enter_context(connect(installation.installer, "concord provision"))
     try:
-        state = site_provision.read_site(connection, installation.site, installation.tables, time.time())
+        state = site_provision.read_site(
+            connection, installation.site, installation.tables, time.time(), installation.logins
+        )
         names = snapshot_provision.relations(installation.snapshots, installation.site)
         relations = read_tables(connection, names)
         numbers = identity.read(connection, state.site, state.wanted, list(state.tables))
@@ -149,13 +165,17 @@ def _snapshots(each: _Surveyed, surveyed: Sequence[_Surveyed]) -> Iterator[Ends]
 
 
 def _snapshot_statements(each: _Surveyed, surveyed: Sequence[_Surveyed]) -> list[str]:
-    wanted, made = each.installation, list[str]()
+    made = list[str]()
     for ends in _snapshots(each, surveyed):
-        if ends.snapshot.source == wanted.site:
-            made += snapshot_provision.source_grants(ends, wanted.reader)
-        else:
-            made += snapshot_provision.target_statements(ends, wanted.reader, wanted.applier)
-    return made
+        if ends.snapshot.target == each.installation.site:
+            made += snapshot_provision.target_statements(ends, each.installation.applier)
+    return [*made, *(grant.sql for grant in _snapshot_grants(each, surveyed))]
+
+
+def _snapshot_grants(each: _Surveyed, surveyed: Sequence[_Surveyed]) -> list[Grant]:
+    site, logins = each.installation.site, each.installation.logins
+    found = [snapshot_provision.needed_grants(ends, site, logins) for ends in _snapshots(each, surveyed)]
+    return list(dict.fromkeys(chain.from_iterable(found)))
 
 
 def _differences(surveyed: Sequence[_Surveyed]) -> Iterator[str]:
@@ -215,7 +235,7 @@ def _afterwards(survey: _Survey, site: _Surveyed) -> list[str]:
     wanted = site.installation
     shadows = site.state.shadows()
     announcements = notify.statements(site.connection, shadows, wanted.announced, wanted.applier)
-    return [*announcements, *identity.statements(survey.sequences, site.sequences, wanted.applier)]
+    return [*announcements, *identity.statements(survey.sequences, site.sequences)]
 
 
 def _announced(site: _Surveyed) -> list[Table]:
@@ -237,6 +257,8 @@ def check(installations: Sequence[Installation]) -> list[str]:
             found += site_provision.check(each.state)
             wanted = each.installation
             found += snapshot_provision.check(each.connection, wanted.site, wanted.snapshots)
+            lacked = privileges.missing(each.connection, _snapshot_grants(each, survey.reached))
+            found += [f"{wanted.site}: {grant.lacked}" for grant in lacked.values()]
             if each.state.facts.provisioned_as is not None:
                 found += notify.check(each.connection, wanted.site, _announced(each))
                 found += [
@@ -244,7 +266,7 @@ def check(installations: Sequence[Installation]) -> list[str]:
                     " which no link does; revoke it"
                     for table in site_provision.writable_elsewhere(each.connection, each.installation.applier)
                 ]
-        return found + list(identity.deviations(survey.sequences))
+        return list(dict.fromkeys([*found, *identity.deviations(survey.sequences)]))
 
 
 def notices(installations: Sequence[Installation]) -> list[str]:

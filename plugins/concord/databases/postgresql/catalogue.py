@@ -28,7 +28,8 @@ class Column:
     generated: bool  #: computed by the database; never sent (F49)
     identity: str  #: '', 'a' for ALWAYS, 'd' for BY DEFAULT
     deterministic: bool  #: False for a collation under which unequal texts are equal (F41)
-    type_schema: str  #: where its type lives, quoted: a cast needs USAGE on it
+    type_schema: str  #: where its type lives: a cast needs USAGE on it
+    type_name: str  #: of an array that of its elements: a table that holds such values needs USAGE on it
     default: str | None = None  #: the expression that fills it where a row does not say
     place: int = 0  #: pg_attribute.attnum: another one when it was dropped and added again
     filled: str | None = None  #: what the rows got that were there when the column was added
@@ -82,6 +83,7 @@ class Table:
     triggers: dict[
         str, str
     ]  #: Concord's triggers: name → definition, how it is enabled, hash of its function
+    sequences: tuple[TableName, ...]  #: those that feed its columns
 
     @property
     def sql(self) -> str:
@@ -159,11 +161,14 @@ def _columns_query(oids: str) -> str:
 SELECT a.attrelid::bigint AS table_oid, a.attname AS name, a.attnotnull AS not_null,
        a.attgenerated <> '' AS generated, a.attidentity AS identity,
        format_type(a.atttypid, a.atttypmod) AS sql, y.kind, y.chain, y.root, a.atttypmod AS modifier,
-       coalesce(l.collisdeterministic, true) AS deterministic, t.typnamespace::regnamespace::text AS type_schema,
+       coalesce(l.collisdeterministic, true) AS deterministic,
+       tn.nspname AS type_schema, coalesce(e.typname, t.typname) AS type_name,
        CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END AS default_expression,
        a.attnum::int AS place, CASE WHEN a.atthasmissing THEN a.attmissingval::text END AS filled,
        {_CASTS} AS casts
   FROM pg_attribute a JOIN ({types}) y ON y.start = a.atttypid JOIN pg_type t ON t.oid = a.atttypid
+  LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A'
+  JOIN pg_namespace tn ON tn.oid = coalesce(e.typnamespace, t.typnamespace)
   LEFT JOIN pg_collation l ON l.oid = a.attcollation
   LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
  WHERE a.attrelid = ANY ({oids}) AND a.attnum > 0 AND NOT a.attisdropped
@@ -209,6 +214,20 @@ _EXCLUSIONS = """
 SELECT conrelid::bigint AS table_oid, conname AS name FROM pg_constraint
  WHERE contype = 'x' AND condeferrable AND conrelid = ANY ({oids})"""
 
+#: The sequences of identity columns, and those that a default calls.
+_SEQUENCES = """
+SELECT f.table_oid::bigint AS table_oid, n.nspname AS schema_name, c.relname AS name
+  FROM (SELECT refobjid AS table_oid, objid AS oid FROM pg_depend
+         WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass AND deptype = 'i'
+           AND refobjid = ANY ({oids})
+        UNION
+        SELECT a.adrelid, d.refobjid FROM pg_attrdef a
+          JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = a.oid
+                          AND d.refclassid = 'pg_class'::regclass
+         WHERE a.adrelid = ANY ({oids})) f
+  JOIN pg_class c ON c.oid = f.oid AND c.relkind = 'S' JOIN pg_namespace n ON n.oid = c.relnamespace
+ ORDER BY 2, 3"""
+
 
 def _trigger_state(function: str) -> str:
     """Everything about a trigger `t` that an alteration could change, its function's settings and rights included."""
@@ -231,18 +250,36 @@ SELECT t.tgrelid::bigint AS table_oid, t.tgname AS name, {_trigger_state("f.stat
 Row = dict[str, Any]
 
 
+Answer = Sequence[Row]
+
+
 def read_tables(connection: psycopg.Connection[Any], names: Sequence[TableName]) -> dict[TableName, Table]:
     """The tables that exist among `names`; a constant number of queries however many there are, in one round trip."""
+    return tables(answers(connection, *queries(names), row_factory=dict_row))
+
+
+def queries(names: Sequence[TableName]) -> list[str]:
+    """What `tables` wants to know; nothing where there are no names."""
     if not names:
-        return {}
+        return []
     named, oids = _named(names)
-    queries = [query.format(oids=oids) for query in (_INDEXES, _EXCLUSIONS, _TRIGGERS, _FOREIGN_KEYS)]
-    heads, *own, foreign = answers(
-        connection, _TABLES + named, _columns_query(oids), *queries, row_factory=dict_row
-    )
-    found = [*map(_by_table, own), _by_table(foreign, "child_oid"), _by_table(foreign, "parent_oid")]
-    tables = [_table(head, *(each[head["oid"]] for each in found)) for head in heads]
-    return {table.name: table for table in tables}
+    own = [query.format(oids=oids) for query in (_INDEXES, _EXCLUSIONS, _TRIGGERS, _SEQUENCES, _FOREIGN_KEYS)]
+    return [_TABLES + named, _columns_query(oids), *own]
+
+
+def tables(found: Sequence[Answer]) -> dict[TableName, Table]:
+    """The tables that exist, by the answers to `queries`."""
+    if not found:
+        return {}
+    heads, *own, foreign = found
+    of_table = [*map(_by_table, own)]
+    both_ways = [_by_table(foreign, end) for end in ("child_oid", "parent_oid")]
+    described = [
+        _table(head, *(each[oid] for each in of_table), foreign=[each[oid] for each in both_ways])
+        for head in heads
+        for oid in [head["oid"]]
+    ]
+    return {table.name: table for table in described}
 
 
 def _named(names: Sequence[TableName]) -> tuple[str, str]:
@@ -299,9 +336,11 @@ def _table(
     indexes: list[Row],
     exclusions: list[Row],
     triggers: list[Row],
-    children: list[Row],
-    parents: list[Row],
+    sequences: list[Row],
+    *,
+    foreign: list[list[Row]],  # this table's own, and those that refer to it
 ) -> Table:
+    own, others = foreign
     unique = [index for index in indexes if len(index["columns"]) == index["width"]]
     primary = [tuple(index["columns"]) for index in unique if index["is_primary"] and index["immediate"]]
     return Table(
@@ -318,9 +357,10 @@ def _table(
         unique_keys=tuple(tuple(index["columns"]) for index in unique if index["immediate"]),
         deferrable_unique=tuple(tuple(index["columns"]) for index in unique if not index["immediate"]),
         exclusions_deferrable=tuple(row["name"] for row in exclusions),
-        foreign_keys=tuple(map(_foreign_key, children)),
-        referring=tuple(map(_foreign_key, parents)),
+        foreign_keys=tuple(map(_foreign_key, own)),
+        referring=tuple(map(_foreign_key, others)),
         triggers={row["name"]: row["definition"] for row in triggers},
+        sequences=tuple(TableName(schema_name=row["schema_name"], name=row["name"]) for row in sequences),
     )
 
 
@@ -341,6 +381,7 @@ def _column(row: Row) -> Column:
         identity=row["identity"],
         deterministic=row["deterministic"],
         type_schema=row["type_schema"],
+        type_name=row["type_name"],
         default=row["default_expression"],
         place=row["place"],
         filled=row["filled"],

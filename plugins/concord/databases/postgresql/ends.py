@@ -30,6 +30,7 @@ from concord.databases.postgresql import (
     link_state,
     log_flush,
     marked_edits,
+    privileges,
     provision,
     stage,
     transaction,
@@ -37,7 +38,9 @@ from concord.databases.postgresql import (
     watch,
 )
 from concord.databases.postgresql.compare import listed
+from concord.databases.postgresql.grants import Logins
 from concord.databases.postgresql.link_state import application_name
+from concord.databases.postgresql.privileges import Grant
 from concord.databases.postgresql.read_ahead import reading_ahead
 from concord.databases.postgresql.session import Connection, asked_again, connect, conninfo, in_our_words
 from concord.databases.postgresql.shape import Shape, shape_of
@@ -117,10 +120,9 @@ class End:
     def survey(self, tables: Sequence[ReplicatedTable]) -> Survey[Shape]:
         """What became of each of `tables` here; the caller leaves out those that were altered.
 
-        Raises NotProvisioned or IdentityChanged.
+        Raises NotProvisioned, IdentityChanged or PrivilegeMissing.
         """
-        state = provision.read_site(self.connection, self.access.name, tables, time.time())
-        self._check_identity(state)
+        state = self._look(tables)
         shapes = {table.name: self._shape(state, table) for table in tables if state.table(table)}
         named = {table.at_site(self.access.name): table.name for table in tables}
         parents = {
@@ -128,6 +130,31 @@ class End:
             for name, shape in shapes.items()
         }
         return Survey(shapes, provision.altered(state), parents, state.facts.clock_ahead)
+
+    def _look(self, tables: Sequence[ReplicatedTable]) -> provision.SiteState:
+        """The site as it is now, which is the one that was provisioned, and where reader and applier have their rights.
+
+        Raises NotProvisioned, IdentityChanged or PrivilegeMissing.
+        """
+        state = provision.read_site(
+            self.connection, self.access.name, tables, time.time(), logins_of(self.access)
+        )
+        self._check_identity(state)
+        provision.refuse_missing(self.access.name, state.lacked)
+        return state
+
+    @worded
+    def check_grants(self, tables: Sequence[ReplicatedTable]) -> None:
+        """Raises PrivilegeMissing. Whether this is the site that was provisioned is asked elsewhere."""
+        state = provision.read_site(
+            self.connection, self.access.name, tables, time.time(), logins_of(self.access)
+        )
+        if state.facts.provisioned_as == self.access.name:
+            provision.refuse_missing(self.access.name, state.lacked)
+
+    def _refuse_missing(self, *needed: Grant) -> None:
+        """Raises PrivilegeMissing, naming each grant."""
+        provision.refuse_missing(self.access.name, privileges.missing(self.connection, needed).values())
 
     def _check_identity(self, state: provision.SiteState) -> None:
         """Is this the database that was provisioned? Raises NotProvisioned or IdentityChanged."""
@@ -201,6 +228,11 @@ class End:
         self, shapes: Sequence[Shape], since: Mapping[str, str], excluded: str | None
     ) -> dict[str, int]:
         return acquire.count_arrived(self.connection, shapes, since, excluded, self.interval)
+
+
+def logins_of(access: SiteAccess) -> Logins:
+    """The two that links use at a site."""
+    return Logins(access.reader.user, access.applier.user)
 
 
 def reader_name(synchronization: str) -> str:

@@ -102,11 +102,6 @@ def _owned(column: str, share: Share) -> str:
     return between if share.step == 1 else f"{between} AND ({column} - {share.first}) % {share.step} = 0"
 
 
-def grants(sequence: Sequence, applier: str) -> str:
-    """What the write step needs to advance a sequence."""
-    return f"GRANT SELECT, UPDATE ON SEQUENCE {sequence.sql} TO {quote(applier)}"
-
-
 def deviations(connection: Connection, site: str, sequence: Sequence, share: Share) -> Iterator[str]:
     """What makes a site hand out numbers that are not its own, or are used; `provision` mends it."""
     where = f"{site}: sequence {sequence}"

@@ -96,6 +96,7 @@ class Initialization:
             raise in_our_words(error, f"{self.source.access.name} or {self.target.access.name}") from error
 
     def _begin(self, progress: Progress) -> list[Progressed]:
+        self._check_grants()
         resumed = self._resumed()
         stands = standing(self.job, self.source, self.target, resumed=bool(resumed))
         self._refuse_part_of_a_restored_pair(stands)
@@ -126,6 +127,7 @@ class Initialization:
         Raises what `begin` raises.
         """
         try:
+            self._check_grants()
             if self._resumed():
                 return None
             stands = standing(self.job, self.source, self.target, resumed=False)
@@ -140,6 +142,11 @@ class Initialization:
             return self.finish(planned, lambda step: None)
         except psycopg.Error as error:
             raise in_our_words(error, f"{self.source.access.name} or {self.target.access.name}") from error
+
+    def _check_grants(self) -> None:
+        """Before anything is asked of Concord's own tables, or written. Raises PrivilegeMissing."""
+        for end in self._ends:
+            end.check_grants(self.job.link.tables)
 
     def _resumed(self) -> dict[str, Progressed]:
         """What a killed initialization of the same kind left; a table that ended in errors starts over."""

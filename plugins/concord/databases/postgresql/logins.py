@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from concord.databases.postgresql.provision import APPLIER_SETTINGS
+from concord.databases.postgresql.grants import APPLIER_SETTINGS
 from concord.databases.postgresql.scram import verifier
 from concord.databases.quoting import literal, qualified, quote, shortened
 from concord.errors import ParametersRefused

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psycopg
+from psycopg.rows import dict_row
 
 from concord.config_field import did_you_mean
 from concord.databases.postgresql import merging_problems, row_filter
 from concord.databases.postgresql.capture import Shadow
-from concord.databases.postgresql.catalogue import Column, Table
+from concord.databases.postgresql.catalogue import Column, Row, Table
 from concord.databases.postgresql.control import IDENTITY
-from concord.databases.postgresql.session import Connection, one, rows, run
+from concord.databases.postgresql.session import Connection, answers, run
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.types import descriptor_of
-from concord.databases.quoting import literal, qualified
 from concord.manipulation import Cast, Manipulation, Operation, Rename
 from concord.replication_set import ReplicatedTable, TableName
 
@@ -36,6 +36,18 @@ class SiteFacts:
     provisioned_as: str | None  #: the site name found in the database
     provisioned_identity: str | None
     format: int = 0  #: of Concord's own objects; 0 where there are none
+
+    def provisioned(self, found: Sequence[Row]) -> SiteFacts:
+        """With the answer to PROVISIONED."""
+        if not found:
+            return self
+        [site] = found
+        return replace(
+            self,
+            provisioned_as=site["name"],
+            provisioned_identity=site["identity"],
+            format=site["format"],
+        )
 
 
 def site_problems(facts: SiteFacts) -> Iterator[str]:
@@ -275,17 +287,32 @@ def outside_children(
                 )
 
 
+#: The first question about a site, which whoever may log in may ask.
+FACTS = f"""
+SELECT current_database()::text AS database, ({IDENTITY}) AS identity,
+       current_setting('server_version_num')::int AS version, pg_is_in_recovery() AS in_recovery,
+       extract(epoch FROM clock_timestamp())::float8 AS clock,
+       EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                WHERE n.nspname = 'concord' AND c.relname = 'site') AS there"""
+
+#: How the site was provisioned, where it was.
+PROVISIONED = "SELECT name, identity, format FROM concord.site"
+
+
 def read_facts(connection: Connection, site: str, controller_clock: float) -> SiteFacts:
     """Facts of the site behind `connection`; `controller_clock` is seconds since 1970, read just before."""
-    database, identity, version, recovery, clock, there = one(
-        connection,
-        f"SELECT current_database()::text, ({IDENTITY}), current_setting('server_version_num')::int,"
-        " pg_is_in_recovery(), extract(epoch FROM clock_timestamp())::float8,"
-        f" to_regclass({literal(qualified('concord', 'site'))}) IS NOT NULL",
+    [[seen]] = answers(connection, FACTS, row_factory=dict_row)
+    facts = facts_of(site, seen, controller_clock)
+    return (
+        facts.provisioned(answers(connection, PROVISIONED, row_factory=dict_row)[0])
+        if seen["there"]
+        else facts
     )
-    name, known, found_format = None, None, 0
-    if there:
-        found = rows(connection, "SELECT name, identity, format FROM concord.site")
-        name, known, found_format = found[0] if found else (None, None, 0)
-    ahead = clock - controller_clock
-    return SiteFacts(site, database, identity, version, recovery, ahead, name, known, found_format)
+
+
+def facts_of(site: str, seen: Row, controller_clock: float) -> SiteFacts:
+    """What the answer to FACTS says."""
+    ahead = seen["clock"] - controller_clock
+    return SiteFacts(
+        site, seen["database"], seen["identity"], seen["version"], seen["in_recovery"], ahead, None, None
+    )

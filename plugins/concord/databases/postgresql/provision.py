@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
+from psycopg.rows import dict_row
 
 from concord.databases.postgresql import (
     application_triggers,
     before_image,
     capture,
+    catalogue,
     control,
+    grants,
     mark_problems,
     preflight,
     private_columns,
+    privileges,
     registration,
     triggers,
 )
 from concord.databases.postgresql.canonical import structure_of
 from concord.databases.postgresql.capture import Shadow
-from concord.databases.postgresql.catalogue import ForeignKey, Table, read_tables
-from concord.databases.postgresql.session import Connection, in_our_words, one, rows, run
-from concord.databases.quoting import literal, qualified, quote
-from concord.errors import ProvisioningRefused
+from concord.databases.postgresql.catalogue import Table
+from concord.databases.postgresql.grants import Logins
+from concord.databases.postgresql.privileges import Grant
+from concord.databases.postgresql.session import Connection, answers, in_our_words, rows, run
+from concord.databases.quoting import literal, quote
+from concord.errors import PrivilegeMissing, ProvisioningRefused
 from concord.manipulation import Manipulation
 from concord.replication_set import ReplicatedTable, TableName
 from concord.structure import Structure
-
-#: Settings that the applier must be allowed to change: it silences application triggers, and it gives way
-#: to applications when both wait for each other.
-APPLIER_SETTINGS = ("session_replication_role", "deadlock_timeout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class SiteState:
     wanted: tuple[ReplicatedTable, ...]
     tables: Mapping[TableName, Table]
     registered: Mapping[str, registration.Registered]
+    lacked: tuple[Grant, ...] = ()  #: what its logins lack of their rights
 
     def table(self, wanted: ReplicatedTable) -> Table | None:
         return self.tables.get(wanted.at_site(self.site))
@@ -76,13 +79,49 @@ class SiteState:
 
 
 def read_site(
-    connection: Connection, site: str, wanted: Sequence[ReplicatedTable], controller_clock: float
+    connection: Connection,
+    site: str,
+    wanted: Sequence[ReplicatedTable],
+    controller_clock: float,
+    logins: Logins | None = None,
 ) -> SiteState:
-    """Facts and catalogue of a site. Reads only."""
+    """Facts and catalogue of a site, and what of their rights `logins` lack there, in two round trips. Reads only.
+
+    Raises PrivilegeMissing where what is lacking hides what the site remembers.
+    """
     names = [table.at_site(site) for table in wanted]
-    facts = preflight.read_facts(connection, site, controller_clock)
-    registered = {} if facts.provisioned_as is None else registration.read(connection)
-    return SiteState(site, facts, tuple(wanted), read_tables(connection, names), registered)
+    [seen], *described = answers(connection, preflight.FACTS, *catalogue.queries(names), row_factory=dict_row)
+    facts = preflight.facts_of(site, seen, controller_clock)
+    state = SiteState(site, facts, tuple(wanted), catalogue.tables(described), {})
+    return _with_memory(connection, state, logins) if seen["there"] else state
+
+
+def _with_memory(connection: Connection, state: SiteState, logins: Logins | None) -> SiteState:
+    """The same with what the site remembers of itself."""
+    needed = [] if logins is None else needed_grants(state, logins, state.wanted)
+    lookup = privileges.query(needed)
+    try:
+        lacked, site, registered = answers(
+            connection, lookup, preflight.PROVISIONED, registration.QUERY, row_factory=dict_row
+        )
+    except psycopg.errors.InsufficientPrivilege:
+        refuse_missing(state.site, privileges.missing(connection, needed).values())
+        raise
+    known = registration.registered(registered)
+    state = replace(state, facts=state.facts.provisioned(site), registered=known)
+    if logins is None:
+        return state
+    provisioned = [wanted for wanted in state.wanted if wanted.name in known]
+    concerned = needed_grants(state, logins, provisioned)
+    found = privileges.of(needed, lacked)
+    return replace(state, lacked=tuple(found[grant] for grant in concerned if grant in found))
+
+
+def refuse_missing(site: str, lacked: Collection[Grant]) -> None:
+    """Raises PrivilegeMissing, each grant a line."""
+    if lacked:
+        lines = "\n".join(f"{site}: {each.lacked}" for each in lacked)
+        raise PrivilegeMissing(f"{lines}\nRun `provision`, or these statements; nothing was written")
 
 
 def problems(state: SiteState, reader: str, applier: str, connection: Connection) -> Iterator[str]:
@@ -181,7 +220,8 @@ def statements(state: SiteState, reader: str, applier: str, snapshots: Sequence[
             made.append(before_image.dropped_from(shadow.sql))
         made += registration.statements(shadow, manipulation)
     made += private_columns.statements(state.private, state.private_before)
-    return made + list(_grants(state, reader, applier))
+    needed = needed_grants(state, Logins(reader, applier), state.wanted)
+    return made + [grant.sql for grant in needed]
 
 
 def _locks(state: SiteState) -> Iterator[str]:
@@ -191,56 +231,24 @@ def _locks(state: SiteState) -> Iterator[str]:
         yield f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE"
 
 
-def _grants(state: SiteState, reader: str, applier: str) -> Iterator[str]:
-    """Three roles, each with what it needs and no more (S0-43, S7)."""
-    both = ", ".join(quote(role) for role in sorted({reader, applier}))
-    read, write = quote(reader), quote(applier)
-    yield f"GRANT USAGE ON SCHEMA concord TO {both}"
-    yield f"GRANT SELECT ON ALL TABLES IN SCHEMA concord TO {both}"
-    yield f"GRANT INSERT, UPDATE ON concord.synchronization, concord.link_state TO {write}"
-    yield f"GRANT INSERT, UPDATE, DELETE ON concord.initialization, concord.waiting TO {write}"
-    # Identity and incarnation: for a restored site that `initialize` was told to accept.
-    yield f"GRANT UPDATE (heartbeat, acquired, stamp_floor, identity, incarnation) ON concord.site TO {write}"
-    yield f"GRANT UPDATE (registered, writers) ON concord.replicated_table TO {write}"
-    yield f"GRANT INSERT, DELETE ON concord.conflict, concord.overturn TO {write}"
-    yield f"GRANT USAGE, CREATE ON SCHEMA concord_staging TO {write}"
-    settings = ", ".join(APPLIER_SETTINGS)
-    yield f"GRANT SET ON PARAMETER {settings} TO {write}"
-    yield f"GRANT TEMPORARY ON DATABASE {quote(state.facts.database)} TO {write}"
-    captured_only = {wanted.name for wanted in state.wanted if wanted.captured_only}
-    for shadow in state.shadows():
-        table = shadow.table
-        yield f"GRANT USAGE ON SCHEMA {quote(table.name.schema_name)} TO {both}"
-        yield f"GRANT SELECT ON {table.sql} TO {read}"
-        if shadow.name in captured_only:
-            yield f"GRANT SELECT ON {table.sql}, {shadow.sql} TO {write}"
-            yield f"GRANT UPDATE, DELETE ON {shadow.sql} TO {write}"
-            continue
-        yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table.sql}, {shadow.sql} TO {write}"
-        yield from _type_schemas(table, write)
-        yield from _outside_children(table, state, write)
-
-
-def _type_schemas(table: Table, applier: str) -> Iterator[str]:
-    """What travels as text is cast back by name, and a name is seen only in a schema one may use."""
-    for schema in sorted({column.type_schema for column in table.sent} - {"pg_catalog"}):
-        yield f"GRANT USAGE ON SCHEMA {schema} TO {applier}"
-
-
-def _outside_children(table: Table, state: SiteState, applier: str) -> Iterator[str]:
-    """A delete must see the children that refer to it, wherever they are (rule 13)."""
+def needed_grants(state: SiteState, logins: Logins, tables: Sequence[ReplicatedTable]) -> list[Grant]:
+    """What links need at this site to carry `tables`, as far as these exist; each once."""
+    found = list(grants.of_site(state.facts.database, logins))
     inside = {wanted.at_site(state.site) for wanted in state.wanted}
-    for child in sorted({str(key.child): key for key in table.referring if key.child not in inside}.items()):
-        foreign_key: ForeignKey = child[1]
-        yield f"GRANT USAGE ON SCHEMA {quote(foreign_key.child.schema_name)} TO {applier}"
-        yield f"GRANT SELECT ON {qualified(foreign_key.child.schema_name, foreign_key.child.name)} TO {applier}"
+    for wanted in tables:
+        if (table := state.table(wanted)) is not None:
+            shadow = Shadow.of(wanted, state.site, table)
+            found += grants.of_table(wanted, shadow, inside, logins)
+    return list(dict.fromkeys(found))
 
 
-def _already_granted(connection: Connection, applier: str) -> bool:
-    granted = [
-        f"has_parameter_privilege({literal(applier)}, {literal(name)}, 'SET')" for name in APPLIER_SETTINGS
-    ]
-    return bool(one(connection, f"SELECT {' AND '.join(granted)}")[0])
+def _granted_by_others(connection: Connection, state: SiteState, logins: Logins) -> set[str]:
+    """Statements that would grant what the logins have already, and that this installer has no right to grant."""
+    needed = needed_grants(state, logins, state.wanted)
+    lacked = privileges.missing(connection, needed)
+    to_give = {grant: grant.by(connection.info.user) for grant in needed if grant not in lacked}
+    not_ours = privileges.missing(connection, list(to_give.values()))
+    return {grant.sql for grant, right in to_give.items() if right in not_ours}
 
 
 def provision(
@@ -256,11 +264,11 @@ def provision(
     Raises ProvisioningRefused; then nothing was written.
     """
     try:
-        granted = _already_granted(connection, applier)
+        granted = _granted_by_others(connection, state, Logins(reader, applier))
         with connection.transaction():
             run(connection, "SET LOCAL lock_timeout = '10s'")
             for statement in (*statements(state, reader, applier, snapshots), *afterwards):
-                if not (granted and statement.startswith("GRANT SET ON PARAMETER")):
+                if statement not in granted:
                     run(connection, statement)
     except psycopg.Error as error:
         raise ProvisioningRefused(f"{_advice(state.site, error)}; nothing was written") from error
@@ -289,6 +297,7 @@ def check(state: SiteState) -> Iterator[str]:
         yield f"{state.site}: was provisioned by an earlier version of Concord; run `provision`"
     for lines in altered(state).values():
         yield from lines
+    yield from (f"{state.site}: {grant.lacked}" for grant in state.lacked)
 
 
 def altered(state: SiteState) -> dict[str, list[str]]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from concord.databases.postgresql import mark_problems, preflight, private_columns
 from concord.databases.postgresql.capture import Shadow
-from concord.databases.postgresql.catalogue import TRIGGER_STATE, Table
-from concord.databases.postgresql.session import Connection, rows
+from concord.databases.postgresql.catalogue import TRIGGER_STATE, Row, Table
 from concord.databases.postgresql.shape import shape_of
 from concord.databases.quoting import literal
 from concord.manipulation import Manipulation
@@ -31,24 +30,25 @@ class Registered:
     private: Mapping[str, Any]  #: what the ledger does not show of it
 
 
-def read(connection: Connection) -> dict[str, Registered]:
-    """Every table of a provisioned site, by its name in the replication set."""
-    found = rows(
-        connection,
-        f"SELECT r.name, to_jsonb(r), {private_columns.EFFECTIVE} FROM concord.replicated_table r",
+#: Every table of a provisioned site.
+QUERY = f"SELECT r.name, to_jsonb(r) AS kept, {private_columns.EFFECTIVE} AS private FROM concord.replicated_table r"
+
+
+def registered(found: Sequence[Row]) -> dict[str, Registered]:
+    """The tables that QUERY found, by their names in the replication set."""
+    return {each["name"]: _registered(each["kept"], each["private"]) for each in found}
+
+
+def _registered(kept: Mapping[str, Any], private: Mapping[str, Any]) -> Registered:
+    return Registered(
+        kept["key"],
+        kept["structure"],
+        kept["triggers"],
+        kept.get("columns"),
+        kept.get("keeps_base", False),
+        kept.get("tracking", {}),
+        private,
     )
-    return {
-        name: Registered(
-            kept["key"],
-            kept["structure"],
-            kept["triggers"],
-            kept.get("columns"),
-            kept.get("keeps_base", False),
-            kept.get("tracking", {}),
-            private,
-        )
-        for name, kept, private in found
-    }
 
 
 def statements(shadow: Shadow, manipulation: Manipulation) -> list[str]:

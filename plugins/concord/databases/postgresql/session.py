@@ -14,6 +14,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from concord.databases.postgresql.refusal import told
+from concord.databases.quoting import quote
 from concord.errors import ConcordError, ConnectionRefused, PrivilegeMissing, SiteUnavailable, WriteContended
 from concord.site import ALLOWED_OPTIONS, Credentials, is_local
 
@@ -152,6 +153,9 @@ def could_not_connect(credentials: Credentials, error: psycopg.OperationalError)
         "certificate",
         "SSL",
     )
+    if "CONNECT privilege" in said:
+        grant = f"GRANT CONNECT ON DATABASE {quote(credentials.database)} TO {quote(credentials.user)}"
+        return PrivilegeMissing(f"{where} refused the connection: {said} Run `provision`, or {grant}")
     if any(words in said for words in refused):
         return ConnectionRefused(f"{where} refused the connection: {said}. Mend the Airflow connection.")
     return SiteUnavailable(f"{where} does not answer: {said}. The next run tries again.")

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from concord.databases.dialect import LinkState, Progress, Snapshot
 from concord.databases.postgresql import (
     acquire,
+    grants,
     link_state,
     preflight,
-    provision,
     snapshot_content,
     snapshot_query,
 )
 from concord.databases.postgresql.catalogue import Table, read_tables
-from concord.databases.postgresql.ends import Source, WrittenEnd, worded
+from concord.databases.postgresql.ends import Source, WrittenEnd, logins_of, worded
 from concord.databases.postgresql.repetition import Commit, repeat
 from concord.databases.postgresql.session import Connection, connect, conninfo, one
 from concord.databases.postgresql.shape import Shape
@@ -62,11 +61,12 @@ class SnapshotSource(Source):
         Raises NotProvisioned, IdentityChanged or StructureChanged.
         """
         definition, shape = self.job.snapshot, None
-        self._check_identity(provision.read_site(self.connection, self.access.name, (), time.time()))
+        self._look(())
         if definition.tracked is not None:
             [shape], _ = self.inspect([definition.tracked])
         relation = _table(self.connection, definition.relation, self.access.name)
         _refuse(self.access.name, definition.relation, source_problems(definition, relation))
+        self._refuse_missing(*grants.of_snapshot_source(definition.relation, logins_of(self.access)))
         layout = source_layout(definition, relation, shape.shadow.key if shape else ())
         files = snapshot_query.files(self.connection, relation)
         self._query = _Query(layout, condition(definition, relation), shape, files)
@@ -150,9 +150,12 @@ class SnapshotTarget(WrittenEnd):
         Raises NotProvisioned, IdentityChanged or StructureChanged.
         """
         definition, site = self.job.snapshot, self.access.name
-        self._check_identity(provision.read_site(self.connection, site, (), time.time()))
+        self._look(())
         self._refuse_unguarded(self.connection)
         table = _table(self.connection, definition.table, site)
+        self._refuse_missing(
+            *grants.of_snapshot_target(definition.table, table.columns, logins_of(self.access))
+        )
         layout = target_layout(source.names, table, source.key)
         if layout is None or layout.structure != source.structure:
             raise StructureChanged(

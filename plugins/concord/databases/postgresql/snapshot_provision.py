@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import psycopg
 
-from concord.databases.postgresql import preflight
+from concord.databases.postgresql import grants, preflight
 from concord.databases.postgresql.capture import OF_ROWS, OF_STATEMENTS, trigger_function
 from concord.databases.postgresql.catalogue import TRIGGER_STATE, Column, Table
+from concord.databases.postgresql.grants import Logins
+from concord.databases.postgresql.privileges import Grant
 from concord.databases.postgresql.session import Connection, connect, in_our_words, rows, run
 from concord.databases.postgresql.snapshot_layout import Layout, differences, source_layout, source_problems
 from concord.databases.quoting import literal, qualified, quote
@@ -101,14 +103,7 @@ def _unfit(table: Table) -> Iterator[str]:
         yield f"has a deferrable unique constraint ({', '.join(unique)}); make it NOT DEFERRABLE"
 
 
-def source_grants(ends: Ends, reader: str) -> Iterator[str]:
-    """The reader may read what the snapshot selects from."""
-    relation = ends.snapshot.relation
-    yield f"GRANT USAGE ON SCHEMA {quote(relation.schema_name)} TO {quote(reader)}"
-    yield f"GRANT SELECT ON {qualified(relation.schema_name, relation.name)} TO {quote(reader)}"
-
-
-def target_statements(ends: Ends, reader: str, applier: str) -> Iterator[str]:
+def target_statements(ends: Ends, applier: str) -> Iterator[str]:
     """Create the destination where it is missing (S4-021), guard it, remember it; idempotent."""
     snapshot, name = ends.snapshot, ends.snapshot.table
     table = qualified(name.schema_name, name.name)
@@ -127,12 +122,14 @@ INSERT INTO concord.snapshot (name, kind, relation, guard)
 SELECT {literal(snapshot.name)}, {literal(snapshot.kind)}, {literal(table)}, {actual_guard(table)}
 ON CONFLICT (name) DO UPDATE SET kind = excluded.kind, relation = excluded.relation, guard = excluded.guard
  WHERE (snapshot.*) IS DISTINCT FROM (excluded.*)"""
-    both = ", ".join(quote(role) for role in sorted({reader, applier}))
-    yield f"GRANT USAGE ON SCHEMA {quote(name.schema_name)} TO {both}"
-    yield f"GRANT SELECT ON {table} TO {quote(reader)}"
-    yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {quote(applier)}"
-    for schema in sorted({column.type_schema for column in _columns(ends)} - {"pg_catalog"}):
-        yield f"GRANT USAGE ON SCHEMA {schema} TO {quote(applier)}"
+
+
+def needed_grants(ends: Ends, site: str, logins: Logins) -> list[Grant]:
+    """What a refresh needs at one of the two sites, beside what every link does."""
+    snapshot = ends.snapshot
+    if snapshot.source == site:
+        return list(grants.of_snapshot_source(snapshot.relation, logins))
+    return list(grants.of_snapshot_target(snapshot.table, _columns(ends), logins))
 
 
 def _columns(ends: Ends) -> tuple[Column, ...]:

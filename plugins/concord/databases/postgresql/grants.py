@@ -1,0 +1,127 @@
+"""Which rights a site's logins need, and no more (S0-43, S7): provisioning grants them, and every run asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.catalogue import Column, Table
+from concord.databases.postgresql.privileges import Grant, Kind
+from concord.replication_set import ReplicatedTable, TableName
+
+#: Settings that the applier must be allowed to change: it silences application triggers, and it gives way
+#: to applications when both wait for each other.
+APPLIER_SETTINGS = ("session_replication_role", "deadlock_timeout")
+
+#: What both logins read of Concord's own, and what the applier writes of it besides.
+OWN_TABLES = {
+    "site": (),
+    "synchronization": ("INSERT", "UPDATE"),
+    "link_state": ("INSERT", "UPDATE"),
+    "replicated_table": (),
+    "snapshot": (),
+    "conflict": ("INSERT", "DELETE"),
+    "overturn": ("INSERT", "DELETE"),
+    "initialization": ("INSERT", "UPDATE", "DELETE"),
+    "waiting": ("INSERT", "UPDATE", "DELETE"),
+}
+
+#: Columns that the applier updates, of tables whose other columns it must not.
+OWN_COLUMNS = {
+    # Identity and incarnation: for a restored site that `initialize` was told to accept.
+    "site": ("heartbeat", "acquired", "stamp_floor", "identity", "incarnation"),
+    "replicated_table": ("registered", "writers"),
+}
+
+OWN_FUNCTIONS = ("vector_includes", "vector_unite", "vector_newest")
+
+
+@dataclass(frozen=True, slots=True)
+class Logins:
+    """The two that links use at a site."""
+
+    reader: str
+    applier: str
+
+    @property
+    def both(self) -> list[str]:
+        """Or one that is used for both."""
+        return sorted({self.reader, self.applier})
+
+
+def of_site(database: str, logins: Logins) -> Iterator[Grant]:
+    """What links need at any site, whatever it carries."""
+    for role in logins.both:
+        yield Grant(role, ("CONNECT",), Kind.DATABASE, (database,))
+        yield usage(role, "concord")
+        yield from (Grant(role, ("SELECT",), Kind.TABLE, ("concord", table)) for table in OWN_TABLES)
+    applier = logins.applier
+    yield from (Grant(applier, ("EXECUTE",), Kind.FUNCTION, ("concord", each)) for each in OWN_FUNCTIONS)
+    for table, written in OWN_TABLES.items():
+        if written:
+            yield Grant(applier, written, Kind.TABLE, ("concord", table))
+    for table, columns in OWN_COLUMNS.items():
+        yield Grant(applier, ("UPDATE",), Kind.TABLE, ("concord", table), columns)
+    yield Grant(applier, ("USAGE", "CREATE"), Kind.SCHEMA, ("concord_staging",))
+    yield from (Grant(applier, ("SET",), Kind.PARAMETER, (setting,)) for setting in APPLIER_SETTINGS)
+    yield Grant(applier, ("TEMPORARY",), Kind.DATABASE, (database,))
+
+
+def of_table(
+    wanted: ReplicatedTable, shadow: Shadow, inside: Collection[TableName], logins: Logins
+) -> Iterator[Grant]:
+    """What links need to carry one table; `inside` are the tables of the site's replication sets."""
+    table, own = shadow.table, ("concord", shadow.relation)
+    yield from (usage(role, table.name.schema_name) for role in logins.both)
+    for name in (_parts(table.name), own):
+        yield Grant(logins.reader, ("SELECT",), Kind.TABLE, name)
+    if wanted.captured_only:
+        yield Grant(logins.applier, ("SELECT",), Kind.TABLE, _parts(table.name))
+        yield Grant(logins.applier, ("SELECT", "UPDATE", "DELETE"), Kind.TABLE, own)
+        return
+    for name in (_parts(table.name), own):
+        yield Grant(logins.applier, ("SELECT", "INSERT", "UPDATE", "DELETE"), Kind.TABLE, name)
+    yield from of_types(table.sent, logins.applier)
+    yield from _of_outside_children(table, inside, logins.applier)
+    if wanted.identity is not None:
+        for sequence in table.sequences:
+            yield Grant(logins.applier, ("SELECT", "UPDATE"), Kind.SEQUENCE, _parts(sequence))
+
+
+def of_types(columns: Collection[Column], applier: str) -> Iterator[Grant]:
+    """What travels as text is cast back by name, which is seen only in a schema one may use, and is held in tables."""
+    own = {(column.type_schema, column.type_name) for column in columns}
+    for schema, name in sorted(each for each in own if each[0] != "pg_catalog"):
+        yield usage(applier, schema)
+        yield Grant(applier, ("USAGE",), Kind.TYPE, (schema, name))
+
+
+def of_snapshot_source(relation: TableName, logins: Logins) -> Iterator[Grant]:
+    """The reader may read what the snapshot selects from."""
+    yield usage(logins.reader, relation.schema_name)
+    yield Grant(logins.reader, ("SELECT",), Kind.TABLE, _parts(relation))
+
+
+def of_snapshot_target(table: TableName, columns: Collection[Column], logins: Logins) -> Iterator[Grant]:
+    """The applier may fill the copy, and the reader look at it."""
+    yield from (usage(role, table.schema_name) for role in logins.both)
+    yield Grant(logins.reader, ("SELECT",), Kind.TABLE, _parts(table))
+    yield Grant(logins.applier, ("SELECT", "INSERT", "UPDATE", "DELETE"), Kind.TABLE, _parts(table))
+    yield from of_types(columns, logins.applier)
+
+
+def _of_outside_children(table: Table, inside: Collection[TableName], applier: str) -> Iterator[Grant]:
+    """A delete must see the children that refer to it, wherever they are (rule 13)."""
+    for child in sorted({key.child for key in table.referring if key.child not in inside}, key=str):
+        yield usage(applier, child.schema_name)
+        yield Grant(applier, ("SELECT",), Kind.TABLE, _parts(child))
+
+
+def usage(role: str, schema: str) -> Grant:
+    """To see what is in a schema."""
+    return Grant(role, ("USAGE",), Kind.SCHEMA, (schema,))
+
+
+def _parts(name: TableName) -> tuple[str, str]:
+    return name.schema_name, name.name

@@ -1,0 +1,120 @@
+"""A login's rights as data: the statement that grants one, and one question that says which of many are missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from concord.databases.postgresql.session import Connection, answers
+from concord.databases.quoting import literal, quote
+
+
+class Kind(StrEnum):
+    """What a privilege is on, as GRANT calls it."""
+
+    SCHEMA = "SCHEMA"
+    TABLE = "TABLE"
+    SEQUENCE = "SEQUENCE"
+    FUNCTION = "FUNCTION"  #: by its name alone: Concord overloads none
+    TYPE = "TYPE"
+    DATABASE = "DATABASE"
+    PARAMETER = "PARAMETER"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Privileges of one login on one object; of a table, on some of its columns where these are named."""
+
+    role: str
+    privileges: tuple[str, ...]
+    kind: Kind
+    name: tuple[str, ...]  #: its parts, as they are: ("ops", "parent")
+    columns: tuple[str, ...] = ()
+
+    @property
+    def sql(self) -> str:
+        """The statement; it may be repeated."""
+        columns = f" ({', '.join(map(quote, self.columns))})" if self.columns else ""
+        asked = ", ".join(f"{privilege}{columns}" for privilege in self.privileges)
+        return f"GRANT {asked} ON {self.kind} {'.'.join(map(quote, self.name))} TO {quote(self.role)}"
+
+    def by(self, installer: str) -> Grant:
+        """The right to grant it."""
+        privileges = tuple(f"{each} WITH GRANT OPTION" for each in self.privileges)
+        return replace(self, role=installer, privileges=privileges)
+
+    @property
+    def lacked(self) -> str:
+        """For a person: what the login has not got, and what gives it."""
+        columns = f" ({', '.join(self.columns)})" if self.columns else ""
+        on = f"{self.kind.lower()} {'.'.join(self.name)}"
+        return f"the login {self.role} lacks {', '.join(self.privileges)}{columns} on {on}; {self.sql}"
+
+
+def missing(connection: Connection, grants: Sequence[Grant]) -> dict[Grant, Grant]:
+    """By each grant of which something is missing, that; in one round trip. Anybody may ask it of everybody."""
+    return of(grants, answers(connection, query(grants), row_factory=dict_row)[0])
+
+
+def query(grants: Sequence[Grant]) -> str:
+    """A row for each privilege that is missing: which grant's (its place), and which column's.
+
+    Objects are looked up in the catalogue: a name would be refused to whoever may not use its schema. Objects and
+    logins that do not exist give no row.
+    """
+    wanted = [
+        {
+            "place": place,
+            "role": grant.role,
+            "kind": grant.kind,
+            "space": grant.name[0],
+            "name": grant.name[-1],
+            "columns": grant.columns or [None],
+            "privileges": grant.privileges,
+        }
+        for place, grant in enumerate(grants)
+    ]
+    return f"""
+SELECT w.place, p.privilege, k.name AS column_name
+  FROM json_to_recordset({literal(json.dumps(wanted))})
+    AS w (place int, role text, kind text, space text, name text, columns text[], privileges text[])
+ CROSS JOIN unnest(w.columns) k (name) CROSS JOIN unnest(w.privileges) p (privilege)
+  JOIN pg_roles r ON r.rolname = w.role
+  LEFT JOIN pg_namespace s ON s.nspname = w.space
+  LEFT JOIN pg_class c ON w.kind IN ('TABLE', 'SEQUENCE') AND c.relnamespace = s.oid AND c.relname = w.name
+ WHERE NOT CASE w.kind
+         WHEN 'SCHEMA' THEN has_schema_privilege(r.oid, s.oid, p.privilege)
+         WHEN 'TABLE' THEN
+           CASE WHEN k.name IS NULL THEN has_table_privilege(r.oid, c.oid, p.privilege)
+                ELSE (SELECT has_column_privilege(r.oid, c.oid, attnum, p.privilege)
+                        FROM pg_attribute WHERE attrelid = c.oid AND attname = k.name) END
+         WHEN 'SEQUENCE' THEN has_sequence_privilege(r.oid, c.oid, p.privilege)
+         WHEN 'FUNCTION' THEN (SELECT bool_and(has_function_privilege(r.oid, oid, p.privilege))
+                                 FROM pg_proc WHERE pronamespace = s.oid AND proname = w.name)
+         WHEN 'TYPE' THEN (SELECT has_type_privilege(r.oid, oid, p.privilege)
+                             FROM pg_type WHERE typnamespace = s.oid AND typname = w.name)
+         WHEN 'DATABASE' THEN (SELECT has_database_privilege(r.oid, oid, p.privilege)
+                                 FROM pg_database WHERE datname = w.name)
+         WHEN 'PARAMETER' THEN has_parameter_privilege(r.oid, w.name, p.privilege) END"""
+
+
+def of(grants: Sequence[Grant], found: Iterable[dict[str, Any]]) -> dict[Grant, Grant]:
+    """By each grant of which the rows of `query` say that something is missing, no more than that."""
+    lacked: dict[int, tuple[set[str], set[str]]] = {}
+    for row in found:
+        privileges, columns = lacked.setdefault(row["place"], (set(), set()))
+        privileges.add(row["privilege"])
+        columns.add(row["column_name"])
+    return {
+        grants[place]: replace(
+            grants[place],
+            privileges=tuple(each for each in grants[place].privileges if each in privileges),
+            columns=tuple(each for each in grants[place].columns if each in columns),
+        )
+        for place, (privileges, columns) in sorted(lacked.items())
+    }
