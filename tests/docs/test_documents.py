@@ -94,7 +94,7 @@ def test_the_license_is_the_one_that_pyproject_and_the_readme_name() -> None:
     assert f"]({file.name})" in (PROJECT / "README.md").read_text()
 
 
-@pytest.mark.parametrize("name", ["own-databases", "troubleshooting", "uninstall", "commands"])
+@pytest.mark.parametrize("name", ["own-databases", "troubleshooting", "uninstall", "commands", "security"])
 def test_a_page_for_beginners_has_no_long_paragraph(name: str) -> None:
     """Issue 27, 21: rights and numbers stand in tables, and eighty words are enough for the rest."""
     text = re.sub(r"```.*?```", "", (PROJECT / "docs" / f"{name}.md").read_text(), flags=re.DOTALL)
