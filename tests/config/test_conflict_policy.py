@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from concord.config import Configuration
 from concord.config_conflict_rules import places, ring
 from concord.conflict import ConflictType
-from concord.errors import Problem
+from concord.errors import ConfigurationInvalid, Problem
 from concord.policy import Policy
 from tests.config.examples import spoiled
 from tests.config.test_rules import pairs, written
@@ -94,12 +94,14 @@ def test_a_chain_that_nobody_can_ask_is_refused_where_it_stands(
 
 
 def test_a_table_with_marks_of_the_application_is_never_brought_back_to_the_publishers_copy(
-    parse: Parse, problems: Problems
+    parse: Parse,
 ) -> None:
     own = "key: [carrier]\n        tracking: {changed_at: updated_at, deleted: is_deleted}"
     text = chained("resolvers: [publisher_wins_and_reinitialize]")
     assert [table.policy.reinitializes for table in parse(text).tables("london_capetown")] == [True, True]
-    (problem,) = problems(text.replace("key: [carrier]", own))
+    with pytest.raises(ConfigurationInvalid) as refused:
+        parse(text.replace("key: [carrier]", own))
+    (problem,) = refused.value.problems
     assert "is not re-initialized" in problem.message
     assert problem.key == "synchronizations.london_capetown.resolvers"
 

@@ -4,6 +4,7 @@ import re
 
 import pendulum
 import pytest
+from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.sdk.exceptions import AirflowFailException
 
 from concord.errors import ParametersRefused
@@ -117,7 +118,7 @@ def test_an_interval_that_is_none_is_refused(conf: dict[str, object], message: s
 
 def test_a_backfill_run_without_a_data_interval_or_with_another_one_is_refused_for_good() -> None:
     class Backfill:
-        run_type, conf = "backfill", None
+        dag_id, run_id, run_type, conf, start_date = "", "a backfill", DagRunType.BACKFILL, None, None
         data_interval_start = data_interval_end = None
 
     with pytest.raises(AirflowFailException, match="this backfill run has no data interval"):
