@@ -18,6 +18,11 @@ GRANT CONNECT ON DATABASE :"site" TO concord_reader, concord_applier;
 -- The installer creates the schema `concord`, and owns the tables because it puts triggers on them.
 ALTER DATABASE :"site" OWNER TO concord_installer;
 
+-- What Concord keeps belongs to a role that can do nothing else, as which the installer may act.
+SELECT 'concord_owner_of_' || current_database() AS owner \gset
+CREATE ROLE :"owner" NOLOGIN NOINHERIT;
+GRANT :"owner" TO concord_installer;
+
 -- Only a superuser can grant it: application triggers stay silent while the applier writes.
 GRANT SET ON PARAMETER session_replication_role, deadlock_timeout TO concord_applier;
 SQL

@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from concord.config import Configuration
 from concord.config_settings import SiteSettings
+from concord.databases.postgresql import owner
 from concord.databases.postgresql.grants import APPLIER_SETTINGS
 from concord.site import Credentials, SiteAccess
 from embedded.postgres import Server
@@ -133,6 +134,9 @@ def _create_logins(superuser: Connection, site: Site) -> None:
         superuser.execute(create.format(sql.Identifier(login), sql.Literal(password)))
     # The installer owns the database and its tables, on which it puts the capture triggers.
     superuser.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(database, sql.Identifier(INSTALLER)))
+    # What Concord keeps belongs to a role of its own, as which the installer may act.
+    for statement in owner.creation(site.name, INSTALLER, superuser.info.server_version):
+        superuser.execute(statement.encode())
     granted = sql.SQL(", ").join(map(sql.Identifier, APPLIER_SETTINGS))
     # Only a superuser can grant these; everything else is granted by provisioning.
     superuser.execute(sql.SQL("GRANT SET ON PARAMETER {} TO {}").format(granted, sql.Identifier(APPLIER)))

@@ -69,7 +69,7 @@ def connect(server: Server, role: str, variable: str, database: str = "london") 
 
 def test_the_installer_can_make_concord_s_schema_and_triggers(site: Server) -> None:
     with connect(site, "concord_installer", "LONDON_INSTALLER_PASSWORD") as connection:
-        connection.execute("CREATE SCHEMA concord")
+        connection.execute("CREATE SCHEMA concord AUTHORIZATION concord_owner_of_london")
         connection.execute(
             "CREATE FUNCTION concord.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
         )

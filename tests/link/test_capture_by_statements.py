@@ -278,7 +278,31 @@ def test_a_table_that_was_renamed_is_written_as_before(london: Site) -> None:
     assert {key for key, (deleted, _) in captured(london).items() if not deleted} == {1, 2, 20}
 
 
-def test_what_stands_in_a_tables_place_is_not_read_with_the_rights_of_the_installer(london: Site) -> None:
+def test_a_table_that_was_moved_out_of_sight_is_written_as_before(london: Site) -> None:
+    """Concord's owner may not use the schema where it is now; the table's next run stops."""
+    london.run(
+        "CREATE SCHEMA elsewhere",
+        f"GRANT USAGE ON SCHEMA elsewhere TO {APPLICATION}",
+        "ALTER TABLE book SET SCHEMA elsewhere",
+    )
+    london.as_application("DELETE FROM elsewhere.book WHERE id = 1", "INSERT INTO elsewhere.book VALUES (1)")
+    london.as_application(
+        "INSERT INTO elsewhere.book VALUES (20)", "DELETE FROM elsewhere.book WHERE id = 20"
+    )
+    assert {key: deleted for key, (deleted, _) in captured(london).items()} == {1: False, 20: True}
+
+
+def test_rows_that_a_policy_hides_are_not_captured_as_deleted(london: Site) -> None:
+    london.run(
+        "ALTER TABLE book ENABLE ROW LEVEL SECURITY",
+        f"CREATE POLICY all_of_it ON book TO {APPLICATION} USING (true)",
+    )
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security policy"):
+        london.as_application("DELETE FROM book WHERE id = 1", "INSERT INTO book VALUES (1)")
+    assert captured(london) == {}
+
+
+def test_what_stands_in_a_tables_place_is_not_read_with_the_rights_of_concords_owner(london: Site) -> None:
     london.run(f"GRANT CREATE ON SCHEMA public TO {APPLICATION}", f"ALTER TABLE book OWNER TO {APPLICATION}")
     london.as_application(
         "CREATE TABLE seen (by text)",

@@ -19,6 +19,7 @@ from concord.databases.identity import SiteSequences
 from concord.databases.postgresql import (
     notify,
     others_functions,
+    owner,
     preflight,
     privileges,
     snapshot_provision,
@@ -30,7 +31,7 @@ from concord.databases.postgresql.privileges import Grant
 from concord.databases.postgresql.provision import SiteState
 from concord.databases.postgresql.session import Connection, connect, in_our_words
 from concord.databases.postgresql.snapshot_provision import Ends
-from concord.errors import ConcordError, ProvisioningRefused, SiteUnavailable
+from concord.errors import ConcordError, PrivilegeMissing, ProvisioningRefused, SiteUnavailable
 from concord.replication_set import ReplicatedTable, TableName
 from concord.site import Credentials
 from concord.snapshot import SnapshotDefinition
@@ -120,6 +121,11 @@ def _look_at(installation: Installation, stack: ExitStack) -> _Surveyed:
     """Raises a ConcordError when the site cannot be reached or read."""
     connection = stack.enter_context(connect(installation.installer, "concord provision"))
     try:
+        if not owner.may_look(connection):
+            raise PrivilegeMissing(
+                f"{installation.site}: {installation.installer.user} may not look at what Concord keeps there; let a"
+                " superuser run the output of `provision --print-sql` once, and run `provision`"
+            )
         state = site_provision.read_site(
             connection, installation.site, installation.tables, time.time(), installation.logins
         )
@@ -190,8 +196,8 @@ def _differences(surveyed: Sequence[_Surveyed]) -> Iterator[str]:
             first.setdefault(wanted.name, structure)
 
 
-def _refuse(survey: _Survey) -> None:
-    if problems := _problems(survey.reached):
+def _refuse(survey: _Survey, *more: str) -> None:
+    if problems := [*_problems(survey.reached), *more]:
         every = [*problems, *survey.failures]
         lines = "\n".join(f"  - {problem}" for problem in every)
         raise ProvisioningRefused(f"nothing was written, because:\n{lines}", problems=tuple(every))
@@ -204,8 +210,14 @@ def provision(installations: Sequence[Installation]) -> None:
     SiteUnavailable or what else was wrong with a site, one line each, after the others were made ready.
     """
     with _survey(installations) as survey:
-        _refuse(survey)
+        _refuse(survey, *_may_not(survey.reached))
         survey.do(partial(_provision, survey), "provisioned")
+
+
+def _may_not(surveyed: Sequence[_Surveyed]) -> Iterator[str]:
+    """Installers that cannot provision, and for whom a superuser runs the script once."""
+    for each in surveyed:
+        yield from owner.refusals(owner.read(each.connection, each.state.facts))
 
 
 def _provision(survey: _Survey, each: _Surveyed) -> None:
@@ -224,9 +236,20 @@ def sql(installations: Sequence[Installation]) -> Iterator[tuple[str, str]]:
                 each.installation.reader,
                 each.installation.applier,
                 _snapshot_statements(each, survey.reached),
+                _afterwards(survey, each),
             )
-            yield each.installation.site, _script([*statements, *_afterwards(survey, each)])
+            yield each.installation.site, _script(statements)
+        for installation in installations:
+            if isinstance(survey.failed.get(installation.site), PrivilegeMissing):
+                del survey.failed[installation.site]
+                yield installation.site, _script(_admission(installation))
         survey.name_the_failed("printed the others")
+
+
+def _admission(installation: Installation) -> list[str]:
+    """For an installer that may not look at a site that is provisioned already."""
+    with connect(installation.installer, "concord provision") as connection:
+        return owner.admission(connection)
 
 
 def _afterwards(survey: _Survey, site: _Surveyed) -> list[str]:
@@ -261,6 +284,7 @@ def check(installations: Sequence[Installation]) -> list[str]:
             found += [f"{wanted.site}: {grant.lacked}" for grant in lacked.values()]
             if each.state.facts.provisioned_as is not None:
                 found += notify.check(each.connection, wanted.site, _announced(each))
+                found += owner.deviations(owner.read(each.connection, each.state.facts))
                 found += [
                     f"{each.installation.site}: the applier {each.installation.applier} may write {table},"
                     " which no link does; revoke it"

@@ -9,7 +9,7 @@ SCHEMA = "concord"
 STAGING = "concord_staging"
 
 #: Raised when these objects change; `provision` brings an older site up to it.
-FORMAT = 7
+FORMAT = 8
 
 _VECTOR_FUNCTIONS = [
     """
@@ -135,10 +135,8 @@ SELECT (SELECT system_identifier FROM pg_control_system())::text
 
 
 def statements(site: str) -> list[str]:
-    """Idempotent statements that make, or bring up to date, everything that is not about one table."""
+    """Idempotent statements that make, or bring up to date, everything in the schemas that is not about one table."""
     return [
-        f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}",
-        f"CREATE SCHEMA IF NOT EXISTS {STAGING}",
         f"REVOKE ALL ON SCHEMA {SCHEMA}, {STAGING} FROM PUBLIC",
         *_VECTOR_FUNCTIONS,
         *_TABLES,

@@ -6,19 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from concord.databases.postgresql.grants import APPLIER_SETTINGS
+from concord.databases.postgresql.owner import ATTRIBUTES, role
 from concord.databases.postgresql.scram import verifier
-from concord.databases.quoting import literal, qualified, quote, shortened
+from concord.databases.quoting import literal, qualified, quote
 from concord.errors import ParametersRefused
 from concord.identifier import TableName
 
 INSTALLER, READER, APPLIER = LOGINS = ("concord_installer", "concord_reader", "concord_applier")
 _TAG = "$concord$"
-ATTRIBUTES = "NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS NOINHERIT"
-
-
-def role(database: str) -> str:
-    """What owns Concord's objects."""
-    return shortened(f"concord_owner_of_{database}")
 
 
 @dataclass(frozen=True, slots=True)

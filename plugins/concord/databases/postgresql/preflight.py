@@ -36,6 +36,7 @@ class SiteFacts:
     provisioned_as: str | None  #: the site name found in the database
     provisioned_identity: str | None
     format: int = 0  #: of Concord's own objects; 0 where there are none
+    user: str = ""  #: the login that looked
 
     def provisioned(self, found: Sequence[Row]) -> SiteFacts:
         """With the answer to PROVISIONED."""
@@ -289,7 +290,7 @@ def outside_children(
 
 #: The first question about a site, which whoever may log in may ask.
 FACTS = f"""
-SELECT current_database()::text AS database, ({IDENTITY}) AS identity,
+SELECT current_database()::text AS database, current_user::text AS login, ({IDENTITY}) AS identity,
        current_setting('server_version_num')::int AS version, pg_is_in_recovery() AS in_recovery,
        extract(epoch FROM clock_timestamp())::float8 AS clock,
        EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -313,6 +314,5 @@ def read_facts(connection: Connection, site: str, controller_clock: float) -> Si
 def facts_of(site: str, seen: Row, controller_clock: float) -> SiteFacts:
     """What the answer to FACTS says."""
     ahead = seen["clock"] - controller_clock
-    return SiteFacts(
-        site, seen["database"], seen["identity"], seen["version"], seen["in_recovery"], ahead, None, None
-    )
+    found = (seen["database"], seen["identity"], seen["version"], seen["in_recovery"])
+    return SiteFacts(site, *found, ahead, None, None, user=seen["login"])

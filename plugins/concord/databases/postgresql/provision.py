@@ -17,6 +17,7 @@ from concord.databases.postgresql import (
     control,
     grants,
     mark_problems,
+    owner,
     preflight,
     private_columns,
     privileges,
@@ -127,6 +128,7 @@ def refuse_missing(site: str, lacked: Collection[Grant]) -> None:
 def problems(state: SiteState, reader: str, applier: str, connection: Connection) -> Iterator[str]:
     """Every reason not to provision this site, each one line."""
     yield from preflight.site_problems(state.facts)
+    yield from owner.problems(owner.read(connection, state.facts))
     for wanted in state.wanted:
         yield from preflight.table_problems(state.site, wanted, state.table(wanted))
         table = state.table(wanted)
@@ -208,20 +210,32 @@ def _key_type_problems(
             )
 
 
-def statements(state: SiteState, reader: str, applier: str, snapshots: Sequence[str] = ()) -> list[str]:
-    """What provisioning runs, in order, in one transaction; idempotent. `snapshots` are the statements for those."""
-    made = [*_locks(state), *control.statements(state.site), *snapshots]
+def statements(
+    state: SiteState,
+    reader: str,
+    applier: str,
+    snapshots: Sequence[str] = (),
+    afterwards: Sequence[str] = (),
+) -> list[str]:
+    """What provisioning runs, in order, in one transaction; idempotent.
+
+    `snapshots` are the statements for those, and `afterwards` what needs the shadow tables.
+    """
+    facts = state.facts
+    owned = owner.statements(facts.database, facts.user, facts.version)
+    made = [*_locks(state), *owned, *control.statements(state.site), *snapshots]
     for shadow in state.shadows():
         manipulation = state.manipulation(shadow.name)
         made.append(registration.distrust(shadow, manipulation))
-        made += capture.statements(shadow) + triggers.statements(shadow, applier, state.facts.version)
+        made += capture.statements(shadow) + triggers.statements(shadow, applier, facts.version)
         known = state.registered.get(shadow.name)
         if known is not None and known.keeps_base and not shadow.keeps_base:
             made.append(before_image.dropped_from(shadow.sql))
         made += registration.statements(shadow, manipulation)
     made += private_columns.statements(state.private, state.private_before)
     needed = needed_grants(state, Logins(reader, applier), state.wanted)
-    return made + [grant.sql for grant in needed]
+    granted = [grant.sql for grant in needed]
+    return [*made, *granted, *afterwards, owner.handed_over(facts.database)]
 
 
 def _locks(state: SiteState) -> Iterator[str]:
@@ -239,6 +253,7 @@ def needed_grants(state: SiteState, logins: Logins, tables: Sequence[ReplicatedT
         if (table := state.table(wanted)) is not None:
             shadow = Shadow.of(wanted, state.site, table)
             found += grants.of_table(wanted, shadow, inside, logins)
+            found += owner.needed(state.facts.database, shadow)
     return list(dict.fromkeys(found))
 
 
@@ -259,7 +274,7 @@ def provision(
     snapshots: Sequence[str] = (),
     afterwards: Sequence[str] = (),
 ) -> None:
-    """Run the statements, and those that follow on them, in one transaction.
+    """Run the statements in one transaction.
 
     Raises ProvisioningRefused; then nothing was written.
     """
@@ -267,7 +282,7 @@ def provision(
         granted = _granted_by_others(connection, state, Logins(reader, applier))
         with connection.transaction():
             run(connection, "SET LOCAL lock_timeout = '10s'")
-            for statement in (*statements(state, reader, applier, snapshots), *afterwards):
+            for statement in statements(state, reader, applier, snapshots, afterwards):
                 if statement not in granted:
                     run(connection, statement)
     except psycopg.Error as error:
@@ -321,7 +336,7 @@ def remove(connection: Connection, state: SiteState) -> list[str]:
     ]
     tracked = [each.tracking for each in state.registered.values()]
     views = [f"DROP VIEW IF EXISTS {each['view']}" for each in tracked if "view" in each]
-    return views + taken + control.removal()
+    return [*views, *taken, *control.removal(), owner.removal(state.facts.database)]
 
 
 def remove_now(connection: Connection, state: SiteState) -> None:
