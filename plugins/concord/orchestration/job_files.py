@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Generic, TypeVar
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -18,6 +20,10 @@ from concord.errors import LinkFailed, from_code
 
 #: The project's root: plugins/concord/orchestration/job_files.py.
 PROJECT = Path(__file__).parents[3]
+
+_PREFIX = "concord-job-"
+#: Seconds within which whoever makes a directory has locked it.
+_UNHELD = 60.0
 
 Report = TypeVar("Report", bound=BaseModel)
 
@@ -57,12 +63,36 @@ class JobFiles(Generic[Report]):
 
 @contextmanager
 def job_files(job: BaseModel, report: type[Report]) -> Iterator[JobFiles[Report]]:
-    """The files of one submission; gone when the block ends, however it ends."""
-    directory = Path(tempfile.mkdtemp(prefix="concord-"))  # mode 0700
+    """The files of one submission; gone when the block ends, however it ends. What a task left that was killed in it
+    goes when the next submission begins."""
+    _clear_up()
+    directory = Path(tempfile.mkdtemp(prefix=_PREFIX))  # mode 0700
+    held = os.open(directory, os.O_RDONLY)
     try:
+        fcntl.flock(held, fcntl.LOCK_EX)  # for as long as this process lives, and no longer
         yield JobFiles(directory, job, report)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+        os.close(held)
+
+
+def _clear_up() -> None:
+    for place in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # another one clears it up, or it is not ours
+            _clear_up_if_left(place)
+
+
+def _clear_up_if_left(place: Path) -> None:
+    """Raises OSError where its process lives, or another user owns it."""
+    state = place.lstat()
+    if state.st_uid != os.geteuid() or time.time() - state.st_mtime < _UNHELD:
+        return
+    held = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(place)
+    finally:
+        os.close(held)
 
 
 def _archive(path: Path) -> None:
