@@ -4,9 +4,11 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from threading import Event
 
+import psycopg
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.models.trigger import Trigger
@@ -15,6 +17,7 @@ from airflow.triggers.base import BaseEventTrigger
 
 from concord.config import Configuration, load
 from concord.databases import provisioning
+from concord.databases.postgresql.notify import CHANNEL
 from concord.orchestration import change_trigger
 from concord.orchestration.change_trigger import ChangeTrigger, watchers
 from concord.orchestration.jobs import installations
@@ -238,3 +241,38 @@ def test_without_the_word_nothing_is_watched(tmp_path: Path) -> None:
     path = tmp_path / "concord.yaml"
     path.write_text(CONFIGURATION)
     assert watchers(load(path), NAME) == []
+
+
+def test_a_login_that_announces_without_end_starts_one_run_in_five_seconds_at_most(
+    sites: Sites, configuration: Configuration, server: Server
+) -> None:
+    """Issue 27, 5: any login of the database may announce; the events are few, however many its announcements are."""
+
+    async def main() -> tuple[int, list[float]]:
+        clock, ended, came = asyncio.get_running_loop().time, Event(), list[float]()
+        async with running(trigger_of(configuration), *sites.values()) as fired:
+            start = clock()
+            flooding = asyncio.create_task(asyncio.to_thread(flood, server.uri("trigger_london"), ended))
+            while clock() - start < 10:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(fired.get(), 10 - (clock() - start))
+                    came.append(clock() - start)
+            ended.set()
+            return await flooding, came
+
+    announced, came = asyncio.run(main())
+    assert announced > 1000
+    # After 0.1 s, 0.2 s and so on, twice as long each time, up to 5 s.
+    assert 2 <= len(came) <= 7
+    assert came[-1] - came[-2] > 2
+
+
+def flood(uri: str, ended: Event) -> int:
+    """Announce what nobody has changed, until told to end; how often."""
+    announced = 0
+    with psycopg.connect(uri, autocommit=True) as connection:
+        connection.execute(f"SET ROLE {LOGINS['reader']}".encode())
+        while not ended.is_set():
+            connection.execute(f"NOTIFY {CHANNEL}, 'public.flights'".encode())
+            announced += 1
+    return announced
