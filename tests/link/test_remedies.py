@@ -2,8 +2,10 @@
 
 import pytest
 
+from concord.databases import provisioning
 from concord.errors import IdentityChanged, PrivilegeMissing, StructureChanged
 from tests.link.conftest import MakePair
+from tests.link.mapped import installations
 
 pytestmark = pytest.mark.spark
 
@@ -22,6 +24,11 @@ def test_other_labels_of_an_enumeration_are_named_instead_of_its_name_twice(pair
     assert "column mood is public.mood at both, with other labels: only london has 'it''s fine'" in said
     assert "column mood public.mood has other labels: only the new one has 'it''s fine'" in said
     assert "public.mood at capetown and public.mood" not in said
+    sites.capetown.run("ALTER TYPE public.mood ADD VALUE 'it''s fine' BEFORE 'happy'")
+    provisioning.provision(installations(sites.sites, sites.tables))
+    sites.london.run("INSERT INTO guest VALUES (1, 'it''s fine')")
+    sites.run("forward")
+    assert sites.capetown.rows("SELECT mood::text FROM guest") == [("it's fine",)]
 
 
 def test_labels_in_another_order_are_both_listed(pair: MakePair) -> None:
