@@ -93,21 +93,25 @@ clean: ## Stop the demo's servers and delete all that was installed or generated
 	rm -rf $(DATA) $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The stamps below are written last, so that an interrupted installation is taken up again.
+# The stamps below are written last, so that an interrupted installation is taken up again. The installers say nothing
+# but their errors, and Java's warnings of its own options are seen only where no archive comes of it.
 
 $(UV):
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "Concord needs Python 3.11 or later as python3." >&2; exit 1; }
 	@python3 -c 'import ensurepip' 2>/dev/null || { \
 	    echo "Python cannot make virtual environments here. On Debian: apt-get install python3-venv" >&2; exit 1; }
-	python3 -m venv $(VENV)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@python3 -m venv $(VENV)
+	@$(PYTHON) -m pip install -qq --disable-pip-version-check uv==$(UV_VERSION)
 
 $(VENV)/installed: requirements.txt | $(UV)
-	$(UV) pip install --python $(PYTHON) --require-hashes -r requirements.txt
-	@$(PYTHON) -m spark_jobs.archive
+	@echo "Installing Airflow, Spark, PostgreSQL and Java into $(VENV): 1.4 GB, some minutes at first …"
+	@$(UV) pip install --quiet --python $(PYTHON) --require-hashes -r requirements.txt
+	@$(PYTHON) -m spark_jobs.archive 2>$(VENV)/java.log || { \
+	    cat $(VENV)/java.log >&2; exit 1; }
 	@touch $@
 
 $(VENV)/installed-dev: requirements-dev.txt $(VENV)/installed | $(UV)
-	$(UV) pip install --python $(PYTHON) --require-hashes -r requirements-dev.txt
+	@echo "Installing what tests and checks need into $(VENV) …"
+	@$(UV) pip install --quiet --python $(PYTHON) --require-hashes -r requirements-dev.txt
 	@touch $@

@@ -52,7 +52,10 @@ def make() -> str:
     status = java.end()
     if status or not unfinished.exists():
         unfinished.unlink(missing_ok=True)
-        return f"Java wrote no archive of its classes (status {status}); every link starts some seconds later"
+        return (
+            f"Java wrote no archive of its classes (status {status}; `make` keeps what it said in .venv/java.log);"
+            " every link starts some seconds later"
+        )
     for old in command.archive.parent.glob("classes-*.jsa"):
         old.unlink()
     unfinished.rename(command.archive)

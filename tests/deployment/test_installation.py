@@ -1,0 +1,60 @@
+"""`make install` as a person sees it: a few lines, no warning, and every error."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PROJECT
+
+UV = Path(sys.executable).with_name("uv")
+BEGINS = "Installing Airflow, Spark, PostgreSQL and Java into .venv: 1.4 GB, some minutes at first …\n"
+#: In place of a real archive of Java's classes, which takes half a minute.
+ARCHIVE = "import sys\nsys.stderr.write('WARNING: of Java\\n')\nprint('archived')\nsys.exit({status})\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The real Makefile and the real installer, with nothing to install."""
+    (tmp_path / "Makefile").symlink_to(PROJECT / "Makefile")
+    (tmp_path / "requirements.txt").write_text("# nothing\n")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / ".venv"], check=True)
+    (tmp_path / ".venv" / "bin" / "uv").symlink_to(UV)
+    (tmp_path / "spark_jobs").mkdir()
+    (tmp_path / "spark_jobs" / "archive.py").write_text(ARCHIVE.format(status=0))
+    return tmp_path
+
+
+def install(project: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "UV_OFFLINE": "1"}
+    command = ["make", "install"]
+    return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_an_installation_prints_a_few_lines_and_no_warning(project: Path) -> None:
+    installed = install(project)
+    assert (installed.returncode, installed.stdout, installed.stderr) == (0, BEGINS + "archived\n", "")
+    assert (project / ".venv" / "installed").exists()
+
+
+def test_what_is_installed_already_prints_nothing_of_it(project: Path) -> None:
+    install(project)
+    assert BEGINS not in install(project).stdout
+
+
+def test_a_package_that_cannot_be_had_is_named(project: Path) -> None:
+    (project / "requirements.txt").write_text(f"no-such-thing==1.0 --hash=sha256:{'0' * 64}\n")
+    refused = install(project)
+    assert refused.returncode != 0
+    assert "no-such-thing" in refused.stderr
+    assert not (project / ".venv" / "installed").exists()
+
+
+def test_an_error_of_java_is_seen(project: Path) -> None:
+    (project / "spark_jobs" / "archive.py").write_text(ARCHIVE.format(status=1))
+    refused = install(project)
+    assert refused.returncode != 0
+    assert "WARNING: of Java" in refused.stderr
+    assert not (project / ".venv" / "installed").exists()
