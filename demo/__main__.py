@@ -10,6 +10,7 @@ from rich.console import Console
 
 from concord.config import Configuration, load
 from demo import background, counters, proof, report, runs, sites, terminal, workspace
+from demo.conflicts import print_conflicts
 from demo.environment import CONFIG, environment
 from demo.expectation import expect
 from demo.options import parser
@@ -37,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
 def _demo(directory: Path, flights: int, *, keep: bool) -> int:
     console = terminal.console()
     console.print(
-        "Concord keeps flights equal in London and Cape Town, where users change them at the same time.\n"
+        "Concord keeps flights equal in London and Cape Town.\nUsers of both change them at the same time.\n"
     )
     progress = Progress(console)
     all_kept = False
@@ -45,6 +46,8 @@ def _demo(directory: Path, flights: int, *, keep: bool) -> int:
         try:
             checks = _play(console, progress, directory, flights, keep=keep)
             all_kept = report.print_verdict(console, checks, progress.seconds)
+            if all_kept:
+                report.print_what_next(console)
         finally:
             if not keep:
                 workspace.clear(directory, but=None if all_kept else "logs")
@@ -69,21 +72,21 @@ def _synchronize_twice(
     console: Console, progress: Progress, scene: Scene, configuration: Configuration, home: Path, logs: Path
 ) -> list[Check]:
     settings = environment(home, sites.connections(scene.sites, configuration))
-    with progress.step(f"Run {runs.DAG} through Airflow") as step:
+    with progress.step(f"Run {runs.DAG}") as step:
         first = _synchronize(settings, home, logs / "run-1.log", step)
     expected = expect(scene.edits)
     with progress.step("Compare the sites"):
         found = proof.contents(scene.sites, configuration)
         settled = proof.contested_rows_settled(scene.sites, expected)
-    report.print_run(console, first)
-    report.print_conflicts(console, first.conflicts)
-    report.print_proof(console, found)
+    report.print_run(console, first, step.seconds)
+    print_conflicts(console, first.conflicts)
+    report.print_proof(console, found, scene.before, expected)
     return [
         proof.run_succeeded(first, "first"),
         *proof.applied_as_expected(first, expected),
         *proof.conflicts_as_expected(first, expected),
         settled,
-        *proof.sites_equal(found, scene.before, expected.growth),
+        *proof.sites_equal(found, scene.before, expected),
         *_again(progress, scene, settings, home, logs / "run-2.log"),
     ]
 

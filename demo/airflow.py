@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 
 from concord.config import load
-from demo import background, runs, sites, terminal, workspace
+from demo import background, invitation, runs, sites, terminal, workspace
 from demo.environment import CONFIG, environment
 from demo.options import parser
 from demo.progress import Progress
@@ -57,26 +57,24 @@ def _serve(options: argparse.Namespace, directory: Path) -> int:
     with workspace.workspace(directory):
         try:
             with opened(progress, directory, configuration, options.flights, keep=False) as scene:
-                connections = sites.connections(scene.sites, configuration)
-                _run_airflow(console, progress, directory, connections, port)
+                _run_airflow(console, progress, directory, scene.sites, port)
         finally:
             workspace.clear(directory, but="logs")
     return 0
 
 
-def _run_airflow(
-    console: Console, progress: Progress, directory: Path, connections: Mapping[str, str], port: int
-) -> None:
+def _run_airflow(console: Console, progress: Progress, directory: Path, made: sites.Sites, port: int) -> None:
     home, log = directory / "airflow", directory / "logs" / "airflow.log"
     make_password(home)
-    settings = {**environment(home, connections), **local_settings(home, port)}
+    settings = {**environment(home, sites.connections(made, load(CONFIG))), **local_settings(home, port)}
     with (
         resident_spark(home, directory / "logs" / "spark.log") as reached,
         background.running(_STANDALONE, settings | reached, log) as process,
     ):
         with progress.step("Start Airflow"):
             wait_until_healthy(process, port, log)
-        console.print(_invitation(port, home, log), highlight=False, soft_wrap=True)
+        invitation.write(directory, settings | reached, made)
+        console.print(_invitation(port, directory, log), highlight=False, soft_wrap=True)
         background.wait(process, _STANDALONE, log)
 
 
@@ -164,14 +162,20 @@ def _is_healthy(port: int) -> bool:
     return all(parts[part]["status"] == "healthy" for part in ("metadatabase", "scheduler", "dag_processor"))
 
 
-def _invitation(port: int, home: Path, log: Path) -> str:
+def _invitation(port: int, directory: Path, log: Path) -> str:
+    commands = "\n".join(f"  {line}" for line in invitation.lines(directory))
     return f"""
 [bold]http://{HOST}:{port}[/]   user: admin
-Password: in {password_file(home)}
+Password: in {password_file(directory / "airflow")}
 Airflow's output: {log}
 
-Users of both sites have edited their flights. Trigger [bold]{runs.DAG}[/] to make the sites equal.
-DAGs are paused at first: unpause it, and it runs every five minutes, and whenever users of a site commit.
+Users of both sites have edited their flights. Trigger [bold]{runs.DAG}[/]
+to make the sites equal. DAGs are paused at first: unpause it, and it runs every
+five minutes, and whenever users of a site commit.
+
+In another terminal, as users of either site, and as a person who asks Concord:
+{commands}
+
 Ctrl-C stops Airflow, Spark and both PostgreSQL servers, and deletes all but the logs.
 """
 

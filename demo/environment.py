@@ -11,12 +11,12 @@ PROJECT = Path(__file__).resolve().parents[1]
 CONFIG = PROJECT / "config" / "concord.yaml"
 
 #: Another Airflow, Spark, Python or Concord that the shell has set up.
-_FOREIGN = ("AIRFLOW", "CONCORD_", "SPARK_", "PYSPARK_", "HADOOP_", "PYTHONHOME", "PG")
+FOREIGN = ("AIRFLOW", "CONCORD_", "SPARK_", "PYSPARK_", "HADOOP_", "PYTHONHOME", "PG")
 
 
 def environment(home: Path, connections: Mapping[str, str]) -> dict[str, str]:
     """The environment variables for an Airflow whose AIRFLOW_HOME is `home`, with these connections."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     return {
         **inherited,

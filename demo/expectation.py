@@ -12,9 +12,6 @@ from demo.sites import CAPETOWN, LONDON
 SOURCES = {Direction.FORWARD: LONDON, Direction.REVERSE: CAPETOWN}
 _FROM = {site: direction for direction, site in SOURCES.items()}
 
-#: What an edit that stands at the end does to the number of rows.
-_GROWTH = {Kind.INSERT: 1, Kind.UPDATE: 0, Kind.DELETE: -1}
-
 
 @dataclass(frozen=True)
 class Contested:
@@ -29,15 +26,29 @@ class Contested:
 
 @dataclass(frozen=True)
 class Expectation:
-    """Rows that each link must apply, per table; how every contested row must end; rows more or fewer."""
+    """What must become of the edits, by table."""
 
-    applied: Mapping[Direction, Mapping[str, int]]
-    contested: tuple[Contested, ...]
-    growth: Mapping[str, int]
+    applied: Mapping[Direction, Mapping[str, int]]  #: rows that each link must apply
+    alike: Mapping[str, int]  #: rows that both sites changed to the same
+    contested: tuple[Contested, ...]  #: how every row must end that the sites changed otherwise
+    added: Mapping[str, int]
+    removed: Mapping[str, int]
+
+    def lost_at(self, site: str) -> int:
+        """Rows that the site changed, and that the other one changed later."""
+        return sum(row.winner != site for row in self.contested)
+
+    def edited(self, site: str) -> int:
+        """Rows that the site changed."""
+        applied = sum(self.applied[_FROM[site]].values())
+        return applied + sum(self.alike.values()) + self.lost_at(site)
 
 
 def expect(edits: Sequence[Edit]) -> Expectation:
-    """A row changed at one site goes to the other; one changed at both goes where it was not changed last."""
+    """A row changed at one site goes to the other; one changed at both goes where it was not changed last.
+
+    One that both sites changed to the same goes nowhere.
+    """
     rows: dict[tuple[str, Key], dict[str, Edit]] = {}
     for edit in edits:
         for key in edit.rows:
@@ -45,13 +56,25 @@ def expect(edits: Sequence[Edit]) -> Expectation:
             by_site.pop(edit.site, None)
             by_site[edit.site] = edit  # dictionaries keep their order: the last edit stands last
     applied: dict[Direction, Counter[str]] = {direction: Counter() for direction in SOURCES}
-    growth: Counter[str] = Counter()
-    for (table, _), by_site in rows.items():
+    alike, added, removed = Counter[str](), Counter[str](), Counter[str]()
+    contested = []
+    for (table, key), by_site in rows.items():
         last = list(by_site.values())[-1]
+        added[table] += last.kind is Kind.INSERT
+        removed[table] += last.kind is Kind.DELETE
+        if _are_alike(key, by_site):
+            alike[table] += 1
+            continue
         applied[_FROM[last.site]][table] += 1
-        growth[table] += _GROWTH[last.kind]
-    contested = tuple(_contested(*name, by_site) for name, by_site in rows.items() if len(by_site) > 1)
-    return Expectation(applied, contested, growth)
+        if len(by_site) > 1:
+            contested.append(_contested(table, key, by_site))
+    return Expectation(applied, alike, tuple(contested), added, removed)
+
+
+def _are_alike(key: Key, by_site: Mapping[str, Edit]) -> bool:
+    """Did both sites do the very same thing?"""
+    done = [(edit.kind, _values(edit, key)) for edit in by_site.values()]
+    return len(done) > 1 and done[0] == done[1]
 
 
 def _contested(table: str, key: Key, by_site: Mapping[str, Edit]) -> Contested:

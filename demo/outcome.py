@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import URL, Engine, select
 
+from concord.conflict import ConflictType
 from concord.link import Direction, TableReport
 from concord.repository.models import Conflict, RunState, SynchronizationRun, Transmission
 from concord.repository.opening import open_repository, reading
@@ -35,7 +36,8 @@ class Decided:
 
     table: str
     key: tuple[str, ...]
-    type: str
+    type: ConflictType
+    direction: Direction  #: of the link that met it
     reason: str
     winner: str
     loser: str
@@ -86,7 +88,8 @@ def _decided(row: Any) -> Decided:
     return Decided(
         table=row.table_name,
         key=tuple(row.key),
-        type=row.conflict_type,
+        type=ConflictType(row.conflict_type),
+        direction=Direction(row.link.rpartition("/")[2]),
         reason=row.reason,
         winner=row.winner_site,
         loser=row.loser_site,

@@ -9,6 +9,8 @@ from rich.console import Console
 
 #: How often a step says that it goes on where there is no terminal to animate.
 _SECONDS_BETWEEN_SIGNS = 10.0
+#: As wide as what stands before a step's title.
+_MARGIN = " " * len("✓   0.0 s  ")
 
 
 class Step:
@@ -19,10 +21,16 @@ class Step:
         self.result = ""
         self.activity: Callable[[], str] = lambda: ""
         self._began = time.monotonic()
+        self._ended: float | None = None
 
     @property
     def seconds(self) -> float:
-        return time.monotonic() - self._began
+        """How long it took, or has taken so far."""
+        return (self._ended or time.monotonic()) - self._began
+
+    def end(self) -> None:
+        """From now on `seconds` stands still."""
+        self._ended = time.monotonic()
 
     def __str__(self) -> str:
         return f"{self.title} … {self.activity()}".rstrip()
@@ -47,6 +55,7 @@ class Progress:
         try:
             with self._alive(step):
                 yield step
+            step.end()
         except BaseException:
             self._print_line("[red]✗[/]", step)
             raise
@@ -74,5 +83,7 @@ class Progress:
             self._console.print(f"  {step.seconds:5.0f} s  {step}", style="dim", highlight=False)
 
     def _print_line(self, mark: str, step: Step) -> None:
-        result = f" [dim]{step.result}[/]" if step.result else ""
-        self._console.print(f"{mark} {step.seconds:5.1f} s  {step.title}{result}", highlight=False)
+        line = f"{mark} {step.seconds:5.1f} s  {step.title}"
+        fits = len(_MARGIN) + len(step.title) + 2 + len(step.result) <= self._console.width
+        apart = "  " if fits else f"\n{_MARGIN}"
+        self._console.print(line + (f"{apart}[dim]{step.result}[/]" if step.result else ""), highlight=False)

@@ -49,13 +49,22 @@ def contents(sites: Sites, configuration: Configuration) -> Contents:
 
 def applied_as_expected(run: RunOutcome, expected: Expectation) -> Iterator[Check]:
     """Each link applied exactly the rows that the other site's users changed, or changed last."""
+    alike = {f"public.{table}": rows for table, rows in expected.alike.items() if rows}
     for direction, source in SOURCES.items():
-        target = SOURCES[direction.related]
+        target = TITLES[SOURCES[direction.related]]
         wanted = {f"public.{table}": rows for table, rows in expected.applied[direction].items()}
-        link = run.links.get(direction)
-        found = {table.table: table.applied for table in link.tables if table.applied} if link else {}
-        rows = f"{sum(wanted.values()):,} rows applied from {TITLES[source]} to {TITLES[target]}"
-        yield Check(f"{rows}, as many as were edited", _unequal(wanted, found))
+        went = f"{sum(wanted.values()):,} applied in {target}"
+        alike_or_lost = f" + {sum(alike.values()):,} alike + {expected.lost_at(source):,} lost"
+        promise = f"{expected.edited(source):,} rows edited in {TITLES[source]} = {went}{alike_or_lost}"
+        yield Check(promise, _unequal(wanted, _counted(run, direction, "applied")))
+    found = _counted(run, Direction.FORWARD, "converged")
+    yield Check("what both sites did alike is no conflict, and nobody's loss", _unequal(alike, found))
+
+
+def _counted(run: RunOutcome, direction: Direction, outcome: str) -> dict[str, int]:
+    link = run.links.get(direction)
+    counts = {table.table: int(getattr(table, outcome)) for table in link.tables} if link else {}
+    return {table: rows for table, rows in counts.items() if rows}
 
 
 def conflicts_as_expected(run: RunOutcome, expected: Expectation) -> Iterator[Check]:
@@ -66,12 +75,13 @@ def conflicts_as_expected(run: RunOutcome, expected: Expectation) -> Iterator[Ch
     if wanted.keys() != found.keys() or len(run.conflicts) != len(found):
         missing, extra = len(wanted.keys() - found.keys()), len(found.keys() - wanted.keys())
         trouble = f"{len(run.conflicts)} are in the log: {missing} missing, {extra} unexpected"
-    yield Check(f"{len(wanted)} conflicts recorded, one for each row that both sites changed", trouble)
+    lost = " + ".join(f"{expected.lost_at(site)} lost in {title}" for site, title in TITLES.items())
+    yield Check(f"{len(wanted)} conflicts in the log = {lost}", trouble)
     both = [(row, found[name]) for name, row in wanted.items() if name in found]
     wrong = [decided for row, decided in both if decided.winner != row.winner]
     yield Check("the later edit won each of them", _listed(wrong))
-    lost = [decided for row, decided in both if not _image_has(decided.loser_row, row.lost_values)]
-    yield Check("the loser's whole row is kept in the log", _listed(lost))
+    gone = [decided for row, decided in both if not _image_has(decided.loser_row, row.lost_values)]
+    yield Check("the loser's whole row is kept in the log", _listed(gone))
 
 
 def contested_rows_settled(sites: Sites, expected: Expectation) -> Check:
@@ -84,12 +94,16 @@ def contested_rows_settled(sites: Sites, expected: Expectation) -> Check:
     return Check("at both sites every contested row is as its last user left it", "; ".join(wrong[:3]))
 
 
-def sites_equal(found: Contents, before: Mapping[str, Content], growth: Mapping[str, int]) -> Iterator[Check]:
+def sites_equal(found: Contents, before: Mapping[str, Content], expected: Expectation) -> Iterator[Check]:
     """Both sites hold the same rows, and as many as the edits leave."""
     one, other = (found[site] for site in TITLES)
     different = [table for table in one if one[table] != other[table]]
     yield Check("both sites hold the same rows in every table", _different(different))
-    wanted = {table: each.rows + growth.get(table.partition(".")[2], 0) for table, each in before.items()}
+    wanted = {
+        table: each.rows + expected.added.get(name, 0) - expected.removed.get(name, 0)
+        for table, each in before.items()
+        for name in [table.partition(".")[2]]
+    }
     rows = {table: each.rows for table, each in one.items()}
     yield Check("no row is missing and none is too many", _unequal(wanted, rows))
 

@@ -1,68 +1,62 @@
-"""The demo's report, for a person: what each link did, who won each conflict, what was promised and is so."""
+"""The demo's report, for a person: what each link did, where every edit went, what was promised and is so."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from itertools import zip_longest
-from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from concord.databases.postgresql.content import Content
 from concord.link import Direction
-from demo.outcome import Decided, LinkOutcome, RunOutcome
+from demo import workspace
+from demo.expectation import SOURCES, Expectation
+from demo.invitation import ADDRESS, lines
+from demo.outcome import LinkOutcome, RunOutcome
 from demo.proof import Check, Contents
 from demo.sites import TITLES
 
 _OUTCOMES = ("acquired", "applied", "converged", "superseded", "lost", "conflicts")
 
-#: As many conflicts as a person reads.
-_SHOWN_CONFLICTS = 12
 
-
-def print_run(console: Console, run: RunOutcome) -> None:
-    """Rows per table and outcome, and seconds per step, for each link."""
+def print_run(console: Console, run: RunOutcome, seconds: float) -> None:
+    """Rows per table and outcome for each link, where every edit went, and seconds per step."""
     for link in run.links.values():
         console.print()
         console.print(_rows(link))
-    console.print(
-        "  [dim]acquired = applied + converged (already the same) + superseded (already newer) + lost (a conflict)[/]"
-    )
+    console.print("  acquired = applied + converged (already the same) + superseded (already newer)")
+    console.print("             + lost (a conflict)")
+    console.print()
+    console.print(_edits(run))
+    for line in _returning(run):
+        console.print(f"  {line}", highlight=False)
     console.print()
     console.print(_seconds(run.links))
+    in_links = sum(sum(link.seconds.values()) for link in run.links.values())
+    rest = f"{in_links:.1f} s in the links + {seconds - in_links:.1f} s of Airflow's own"
+    console.print(f"  The run took {seconds:.1f} s = {rest}.", highlight=False)
 
 
-def print_conflicts(console: Console, conflicts: Sequence[Decided]) -> None:
-    """Some conflicts of every kind, with what differs between winner and loser."""
-    shown = _of_every_kind(conflicts, _SHOWN_CONFLICTS)
-    table = Table(
-        "row", "type", "what differs: [green]winner[/] / [red]loser[/]", "winner", "why", box=box.SIMPLE_HEAD
-    )
-    table.title = f"Conflicts: {len(conflicts)}"
-    for each in shown:
-        differs = "\n".join(_differences(each))
-        table.add_row(_row_name(each), each.type, differs, TITLES[each.winner], _why(each))
-    console.print()
-    console.print(table)
-    if more := len(conflicts) - len(shown):
-        console.print(
-            f"  … and {more} more of the same kinds. Every loser's whole row is in concord.conflict."
-        )
-
-
-def print_proof(console: Console, contents: Contents) -> None:
+def print_proof(
+    console: Console, contents: Contents, before: Mapping[str, Content], expected: Expectation
+) -> None:
     """Count and content hash of every table at both sites, as the databases computed them."""
     table = Table("table", box=box.SIMPLE_HEAD, title="Both sites, as their databases see them")
+    table.show_footer = True
+    sites = list(contents.values())
+    counts = [[before[name].rows, *(site[name].rows for site in sites)] for name in sites[0]]
+    totals = [f"{sum(column):,}" for column in zip(*counts, strict=True)]
+    table.columns[0].footer = "all"
+    table.add_column("before", justify="right", footer=totals[0])
+    table.add_column("edits", justify="right")
+    for site, total in zip(contents, totals[1:], strict=True):
+        table.add_column(TITLES[site], justify="right", footer=total)
     for site in contents:
-        table.add_column(f"rows in {TITLES[site]}", justify="right")
-    for site in contents:
-        table.add_column(f"content hash in {TITLES[site]}")
-    one, other = contents.values()
-    for name in one:
-        same = "green" if one[name] == other[name] else "red"
-        counts = [f"{site[name].rows:,}" for site in (one, other)]
-        hashes = [f"[{same}]{_short(site[name].hash)}[/]" for site in (one, other)]
-        table.add_row(name, *counts, *hashes)
+        table.add_column(f"hash in\n{TITLES[site]}")
+    for name, (start, *now) in zip(sites[0], counts, strict=True):
+        grown = _grown(expected, _short_name(name))
+        hashes = [_marked(site[name].hash, same=sites[0][name] == sites[1][name]) for site in sites]
+        table.add_row(_short_name(name), f"{start:,}", grown, *(f"{rows:,}" for rows in now), *hashes)
     console.print()
     console.print(table)
 
@@ -85,6 +79,15 @@ def print_verdict(console: Console, checks: Sequence[Check], seconds: float) -> 
     return not broken
 
 
+def print_what_next(console: Console) -> None:
+    """A place to click in, and commands that reach it."""
+    console.print("\nWhat to try next: the same two sites, edited and not yet equal, with an Airflow")
+    console.print("  make airflow", style="bold")
+    console.print(f"It answers at [bold]{ADDRESS}[/], or says where. Then, in another terminal:")
+    for line in lines(workspace.DEFAULT / "airflow"):
+        console.print(f"  {line}", style="bold", highlight=False, soft_wrap=True)
+
+
 def _rows(link: LinkOutcome) -> Table:
     title = f"{TITLES[link.source]} → {TITLES[link.target]}: rows per table and outcome"
     table = Table("table", box=box.SIMPLE_HEAD, title=title, show_footer=True)
@@ -92,8 +95,36 @@ def _rows(link: LinkOutcome) -> Table:
     for outcome in _OUTCOMES:
         table.add_column(outcome, justify="right", footer=f"{link.total(outcome):,}")
     for each in link.tables:
-        table.add_row(each.table, *(f"{getattr(each, outcome):,}" for outcome in _OUTCOMES))
+        counts = (f"{getattr(each, outcome):,}" for outcome in _OUTCOMES)
+        table.add_row(_short_name(each.table), *counts)
     return table
+
+
+def _edits(run: RunOutcome) -> Table:
+    """Every edited row is in one of the three columns; a lost one was overwritten by either link."""
+    table = Table("edited in", box=box.SIMPLE_HEAD, title="Where every edited row went")
+    for heading in ("rows", "= applied at the other", "+ alike at both", "+ lost"):
+        table.add_column(heading, justify="right")
+    for direction, site in SOURCES.items():
+        counts = _edited(run, direction)
+        table.add_row(TITLES[site], f"{sum(counts):,}", *(f"{count:,}" for count in counts))
+    return table
+
+
+def _edited(run: RunOutcome, direction: Direction) -> tuple[int, int, int]:
+    lost = sum(each.loser == SOURCES[direction] for each in run.conflicts)
+    alike = run.links[Direction.FORWARD].total("converged")
+    return run.links[direction].total("applied"), alike, lost
+
+
+def _returning(run: RunOutcome) -> Iterator[str]:
+    """Why the second link meets rows that are the same already."""
+    came_back = run.links[Direction.REVERSE].total("converged")
+    won, alike = _edited(run, Direction.REVERSE)[2], _edited(run, Direction.FORWARD)[1]
+    first, second = (TITLES[site] for site in SOURCES.values())
+    yield f"{len(run.conflicts):,} conflicts = {len(run.conflicts) - won:,} lost in {first} + {won:,} lost in {second}."
+    yield f"{second} sends back {came_back:,} converged rows = {won:,} that {first} won + {alike:,} alike:"
+    yield "they now carry what both sites did."
 
 
 def _seconds(links: Mapping[Direction, LinkOutcome]) -> Table:
@@ -109,41 +140,15 @@ def _seconds(links: Mapping[Direction, LinkOutcome]) -> Table:
     return table
 
 
-def _of_every_kind(conflicts: Sequence[Decided], most: int) -> list[Decided]:
-    """One of each table, type and winner in turn, until there are enough."""
-    kinds: dict[tuple[str, str, str], list[Decided]] = {}
-    for each in conflicts:
-        kinds.setdefault((each.table, each.type, each.winner), []).append(each)
-    in_turn = [each for turn in zip_longest(*kinds.values()) for each in turn if each is not None]
-    return sorted(in_turn[:most], key=lambda each: (each.table, each.type, each.winner))
+def _grown(expected: Expectation, table: str) -> str:
+    added, removed = expected.added.get(table, 0), expected.removed.get(table, 0)
+    return " ".join(f"{sign}{count}" for sign, count in (("+", added), ("-", removed)) if count)
 
 
-def _row_name(each: Decided) -> str:
-    return f"{each.table.removeprefix('public.')} {' '.join(each.key)}".replace(":00+00", "Z")
+def _short_name(table: str) -> str:
+    return table.removeprefix("public.")
 
 
-def _why(each: Decided) -> str:
-    return f"{each.reason}, later by {each.later_by:.3f} s"
-
-
-def _differences(each: Decided) -> Iterator[str]:
-    won, lost = each.winner_row, each.loser_row
-    if won is None or lost is None:
-        yield " / ".join(
-            f"[{colour}]{'deleted' if row is None else _changed(row)}[/]"
-            for colour, row in (("green", won), ("red", lost))
-        )
-        return
-    for column, value in won.items():
-        if value != lost.get(column):
-            yield f"{column}: [green]{value}[/] / [red]{lost.get(column)}[/]"
-
-
-def _changed(row: Mapping[str, Any]) -> str:
-    """Of a row whose rival is gone: what the demo's users had changed in it."""
-    return f"dep_delay {row['dep_delay']}" if "dep_delay" in row else "changed"
-
-
-def _short(content: str) -> str:
+def _marked(content: str, *, same: bool) -> str:
     """The databases' hash has some forty digits: enough of it to compare by eye."""
-    return sha256(content.encode()).hexdigest()[:16]
+    return f"[{'green' if same else 'red'}]{sha256(content.encode()).hexdigest()[:8]}[/]"

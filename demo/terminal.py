@@ -13,7 +13,7 @@ from demo.workspace import Unusable
 from embedded.errors import ServerError
 
 #: For a pipe or a file, where nothing tells how wide a line may be.
-_WIDTH = 120
+_WIDTH = 80
 
 INTERRUPTED = 130
 

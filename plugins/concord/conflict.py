@@ -46,6 +46,24 @@ BETWEEN_VERSIONS = frozenset(ConflictType) - {
 }
 
 
+#: What was done to a row, as a conflict type says it of either side.
+_DONE = {"insert": "inserted", "update": "updated", "delete": "deleted"}
+_OTHERWISE = {
+    ConflictType.UNIQUENESS: "one unique value at both",
+    ConflictType.FOREIGN_KEY: "in the way of a foreign key",
+    ConflictType.IDENTITY_COLLISION: "one generated key at both",
+    ConflictType.RESTORED: "put back by a backfill",
+}
+
+
+def in_words(kind: ConflictType, source: str, target: str) -> str:
+    """For a person who does not think in links: `updated in London, deleted in Cape Town`."""
+    if kind in _OTHERWISE:
+        return _OTHERWISE[kind]
+    here, there = (_DONE[verb] for verb in kind.split("_"))
+    return f"{here} at both" if here == there else f"{here} in {source}, {there} in {target}"
+
+
 def classify(
     incoming: RowVersion,
     present: RowVersion,

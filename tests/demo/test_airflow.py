@@ -51,6 +51,7 @@ def test_it_serves_the_demos_dags_on_this_machine_and_stops_with_all_its_process
     assert password_file.stat().st_mode & 0o077 == 0
     password = json.loads(password_file.read_text())["admin"]
     assert _serves("synchronize__london_capetown", port, password)
+    _try_the_lines(said, tmp_path / "run")
     started = psutil.Process(airflow.pid).children(recursive=True)
     assert _listening_addresses(started, port) == {"127.0.0.1"}
 
@@ -66,6 +67,30 @@ def test_it_serves_the_demos_dags_on_this_machine_and_stops_with_all_its_process
     assert [path.name for path in (tmp_path / "run").iterdir() if path.is_dir()] == ["logs"]
     with socket.socket() as candidate:
         assert candidate.connect_ex(("127.0.0.1", port)) != 0
+
+
+def _try_the_lines(said: str, directory: Path) -> None:
+    """As a person types them into another terminal, each after the first one."""
+    source, *commands = re.findall(r"^  ((?:\.|psql|python) .*)$", said, re.MULTILINE)
+    assert (directory / "environment").stat().st_mode & 0o077 == 0
+    assert (directory / "pg_service.conf").stat().st_mode & 0o077 == 0
+    foreign = {"AIRFLOW_HOME": "/nowhere", "PGHOST": "nowhere", "PATH": os.environ["PATH"]}
+    answers = []
+    for command in commands:
+        query = " -c 'SELECT current_user, count(*) FROM flights'" if command.startswith("psql") else ""
+        typed = subprocess.run(
+            ["sh", "-c", f"{source} && {command}{query}"],
+            cwd=PROJECT,
+            env=foreign,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert typed.returncode == 0, typed.stderr
+        answers.append(typed.stdout)
+    assert re.search(r"operations +\| +1059\b", answers[0])  # 1,000 flights, 65 new ones, 6 deleted
+    assert re.search(r"operations +\| +949\b", answers[1])  # 45 new ones, 96 deleted
+    assert "london_capetown" in answers[2]
 
 
 def _runs(process: psutil.Process) -> bool:

@@ -50,7 +50,34 @@ def test_the_number_of_rows_changes_by_what_stands_at_the_end():
             edit(CAPETOWN, Kind.DELETE, THIRD),
         ]
     )
-    assert expected.growth == {"flights": 0}
+    assert expected.added == {"flights": 1}
+    assert expected.removed == {"flights": 1}
+
+
+def test_what_both_sites_did_alike_goes_nowhere_and_nobody_loses():
+    expected = expect(
+        [
+            edit(LONDON, Kind.UPDATE, FIRST, dep_delay=None),
+            edit(LONDON, Kind.DELETE, SECOND),
+            edit(CAPETOWN, Kind.DELETE, SECOND),
+            edit(CAPETOWN, Kind.UPDATE, FIRST, dep_delay=None),
+        ]
+    )
+    assert (expected.alike, expected.contested) == ({"flights": 2}, ())
+    assert expected.applied == {Direction.FORWARD: {}, Direction.REVERSE: {}}
+    assert expected.removed == {"flights": 1}
+
+
+def test_every_row_that_a_site_edited_is_applied_or_alike_or_lost():
+    expected = expect(
+        [
+            edit(LONDON, Kind.UPDATE, FIRST, SECOND, THIRD, dep_delay=1),
+            edit(CAPETOWN, Kind.UPDATE, SECOND, dep_delay=1),
+            edit(CAPETOWN, Kind.UPDATE, THIRD, dep_delay=3),
+        ]
+    )
+    assert (expected.edited(LONDON), expected.lost_at(LONDON)) == (3, 1)
+    assert (expected.edited(CAPETOWN), expected.lost_at(CAPETOWN)) == (2, 0)
 
 
 def test_the_edits_contest_rows_in_both_directions_and_delete_against_change(scene):

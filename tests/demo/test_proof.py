@@ -1,5 +1,6 @@
 """The demo's report names what is not as promised, and is then no success."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
@@ -7,9 +8,11 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from concord.conflict import ConflictType
 from concord.databases.postgresql.content import Content
 from concord.link import Direction, TableReport
 from demo import counters, proof, report
+from demo.conflicts import print_conflicts
 from demo.expectation import Contested, Expectation
 from demo.outcome import Decided, LinkOutcome, RunOutcome
 from demo.sites import CAPETOWN, LONDON, USERS
@@ -21,9 +24,9 @@ def link(source, target, **counts):
     return LinkOutcome(source, target, (TableReport(table="public.flights", **counts),), {"write": 0.1}, 0)
 
 
-def expected(forward=2, contested=()):
+def expected(forward=2, contested=(), alike=0, added=0):
     applied = {Direction.FORWARD: {"flights": forward}, Direction.REVERSE: {"flights": 1}}
-    return Expectation(applied, tuple(contested), {"flights": 0})
+    return Expectation(applied, {"flights": alike}, tuple(contested), {"flights": added}, {})
 
 
 def run(conflicts=()):
@@ -38,7 +41,8 @@ CONTESTED = Contested("flights", ("AA", 1), LONDON, {"dep_delay": 9}, {"dep_dela
 DECIDED = Decided(
     table="public.flights",
     key=("AA", "1"),
-    type="update_update",
+    type=ConflictType.UPDATE_UPDATE,
+    direction=Direction.FORWARD,
     reason="changed_at differs",
     winner=LONDON,
     loser=CAPETOWN,
@@ -62,6 +66,29 @@ def test_a_link_that_applied_too_few_rows_is_named_with_both_numbers():
     ]
 
 
+def test_rows_that_the_sites_changed_alike_and_that_did_not_converge_are_named():
+    assert troubles(proof.applied_as_expected(run(), expected(alike=1))) == ["public.flights: 0 instead of 1"]
+
+
+def test_the_promises_say_where_every_edited_row_went():
+    checks = proof.applied_as_expected(run(), expected(contested=[CONTESTED]))
+    assert [check.promise for check in checks][:2] == [
+        "2 rows edited in London = 2 applied in Cape Town + 0 alike + 0 lost",
+        "2 rows edited in Cape Town = 1 applied in London + 0 alike + 1 lost",
+    ]
+
+
+def test_the_report_says_in_words_what_met_and_what_either_site_did():
+    screen = StringIO()
+    deleted = replace(DECIDED, type=ConflictType.UPDATE_DELETE, loser_row=None)
+    print_conflicts(Console(file=screen, width=80), [DECIDED, deleted])
+    said = screen.getvalue()
+    assert re.search(r"updated at both +1 +1 +0 *\n", said)
+    assert re.search(r"updated in London, deleted in Cape Town +1 +1 +0 *\n", said)
+    assert re.search(r"flights AA 1 +dep_delay 9 +dep_delay 4 +London", said)
+    assert re.search(r"flights AA 1 +dep_delay 9 +deleted +London", said)
+
+
 def test_conflicts_as_the_edits_made_them_are_as_promised():
     assert troubles(proof.conflicts_as_expected(run([DECIDED]), expected(contested=[CONTESTED]))) == []
 
@@ -83,12 +110,12 @@ def test_a_conflict_that_is_not_as_the_edits_made_it_is_named(found, trouble):
 
 def test_sites_that_differ_are_named_by_table():
     other = {"public.flights": Content("public.flights", 10, "1/3")}
-    checks = proof.sites_equal({LONDON: SAME, CAPETOWN: other}, SAME, {})
+    checks = proof.sites_equal({LONDON: SAME, CAPETOWN: other}, SAME, expected())
     assert troubles(checks) == ["they differ in public.flights"]
 
 
 def test_sites_that_lost_the_same_row_are_not_as_promised():
-    checks = proof.sites_equal({LONDON: SAME, CAPETOWN: SAME}, SAME, {"flights": 1})
+    checks = proof.sites_equal({LONDON: SAME, CAPETOWN: SAME}, SAME, expected(added=1))
     assert troubles(checks) == ["public.flights: 10 instead of 11"]
 
 
@@ -126,13 +153,13 @@ def test_a_change_behind_concords_back_shows_in_the_content_hash(scene, configur
     )
     after = proof.contents(scene.sites, configuration)
     assert after[CAPETOWN]["public.airlines"].hash != before.hash
-    assert "they differ in" in troubles(proof.sites_equal(after, scene.before, {}))[0]
+    assert "they differ in" in troubles(proof.sites_equal(after, scene.before, expected()))[0]
     assert after[LONDON]["public.airlines"] == before
 
 
 def test_a_contested_row_that_is_not_as_its_last_user_left_it_is_named(scene):
     never = Contested("airlines", ("UA",), LONDON, {"name": "another name"}, None)
-    check = proof.contested_rows_settled(scene.sites, Expectation({}, (never,), {}))
+    check = proof.contested_rows_settled(scene.sites, Expectation({}, {}, (never,), {}, {}))
     assert check.trouble == "airlines UA at London; airlines UA at Cape Town"
 
 

@@ -13,6 +13,8 @@ import yaml
 
 from concord.config import load
 from concord.errors import ConcordError, ConfigurationInvalid
+from demo.invitation import lines
+from demo.workspace import DEFAULT
 
 PROJECT = Path(__file__).parents[2]
 DOCUMENTS = sorted([PROJECT / "README.md", *(PROJECT / "docs").glob("*.md")])
@@ -48,6 +50,10 @@ def test_every_concord_command_of_the_documents_is_understood(command: str) -> N
     assert told.returncode == 0, told.stderr
     for option in (word for word in shlex.split(command) if word.startswith("--")):
         assert option in told.stdout
+
+
+def test_the_quick_start_says_what_make_airflow_prints() -> None:
+    assert set(lines(DEFAULT / "airflow")) <= set(commands())
 
 
 def test_checking_the_example_configuration_succeeds() -> None:
