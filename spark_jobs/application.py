@@ -16,8 +16,11 @@ from pydantic import BaseModel
 from concord.databases.dialect import Progress
 from concord.errors import ConcordError
 from concord.event_log import log_event
+from concord.pace import Pace, Tell
 
 logger = logging.getLogger("concord.application")
+#: How far the work is, as a line of JSON, for the task that submitted the application (`orchestration.pace_heard`).
+pace_logger = logging.getLogger("concord.pace")
 
 Job = TypeVar("Job", bound=BaseModel)
 
@@ -32,7 +35,11 @@ def read_job(path: Path, kind: type[Job]) -> Job:
     return job
 
 
-def run(kind: type[Job], work: Callable[[Job, Progress], BaseModel]) -> int:
+def _tell(pace: Pace) -> None:
+    pace_logger.info(pace.model_dump_json())
+
+
+def run(kind: type[Job], work: Callable[[Job, Progress, Tell], BaseModel]) -> int:
     """CONCORD_JOB in, CONCORD_REPORT out; 0, or 1 for a transient error, or 2 for a permanent one.
 
     Lines have no time of their own: Airflow writes one before each line that it logs.
@@ -43,7 +50,7 @@ def run(kind: type[Job], work: Callable[[Job, Progress], BaseModel]) -> int:
     job = read_job(Path(os.environ["CONCORD_JOB"]), kind)
     report_path = Path(os.environ["CONCORD_REPORT"])
     try:
-        report = work(job, lambda step: log_event(logger, "step", name=step))
+        report = work(job, lambda step: log_event(logger, "step", name=step), _tell)
     except ConcordError as error:
         log_event(logger, "failed", code=error.code, message=error.message)
         reported = {"error_code": error.code, "error_message": error.message, "error_facts": error.facts}

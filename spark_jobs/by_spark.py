@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from concord.databases.dialect import Shape, Staged
 from concord.databases.reading import Reading
+from concord.pace import Meter
 from spark_jobs.acquire import acquire
 from spark_jobs.custom import Layout, ask
 from spark_jobs.damage import Damaged
@@ -18,6 +19,7 @@ from spark_jobs.manipulate import manipulate, refuse_unfaithful
 from spark_jobs.moving import Move
 from spark_jobs.resolve import resolve, unopposed
 from spark_jobs.staged_table import StagedTable
+from spark_jobs.tasks import by_tasks
 from spark_jobs.verdicts import STOPPING
 from spark_jobs.wording import worded
 from spark_jobs.write import stage
@@ -68,18 +70,22 @@ def _damaged(move: Move, shape: Shape) -> Damaged | None:
     return Damaged(tuple(rest), move.opened.source_site.origin)
 
 
-def planned(move: Move, name: str, changes: DataFrame) -> tuple[Counter[str], Mapping[str, Sequence[str]]]:
-    """Rows by verdict, and why where a verdict stops the table. Raises LinkFailed."""
-    with move.watch.step("plan"), worded(name):
+def planned(
+    move: Move, name: str, changes: DataFrame, rows: int
+) -> tuple[Counter[str], Mapping[str, Sequence[str]]]:
+    """Verdicts with their rows, and why where a verdict stops the table. Raises LinkFailed."""
+    meter = Meter("plan", name, of=rows)
+    with move.watch.long_step("plan", meter, by_tasks(changes.sparkSession, meter)), worded(name):
         counted = changes.groupBy("verdict").agg(F.count("*").alias("rows"), F.min("reason").alias("reason"))
-        rows = counted.collect()
-    reasons = {row["verdict"]: [row["reason"]] for row in rows if row["verdict"] in STOPPING}
-    return Counter({row["verdict"]: row["rows"] for row in rows}), reasons
+        found = counted.collect()
+    reasons = {row["verdict"]: [row["reason"]] for row in found if row["verdict"] in STOPPING}
+    return Counter({row["verdict"]: row["rows"] for row in found}), reasons
 
 
-def staged(move: Move, name: str, ordinal: int, changes: DataFrame) -> tuple[Staged, StagedTable]:
+def staged(move: Move, name: str, ordinal: int, changes: DataFrame, rows: int) -> tuple[Staged, StagedTable]:
     """Where the rows are now, and what the executors counted. Raises LinkFailed."""
-    with move.watch.step("stage"), worded(name):
+    meter = Meter("stage", name, of=rows)
+    with move.watch.long_step("stage", meter, by_tasks(changes.sparkSession, meter)), worded(name):
         place = move.target.create_staging(move.opened.target_shapes[name], ordinal)
         shape, login = place.shape, move.target.staging_login()
         return place, stage(changes, shape.aliases, login, place.relation, shape.staged_beside)

@@ -14,12 +14,13 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 
 from concord.comparison import CompareJob, CompareReport, Difference, Kind, Repair, TableComparison
-from concord.databases.compared_site import ComparedSite, Cut
+from concord.databases.compared_site import ComparedSite, Cut, Extent
 from concord.databases.dialect import Progress, Shape, TargetEnd
 from concord.databases.registry import dialect
 from concord.errors import ConcordError, ParametersRefused, StructureChanged
 from concord.event_log import log_event
 from concord.link import LinkJob
+from concord.pace import Meter, Tell, counted, of_tables, silent
 from concord.repair import Remedy, Rule
 from concord.replication_set import ReplicatedTable, chosen
 from concord.row_version import RowVersion
@@ -29,6 +30,7 @@ from spark_jobs.deciding import Beside, altered_at, remedies
 from spark_jobs.opening import Opened, open_link
 from spark_jobs.repairing import BATCH, Place, Repairing, batches
 from spark_jobs.session import start
+from spark_jobs.tasks import by_tasks
 from spark_jobs.watch import Watch
 from spark_jobs.wording import worded
 
@@ -40,13 +42,13 @@ def _silent(step: str) -> None:
 
 
 def compare(
-    job: CompareJob, spark: Callable[[], SparkSession], progress: Progress = _silent
+    job: CompareJob, spark: Callable[[], SparkSession], progress: Progress = _silent, tell: Tell = silent
 ) -> CompareReport:
     """Compare the pair's tables; with `repair: apply` also write what has to give way, at both sites.
 
     Without that nothing is written anywhere. Raises a ConcordError.
     """
-    watch = Watch(progress)
+    watch = Watch(progress, tell)
     with ExitStack() as stack:
         with watch.step("open"):
             ends = [_closing(stack, dialect(link.source.dialect).compared(link)) for link in _links(job)]
@@ -132,8 +134,13 @@ class _Comparison:
                 with worded(table):
                     self._compare(table)
             if self.job.repair is Repair.APPLY:
-                with self.watch.step("repair"), worded("repair"):
-                    self._repair()
+                meter = Meter(
+                    "repair",
+                    of_tables([each.table for each in self.tables]),
+                    of=sum(each.differences for each in self.tables),
+                )
+                with self.watch.long_step("repair", meter), worded("repair"):
+                    self._repair(meter)
         finally:
             for compared in self.compared.values():
                 compared.forget()
@@ -165,7 +172,8 @@ class _Comparison:
                     self.opened.read, self.opened.shapes, cuts, (here, there), strict=True
                 )
             )
-            with self.watch.step("scan"):
+            meter = Meter("compare", table, of=max(_known_rows(ours.extent), _known_rows(theirs.extent)))
+            with self.watch.long_step("scan", meter, by_tasks(self.spark, meter)):
                 compared = Comparing(self.spark, ours, theirs, self.job.link.priorities).run()
             self.compared[table], self.cuts[table] = compared, cuts
             with self.watch.step("judge"):
@@ -239,7 +247,7 @@ class _Comparison:
     def _remedy(self, remedy: Remedy | None) -> str | None:
         return None if self.job.repair is Repair.NONE or remedy is None else remedy.sentence
 
-    def _repair(self) -> None:
+    def _repair(self, meter: Meter) -> None:
         """Nobody else runs the pair's links meanwhile: a repair holds the lease and the epoch."""
         assert self.opened.written is not None, "a repair has opened both sites for writing"
         places = [
@@ -250,11 +258,17 @@ class _Comparison:
         ]
         rules = {table: self._rule(table) for table in self.compared}
         repairing = Repairing(self.spark, (places[0], places[1]), rules, self.watch.progress)
-        repairing.run((table, key) for table, compared in self.compared.items() for key in compared.all())
+        keys = ((table, key) for table, compared in self.compared.items() for key in compared.all())
+        repairing.run(counted(keys, meter))
         self.tables = [
             table.model_copy(update={"written": dict(repairing.written.get(table.table, {}))})
             for table in self.tables
         ]
+
+
+def _known_rows(extent: Extent) -> int:
+    """As the last ANALYZE saw them; 0 before the first one, when only the blocks are known."""
+    return extent.rows if extent.rows > extent.blocks else 0
 
 
 def _described(version: RowVersion) -> dict[str, Any] | None:
@@ -269,9 +283,9 @@ def _described(version: RowVersion) -> dict[str, Any] | None:
     }
 
 
-def work(job: CompareJob, progress: Progress) -> CompareReport:
+def work(job: CompareJob, progress: Progress, tell: Tell) -> CompareReport:
     """The application's work: one comparison, logged by counts."""
-    report = compare(job, lambda: start(f"concord compare {job.link.synchronization}"), progress)
+    report = compare(job, lambda: start(f"concord compare {job.link.synchronization}"), progress, tell)
     log_event(logger, "comparison completed", differences=report.found, seconds=dict(report.seconds))
     return report
 

@@ -23,6 +23,7 @@ from concord.errors import StructureChanged
 from concord.event_log import log_event
 from concord.initialization import How, InitializationJob, InitializationReport
 from concord.initialization_rule import Way
+from concord.pace import Meter, Tell, silent, told
 from spark_jobs.acquire import acquire
 from spark_jobs.application import run
 from spark_jobs.decide import Choosing, KeyMeaning, all_of, changed
@@ -42,7 +43,10 @@ def _silent(step: str) -> None:
 
 
 def initialize(
-    job: InitializationJob, spark: Callable[[], SparkSession], progress: Progress = _silent
+    job: InitializationJob,
+    spark: Callable[[], SparkSession],
+    progress: Progress = _silent,
+    tell: Tell = silent,
 ) -> InitializationReport:
     """Give the pair its common history. May be killed at any instant; the next one goes on where it stopped.
 
@@ -50,9 +54,9 @@ def initialize(
     """
     began = monotonic()
     with Initialization(job) as initialization:
-        planned, ordinals = initialization.begin(progress), count()
+        planned, ordinals = initialization.begin(progress, tell), count()
         try:
-            done = [_pass(initialization, each, spark, progress, ordinals) for each in planned]
+            done = [_pass(initialization, each, spark, progress, tell, ordinals) for each in planned]
             tables = initialization.finish(done, progress)
         finally:
             initialization.clean_up()
@@ -68,13 +72,29 @@ def _pass(
     state: Progressed,
     spark: Callable[[], SparkSession],
     progress: Progress,
+    tell: Tell,
     ordinals: Iterator[int],
 ) -> Progressed:
     if state.how is How.EQUAL or state.phase == "passed":
         return state
     table = initialization.open_table(state, progress)
-    TablePass(table, spark, progress, ordinals).run()
+    meter = Meter("initialize", state.table, of=state.total, done=state.looked_at, before=state.looked_at)
+    with told(tell, meter):
+        TablePass(table, spark, progress, meter, ordinals).run()
+    _log(table.state, meter)
     return table.state
+
+
+def _log(state: Progressed, meter: Meter) -> None:
+    log_event(
+        logger,
+        "table initialized",
+        table=state.table,
+        how=state.how.value,
+        rows=state.looked_at,
+        rows_per_second=round(meter.pace.rate),
+        errors=len(state.errors),
+    )
 
 
 @dataclass(frozen=True)
@@ -100,15 +120,15 @@ class TablePass:
     table: TablePassages
     spark: Callable[[], SparkSession]
     progress: Progress
+    meter: Meter
     ordinals: Iterator[int]
 
     def run(self) -> None:
-        began, before = monotonic(), self.table.state.looked_at
         with ThreadPoolExecutor(1) as pool:
             window: Window | None = self._prepared(pool, self.table.state.bound)
             while window is not None:
                 window = self._taken(pool, window)
-                self._report(monotonic() - began, before)
+                self.meter.done = self.table.state.looked_at
         self._retry()
 
     def _prepared(self, pool: Executor, lower: Key | None) -> Window:
@@ -129,7 +149,7 @@ class TablePass:
         following = None if upper is None else self._prepared(pool, upper)
         first, second = self.table.ways
         if ahead is not None:
-            rows, written = self._way(first, window.ranges, ahead=ahead)
+            rows, written = self._way(first, window.ranges, ahead=ahead, counted=True)
             self.table.advance(window.ranges, rows, [(first.name, written)])
             return following
         rows, differing = self._differing(window.ranges)
@@ -146,14 +166,18 @@ class TablePass:
         for each in ranges:
             here, there = first.content(each), second.content(each)
             rows += max(here[0], there[0])
+            self.meter.done += max(here[0], there[0])
             if here != there:
                 differing.append(each)
         return rows, differing
 
     def _way(
-        self, way: Passage, ranges: list[KeyRange], *, ahead: Staging | None = None
+        self, way: Passage, ranges: list[KeyRange], *, ahead: Staging | None = None, counted: bool = False
     ) -> tuple[int, Written]:
-        """Rows staged, and what became of them. Staged anew when the site gets listeners meanwhile."""
+        """Rows staged, and what became of them. Staged anew when the site gets listeners meanwhile.
+
+        `counted`: the meter has not counted the rows yet.
+        """
         while True:
             rule = ahead.rule if ahead else way.way(self.table.state)
             staged = ahead.rows.result() if ahead else self._stage(way, rule, ranges, empty=False)
@@ -161,7 +185,12 @@ class TablePass:
             chosen = ranges if staged.rows else []
             try:
                 written = way.write(
-                    staged, chosen, announced=rule.announced, errors=errors, progress=self.progress
+                    staged,
+                    chosen,
+                    announced=rule.announced,
+                    errors=errors,
+                    progress=self.progress,
+                    meter=self.meter if counted else None,
                 )
             except ListenersCame as came:
                 log_event(logger, "staged again", why=str(came))
@@ -204,27 +233,11 @@ class TablePass:
                 _, written = self._way(way, [keys])
                 self.table.note([(way.name, written)])
 
-    def _report(self, seconds: float, before: int) -> None:
-        state = self.table.state
-        rate = (state.looked_at - before) / max(seconds, 0.001)
-        left = max(0, state.total - state.looked_at) / rate if rate else None
-        log_event(
-            logger,
-            "rows initialized",
-            table=state.table,
-            how=state.how.value,
-            rows=state.looked_at,
-            of=state.total,
-            rows_per_second=round(rate),
-            seconds_left=None if left is None else round(left),
-            errors=len(state.errors),
-        )
 
-
-def work(job: InitializationJob, progress: Progress) -> InitializationReport:
+def work(job: InitializationJob, progress: Progress, tell: Tell) -> InitializationReport:
     """The application's work: one initialization, logged."""
     name = job.link.synchronization
-    report = initialize(job, lambda: start(f"concord initialize {name}"), progress)
+    report = initialize(job, lambda: start(f"concord initialize {name}"), progress, tell)
     log_event(logger, "initialized", synchronization=name, seconds=report.seconds)
     return report
 

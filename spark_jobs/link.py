@@ -17,6 +17,7 @@ from concord.databases.registry import dialect
 from concord.errors import ConcordError, DecideAgain, RowsOscillate, TablesStopped
 from concord.event_log import log_event
 from concord.link import LinkJob, TableReport, TransmissionReport
+from concord.pace import Meter, Tell, of_tables, silent
 from concord.position import Session
 from spark_jobs.application import run
 from spark_jobs.braking import brake, leave_out_oscillating
@@ -39,14 +40,15 @@ def _silent(step: str) -> None:
 
 
 def transmit(
-    job: LinkJob, spark: Callable[[], SparkSession], progress: Progress = _silent
+    job: LinkJob, spark: Callable[[], SparkSession], progress: Progress = _silent, tell: Tell = silent
 ) -> TransmissionReport:
     """Run the link once. May be killed at any instant and repeated any number of times (design 1).
 
     `spark` is called only when there is something to move; `progress` hears the name of each step before it
-    is taken. Raises a ConcordError; then the target is as it was, and no position has moved.
+    is taken, and `tell` of how far a long one is. Raises a ConcordError; then the target is as it was, and no position
+    has moved.
     """
-    watch = Watch(progress)
+    watch = Watch(progress, tell)
     with ExitStack() as ends:
         with watch.step("open"):
             source, target = _open(job, ends)
@@ -205,7 +207,10 @@ def _write(
 
     Tables that oscillate are left out, and the others go on without them.
     """
-    with watch.step("write"):
+    rows = sum(place.rows for place in moved.placed)
+    # One transaction, of which nobody sees a part: neither do we.
+    names = [place.shape.name for place in moved.placed]
+    with watch.long_step("write", Meter("write", of_tables(names), of=rows)):
         try:
             written = write(moved.placed, opened.target_state, session(), watch.progress)
         except RowsOscillate as error:
@@ -227,7 +232,7 @@ def _write(
     return moved.reports(written)
 
 
-def work(job: LinkJob, progress: Progress) -> TransmissionReport:
+def work(job: LinkJob, progress: Progress, tell: Tell) -> TransmissionReport:
     """The application's work: one transmission, logged."""
 
     @cache
@@ -236,7 +241,7 @@ def work(job: LinkJob, progress: Progress) -> TransmissionReport:
 
         return start(f"concord {job.link}", asks=any(table.policy.asks for table in job.tables))
 
-    report = transmit(job, session, progress)
+    report = transmit(job, session, progress, tell)
     log_event(
         logger, "transmission completed", link=job.link, rows=report.total("acquired"), seconds=report.seconds
     )

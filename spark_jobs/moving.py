@@ -15,6 +15,7 @@ from concord.databases.registry import dialect
 from concord.errors import MappingNotReversible, ResolverFailed, StructureChanged
 from concord.event_log import log_event
 from concord.link import LinkJob
+from concord.pace import Meter, of_tables
 from concord.policy import KINDS, Policy
 from spark_jobs import straight
 from spark_jobs.moved import Moved
@@ -115,22 +116,26 @@ class Move:
             spark = self.spark()
         resolved = by_spark.resolved(self, spark, reading, name, candidates)
         if self.job.plan_only:
-            moved.settled[name], reasons = by_spark.planned(self, name, resolved)
+            moved.settled[name], reasons = by_spark.planned(self, name, resolved, moved.counted[name])
             self._stop(name, reasons, moved)
         else:
-            self._staged(*by_spark.staged(self, name, ordinal, resolved), moved)
+            place, done = by_spark.staged(self, name, ordinal, resolved, moved.counted[name])
+            self._staged(place, done, moved)
 
     def _stage_straight(self, routes: Sequence[Route], moved: Moved) -> None:
         names = [route.place.shape.name for route in routes]
         rows = sum(moved.counted[name] for name in names)
         readers = readers_for(rows, self.job.source.readers, len(routes))
+        said = of_tables(names)
+        meter, look = Meter("stage", said, of=rows), _nothing
         stage_all = partial(straight.stage_by_the_driver, self._relays())
         if rows >= self.job.spark_from:
             readers = self.job.source.readers
             with self.watch.step("start_spark"):
                 stage_all = partial(straight.stage_by_spark, self.spark(), self._dialect.relay)
+            look = _by_tasks(self.spark(), meter)
         login = self.target.staging_login()
-        with self.watch.step("stage"), worded(names[0] if len(names) == 1 else f"{len(names)} tables"):
+        with self.watch.long_step("stage", meter, look), worded(said):
             every = stage_all(routes, login, readers)
         for route, done in zip(routes, every, strict=True):
             self._staged(route.place, done, moved)
@@ -169,6 +174,16 @@ class Move:
             moved.stop(
                 {name: f"{why}. Mend the function; nothing of the table was written"}, self.opened.parents
             )
+
+
+def _nothing() -> None:
+    """What the driver carries itself is few rows."""
+
+
+def _by_tasks(spark: SparkSession, meter: Meter) -> Callable[[], None]:
+    from spark_jobs.tasks import by_tasks  # noqa: PLC0415 - see `Move._by_spark`
+
+    return by_tasks(spark, meter)
 
 
 def _not_callable(policy: Policy) -> str | None:

@@ -15,6 +15,7 @@ from concord.databases.registry import snapshot_dialect
 from concord.databases.snapshot_ends import SnapshotSourceEnd, SnapshotTargetEnd, StagedPlace, Written
 from concord.errors import CountMismatch
 from concord.event_log import log_event
+from concord.pace import Tell
 from concord.position import LinkPosition, Session
 from concord.snapshot import SnapshotJob, SnapshotReport
 from spark_jobs.acquire import acquire
@@ -183,7 +184,7 @@ def _compared(wanted: DataFrame, present: DataFrame) -> Written:
     )
 
 
-def work(job: SnapshotJob, progress: Progress) -> SnapshotReport:
+def work(job: SnapshotJob, progress: Progress, _: Tell) -> SnapshotReport:
     """The application's work: one refresh, logged."""
     report = refresh(job, lambda: start(f"concord {job.synchronization}"), progress)
     log_event(

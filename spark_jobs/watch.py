@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 
 from concord.databases.dialect import Progress
+from concord.pace import Meter, Tell, silent, told
 
 
 @dataclass
 class Watch:
-    """Seconds per step, in the order the steps were first taken; and who wants to hear of them."""
+    """Seconds per step, in the order the steps were first taken; who hears of them, and how far they are."""
 
     progress: Progress
+    tell: Tell = silent
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -25,3 +27,9 @@ class Watch:
             yield
         finally:
             self.seconds[name] = round(self.seconds.get(name, 0.0) + monotonic() - began, 3)
+
+    @contextmanager
+    def long_step(self, name: str, meter: Meter, look: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """A step that tells how far it is where it takes long."""
+        with self.step(name), told(self.tell, meter, look):
+            yield

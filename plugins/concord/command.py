@@ -32,6 +32,7 @@ from concord.orchestration.forgetting import forget
 from concord.orchestration.initialization import InitializeOperator, InitializeParameters
 from concord.orchestration.link_operator import LinkOperator
 from concord.orchestration.link_states import link_states
+from concord.orchestration.pace_shown import shown
 from concord.orchestration.printed_sql import print_sql, write_sql
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.shown import show
@@ -74,8 +75,9 @@ def _provision(asked: argparse.Namespace, configuration: Configuration) -> int:
         return _say(
             f"Removed from {names}; the replicated tables, their rows and sequences are as they were."
         )
-    provisioning.provision(installations)
-    _notify(provisioning.notices(installations))
+    with shown() as tell:
+        unproven = provisioning.provision(installations, tell)
+    _notify([*unproven, *provisioning.notices(installations)])
     return _say(f"Provisioned: {names}.")
 
 
@@ -94,7 +96,8 @@ def _initialize(asked: argparse.Namespace, configuration: Configuration) -> int:
         {name: getattr(asked, name) for name in InitializeParameters.model_fields}
     )
     operator = InitializeOperator(task_id="initialize", synchronization=asked.synchronization)
-    report = operator.initialize(configuration, given, _person())
+    with shown() as operator.tell:
+        report = operator.initialize(configuration, given, _person())
     rows = [
         (each.table, each.how, each.rows, _written(each.written), each.conflicts) for each in report.tables
     ]
@@ -124,7 +127,8 @@ def _planned(configuration: Configuration, synchronization: str, direction: Dire
     """A plan takes no lease and no epoch: it writes nothing that either would guard."""
     job = jobs.link_job(configuration, synchronization, direction, epoch=0, plan_only=True)
     link = LinkOperator(task_id="plan", synchronization=synchronization, direction=direction, plan={})
-    return link.transmit(job)
+    with shown() as link.tell:
+        return link.transmit(job)
 
 
 def _status(asked: argparse.Namespace, configuration: Configuration) -> int:

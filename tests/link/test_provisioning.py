@@ -15,7 +15,13 @@ import pytest
 from concord.databases import provisioning
 from concord.databases.postgresql import control, owner
 from concord.databases.provisioning import Installation
-from concord.errors import NotProvisioned, ProvisioningRefused, SiteUnavailable, StructureChanged
+from concord.errors import (
+    NotInitialized,
+    NotProvisioned,
+    ProvisioningRefused,
+    SiteUnavailable,
+    StructureChanged,
+)
 from concord.site import Credentials
 from embedded.postgres import Server
 from tests.link.conftest import MakePair, site_on
@@ -186,6 +192,27 @@ def test_what_was_altered_since_is_noticed_by_the_next_link_and_by_the_check(
     with pytest.raises(StructureChanged, match=f"capetown: public.parent:? {ALTERED[alteration]}"):
         sites.run("reverse")
     assert any(ALTERED[alteration] in line for line in check(sites))
+
+
+def test_a_trigger_that_was_missing_is_told_with_its_remedy_until_the_table_is_initialized_again(
+    pair: MakePair,
+) -> None:
+    sites = pair(*TABLES)
+    installations = [installation(site, sites.tables) for site in sites.sites]
+    assert provisioning.provision(installations) == [], "all is well"
+    sites.capetown.run("DROP TRIGGER zz_concord_capture ON parent", "UPDATE parent SET name = 'unseen'")
+    (line,) = check(sites)
+    assert line.endswith(
+        "run `provision`, then `initialize NAME` for each synchronization that carries the table"
+    )
+
+    (told,) = provisioning.provision(installations)
+
+    assert told.startswith("london_capetown: public.parent: changes may have been missed")
+    assert "run `initialize london_capetown`" in told
+    with pytest.raises(NotInitialized, match=r"public\.parent"):
+        sites.run()
+    assert provisioning.provision(installations) == [], "it was said"
 
 
 def check(sites: Pair) -> list[str]:

@@ -32,6 +32,7 @@ from concord.databases.postgresql.provision import SiteState
 from concord.databases.postgresql.session import Connection, connect, in_our_words
 from concord.databases.postgresql.snapshot_provision import Ends
 from concord.errors import ConcordError, PrivilegeMissing, ProvisioningRefused, SiteUnavailable
+from concord.pace import Meter, Tell, silent, told
 from concord.replication_set import ReplicatedTable, TableName
 from concord.site import Credentials
 from concord.snapshot import SnapshotDefinition
@@ -203,15 +204,23 @@ def _refuse(survey: _Survey, *more: str) -> None:
         raise ProvisioningRefused(f"nothing was written, because:\n{lines}", problems=tuple(every))
 
 
-def provision(installations: Sequence[Installation]) -> None:
-    """Make every site ready that answers.
+def provision(installations: Sequence[Installation], tell: Tell = silent) -> list[str]:
+    """Make every site ready that answers; what is to be done next, each one line.
 
     Raises ProvisioningRefused with one line per problem; then nothing was written anywhere. Raises
     SiteUnavailable or what else was wrong with a site, one line each, after the others were made ready.
     """
-    with _survey(installations) as survey:
+    unproven: set[tuple[str, str]] = set()
+    meter = Meter("provision", "every site", of=len(installations), unit="sites")
+
+    def act(survey: _Survey, each: _Surveyed) -> None:
+        unproven.update(_provision(survey, each))
+        meter.done += 1
+
+    with told(tell, meter), _survey(installations) as survey:
         _refuse(survey, *_may_not(survey.reached))
-        survey.do(partial(_provision, survey), "provisioned")
+        survey.do(partial(act, survey), "provisioned")
+    return [_to_initialize(synchronization, unproven) for synchronization in sorted(dict(unproven))]
 
 
 def _may_not(surveyed: Sequence[_Surveyed]) -> Iterator[str]:
@@ -220,10 +229,18 @@ def _may_not(surveyed: Sequence[_Surveyed]) -> Iterator[str]:
         yield from owner.refusals(owner.read(each.connection, each.state.facts))
 
 
-def _provision(survey: _Survey, each: _Surveyed) -> None:
+def _provision(survey: _Survey, each: _Surveyed) -> set[tuple[str, str]]:
     roles = (each.installation.reader, each.installation.applier)
     snapshots = _snapshot_statements(each, survey.reached)
-    site_provision.provision(each.connection, each.state, *roles, snapshots, _afterwards(survey, each))
+    return site_provision.provision(each.connection, each.state, *roles, snapshots, _afterwards(survey, each))
+
+
+def _to_initialize(synchronization: str, unproven: set[tuple[str, str]]) -> str:
+    tables = ", ".join(sorted(table for name, table in unproven if name == synchronization))
+    return (
+        f"{synchronization}: {tables}: changes may have been missed, or are seen otherwise now; run `initialize"
+        f" {synchronization}`, before which its links do not carry them"
+    )
 
 
 def sql(installations: Sequence[Installation]) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from concord.comparison import CompareReport, Difference, Repair
 from concord.orchestration.compare_operator import CompareOperator, CompareParameters
+from concord.orchestration.pace_shown import shown
 from concord.orchestration.shown import show
 
 _COUNTS = ("equal", "differing", "versions", "only_source", "only_target", "in_flight")
@@ -20,7 +21,8 @@ def compare(asked: argparse.Namespace, owner: str) -> int:
     """
     wanted = CompareParameters(tables=asked.table, repair=asked.repair or "none", prefer=asked.prefer)
     operator = CompareOperator(task_id="compare", synchronization=asked.synchronization)
-    report = operator.compare(wanted, owner)
+    with shown() as operator.tell:
+        report = operator.compare(wanted, owner)
     _print(report)
     differ = report.found and report.repair is not Repair.APPLY
     return 1 if differ or report.stopped else 0

@@ -21,6 +21,7 @@ from concord.orchestration.outcome_log import log_table
 from concord.orchestration.reinitialization import requested
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.spark_application import SparkApplication
+from concord.pace import Tell, silent
 
 
 class InitializeParameters(parameters.Parameters):
@@ -63,11 +64,17 @@ class InitializeOperator(SparkApplication):
     ) -> InitializationReport:
         """Under the lease. Raises a ConcordError; LeaseHeld while a run is under way."""
         return _under_lease(
-            configuration, self.synchronization, asked, owner, self._moved, self.on_kill, has_ended
+            configuration,
+            self.synchronization,
+            asked,
+            owner,
+            self._moved,
+            self.on_kill,
+            has_ended,
         )
 
     def _moved(self, job: InitializationJob) -> InitializationReport:
-        return self.submit(job, InitializationReport)
+        return _equal(job, self.hears()) or self.submit(job, InitializationReport)
 
 
 def _log(report: InitializationReport) -> None:
@@ -92,7 +99,7 @@ def initialize(configuration: Configuration, synchronization: str, owner: str) -
     Raises SitesDiffer with the counts of every table that differs, LeaseHeld while a run is under way.
     """
     asked = InitializeParameters(how=How.EQUAL.value)
-    report = _under_lease(configuration, synchronization, asked, owner, None, lambda: None)
+    report = _under_lease(configuration, synchronization, asked, owner, _without_spark, lambda: None)
     return {each.table: each.rows for each in report.tables}
 
 
@@ -104,7 +111,7 @@ def _under_lease(
     synchronization: str,
     asked: InitializeParameters,
     owner: str,
-    move: Move | None,
+    move: Move,
     on_lost: Callable[[], None],
     has_ended: Callable[[str], bool] | None = None,
 ) -> InitializationReport:
@@ -117,7 +124,7 @@ def _under_lease(
             if chosen is None:
                 return InitializationReport(synchronization=synchronization)
             job = initialization_job(configuration, synchronization, chosen, epoch=lease.epoch)
-            return _equal(job) or (move or _no_move)(job)
+            return move(job)
     finally:
         run_lease.give_back(engine, synchronization, owner)
 
@@ -137,20 +144,23 @@ def _narrowed(
     return asked.model_copy(update={"tables": tables, "named": pair.source}) if tables else None
 
 
-def _equal(job: InitializationJob) -> InitializationReport | None:
+def _equal(job: InitializationJob, tell: Tell) -> InitializationReport | None:
     """Without Spark, where both sites are equal already; None where rows have to move."""
     if job.how not in (How.AUTO, How.EQUAL):
         return None
-    tables = equal_already(job)
+    tables = equal_already(job, tell)
     if tables is None:
         return None
     return InitializationReport(synchronization=job.link.synchronization, tables=tuple(tables))
 
 
-def _no_move(job: InitializationJob) -> InitializationReport:
-    raise ParametersRefused(
-        f"{job.link.synchronization}: equal tables alone can be initialized without Spark"
-    )
+def _without_spark(job: InitializationJob) -> InitializationReport:
+    """Raises ParametersRefused where rows have to move."""
+    if (report := _equal(job, silent)) is None:
+        raise ParametersRefused(
+            f"{job.link.synchronization}: equal tables alone can be initialized without Spark"
+        )
+    return report
 
 
 def initialization_job(

@@ -158,7 +158,8 @@ def provision_dag() -> DAG:
                 installations = jobs.installations(load(config_path()))
                 problems = provisioning.check(installations) if asked.check_only else []
                 if not asked.check_only:
-                    provisioning.provision(installations)
+                    for line in provisioning.provision(installations):
+                        logger.warning("%s", line)
                 for notice in provisioning.notices(installations):
                     logger.warning("%s", notice)
             if problems:

@@ -12,6 +12,9 @@ from pydantic import BaseModel
 from concord.orchestration import spark_settings
 from concord.orchestration.connections import airflow_connection
 from concord.orchestration.job_files import PROJECT, JobFiles, Report, job_files
+from concord.orchestration.pace_heard import heard
+from concord.orchestration.pace_shown import A_WHILE
+from concord.pace import Tell, now_and_then
 
 
 class SparkApplication(SparkSubmitOperator):
@@ -25,11 +28,14 @@ class SparkApplication(SparkSubmitOperator):
 
     def __init__(self, *, application: str, **kwargs: Any) -> None:
         super().__init__(application=str(PROJECT / "spark_jobs" / f"{application}.py"), **kwargs)
+        #: Who hears how far it is; a task's log has a line a while.
+        self.tell: Tell | None = None
 
     def submit(self, job: BaseModel, report: type[Report]) -> Report:
         """Run the application and wait for its report. Raises the ConcordError it reported."""
         with job_files(job, report) as files:
             self._hook = self._prepared_hook(files)
+            self._listen(self._hook)
             try:
                 self._hook.submit(self.application)
             except AirflowException:
@@ -38,6 +44,15 @@ class SparkApplication(SparkSubmitOperator):
             finally:
                 _close_output(self._hook)
             return files.read_report()
+
+    def hears(self) -> Tell:
+        """Whom to tell how far the work is."""
+        return self.tell or now_and_then(lambda pace: self.log.info("%s", pace), A_WHILE)
+
+    def _listen(self, hook: SparkSubmitHook) -> None:
+        """What the application prints goes to the log, but for how far it is."""
+        log_lines, tell = hook._process_spark_submit_log, self.hears()
+        hook._process_spark_submit_log = lambda itr: log_lines(heard(itr, tell))  # type: ignore[method-assign]
 
     def _prepared_hook(self, files: JobFiles[Any]) -> SparkSubmitHook:
         """Everything that needs connections or files, set only now: nothing of it is a rendered template."""

@@ -15,6 +15,7 @@ from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.standing import Standing, known
 from concord.errors import ParametersRefused, SitesDiffer, WriteContended
 from concord.initialization import How, InitializationJob
+from concord.pace import Meter, Tell, silent, told
 from concord.replication_set import ReplicatedTable
 
 End = Source | Target
@@ -34,6 +35,7 @@ class Planning:
     target: Target
     shapes: Mapping[str, tuple[Shape, Shape]]  #: at the source, at the target
     proven: dict[str, Content]  #: of tables found equal; filled while planning
+    tell: Tell = silent
 
     @property
     def _ends(self) -> tuple[End, End]:
@@ -113,7 +115,13 @@ class Planning:
         ours, theirs = self.shapes[table]
         self._refuse_beside_another(table)
         remembering = common_history.remembering
-        with remembering(self.source, [ours]), remembering(self.target, [theirs]):
+        # One query a site, which says nothing before its end.
+        meter = Meter("prove equal", table, of=self._estimate(table))
+        with (
+            told(self.tell, meter),
+            remembering(self.source, [ours]),
+            remembering(self.target, [theirs]),
+        ):
             here, there = common_history.both_contents((self.source, [ours]), (self.target, [theirs]))
             if here[table] != there[table]:
                 raise SitesDiffer(
@@ -134,9 +142,12 @@ class Planning:
 
     def _new(self, table: str, how: How, stale: str | None) -> Progressed:
         good = next(end.access.name for end in self._ends if end.access.name != stale)
-        total = max(_estimate(end, shape) for end, shape in zip(self._ends, self.shapes[table], strict=True))
+        total = self._estimate(table)
         since = None if stale is None else self._unsent_since(stale, table)
         return Progressed(table, how, self.job.named or good, stale, since, total=total)
+
+    def _estimate(self, table: str) -> int:
+        return max(_estimate(end, shape) for end, shape in zip(self._ends, self.shapes[table], strict=True))
 
     def _unsent_since(self, stale: str, table: str) -> str:
         """The stale site's own newest session of the link that leaves it: the other end has seen all of it."""

@@ -34,6 +34,7 @@ from concord.databases.postgresql.standing import Standing, check_provisioned, k
 from concord.databases.quoting import literal
 from concord.errors import ConstraintViolated, ParametersRefused
 from concord.initialization import How, InitializationJob, RowError, TableInitialization
+from concord.pace import Tell, silent
 from concord.replication_set import ReplicatedTable, chosen
 
 End = Source | Target
@@ -84,18 +85,18 @@ class Initialization:
     def synchronization(self) -> str:
         return self.job.link.synchronization
 
-    def begin(self, progress: Progress) -> list[Progressed]:
+    def begin(self, progress: Progress, tell: Tell = silent) -> list[Progressed]:
         """Look at both sites, refuse what is not safe, and write down what every table needs.
 
         Raises SitesDiffer with the counts of every table that needs a person's decision, IdentityChanged,
         ParametersRefused, StructureChanged, NotProvisioned, LeaseLost. An initialization that was killed goes on.
         """
         try:
-            return self._begin(progress)
+            return self._begin(progress, tell)
         except psycopg.Error as error:
             raise in_our_words(error, f"{self.source.access.name} or {self.target.access.name}") from error
 
-    def _begin(self, progress: Progress) -> list[Progressed]:
+    def _begin(self, progress: Progress, tell: Tell) -> list[Progressed]:
         self._check_grants()
         resumed = self._resumed()
         stands = standing(self.job, self.source, self.target, resumed=bool(resumed))
@@ -111,7 +112,7 @@ class Initialization:
         self.shapes = self._inspect(concerned)
         resumed = {name: self._as_defined(each) for name, each in resumed.items()}
         new = [table for table in concerned if table.name not in resumed]
-        planned = self._planning.plan(new, stands, resumed=bool(resumed))
+        planned = self._planning(tell).plan(new, stands, resumed=bool(resumed))
         progress("begin")
         moving = [each for each in planned if each.how is not How.EQUAL]
         begun_anew = [each for each in resumed.values() if each.phase == "begun"]
@@ -121,7 +122,7 @@ class Initialization:
         now = {table.name for table in wanted}
         return [*resumed.values(), *(each for each in planned if each.table in now)]
 
-    def settle_equal(self) -> list[TableInitialization] | None:
+    def settle_equal(self, tell: Tell = silent) -> list[TableInitialization] | None:
         """Start both links where every table is equal already; None where rows have to move, nothing written.
 
         Raises what `begin` raises.
@@ -135,7 +136,7 @@ class Initialization:
                 return None
             wanted = chosen(self.job.link.tables, self.job.link.chosen)
             self.shapes = self._inspect(wanted)
-            planned = self._planning.plan(wanted, stands, resumed=False)
+            planned = self._planning(tell).plan(wanted, stands, resumed=False)
             if any(each.how is not How.EQUAL for each in planned):
                 return None
             self._fence()
@@ -209,9 +210,8 @@ class Initialization:
         there, _ = self.target.inspect(wanted)
         return {ours.name: (ours, theirs) for ours, theirs in zip(here, there, strict=True)}
 
-    @property
-    def _planning(self) -> Planning:
-        return Planning(self.job, self.source, self.target, self.shapes, self.proven)
+    def _planning(self, tell: Tell) -> Planning:
+        return Planning(self.job, self.source, self.target, self.shapes, self.proven, tell)
 
     # How far it is
 
@@ -339,10 +339,10 @@ class Initialization:
         )
 
 
-def equal_already(job: InitializationJob) -> list[TableInitialization] | None:
+def equal_already(job: InitializationJob, tell: Tell = silent) -> list[TableInitialization] | None:
     """Start the pair's links without moving a row, or say that rows have to move (None). See `settle_equal`."""
     with Initialization(job) as initialization:
-        return initialization.settle_equal()
+        return initialization.settle_equal(tell)
 
 
 def _open(end: E, stack: ExitStack) -> E:

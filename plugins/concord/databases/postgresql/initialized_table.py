@@ -28,6 +28,7 @@ from concord.errors import StructureChanged
 from concord.initialization import How, InitializationJob
 from concord.initialization_rule import Way
 from concord.link import LinkJob
+from concord.pace import Meter
 
 
 def unsent(state: Progressed, peer: str) -> str:
@@ -107,7 +108,14 @@ class Passage:
         drop_orphans(self.target.connection, [staged.relation])
 
     def write(
-        self, staged: Staged, ranges: Sequence[KeyRange], *, announced: bool, errors: int, progress: Progress
+        self,
+        staged: Staged,
+        ranges: Sequence[KeyRange],
+        *,
+        announced: bool,
+        errors: int,
+        progress: Progress,
+        meter: Meter | None = None,
     ) -> Written:
         """Each range in one transaction. Raises ListenersCame, ConstraintViolated, LeaseLost, WriteContended."""
         if staged.rows:
@@ -117,7 +125,10 @@ class Passage:
         table = self.target_shape.name
         writer = ChunkWriter(self.target._connect, self.job, table, self.order, announced, allowed, progress)
         for each in ranges:
+            before = written.rows
             writer.write(staged, each, written)
+            if meter is not None:
+                meter.done += written.rows - before
         return written
 
 

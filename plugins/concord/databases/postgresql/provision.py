@@ -273,8 +273,10 @@ def provision(
     applier: str,
     snapshots: Sequence[str] = (),
     afterwards: Sequence[str] = (),
-) -> None:
+) -> set[tuple[str, str]]:
     """Run the statements in one transaction.
+
+    Returns synchronization and table where the common history is no longer proven: both must be initialized again.
 
     Raises ProvisioningRefused; then nothing was written.
     """
@@ -282,9 +284,11 @@ def provision(
         granted = _granted_by_others(connection, state, Logins(reader, applier))
         with connection.transaction():
             run(connection, "SET LOCAL lock_timeout = '10s'")
+            proven = registration.proven(connection) if state.facts.provisioned_as is not None else set()
             for statement in statements(state, reader, applier, snapshots, afterwards):
                 if statement not in granted:
                     run(connection, statement)
+            return proven - registration.proven(connection)
     except psycopg.Error as error:
         raise ProvisioningRefused(f"{_advice(state.site, error)}; nothing was written") from error
 

@@ -10,6 +10,7 @@ from typing import Any
 from concord.databases.postgresql import mark_problems, preflight, private_columns
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import TRIGGER_STATE, Row, Table
+from concord.databases.postgresql.session import Connection, rows
 from concord.databases.postgresql.shape import shape_of
 from concord.databases.quoting import literal
 from concord.manipulation import Manipulation
@@ -111,6 +112,16 @@ UPDATE concord.link_state SET initialized = initialized - {literal(shadow.name)}
                      WHERE NOT (c.value ->> 'listed')::boolean OR (c.value ->> 'place')::int <> n.place)))"""
 
 
+def proven(connection: Connection) -> set[tuple[str, str]]:
+    """The synchronizations that this site belongs to, each with every table of which the common history is proven."""
+    found = rows(
+        connection,
+        "SELECT split_part(link, '/', 1), jsonb_object_keys(initialized) FROM concord.link_state"
+        " WHERE strpos(link, '/') > 0",
+    )
+    return {(synchronization, table) for synchronization, table in found}
+
+
 def problems(
     site: str, wanted: ReplicatedTable, table: Table | None, known: Registered | None
 ) -> Iterator[str]:
@@ -140,7 +151,10 @@ def problems(
         if shadow.keeps_base and not known.keeps_base:
             yield f"{where} does not keep yet what its resolvers must know of a row's past; run `provision`"
         if dict(known.triggers) != table.triggers:
-            yield f"{where}: a capture trigger is missing, disabled or altered; changes may have been missed"
+            yield (
+                f"{where}: a capture trigger is missing, disabled or altered; changes may have been missed: run"
+                " `provision`, then `initialize NAME` for each synchronization that carries the table"
+            )
 
 
 def _since(shadow: Shadow, known: Registered) -> dict[str, str]:

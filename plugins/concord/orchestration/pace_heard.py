@@ -1,0 +1,31 @@
+"""Of what a Spark application prints, the lines that say how far it is: they go to whoever wants to hear of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pydantic import ValidationError
+
+from concord.pace import Pace, Tell
+
+#: In front of the JSON: the application's logger, as `spark_jobs.application` formats it.
+_MARK = "concord.pace: "
+
+
+def heard(lines: Iterable[str], tell: Tell) -> Iterator[str]:
+    """The other lines, as they are."""
+    for line in lines:
+        pace = _pace(line)
+        if pace is None:
+            yield line
+        else:
+            tell(pace)
+
+
+def _pace(line: str) -> Pace | None:
+    if not line.startswith(_MARK):
+        return None
+    try:
+        return Pace.model_validate_json(line.removeprefix(_MARK))
+    except ValidationError:  # somebody else's line
+        return None

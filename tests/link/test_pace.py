@@ -1,0 +1,116 @@
+"""What runs long says how far it is: an initialization, a comparison, a link; a short one says nothing."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from concord import pace
+from concord.comparison import CompareJob, Repair
+from concord.databases.postgresql.initialize import equal_already
+from concord.initialization import How
+from concord.pace import Pace
+from spark_jobs.compare import compare
+from spark_jobs.initialize import initialize
+from spark_jobs.link import transmit
+from tests.link.conftest import MakePair
+from tests.link.initializing import forget, initialization, unstamped
+from tests.link.pair import Pair
+
+pytestmark = pytest.mark.spark
+
+BOOK = ("CREATE TABLE book (id int PRIMARY KEY, title text)",)
+ROWS = 5_000
+MANY = (f"INSERT INTO book SELECT n, 'book ' || n FROM generate_series(1, {ROWS}) n", "ANALYZE book")
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if what takes a while took long."""
+    monkeypatch.setattr(pace, "EVERY", 0.005)
+
+
+def never(step: str) -> None:
+    """Nothing is done at any step."""
+
+
+def slowly(step: str) -> None:
+    """As over a slow line."""
+    if step == "chunk_commit":
+        time.sleep(0.02)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("how", [How.LOAD, How.MERGE])
+def test_an_initialization_says_how_many_of_about_how_many_rows(pair: MakePair, how: How) -> None:
+    sites = pair(*BOOK)
+    forget(sites)
+    unstamped(sites.london, *MANY)
+    heard: list[Pace] = []
+    job = initialization(sites, how.value, chunk_rows=200)
+
+    initialize(job, sites.spark, slowly, heard.append)
+
+    told = [each for each in heard if each.work == "initialize"]
+    assert {(each.what, each.of) for each in told} == {("public.book", ROWS)}
+    counted = [each.done for each in told]
+    assert len(set(counted)) > 5, "more often than the windows of ranges end"
+    assert max(counted) <= ROWS
+    assert any(each.seconds_left for each in told)
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_proof_that_sites_are_equal_says_which_table_it_is_at(pair: MakePair) -> None:
+    sites = pair(*BOOK)
+    forget(sites)
+    for site in sites.sites:
+        unstamped(site, *MANY)
+    heard: list[Pace] = []
+    assert equal_already(initialization(sites), heard.append) is not None
+    assert {(each.work, each.what, each.of) for each in heard} == {("prove equal", "public.book", ROWS)}
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_comparison_says_how_far_its_tasks_are(pair: MakePair) -> None:
+    sites = pair(*BOOK)
+    for site in sites.sites:
+        unstamped(site, *MANY)
+    heard: list[Pace] = []
+    compare(CompareJob(link=sites.job(), repair=Repair.NONE), sites.spark, never, heard.append)
+    assert {(each.work, each.what, each.of) for each in heard} == {("compare", "public.book", ROWS)}
+    assert max(each.done for each in heard) > 0
+
+
+def edited(sites: Pair) -> None:
+    sites.london.run(*MANY)
+
+
+def met(sites: Pair) -> None:
+    """So that Spark has something to join."""
+    sites.london.run(*MANY)
+    sites.capetown.run("INSERT INTO book VALUES (7, 'another')")
+
+
+@pytest.mark.usefixtures("eager", "carried_by_spark")
+@pytest.mark.parametrize("edit", [edited, met], ids=["straight", "joined"])
+def test_a_long_link_says_what_it_stages_and_what_it_writes(
+    pair: MakePair, edit: Callable[[Pair], None]
+) -> None:
+    sites = pair(*BOOK)
+    edit(sites)
+    heard: list[Pace] = []
+    transmit(sites.job(), sites.spark, never, heard.append)
+    assert {(each.work, each.what, each.of) for each in heard} == {
+        ("stage", "public.book", ROWS),
+        ("write", "public.book", ROWS),
+    }
+
+
+def test_a_short_run_says_nothing(pair: MakePair) -> None:
+    sites = pair(*BOOK)
+    sites.london.run("INSERT INTO book VALUES (1, 'one')")
+    heard: list[Pace] = []
+    began = time.monotonic()
+    transmit(sites.job(), sites.spark, never, heard.append)
+    assert time.monotonic() - began > pace.EVERY or heard == []
+    assert all(each.seconds >= pace.EVERY for each in heard)

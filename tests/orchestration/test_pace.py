@@ -1,0 +1,81 @@
+"""How far a long work is, in a task's log and at a terminal: heard from the application's lines."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from concord.orchestration import pace_shown, spark_application
+from concord.orchestration.pace_heard import heard
+from concord.orchestration.pace_shown import shown
+from concord.pace import Pace
+from tests.orchestration.conftest import NAME, Pair
+from tests.orchestration.terminal import Terminal
+
+FLIGHTS = Pace(work="initialize", what="public.flights", done=120_000, of=336_776, seconds=12)
+LINES = [
+    "concord.link: step name=stage\n",
+    f"concord.pace: {FLIGHTS.model_dump_json()}\n",
+    "concord.pace: somebody says it in passing\n",
+    "concord.link: step name=write\n",
+]
+
+
+def test_of_what_an_application_prints_the_lines_of_its_pace_are_heard_and_the_others_stay() -> None:
+    told: list[Pace] = []
+    assert list(heard(LINES, told.append)) == [LINES[0], *LINES[2:]]
+    assert told == [FLIGHTS]
+
+
+def test_a_pipe_has_a_line_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace_shown, "A_WHILE", 0.0)
+    screen = io.StringIO()
+    with shown(Console(file=screen, width=40)) as tell:
+        tell(FLIGHTS)
+    assert screen.getvalue() == f"{FLIGHTS}\n"
+
+
+def test_a_pipe_has_no_line_of_the_first_seconds() -> None:
+    screen = io.StringIO()
+    with shown(Console(file=screen)) as tell:
+        tell(FLIGHTS)
+    assert screen.getvalue() == ""
+
+
+def test_a_terminal_has_a_bar_with_rows_rate_and_time_left() -> None:
+    screen = io.StringIO()
+    with shown(Console(file=screen, force_terminal=True, width=120)) as tell:
+        tell(FLIGHTS)
+        tell(FLIGHTS.model_copy(update={"done": 240_000, "seconds": 24.0}))
+    assert "240,000 of about 336,776 rows, 10,000 a second, about 10 s left" in screen.getvalue()
+
+
+def test_a_terminal_has_no_bar_of_a_short_work() -> None:
+    screen = io.StringIO()
+    with shown(Console(file=screen, force_terminal=True)):
+        pass
+    assert screen.getvalue() == ""
+
+
+@pytest.mark.airflow
+@pytest.mark.spark
+def test_a_tasks_log_has_the_pace_in_words_and_no_json(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The real application, whose Spark tells nothing in so short a time: so it is told beside its own lines."""
+    monkeypatch.setattr(spark_application, "A_WHILE", 0.0)
+    monkeypatch.setattr(spark_application, "heard", lambda itr, tell: heard([*itr, LINES[1]], tell))
+    assert pair.run(f"compare__{NAME}").state == "success"
+    logged = capfd.readouterr().out
+    assert "table compared" in logged, "the application's own lines are there"
+    assert str(FLIGHTS) in logged
+    assert "concord.pace" not in logged
+
+
+@pytest.mark.airflow
+@pytest.mark.spark
+def test_a_short_command_shows_nothing_of_its_pace(pair: Pair, terminal: Terminal) -> None:
+    answer = terminal("compare", NAME)
+    assert answer.status == 0
+    assert "a second" not in answer.out + answer.err
+    assert "concord.pace" not in answer.out + answer.err
