@@ -1,14 +1,19 @@
 """How far a long work is, in a task's log and at a terminal: heard from the application's lines."""
 
 import io
+import os
+import subprocess
+import sys
 
 import pytest
 from rich.console import Console
 
 from concord.orchestration import pace_shown, spark_application
+from concord.orchestration.job_files import job_files
 from concord.orchestration.pace_heard import heard
 from concord.orchestration.pace_shown import shown
 from concord.pace import Pace
+from tests.conftest import PROJECT
 from tests.orchestration.conftest import NAME, Pair
 from tests.orchestration.terminal import Terminal
 
@@ -25,6 +30,39 @@ def test_of_what_an_application_prints_the_lines_of_its_pace_are_heard_and_the_o
     told: list[Pace] = []
     assert list(heard(LINES, told.append)) == [LINES[0], *LINES[2:]]
     assert told == [FLIGHTS]
+
+
+#: An application whose whole work is to say how far it is.
+APPLICATION = """
+from pydantic import BaseModel
+from concord.pace import Pace
+from spark_jobs.application import run
+
+class Nothing(BaseModel):
+    pass
+
+def work(job, progress, tell):
+    progress("write")
+    tell(Pace(work="initialize", what="public.flights", done=120_000, of=336_776, seconds=12))
+    return Nothing()
+
+raise SystemExit(run(Nothing, work))
+"""
+
+
+def test_what_an_application_tells_is_heard() -> None:
+    with job_files(FLIGHTS, Pace) as files:
+        files.job.write_text("{}")
+        given = {"CONCORD_JOB": str(files.job), "CONCORD_REPORT": str(files.report)}
+        given["PYTHONPATH"] = f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}"
+        command = [sys.executable, "-c", APPLICATION]
+        said = subprocess.run(
+            command, env=os.environ | given, cwd=PROJECT, text=True, stdout=subprocess.PIPE, check=True
+        )
+    told: list[Pace] = []
+    others = list(heard(said.stdout.splitlines(keepends=True), told.append))
+    assert told == [FLIGHTS]
+    assert [line for line in others if "write" in line], "its steps are lines of the log as before"
 
 
 def test_a_pipe_has_a_line_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
