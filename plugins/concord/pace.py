@@ -75,6 +75,15 @@ def now_and_then(tell: Tell, seconds: float) -> Tell:
     return pass_on
 
 
+#: Seconds between two lines of a log.
+A_WHILE = 10.0
+
+
+def logged(info: Callable[[str, Pace], None]) -> Tell:
+    """A line a while, in words, by a logger's method."""
+    return now_and_then(lambda pace: info("%s", pace), A_WHILE)
+
+
 @dataclass
 class Meter:
     """Counts what is done of one work; whoever does it only adds."""

@@ -8,7 +8,8 @@ import sys
 import pytest
 from rich.console import Console
 
-from concord.orchestration import pace_shown, spark_application
+from concord import pace
+from concord.orchestration import spark_application
 from concord.orchestration.job_files import job_files
 from concord.orchestration.pace_heard import heard
 from concord.orchestration.pace_shown import shown
@@ -65,15 +66,7 @@ def test_what_an_application_tells_is_heard() -> None:
     assert [line for line in others if "write" in line], "its steps are lines of the log as before"
 
 
-def test_a_pipe_has_a_line_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace_shown, "A_WHILE", 0.0)
-    screen = io.StringIO()
-    with shown(Console(file=screen, width=40)) as tell:
-        tell(FLIGHTS)
-    assert screen.getvalue() == f"{FLIGHTS}\n"
-
-
-def test_a_pipe_has_no_line_of_the_first_seconds() -> None:
+def test_a_pipe_has_the_result_alone() -> None:
     screen = io.StringIO()
     with shown(Console(file=screen)) as tell:
         tell(FLIGHTS)
@@ -101,7 +94,7 @@ def test_a_tasks_log_has_the_pace_in_words_and_no_json(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The real application, whose Spark tells nothing in so short a time: so it is told beside its own lines."""
-    monkeypatch.setattr(spark_application, "A_WHILE", 0.0)
+    monkeypatch.setattr(pace, "A_WHILE", 0.0)
     monkeypatch.setattr(spark_application, "heard", lambda itr, tell: heard([*itr, LINES[1]], tell))
     assert pair.run(f"compare__{NAME}").state == "success"
     logged = capfd.readouterr().out

@@ -32,6 +32,7 @@ from concord.orchestration.maintenance_pages import (
 from concord.orchestration.outcome_log import log_table
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.synchronize import LINK_TIMEOUT, RETRIES, START
+from concord.pace import logged
 
 logger = logging.getLogger("concord.maintenance")
 
@@ -158,7 +159,7 @@ def provision_dag() -> DAG:
                 installations = jobs.installations(load(config_path()))
                 problems = provisioning.check(installations) if asked.check_only else []
                 if not asked.check_only:
-                    for line in provisioning.provision(installations):
+                    for line in provisioning.provision(installations, logged(logger.info)):
                         logger.warning("%s", line)
                 for notice in provisioning.notices(installations):
                     logger.warning("%s", notice)

@@ -1,4 +1,4 @@
-"""How far a long work is, at a terminal: a bar with rows, rate and time left; a line a while where there is none."""
+"""How far a long work is, at a terminal: a bar with rows, rate and time left."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from concord.pace import Pace, Tell, now_and_then
-
-#: Seconds between two lines where nobody sees a bar.
-A_WHILE = 10.0
+from concord.pace import Pace, Tell, silent
 
 
 @contextmanager
 def shown(console: Console | None = None) -> Iterator[Tell]:
-    """What to call with each pace, on standard error; a work that tells nothing shows nothing."""
+    """What to call with each pace: shown on standard error if that is a terminal. A pipe has the result alone."""
     screen = console or Console(stderr=True)
     if not screen.is_terminal:
-        yield now_and_then(lambda pace: _write(screen, str(pace)), A_WHILE)
+        yield silent
         return
     with _bars(screen) as bars:
         yield bars
@@ -46,7 +43,3 @@ def _bars(screen: Console) -> Iterator[Tell]:
         yield tell
     finally:
         progress.stop()
-
-
-def _write(screen: Console, line: str) -> None:
-    screen.print(line, highlight=False, markup=False, soft_wrap=True)

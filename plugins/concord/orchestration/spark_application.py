@@ -13,8 +13,7 @@ from concord.orchestration import spark_settings
 from concord.orchestration.connections import airflow_connection
 from concord.orchestration.job_files import PROJECT, JobFiles, Report, job_files
 from concord.orchestration.pace_heard import heard
-from concord.orchestration.pace_shown import A_WHILE
-from concord.pace import Tell, now_and_then
+from concord.pace import Tell, logged
 
 
 class SparkApplication(SparkSubmitOperator):
@@ -47,7 +46,7 @@ class SparkApplication(SparkSubmitOperator):
 
     def hears(self) -> Tell:
         """Whom to tell how far the work is."""
-        return self.tell or now_and_then(lambda pace: self.log.info("%s", pace), A_WHILE)
+        return self.tell or logged(self.log.info)
 
     def _listen(self, hook: SparkSubmitHook) -> None:
         """What the application prints goes to the log, but for how far it is."""
