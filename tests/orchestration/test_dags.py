@@ -46,6 +46,12 @@ def test_every_dag_has_a_page_that_tells_its_runs_its_parameters_and_where_to_lo
             assert described in page, f"{dag_id}: {name}"
 
 
+def test_a_page_names_one_asset_however_many_tables_there_are(bag: DagBag) -> None:
+    page = str(bag.dags["synchronize__london_capetown"].doc_md)
+    assert "such as `concord://capetown/public.flights`" in page
+    assert page.count("concord://capetown/") == 1
+
+
 def test_a_synchronization_is_begin_forward_reverse_complete_and_the_release_of_its_lease(
     bag: DagBag,
 ) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import delete, select, update
 
 from concord.orchestration.table_assets import table_asset
 from tests.conftest import PROJECT
-from tests.orchestration.conftest import NAME, Pair, dag_named
+from tests.orchestration.conftest import Pair
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
@@ -92,8 +92,3 @@ def test_names_that_are_no_part_of_an_address_are_quoted() -> None:
     assert table_asset("london", 'public.Zürich "gate" #1').uri == (
         "concord://london/public.Z%C3%BCrich%20%22gate%22%20%231"
     )
-
-
-def test_the_dags_page_names_the_assets(pair: Pair) -> None:
-    said = dag_named(f"synchronize__{NAME}").doc_md
-    assert all(f"`concord://{site}/public.flights`" in said for site in ("london", "capetown"))

@@ -72,17 +72,13 @@ def _page(configuration: Configuration, name: str, params: Mapping[str, Param]) 
     pair = configuration.synchronizations[name]
     cron = "no schedule" if pair.schedule is None else f"the schedule `{pair.schedule}` (UTC)"
     watched = "" if pair.watch is None else ", soon after a user's commit at either site"
-    assets = [
-        f"`{table_asset(site, table.name).uri}`"
-        for table in configuration.tables(name)
-        for site in pair.sites
-    ]
+    example = table_asset(pair.target, configuration.tables(name)[0].name).uri
     return page(
         [
             f"Keeps the tables of `{pair.replication_set}` equal in `{pair.source}` and `{pair.target}`.",
             f"`begin` takes the lease, `forward_link` carries changes from `{pair.source}` to `{pair.target}`, and"
             " `reverse_link` carries them back. `complete` marks the run as done, and `release` gives the lease back.",
-            f"A link updates the asset of each table that it changed at its target: {', '.join(assets)}.",
+            f"A link updates the asset of each table that it changed at its target, such as `{example}`.",
         ],
         f"{cron}{watched}, by hand, for a backfill, and when `concord://synchronize/{name}` is updated.",
         [
