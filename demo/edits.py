@@ -20,6 +20,9 @@ Connection = psycopg.Connection[Any]
 #: Fewer flights leave too few for every kind of edit.
 FEWEST_FLIGHTS = 1_000
 
+#: What is left out of a flight that did not take place.
+_CANCELLED = dict.fromkeys(("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time"))
+
 
 class Kind(StrEnum):
     """What an application does to a row."""
@@ -54,6 +57,7 @@ def plan(connection: Connection) -> list[Edit]:
         *_new_destinations(),
         *_same_flight_twice(flights),
         *_deleted_here_changed_there(flights),
+        *_the_same_thing(flights),
         *_other_tables(connection),
     ]
 
@@ -87,8 +91,7 @@ def _ordinary_work(flights: Iterator[Key], late_here: int, late_there: int) -> I
     yield _update(
         CAPETOWN, "delays", [(key, _delay(i, 20)) for i, key in enumerate(islice(flights, late_there))]
     )
-    cancelled = dict.fromkeys(("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time"))
-    yield _update(LONDON, "cancellations", [(key, cancelled) for key in islice(flights, 150)])
+    yield _update(LONDON, "cancellations", [(key, _CANCELLED) for key in islice(flights, 150)])
     yield _delete(CAPETOWN, "withdrawn flights", list(islice(flights, 90)))
 
 
@@ -131,6 +134,17 @@ def _deleted_here_changed_there(flights: Iterator[Key]) -> Iterator[Edit]:
         yield _update(changing, "deleted, then changed there", [(key, _delay(0, 33)) for key in deleted])
         yield _update(changing, "changed, then deleted there", [(key, _delay(0, 33)) for key in delayed])
         yield _delete(deleting, "changed, then deleted there", delayed)
+
+
+def _the_same_thing(flights: Iterator[Key]) -> Iterator[Edit]:
+    """Flights that both sites cancel, and that both withdraw: no conflict, and nobody's loss.
+
+    London does it last, so that its versions stay and Cape Town has nothing to apply in London.
+    """
+    cancelled, withdrawn = list(islice(flights, 8)), list(islice(flights, 2))
+    for site in (CAPETOWN, LONDON):
+        yield _update(site, "flights cancelled by both", [(key, _CANCELLED) for key in cancelled])
+        yield _delete(site, "flights withdrawn by both", withdrawn)
 
 
 def _other_tables(connection: Connection) -> Iterator[Edit]:
