@@ -49,6 +49,7 @@ def test_a_work_that_ends_within_a_second_tells_nothing() -> None:
     heard: list[Pace] = []
     with told(heard.append, Meter("write", "1 table", of=10)) as meter:
         meter.done = 10
+        time.sleep(0.1)
     assert heard == []
 
 
