@@ -1,16 +1,17 @@
 """`python -m concord`: what a person at a terminal can ask, and the exit status.
 
 0: done, and all is well. 1: refused, failed, or problems found; one line each on stderr. 2: a wrong command line.
+130: ended by Ctrl-C. With `--json`, stdout holds one document, and a refusal is one JSON object on stderr.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,30 +19,49 @@ from typing import TYPE_CHECKING, Any
 from concord.config import config_path, json_schema, load
 from concord.duration import parse_duration
 from concord.errors import ConcordError, ParametersRefused
+from concord.orchestration import shown
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[Any]
+
+
+INTERRUPTED = 130
+_PROJECT = Path(__file__).parents[2]
+_DAGS = "AIRFLOW__CORE__DAGS_FOLDER"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; errors are lines on stderr, never a traceback."""
     asked = _parser().parse_args(arguments)
     try:
-        return _run(asked)
+        with shown.document(_name(asked)) if asked.json else nullcontext():
+            return _run(asked)
     except ConcordError as error:
-        sys.stderr.write(f"{error}\n")
+        shown.refusal(error.code, error.message, transient=error.transient, as_json=asked.json)
         return 2 if isinstance(error, ParametersRefused) else 1
+    except KeyboardInterrupt as interrupt:
+        said = f"Interrupted: {interrupt}." if interrupt.args else "Interrupted."
+        shown.refusal("interrupted", said, transient=True, as_json=asked.json)
+        return INTERRUPTED
+
+
+def _name(asked: argparse.Namespace) -> str:
+    """`status`, `conflicts list`."""
+    action = getattr(asked, "action", None)
+    return f"{asked.command} {action}" if action else str(asked.command)
 
 
 def _run(asked: argparse.Namespace) -> int:
     match asked.command:
         case "config-schema":
-            sys.stdout.write(json.dumps(json_schema(), indent=2) + "\n")
+            shown.whole(json_schema())
         case "check-config":
             configuration = load(config_path())
-            sys.stderr.writelines(f"notice: {notice}\n" for notice in configuration.notices)
-            names = ", ".join(configuration.synchronizations)
-            sys.stdout.write(f"{config_path()} is in order; synchronizations: {names}\n")
+            for each in configuration.notices:
+                shown.notice(str(each))
+            names = list(configuration.synchronizations)
+            sentence = f"{config_path()} is in order; synchronizations: {', '.join(names)}"
+            shown.say(sentence, path=str(config_path()), synchronizations=names)
         case "prepare":
             return int(importlib.import_module("concord.orchestration.prepare_command").run(asked))
         case _:
@@ -69,19 +89,37 @@ def _moment(text: str) -> datetime:
 
 
 def _airflow_settings(*, verbose: bool) -> dict[str, str]:
-    """What Airflow reads when it is imported: look up connections in its own database too; log only trouble."""
-    context = {"_AIRFLOW_PROCESS_CONTEXT": "server"}
-    return context if verbose else {**context, "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING"}
+    """What Airflow reads when it is imported: look up connections in its own database too; our DAGs; log nothing.
+
+    What went wrong is told by the command itself.
+    """
+    dags = os.environ.get(_DAGS, str(_PROJECT / "dags"))
+    settings = {"_AIRFLOW_PROCESS_CONTEXT": "server", _DAGS: dags}
+    return settings if verbose else {**settings, "AIRFLOW__LOGGING__LOGGING_LEVEL": "CRITICAL"}
+
+
+def _add_output(parser: argparse.ArgumentParser, *, default: Any) -> None:
+    """Options of every command, which may stand before or after its name."""
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", default=default, help="show what Airflow and Spark log"
+    )
+    parser.add_argument("--json", action="store_true", default=default, help="print one JSON document")
+
+
+def _command(commands: Commands, name: str, help: str) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = commands.add_parser(name, help=help)
+    _add_output(made, default=argparse.SUPPRESS)
+    return made
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m concord", description="Keep copies of tables in agreement."
     )
-    parser.add_argument("-v", "--verbose", action="store_true", help="show what Airflow and Spark log")
+    _add_output(parser, default=False)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_prepare(commands)
-    provision = commands.add_parser("provision", help="make the sites ready")
+    provision = _command(commands, "provision", help="make the sites ready")
     provision.add_argument("--site", help="only this one")
     instead = provision.add_mutually_exclusive_group()
     instead.add_argument(
@@ -93,8 +131,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     instead.add_argument("--check", action="store_true", help="say what is missing or altered; write nothing")
     instead.add_argument("--remove", action="store_true", help="take Concord off; tables and rows stay")
-    initialize = commands.add_parser(
-        "initialize", help="give two sites their common history, and let their links start there"
+    initialize = _command(
+        commands, "initialize", help="give two sites their common history, and let their links start there"
     )
     initialize.add_argument("synchronization")
     initialize.add_argument(
@@ -114,10 +152,10 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="take a restored or replaced database for the site it was",
     )
-    plan = commands.add_parser("plan", help="count what a run would do, and write nothing")
+    plan = _command(commands, "plan", help="count what a run would do, and write nothing")
     plan.add_argument("synchronization")
     plan.add_argument("--direction", choices=["both", "forward", "reverse"], default="both")
-    compare = commands.add_parser("compare", help="say what differs between two sites, and repair it")
+    compare = _command(commands, "compare", help="say what differs between two sites, and repair it")
     compare.add_argument("synchronization")
     compare.add_argument("--table", action="append", metavar="TABLE", help="only this one; may be repeated")
     compare.add_argument("--repair", choices=["plan", "apply"], help="say what a repair would do, or do it")
@@ -125,7 +163,7 @@ def _parser() -> argparse.ArgumentParser:
         "--prefer", choices=["source", "target"], help="whose row stays where no version decides"
     )
     _add_conflicts(commands)
-    snapshot = commands.add_parser("snapshot", help="refresh or drop a snapshot")
+    snapshot = _command(commands, "snapshot", help="refresh or drop a snapshot")
     snapshot.add_argument("action", choices=["refresh", "drop"])
     snapshot.add_argument("name")
     snapshot.add_argument("--full", action="store_true", help="refresh: compare the whole content")
@@ -133,12 +171,18 @@ def _parser() -> argparse.ArgumentParser:
         "--plan", action="store_true", help="refresh: count what would be done, write nothing"
     )
     snapshot.add_argument("--with-table", action="store_true", help="drop: the copy too")
-    commands.add_parser("status", help="runs, links and conflicts, here and at the sites")
-    approve = commands.add_parser("approve", help="let pass, once, what the brakes hold")
+    status = _command(commands, "status", help="runs, links and conflicts, here and at the sites")
+    status.add_argument(
+        "--max-lag",
+        type=_duration,
+        metavar="DURATION",
+        help="exit with 1 when a synchronization, or a change that waits to be sent, is older than this",
+    )
+    approve = _command(commands, "approve", help="let pass, once, what the brakes hold")
     approve.add_argument("synchronization")
-    forget = commands.add_parser("forget", help="let the sites forget links that have left the configuration")
+    forget = _command(commands, "forget", help="let the sites forget links that have left the configuration")
     forget.add_argument("name", metavar="SITE_OR_SYNCHRONIZATION")
-    tombstones = commands.add_parser("tombstones", help="which site holds which tombstones, and why")
+    tombstones = _command(commands, "tombstones", help="which site holds which tombstones, and why")
     tombstones.add_argument(
         "--force-older-than",
         type=_duration,
@@ -149,18 +193,20 @@ def _parser() -> argparse.ArgumentParser:
         "--dry-run", action="store_true", help="with force: say what would go, remove nothing"
     )
     _add_waiting(commands)
-    restamp = commands.add_parser("restamp", help="stamp anew what a site stamped in the future")
+    restamp = _command(commands, "restamp", help="stamp anew what a site stamped in the future")
     restamp.add_argument("site", metavar="SITE", help="where such versions were made")
     restamp.add_argument("--table", metavar="SCHEMA.NAME", help="only this one")
     restamp.add_argument("--dry-run", action="store_true", help="say which rows; write nothing")
-    commands.add_parser("config-schema", help="print the JSON schema of the configuration")
-    commands.add_parser("check-config", help="read the configuration and name every mistake in it")
+    _command(commands, "config-schema", help="print the JSON schema of the configuration")
+    _command(commands, "check-config", help="read the configuration and name every mistake in it")
     return parser
 
 
 def _add_prepare(commands: Commands) -> None:
-    prepare = commands.add_parser(
-        "prepare", help="write what two databases of your own need: configuration, logins, connections"
+    prepare = _command(
+        commands,
+        "prepare",
+        help="write what two databases of your own need: configuration, logins, connections",
     )
     prepare.add_argument("folder", type=Path, help="where; it must not hold such files yet")
     prepare.add_argument(
@@ -185,14 +231,14 @@ def _add_prepare(commands: Commands) -> None:
 
 
 def _add_waiting(commands: Commands) -> None:
-    waiting = commands.add_parser("waiting", help="rows that were held or refused, and what becomes of them")
+    waiting = _command(commands, "waiting", help="rows that were held or refused, and what becomes of them")
     actions = waiting.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listed = actions.add_parser("list", help="what waits, with both rows")
+    listed = _command(actions, "list", help="what waits, with both rows")
     listed.add_argument("--synchronization", metavar="NAME")
     listed.add_argument("--limit", type=int, default=50, help="so many a link at most; default 50")
-    decide = actions.add_parser("decide", help="say which row holds; every site follows")
-    retry = actions.add_parser("retry", help="try refused rows among the first of the next run")
-    drop = actions.add_parser("drop", help="let go of a row whose link has left the configuration")
+    decide = _command(actions, "decide", help="say which row holds; every site follows")
+    retry = _command(actions, "retry", help="try refused rows among the first of the next run")
+    drop = _command(actions, "drop", help="let go of a row whose link has left the configuration")
     for each in (decide, retry, drop):
         each.add_argument("waiting", metavar="ID", help="as `list` shows it")
     chosen = decide.add_mutually_exclusive_group(required=True)
@@ -203,12 +249,12 @@ def _add_waiting(commands: Commands) -> None:
 
 
 def _add_conflicts(commands: Commands) -> None:
-    conflicts = commands.add_parser("conflicts", help="what lost a conflict, and how it comes back")
+    conflicts = _command(commands, "conflicts", help="what lost a conflict, and how it comes back")
     actions = conflicts.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listed = actions.add_parser("list", help="the collected conflicts, newest first")
+    listed = _command(actions, "list", help="the collected conflicts, newest first")
     listed.add_argument("--limit", type=int, default=50, help="so many at most; default 50")
     _add_chosen(listed)
-    what_if = actions.add_parser("what-if", help="what another policy would have decided; writes nothing")
+    what_if = _command(actions, "what-if", help="what another policy would have decided; writes nothing")
     what_if.add_argument(
         "--policy",
         type=lambda text: tuple(name.strip() for name in text.split(",")),
@@ -218,8 +264,8 @@ def _add_conflicts(commands: Commands) -> None:
     )
     what_if.add_argument("--limit", type=int, default=20, help="rows shown at most; all are counted")
     _add_chosen(what_if)
-    shown = actions.add_parser("show", help="one conflict with both rows and both versions")
-    overturn = actions.add_parser("overturn", help="bring the loser back; every site follows")
+    shown = _command(actions, "show", help="one conflict with both rows and both versions")
+    overturn = _command(actions, "overturn", help="bring the loser back; every site follows")
     for each in (shown, overturn):
         each.add_argument("conflict", metavar="ID", help="the beginning of its id, as `list` shows it")
     overturn.add_argument(
@@ -238,5 +284,14 @@ def _add_chosen(conflicts: argparse.ArgumentParser) -> None:
     conflicts.add_argument("--until", type=_moment, metavar="TIME", help="decided before")
 
 
+def _exit(status: int) -> None:
+    """After Ctrl-C at once: threads that wait for a database would be waited for."""
+    if status != INTERRUPTED:
+        sys.exit(status)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _exit(main())

@@ -86,7 +86,7 @@ def test_a_plan_counts_what_a_run_would_do_and_status_shows_both_ends(pair: Pair
     planned = concord("plan", NAME, "--direction", "forward")
     assert planned.returncode == 0, planned.stderr
     [flights] = [line for line in planned.stdout.splitlines() if "public.flights" in line]
-    assert [cell.strip() for cell in flights.strip("│").split("│")][2:4] == ["1", "1"]
+    assert flights.split()[1:3] == ["1", "1"]
     assert pair.capetown.run("SELECT delay FROM flights WHERE flight = 1") == [(0,)]
     shown = concord("status")
     assert shown.returncode == 0, shown.stderr

@@ -97,7 +97,7 @@ def test_a_run_that_ends_well_starts_the_reinitialization_that_is_asked_for_once
     assert (answer.status, "none" in answer.out) == (0, True)
     assert published.capetown.run(STATE) == before, "what another run has done is not done again"
     answer = terminal(*AT_THE_TERMINAL[:2], "--requested")
-    assert (answer.status, "how: reinitialize, from: london" in answer.err) == (2, True)
+    assert (answer.status, "--how reinitialize, --from london" in answer.err) == (2, True)
 
 
 def test_what_a_person_has_begun_to_bring_back_from_the_subscriber_is_not_turned_round(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Iterable
-from datetime import datetime
+from collections.abc import Iterable
 
 import pendulum
 from sqlalchemy import Engine
@@ -14,7 +12,7 @@ from concord.config import Configuration
 from concord.link import Direction
 from concord.orchestration import jobs
 from concord.orchestration.repository_connection import repository
-from concord.orchestration.shown import show
+from concord.orchestration.shown import Ago, problem, show
 from concord.repository import holds
 
 _COLUMNS = ("synchronization", "link", "table", "held", "rows", "of", "since", "approved")
@@ -25,33 +23,31 @@ def approve(asked: argparse.Namespace, configuration: Configuration, who: str) -
     name = jobs.synchronization_name(configuration, asked.synchronization)
     approved = holds.approve(repository(), name, who, pendulum.now("UTC"))
     if not approved:
-        sys.stderr.write(f"{name}: nothing is held\n")
+        problem(f"{name}: nothing is held")
         return 1
     rows = [
         (_ends(configuration, each), *_seen(each), each.approved_up_to, each.approved_by) for each in approved
     ]
-    columns = ("link", "table", "held", "rows", "of", "approved up to", "by")
-    show(f"{name}: the next run lets pass, once", columns, rows)
+    columns = ("link", "table", "held", "rows", "of", "approved_up_to", "by")
+    show("approved", f"{name}: the next run lets pass, once", columns, rows)
     return 0
 
 
-def show_holds(engine: Engine, configuration: Configuration, ago: Callable[[datetime | None], str]) -> None:
+def show_holds(engine: Engine, configuration: Configuration) -> None:
     """What waits for a person; nothing where nothing does."""
     found = [each for each in holds.waiting(engine) if each.synchronization in configuration.synchronizations]
-    if found:
-        show("Held by the brakes: python -m concord approve", _COLUMNS, _lines(configuration, found, ago))
+    title = "Held by the brakes: python -m concord approve"
+    show("holds", title, _COLUMNS, _lines(configuration, found), if_any=True)
 
 
-def _lines(
-    configuration: Configuration, found: Iterable[holds.Waiting], ago: Callable[[datetime | None], str]
-) -> list[tuple[object, ...]]:
+def _lines(configuration: Configuration, found: Iterable[holds.Waiting]) -> list[tuple[object, ...]]:
     return [
         (
             each.synchronization,
             _ends(configuration, each),
             *_seen(each),
-            ago(each.held_at),
-            f"up to {each.approved_up_to} by {each.approved_by}" if each.approved_at else "",
+            Ago(each.held_at),
+            f"up to {each.approved_up_to} by {each.approved_by}" if each.approved_at else None,
         )
         for each in found
     ]

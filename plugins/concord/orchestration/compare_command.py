@@ -9,7 +9,7 @@ from typing import Any
 from concord.comparison import CompareReport, Difference, Repair
 from concord.orchestration.compare_operator import CompareOperator, CompareParameters
 from concord.orchestration.pace_shown import shown
-from concord.orchestration.shown import show
+from concord.orchestration.shown import Columns, show
 
 _COUNTS = ("equal", "differing", "versions", "only_source", "only_target", "in_flight")
 
@@ -29,28 +29,28 @@ def compare(asked: argparse.Namespace, owner: str) -> int:
 
 
 def _print(report: CompareReport) -> None:
-    columns = ("table", f"rows at {report.source}", f"rows at {report.target}", *_headings(report))
+    source, target = report.source, report.target
+    rows_at = {"source_rows": f"rows at {source}", "target_rows": f"rows at {target}"}
+    only_at = {"only_source": f"only at {source}", "only_target": f"only at {target}"}
     counted = [
         (table.table, table.source_rows, table.target_rows, *(getattr(table, count) for count in _COUNTS))
         for table in report.tables
     ]
-    show(f"{report.synchronization}: compared", columns, counted)
-    if report.stopped:
-        show("Not compared", ("table", "because"), report.stopped.items())
-    if report.differences:
-        sides = ("table", "key", "kind", f"at {report.source}", f"at {report.target}", "repair")
-        show("Differences", sides, (_shown(each) for each in report.differences))
+    columns = Columns(("table", *rows_at, *_COUNTS), {**rows_at, **only_at}, counts=_COUNTS)
+    show("tables", f"{report.synchronization}: compared", columns, counted)
+    stopped = Columns(("table", "because"), prose=("because",))
+    show("stopped", "Not compared", stopped, report.stopped.items(), if_any=True)
+    sides = {"at_source": f"at {source}", "at_target": f"at {target}"}
+    columns = Columns(("table", "key", "kind", *sides, "repair"), sides, prose=(*sides, "repair"))
+    show("differences", "Differences", columns, map(_shown, report.differences), if_any=True)
+    written = {"written_at_source": f"written at {source}", "written_at_target": f"written at {target}"}
+    show("repaired", "Repaired", Columns(("table", *written), written), _repaired(report), if_any=True)
+
+
+def _repaired(report: CompareReport) -> Iterator[tuple[object, ...]]:
     if report.repair is Repair.APPLY:
-        written = [
-            (table.table, table.written.get(report.source, 0), table.written.get(report.target, 0))
-            for table in report.tables
-        ]
-        show("Repaired", ("table", f"written at {report.source}", f"written at {report.target}"), written)
-
-
-def _headings(report: CompareReport) -> Iterator[str]:
-    names = {"only_source": f"only at {report.source}", "only_target": f"only at {report.target}"}
-    return (names.get(count, count.replace("_", " ")) for count in _COUNTS)
+        for table in report.tables:
+            yield table.table, table.written.get(report.source, 0), table.written.get(report.target, 0)
 
 
 def _shown(difference: Difference) -> tuple[object, ...]:
@@ -58,7 +58,7 @@ def _shown(difference: Difference) -> tuple[object, ...]:
     unlike = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
     return (
         difference.table,
-        ", ".join(difference.key),
+        difference.key,
         difference.kind,
         _side(difference.source_row, difference.source_version, unlike),
         _side(difference.target_row, difference.target_version, unlike),

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from concord.config import Configuration
 from concord.ledger import Entry, Image, kept
 from concord.orchestration.overturning import overturn
 from concord.orchestration.repository_connection import repository
-from concord.orchestration.shown import show
+from concord.orchestration.shown import Columns, say, show
 from concord.orchestration.what_if_command import what_if
 from concord.repository import ledger
 
@@ -27,39 +26,32 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
 def _list(asked: argparse.Namespace, _: Configuration) -> int:
     engine = repository()
     wanted = ledger.Chosen(asked.synchronization, asked.table, asked.type, asked.since, asked.until)
-    columns = (
-        "conflict",
-        "decided (UTC)",
-        "table",
-        "key",
-        "type",
-        "won",
-        "lost",
-        "resolver",
-        "overturned by",
-    )
-    listed = [_line(entry) for entry in ledger.entries(engine, wanted, asked.limit)]
-    show("Conflicts, newest first", columns, listed)
+    listed = list(ledger.entries(engine, wanted, asked.limit))
+    show_entries("Conflicts, newest first", listed)
     if (more := ledger.count(engine, wanted) - len(listed)) > 0:
-        sys.stdout.write(f"and {more} more; choose by --table, --type, --since, or raise --limit\n")
+        say(f"and {more} more; choose by --table, --type, --since, or raise --limit")
     return 0
 
 
+def show_entries(title: str, entries: Iterable[Entry]) -> None:
+    """A line for each: what met, which site won, which one lost, and by which rule."""
+    columns = ("conflict", "decided_at", "table", "key", "type", "won", "lost", "resolver", "overturned_by")
+    headings = {"decided_at": "decided (UTC)"}
+    show("conflicts", title, Columns(columns, headings), map(_line, entries))
+
+
 def _line(entry: Entry) -> tuple[object, ...]:
-    when = f"{entry.decided_at:{_WHEN}}"
-    sides = (entry.winner_site, entry.loser_site)
-    return (
-        entry.short_id, when, entry.table_name, _key(entry), entry.conflict_type, *sides, entry.resolver,
-        entry.overturned_by,
-    )  # fmt: skip
+    what = (entry.short_id, entry.decided_at, entry.table_name, _parts(entry), entry.conflict_type)
+    return (*what, entry.winner_site, entry.loser_site, entry.resolver, entry.overturned_by)
 
 
 def _show(asked: argparse.Namespace, _: Configuration) -> int:
     engine = repository()
     entry = ledger.find(engine, asked.conflict)
-    show(f"Conflict {entry.id}", ("what", ""), _facts(entry, ledger.run_of(engine, entry)))
-    columns = ("column", f"won: {entry.winner_site}", f"lost: {entry.loser_site}", "")
-    show("Rows", columns, _columns(entry))
+    facts = _facts(entry, ledger.run_of(engine, entry))
+    show("facts", f"Conflict {entry.id}", Columns(("what", "value"), prose=("value",)), facts)
+    sides = {"won": f"won: {entry.winner_site}", "lost": f"lost: {entry.loser_site}"}
+    show("rows", "Rows", Columns(("column", *sides, "differs"), sides), _columns(entry))
     return 0
 
 
@@ -100,7 +92,11 @@ def _value(row: Image | None, name: str) -> str:
 
 
 def _key(entry: Entry) -> str:
-    return ", ".join("(dropped)" if part is None else part for part in entry.key)
+    return ", ".join(_parts(entry))
+
+
+def _parts(entry: Entry) -> list[str]:
+    return ["(dropped)" if part is None else part for part in entry.key]
 
 
 def _overturn(asked: argparse.Namespace, configuration: Configuration) -> int:
@@ -112,9 +108,9 @@ def _overturn(asked: argparse.Namespace, configuration: Configuration) -> int:
         although_changed=asked.even_if_changed,
     )
     what = "deleted again" if entry.loser_row is None else "back"
-    sys.stdout.write(
+    say(
         f"{entry.short_id}: {entry.table_name} {_key(entry)} is {what} at {entry.site} as {entry.loser_site} had it;"
-        f" every site follows with its next run.\n"
+        f" every site follows with its next run."
     )
     return 0
 

@@ -20,6 +20,7 @@ from concord.databases.postgresql.logins import APPLIER, INSTALLER, LOGINS, READ
 from concord.errors import ConcordError, ParametersRefused
 from concord.identifier import TableName, parse_table_name
 from concord.orchestration.job_files import PROJECT
+from concord.orchestration.shown import say
 
 CONFIGURATION, ENVIRONMENT = "concord.yaml", "environment"
 #: What each login's connection is called after its site.
@@ -55,8 +56,9 @@ def run(asked: argparse.Namespace) -> int:
     places = [Place.parse(text) for text in asked.sites]
     prepare(asked.folder, places, asked.tables, asked.root_certificate)
     _make_airflow(asked.folder.absolute())
-    sys.stdout.write(f"{asked.folder} holds {', '.join(_names(places))} and Airflow's own database. Next:\n")
-    sys.stdout.writelines(f"  {line}\n" for line in next_steps(asked.folder, places))
+    say(f"{asked.folder} holds {', '.join(_names(places))} and Airflow's own database. Next:")
+    for line in next_steps(asked.folder, places):
+        say(f"  {line}")
     return 0
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 import pendulum
 
 from concord.config import Configuration
 from concord.databases.postgresql.restamping import Restamped, restamp
 from concord.orchestration import jobs
-from concord.orchestration.shown import show
+from concord.orchestration.shown import Columns, say, show
 
 
 def run(asked: argparse.Namespace, configuration: Configuration) -> int:
@@ -22,27 +21,17 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
         jobs.known_name(asked.table, carried.get(asked.site, ()), f"table that {asked.site} shares")
     found = restamp(sites, asked.site, asked.table, dry_run=asked.dry_run) if asked.site in carried else []
     title = "Rows that would be stamped anew" if asked.dry_run else "Rows stamped anew"
-    if found:
-        show(
-            f"{title} at {asked.site}",
-            ("table", "key", "old stamp", "new stamp", "left because"),
-            map(_line, found),
-        )
+    columns = Columns(("table", "key", "old_stamp", "new_stamp", "left_because"), prose=("left_because",))
+    show("rows", f"{title} at {asked.site}", columns, map(_line, found), if_any=True)
     stamped = sum(each.new is not None for each in found)
     ahead = "" if found else f": no version at {asked.site} is stamped in the future"
     done = "would be stamped" if asked.dry_run else "stamped"
-    sys.stdout.write(f"{stamped} of {len(found)} rows {done} anew{ahead}.\n")
+    say(f"{stamped} of {len(found)} rows {done} anew{ahead}.")
     return 0 if stamped == len(found) else 1
 
 
 def _line(each: Restamped) -> tuple[object, ...]:
-    return (
-        each.table,
-        each.key,
-        _moment(each.old),
-        "" if each.new is None else _moment(each.new),
-        each.why_not,
-    )
+    return each.table, each.key, _moment(each.old), each.new and _moment(each.new), each.why_not
 
 
 def _moment(stamp: int) -> str:

@@ -1,18 +1,183 @@
-"""A table for a person at a terminal."""
+"""What a command tells: tables and sentences for people, or with `--json` one document of snake_case names.
+
+A document holds, in this order: `command`, what the command shows, then `said`, `notices` and `problems`. What a person
+sees only where there is something is an empty list there, so that each command's document has one shape.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+import pendulum
+
+from concord.orchestration import table_form
+from concord.orchestration.table_form import Kind
+from concord.orchestration.terminal_words import spoken
 
 
-def show(title: str, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
-    """Print rows under a title and their columns' names; None is an empty cell."""
-    console = Console(markup=False)
-    table = Table(*columns)
-    for row in rows:
-        table.add_row(*("" if value is None else str(value) for value in row))
-    console.print(title)
-    console.print(table if table.row_count else "  none\n")
+class _Told:
+    """What stdout is for the whole process: a document that is being made, or None for people."""
+
+    document: dict[str, Any] | None = None
+
+
+_LISTS = ("said", "notices", "problems")
+
+
+@dataclass(frozen=True, slots=True)
+class Ago:
+    """A moment as people read it in passing: `3 minutes ago`, or `never`."""
+
+    moment: datetime | None
+
+    def __str__(self) -> str:
+        return "never" if self.moment is None else pendulum.instance(self.moment).diff_for_humans()
+
+
+@contextmanager
+def document(command: str) -> Iterator[None]:
+    """What the block tells becomes one JSON document, printed at its end; nothing is where it raises."""
+    made: dict[str, Any] = {"command": command, **{name: [] for name in _LISTS}}
+    _Told.document = made
+    try:
+        yield
+    finally:
+        _Told.document = None
+    last = {name: made.pop(name) for name in _LISTS}
+    sys.stdout.write(json.dumps(made | last, indent=2) + "\n")
+
+
+def is_document() -> bool:
+    """Is what is told meant for a program?"""
+    return _Told.document is not None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names of a table's columns in a document; with spaces they are the headings, unless there are others.
+
+    `prose` may be wrapped between words, everything else never. Columns of `counts` may be left out where a terminal is
+    narrow and they hold zeros alone.
+    """
+
+    names: Sequence[str]
+    headings: Mapping[str, str] = field(default_factory=dict)
+    prose: Sequence[str] = ()
+    counts: Sequence[str] = ()
+
+    @property
+    def read(self) -> list[str]:
+        """The headings."""
+        return [self.headings.get(name, name.replace("_", " ")) for name in self.names]
+
+    @property
+    def kinds(self) -> list[Kind]:
+        return [
+            Kind.PROSE if name in self.prose else Kind.COUNT if name in self.counts else Kind.EXACT
+            for name in self.names
+        ]
+
+
+def show(
+    key: str,
+    title: str,
+    columns: Columns | Sequence[str],
+    rows: Iterable[Iterable[object]],
+    *,
+    if_any: bool = False,
+) -> None:
+    """Rows under a title; in a document, objects under `key`. None is an empty cell.
+
+    `if_any`: people see nothing where there are no rows.
+    """
+    made = columns if isinstance(columns, Columns) else Columns(columns)
+    listed = [list(row) for row in rows]
+    found = _Told.document
+    if found is not None:
+        found[key] = [dict(zip(made.names, map(_plain, row), strict=True)) for row in listed]
+        return
+    if if_any and not listed:
+        return
+    sys.stdout.write(f"{table_form.inert(title)}\n")
+    cells = [[_text(value) for value in row] for row in listed]
+    sys.stdout.write(table_form.written(made.read, cells, made.kinds) if cells else "  none\n\n")
+
+
+def say(sentence: str, **facts: object) -> None:
+    """A sentence; a document holds it under `said`, and the facts under their names."""
+    found = _Told.document
+    if found is None:
+        sys.stdout.write(f"{table_form.inert(sentence)}\n")
+        return
+    found["said"].append(sentence)
+    found.update({name: _plain(value) for name, value in facts.items()})
+
+
+def notice(text: str) -> None:
+    """What fails nothing, and is worth a word."""
+    found = _Told.document
+    if found is None:
+        sys.stderr.write(f"notice: {table_form.inert(text)}\n")
+        return
+    found["notices"].append(text)
+
+
+def problem(text: str, code: str | None = None) -> None:
+    """What is wrong, although the command goes on; it is told on stderr, and in a document under `problems`."""
+    found, said = _Told.document, spoken(text)
+    if found is None:
+        sys.stderr.write(f"{table_form.inert(said)}\n")
+        return
+    found["problems"].append({"code": code, "message": said})
+
+
+def whole(content: Mapping[str, Any]) -> None:
+    """What is JSON in itself."""
+    if _Told.document is not None:
+        _Told.document.update(content)
+    else:
+        sys.stdout.write(json.dumps(content, indent=2) + "\n")
+
+
+def refusal(code: str, message: str, *, transient: bool, as_json: bool) -> None:
+    """Why the command did nothing, or stopped: lines on stderr, or one object on one line."""
+    said = spoken(message)
+    if as_json:
+        told = {"code": code, "message": said, "transient": transient}
+        sys.stderr.write(json.dumps({"error": told}) + "\n")
+    else:
+        sys.stderr.writelines(f"{table_form.inert(line)}\n" for line in said.splitlines())
+
+
+def _text(value: object) -> str:
+    """A cell as people read it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    if isinstance(value, float):
+        return f"{value:.1f}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={'NULL' if each is None else each}" for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_text, value))
+    return "" if value is None else str(value)
+
+
+def _plain(value: object) -> Any:
+    """The same as JSON has it: numbers stay numbers, moments are ISO 8601."""
+    if isinstance(value, Ago):
+        return _plain(value.moment)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value if value is None or isinstance(value, bool | int | float) else str(value)

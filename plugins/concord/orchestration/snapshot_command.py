@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import sys
 import uuid
-from collections.abc import Callable, Iterator
-from datetime import datetime
+from collections.abc import Iterator
 
 import pendulum
 from sqlalchemy import Engine
@@ -18,6 +16,7 @@ from concord.errors import ConcordError, ParametersRefused
 from concord.orchestration import run_lease, snapshot_refresh
 from concord.orchestration.connections import credentials
 from concord.orchestration.repository_connection import repository
+from concord.orchestration.shown import Ago, say
 from concord.orchestration.snapshot_dag import SnapshotOperator
 from concord.orchestration.snapshot_refresh import SnapshotParameters
 from concord.repository import status
@@ -37,7 +36,8 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
         if asked.action == "refresh"
         else _drop(asked, configuration, owner)
     )
-    sys.stdout.writelines(f"{line}\n" for line in said)
+    for line in said:
+        say(line)
     return 0
 
 
@@ -86,15 +86,13 @@ def _drop(asked: argparse.Namespace, configuration: Configuration, owner: str) -
         yield f"{asked.name} is still in the configuration: take it out, or the next `provision` makes it again"
 
 
-def state(
-    engine: Engine, configuration: Configuration, name: str, ago: Callable[[datetime | None], str]
-) -> tuple[str, ...]:
+def state(engine: Engine, configuration: Configuration, name: str) -> tuple[object, ...]:
     """How a snapshot stands: kind, copy, last refreshed, rows written then, last run."""
     settings, called = configuration.snapshots[name], snapshot_name(name)
     known = {each.name: each.last_started_at for each in status.synchronizations(engine)}
     runs = status.last_runs(engine, called, limit=1)
     sent = status.transmissions(engine, runs[0].id) if runs else []
-    written = str(sent[-1].applied) if sent and sent[-1].state == "succeeded" else ""
+    written = sent[-1].applied if sent and sent[-1].state == "succeeded" else None
     last = f"{runs[0].state}{': ' + runs[0].message if runs[0].message else ''}" if runs else "never"
     copy = f"{settings.target}: {settings.table}"
-    return (settings.kind.value, copy, ago(known.get(called)), written, last)
+    return (settings.kind.value, copy, Ago(known.get(called)), written, last)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import sys
 from collections.abc import Callable, Mapping
 
 from concord.config import Configuration
 from concord.errors import ParametersRefused
 from concord.orchestration import waiting_rows
-from concord.orchestration.shown import show
+from concord.orchestration.shown import Columns, say, show
 from concord.waiting import Choice, Image, WaitingRow, columns_given
+
+_COLUMNS = Columns(
+    ("id", "waits_at", "link", "table", "key", "kind", "source_has", "target_has", "reason"),
+    prose=("source_has", "target_has", "reason"),
+)
 
 
 def run(asked: argparse.Namespace, configuration: Configuration) -> int:
@@ -20,16 +24,24 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
 
 
 def _list(asked: argparse.Namespace, configuration: Configuration) -> int:
-    columns = ("id", "waits at", "link", "table", "key", "kind", "source has", "target has", "reason")
     found = waiting_rows.listed(configuration, asked.synchronization, asked.limit)
-    show("Rows that wait", columns, map(_line, found))
-    if others := waiting_rows.unconfigured(configuration):
-        lines = [
-            (each.id, each.site, each.link, each.table_name, ", ".join(each.key), each.kind, _row(each.row_image), "",
-             each.reason)
-            for each in others
-        ]  # fmt: skip
-        show("Rows that wait for links that have left the configuration", columns, lines)
+    show("waiting", "Rows that wait", _COLUMNS, map(_line, found))
+    lines = [
+        (
+            each.id,
+            each.site,
+            each.link,
+            each.table_name,
+            each.key,
+            each.kind,
+            each.row_image,
+            None,
+            each.reason,
+        )
+        for each in waiting_rows.unconfigured(configuration)
+    ]
+    title = "Rows that wait for links that have left the configuration"
+    show("unconfigured", title, _COLUMNS, lines, if_any=True)
     return 0
 
 
@@ -37,7 +49,7 @@ def _line(row: WaitingRow) -> tuple[object, ...]:
     ours, theirs = row.incoming_row or {}, row.present_row or {}
     unlike = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
     sides = (shown(row.incoming_row, unlike), shown(row.present_row, unlike))
-    return (row.id, row.site, row.link, row.table_name, ", ".join(row.key), row.kind, *sides, row.reason)
+    return (row.id, row.site, row.link, row.table_name, row.key, row.kind, *sides, row.reason)
 
 
 def shown(image: Image | None, names: list[str]) -> str:
@@ -79,7 +91,7 @@ def _drop(asked: argparse.Namespace, configuration: Configuration) -> int:
 
 
 def _say(sentence: str) -> int:
-    sys.stdout.write(f"{sentence}\n")
+    say(sentence)
     return 0
 
 

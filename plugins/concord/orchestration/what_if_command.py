@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Iterator
 
@@ -14,7 +13,7 @@ from concord.config_what_if import other_chains
 from concord.ledger import Entry
 from concord.orchestration import jobs
 from concord.orchestration.repository_connection import repository
-from concord.orchestration.shown import show
+from concord.orchestration.shown import Columns, say, show
 from concord.repository import ledger
 from concord.what_if import Judged, Judgement, WhatIf
 
@@ -60,7 +59,7 @@ def what_if(asked: argparse.Namespace, configuration: Configuration) -> int:
             differing.append(judged)
     _print(asked.policy, counted, differing)
     for reason, count in unknown.most_common():
-        sys.stdout.write(f"could not be re-evaluated: {count}, because {reason}\n")
+        say(f"could not be re-evaluated: {count}, because {reason}")
     return 0
 
 
@@ -74,16 +73,20 @@ def _print(policy: tuple[str, ...], counted: Counter[tuple[str, Judgement]], dif
         (name, sum(counted[name, each] for each in Judgement), *(counted[name, each] for each in Judgement))
         for name in names
     ]
-    show(f"Under {', '.join(policy)}", ("table", "conflicts", *Judgement), rows)
-    columns = ("conflict", "table", "key", "type", "won", "would win", "resolver", "reason")
-    show("Rows that would differ, newest first", columns, map(_line, differing))
+    headings = {_name(each): each.value for each in Judgement}
+    show("tables", f"Under {', '.join(policy)}", Columns(("table", "conflicts", *headings), headings), rows)
+    columns = ("conflict", "table", "key", "type", "won", "would_win", "resolver", "reason")
+    title = "Rows that would differ, newest first"
+    show("differing", title, Columns(columns, prose=("reason",)), map(_line, differing))
     total = sum(
         count for (_, each), count in counted.items() if each in (Judgement.ANOTHER_ROW, Judgement.HELD)
     )
     if total > len(differing):
-        sys.stdout.write(
-            f"and {total - len(differing)} more; raise --limit, or choose by --table, --type, --since\n"
-        )
+        say(f"and {total - len(differing)} more; raise --limit, or choose by --table, --type, --since")
+
+
+def _name(judgement: Judgement) -> str:
+    return judgement.name.lower()
 
 
 def _line(judged: Judged) -> tuple[object, ...]:

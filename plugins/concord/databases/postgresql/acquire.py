@@ -66,14 +66,23 @@ def arrived(since: str, alias: str = "p") -> str:
     )
 
 
-def _spoken_of(shape: Shape, alias: str = "p") -> str:
+def _spoken_of(fingerprint: str | None, alias: str = "p") -> str:
     """Which shadow rows the link may speak of: a row that has left another link's filter is no news to it.
 
     Sites beyond a link of the same filter must hear of it; those under another one keep what they have. A placeholder
     that a link has locked and not filled (`guard.lock`) is nobody's change: sent, it would be a delete nobody made.
     """
-    own = f" OR {alias}.out_of_scope = {literal(shape.where.fingerprint)}" if shape.where else ""
+    own = f" OR {alias}.out_of_scope = {literal(fingerprint)}" if fingerprint else ""
     return f" AND {alias}.origin <> '' AND ({alias}.out_of_scope IS NULL{own})"
+
+
+def _fingerprint(shape: Shape) -> str | None:
+    return shape.where.fingerprint if shape.where else None
+
+
+def unsent(since: str, peer: str, fingerprint: str | None) -> str:
+    """Condition on a shadow row: a link to `peer` that goes on from its newest session would look at it."""
+    return f"{arrived(since)}{_unless_from(peer)}{_spoken_of(fingerprint)}"
 
 
 def _unless_from(site: str | None, alias: str = "p") -> str:
@@ -95,10 +104,10 @@ def count_arrived(
         f" WHERE {_wanted(shape, since[shape.name], excluded, interval)}"
         for shape in shapes
     ]
-    return dict(_together(connection, counts))
+    return dict(together(connection, counts))
 
 
-def _together(connection: Connection, queries: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+def together(connection: Connection, queries: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """The rows of many queries of equal columns, in one round trip; a few at a time, since one statement of all of them
     would take more than twice as long."""
     some = (queries[at : at + PER_STATEMENT] for at in range(0, len(queries), PER_STATEMENT))
@@ -121,13 +130,13 @@ def count_not_owned(
         for shape in shapes
         if shape.ownership
     ]
-    return dict(_together(connection, counts))
+    return dict(together(connection, counts))
 
 
 def _wanted(shape: Shape, since: str, excluded: str | None, interval: Interval | None) -> str:
     """Condition on a shadow row: a backfill looks at its version, every other run at when it arrived."""
     if interval is None:
-        return f"{arrived(since)}{_unless_from(excluded)}{_spoken_of(shape)}"
+        return f"{arrived(since)}{_unless_from(excluded)}{_spoken_of(_fingerprint(shape))}"
     return f"{versioned(interval)} AND {_intact(shape)}"
 
 
@@ -237,7 +246,7 @@ def candidates_query(
     base = f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}" if beside else ""
     version = _version("p.deleted", "p.out_of_scope IS NOT NULL")
     chosen = f"SELECT {columns}, {version} FROM {shape.shadow.sql} p{base}"
-    untold = f"{arrived(since)}{_unless_from(excluded)}{_spoken_of(shape)}"
+    untold = f"{arrived(since)}{_unless_from(excluded)}{_spoken_of(_fingerprint(shape))}"
     return _and_met(shape, chosen, untold, met)
 
 

@@ -1,0 +1,65 @@
+"""What links have not sent yet: rows that have arrived at their source since their position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+
+from concord.databases.postgresql import acquire
+from concord.databases.postgresql.session import connect, in_our_words, rows
+from concord.databases.quoting import literal, qualified
+from concord.position import session_from_json
+from concord.site import SiteAccess
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_SENT = """
+SELECT l.link, l.peer, l.history -> 0, t.name, t.shadow
+  FROM concord.link_state l JOIN concord.replicated_table t ON l.initialized ? t.name
+ WHERE l.role = 'source' AND l.history <> '[]' ORDER BY 1, 4"""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """How many rows a link would look at now, and when the oldest of them was changed."""
+
+    rows: int = 0
+    oldest: datetime | None = None
+
+    def __add__(self, other: Pending) -> Pending:
+        moments = [each for each in (self.oldest, other.oldest) if each is not None]
+        return Pending(self.rows + other.rows, min(moments, default=None))
+
+
+def pending(site: SiteAccess, links: Mapping[str, Mapping[str, str | None]]) -> dict[str, Pending]:
+    """Of each of the links that have begun at this site; all tables are counted in one round trip.
+
+    `links` are those that lead away from it, each with the fingerprints of its tables' row filters. What an application
+    has marked on its rows counts from the next run on, which registers it. Raises a ConcordError.
+    """
+    try:
+        with connect(site.reader, "concord status") as connection:
+            sent = rows(connection, _SENT)
+            found = {link: Pending() for link, *_ in sent if link in links}
+            counts = list(_counts(sent, links))
+            for link, count, oldest in acquire.together(connection, counts):
+                found[link] += Pending(
+                    count, None if oldest is None else _EPOCH + timedelta(microseconds=oldest)
+                )
+    except psycopg.Error as error:
+        raise in_our_words(error, site.name) from error
+    return found
+
+
+def _counts(sent: list[tuple[object, ...]], links: Mapping[str, Mapping[str, str | None]]) -> Iterator[str]:
+    for link, peer, session, table, shadow in sent:
+        filters = links.get(str(link), {})
+        if table in filters:
+            assert isinstance(session, dict)
+            since = session_from_json(session).position.of(str(table))
+            unsent = acquire.unsent(since, str(peer), filters[str(table)])
+            relation = qualified("concord", str(shadow))
+            yield f"SELECT {literal(str(link))}, count(*), min(p.changed_at) FROM {relation} p WHERE {unsent}"

@@ -1,0 +1,29 @@
+"""Refusals as a person at a terminal can act on them: a DAG's parameters become the options of `python -m concord`."""
+
+from __future__ import annotations
+
+import re
+
+#: What errors say of parameters and DAGs → what is typed instead. Errors are worded before anybody knows who reads
+#: them: some cross from a Spark application as text.
+_WORDS = (
+    (r"\brun (synchronize|initialize|compare)__(\w+)", r"run `python -m concord \1 \2`"),
+    (r"\b(synchronize|initialize|compare)__(\w+)", r"python -m concord \1 \2"),
+    (r"\bhow: (auto|equal|load|merge|reinitialize)\b", r"--how \1"),
+    (r"\bhow: '", "--how '"),
+    (r"\(from: ", "(--from "),
+    (r"(^|, |; )from: ", r"\1--from "),
+    (r"\bthe site that `from` names", "the site that --from names"),
+    (r"\(tables: \[\.\.\.\]\)", "(--table)"),
+    (r"^requested: ", "--requested: "),
+    (r"\bparameter tables\b", "--table"),
+    (r"\bparameter (\w+)\b", r"--\1"),
+    (r"([Rr])un `provision`", r"\1un `python -m concord provision`"),
+)
+
+
+def spoken(message: str) -> str:
+    """The same with the terminal's options."""
+    for pattern, typed in _WORDS:
+        message = re.sub(pattern, typed, message)
+    return message

@@ -1,0 +1,51 @@
+"""Refusals speak the terminal's options, wherever they were worded (S4-176)."""
+
+import pytest
+
+from concord.errors import ParametersRefused
+from concord.orchestration import parameters
+from concord.orchestration.compare_operator import CompareParameters
+from concord.orchestration.run_plan import SynchronizeParameters
+from concord.orchestration.terminal_words import spoken
+
+SAID = [
+    (
+        ". Nothing was written. Choose: how: load copies into an empty table; how: merge keeps the rows of both, where"
+        " they differ those of the site that `from` names, and logs the others",
+        ". Nothing was written. Choose: --how load copies into an empty table; --how merge keeps the rows of both,"
+        " where they differ those of the site that --from names, and logs the others",
+    ),
+    ("equal at both sites (how: equal); make it so", "equal at both sites (--how equal); make it so"),
+    (
+        "say which of them holds what is right (from: <site>);",
+        "say which of them holds what is right (--from <site>);",
+    ),
+    ("from: 'oslo' is no site of a_b", "--from 'oslo' is no site of a_b"),
+    ("how: 'lod' is none of auto, equal", "--how 'lod' is none of auto, equal"),
+    ("use how: reinitialize", "use --how reinitialize"),
+    ("leave out these tables (tables: [...])", "leave out these tables (--table)"),
+    ("not provisioned; run `provision` first", "not provisioned; run `python -m concord provision` first"),
+    (
+        "no history is proven; run initialize__a_b",
+        "no history is proven; run `python -m concord initialize a_b`",
+    ),
+    ("the dataset: how: many", "the dataset: how: many"),
+    ("what came from: nowhere", "what came from: nowhere"),
+]
+
+
+@pytest.mark.parametrize(("worded", "said"), SAID)
+def test_parameters_and_dags_become_options_and_commands(worded: str, said: str) -> None:
+    assert spoken(worded) == said
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "option"),
+    [(CompareParameters, {"repair": "no"}, "--repair"), (SynchronizeParameters, {"tables": []}, "--table")],
+)
+def test_a_parameter_of_the_wrong_kind_is_named_as_an_option(
+    kind: type[parameters.Parameters], given: dict[str, object], option: str
+) -> None:
+    with pytest.raises(ParametersRefused) as refused:
+        parameters.read(kind, given)
+    assert spoken(refused.value.message).startswith(f"{option}: ")
