@@ -152,6 +152,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="take a restored or replaced database for the site it was",
     )
+    _add_synchronize(commands)
     plan = _command(commands, "plan", help="count what a run would do, and write nothing")
     plan.add_argument("synchronization")
     plan.add_argument("--direction", choices=["both", "forward", "reverse"], default="both")
@@ -182,6 +183,28 @@ def _parser() -> argparse.ArgumentParser:
     approve.add_argument("synchronization")
     forget = _command(commands, "forget", help="let the sites forget links that have left the configuration")
     forget.add_argument("name", metavar="SITE_OR_SYNCHRONIZATION")
+    _add_tombstones(commands)
+    _add_waiting(commands)
+    restamp = _command(commands, "restamp", help="stamp anew what a site stamped in the future")
+    restamp.add_argument("site", metavar="SITE", help="where such versions were made")
+    restamp.add_argument("--table", metavar="SCHEMA.NAME", help="only this one")
+    restamp.add_argument("--dry-run", action="store_true", help="say which rows; write nothing")
+    _command(commands, "config-schema", help="print the JSON schema of the configuration")
+    _command(commands, "check-config", help="read the configuration and name every mistake in it")
+    return parser
+
+
+def _add_synchronize(commands: Commands) -> None:
+    synchronize = _command(commands, "synchronize", help="run a synchronization now, and say what came of it")
+    synchronize.add_argument("synchronization")
+    synchronize.add_argument("--direction", choices=["both", "forward", "reverse"], default="both")
+    synchronize.add_argument("--table", action="append", dest="tables", help="only this one; may be repeated")
+    synchronize.add_argument(
+        "--plan", action="store_true", help="count what would be done, and write nothing"
+    )
+
+
+def _add_tombstones(commands: Commands) -> None:
     tombstones = _command(commands, "tombstones", help="which site holds which tombstones, and why")
     tombstones.add_argument(
         "--force-older-than",
@@ -192,14 +215,6 @@ def _parser() -> argparse.ArgumentParser:
     tombstones.add_argument(
         "--dry-run", action="store_true", help="with force: say what would go, remove nothing"
     )
-    _add_waiting(commands)
-    restamp = _command(commands, "restamp", help="stamp anew what a site stamped in the future")
-    restamp.add_argument("site", metavar="SITE", help="where such versions were made")
-    restamp.add_argument("--table", metavar="SCHEMA.NAME", help="only this one")
-    restamp.add_argument("--dry-run", action="store_true", help="say which rows; write nothing")
-    _command(commands, "config-schema", help="print the JSON schema of the configuration")
-    _command(commands, "check-config", help="read the configuration and name every mistake in it")
-    return parser
 
 
 def _add_prepare(commands: Commands) -> None:

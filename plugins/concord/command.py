@@ -18,6 +18,7 @@ from concord.orchestration import (
     restamp_command,
     snapshot_command,
     status_command,
+    synchronize_command,
     tombstone_cleanup,
     waiting_command,
 )
@@ -182,6 +183,7 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Configuration], int]] = {
     "restamp": restamp_command.run,
     "snapshot": snapshot_command.run,
     "status": status_command.run,
+    "synchronize": synchronize_command.run,
     "forget": _forget,
     "tombstones": _tombstones,
     "waiting": waiting_command.run,

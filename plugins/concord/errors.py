@@ -202,6 +202,12 @@ class OverturnRefused(ConcordError):
     code = "overturn_refused"
 
 
+class AirflowUnavailable(ConcordError):
+    """Airflow cannot run what was asked for."""
+
+    code = "airflow_unavailable"
+
+
 class LinkFailed(ConcordError):
     """A link's job ended without a report."""
 

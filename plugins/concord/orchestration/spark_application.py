@@ -6,7 +6,7 @@ from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from pydantic import BaseModel
 
 from concord.orchestration import spark_settings
@@ -37,6 +37,9 @@ class SparkApplication(SparkSubmitOperator):
             self._listen(self._hook)
             try:
                 self._hook.submit(self.application)
+            except (KeyboardInterrupt, AirflowFailException):  # a person at a terminal pressed Ctrl-C
+                self.on_kill()
+                raise
             except AirflowException:
                 # Its message is the command and the last lines, both in the log; the report says more.
                 self.log.info("spark-submit ended with an error")

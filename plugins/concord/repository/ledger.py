@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 
@@ -26,6 +26,7 @@ class Chosen:
     conflict_type: str | None = None
     since: datetime | None = None  #: decided then or later
     until: datetime | None = None  #: and before then
+    transmissions: Sequence[str] | None = None  #: decided by one of these
 
 
 def entries(engine: Engine, chosen: Chosen, limit: int | None = None) -> Iterator[Entry]:
@@ -73,6 +74,8 @@ def _narrowed(query: Select[tuple[int]], chosen: Chosen) -> Select[tuple[int]]:
     }
     for column, value in equal.items():
         query = query if value is None else query.where(column == value)
+    if chosen.transmissions is not None:
+        query = query.where(Conflict.transmission.in_(chosen.transmissions))
     if chosen.since is not None:
         query = query.where(Conflict.decided_at >= chosen.since)
     return query if chosen.until is None else query.where(Conflict.decided_at < chosen.until)
