@@ -22,6 +22,14 @@ class Credentials(BaseModel):
     user: str
     password: SecretStr = SecretStr("")
     options: Mapping[str, str] = Field(default_factory=dict)
+    connection: str = ""  #: the Airflow connection that says so
+
+    @property
+    def known_as(self) -> str:
+        """What a person has to mend where this login fails."""
+        if self.connection:
+            return f"the Airflow connection {self.connection}"
+        return f"the login {self.user}@{self.host}:{self.port}/{self.database}"
 
     @field_serializer("password", when_used="json")
     def _reveal(self, password: SecretStr) -> str:

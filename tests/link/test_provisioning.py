@@ -274,7 +274,7 @@ def test_a_site_that_does_not_answer_does_not_stop_the_others(
     # S4-176
     with pytest.raises(SiteUnavailable, match="provisioned: london") as raised:
         provisioning.provision(capetown_away)
-    assert raised.value.message.count("capetown: nobody@127.0.0.1:1/nowhere does not answer") == 1
+    assert raised.value.message.count("capetown: connection refused (127.0.0.1:1)") == 1
     assert raised.value.message.count("capetown") == 1
     assert [line.partition(":")[0] for line in provisioning.check(capetown_away)] == ["capetown"]
     provisioning.provision(bare.installations())

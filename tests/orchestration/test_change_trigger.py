@@ -199,7 +199,8 @@ def test_a_wrong_password_is_told_without_it(
             await asyncio.sleep(0.2)
 
     asyncio.run(story())
-    assert "refused the connection" in caplog.text
+    assert "authentication failed for user" in caplog.text
+    assert "Mend the Airflow connection capetown_reader." in caplog.text
     assert CANARY not in caplog.text
 
 

@@ -99,6 +99,7 @@ def _login(connection: Connection, *, insecure: bool) -> Credentials:
         user=connection.login or "",
         password=SecretStr(connection.password or ""),
         options=_encrypted(connection, options_of(connection), insecure=insecure),
+        connection=connection.conn_id,
     )
 
 

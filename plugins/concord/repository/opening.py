@@ -9,6 +9,7 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, 
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import ArgumentError
 
+from concord.connection_words import one_sentence
 from concord.errors import ConnectionRefused, RepositoryUnavailable
 
 #: How long a writer waits for another one, and a connection for the server, before it gives up.
@@ -94,7 +95,7 @@ def _name_the_trouble(context: ExceptionContext) -> RepositoryUnavailable | None
     """SQLAlchemy raises what this returns instead of the driver's own error."""
     if not _is_unavailable(context):
         return None
-    reason = str(context.original_exception).strip().partition("\n")[0]
+    reason = one_sentence(str(context.original_exception))
     return RepositoryUnavailable(
         f"The repository database does not answer: {reason}. "
         "Check that it runs and what the connection concord_repository says; nothing is lost at the sites.",

@@ -29,7 +29,7 @@ def told(error: psycopg.Error, *, private: bool) -> str:
     """One line that people may read. `private`: the row may hold what they must not."""
     if private and is_refusal(error):
         return _named(error)
-    return str(error).strip().splitlines()[0]
+    return " ".join(str(error).strip().partition("\n")[0].split())
 
 
 def _named(error: psycopg.Error) -> str:

@@ -13,6 +13,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
+from concord.connection_words import one_sentence
 from concord.databases.postgresql.refusal import told
 from concord.databases.quoting import quote
 from concord.errors import ConcordError, ConnectionRefused, PrivilegeMissing, SiteUnavailable, WriteContended
@@ -144,8 +145,7 @@ def connect_both(
 
 def could_not_connect(credentials: Credentials, error: psycopg.OperationalError) -> ConcordError:
     """Ours for a login that failed: whether mending the connection or waiting helps."""
-    where = f"{credentials.user}@{credentials.host}:{credentials.port}/{credentials.database}"
-    said = str(error).strip().splitlines()[-1]
+    said = one_sentence(str(error))
     refused = (
         "password authentication failed",
         "no pg_hba.conf entry",
@@ -153,12 +153,14 @@ def could_not_connect(credentials: Credentials, error: psycopg.OperationalError)
         "certificate",
         "SSL",
     )
-    if "CONNECT privilege" in said:
+    if "CONNECT privilege" in str(error):
         grant = f"GRANT CONNECT ON DATABASE {quote(credentials.database)} TO {quote(credentials.user)}"
-        return PrivilegeMissing(f"{where} refused the connection: {said} Run `provision`, or {grant}")
+        return PrivilegeMissing(f"{said}. Run `provision`, or {grant}")
     if any(words in said for words in refused):
-        return ConnectionRefused(f"{where} refused the connection: {said}. Mend the Airflow connection.")
-    return SiteUnavailable(f"{where} does not answer: {said}. The next run tries again.")
+        return ConnectionRefused(f"{said}. Mend {credentials.known_as}.")
+    return SiteUnavailable(
+        f"{said}. Start that database, or mend {credentials.known_as}; the next run tries again."
+    )
 
 
 def in_our_words(error: psycopg.Error, where: str, *, private: bool = False) -> ConcordError:
