@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import httpx
 import psutil
@@ -19,6 +21,7 @@ import pytest
 from embedded import ports
 
 PROJECT = Path(__file__).resolve().parents[2]
+DAG = "synchronize__london_capetown"
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(600)]
 
@@ -50,7 +53,7 @@ def test_it_serves_the_demos_dags_on_this_machine_and_stops_with_all_its_process
     password_file = Path(re.search(r"Password: in (\S+)", said)[1])
     assert password_file.stat().st_mode & 0o077 == 0
     password = json.loads(password_file.read_text())["admin"]
-    assert _serves("synchronize__london_capetown", port, password)
+    assert _serves(DAG, port, password)
     _try_the_lines(said, tmp_path / "run")
     started = psutil.Process(airflow.pid).children(recursive=True)
     assert _listening_addresses(started, port) == {"127.0.0.1"}
@@ -91,6 +94,51 @@ def _try_the_lines(said: str, directory: Path) -> None:
     assert re.search(r"operations +\| +1057\b", answers[0])  # 1,000 flights, 65 new ones, 8 deleted
     assert re.search(r"operations +\| +947\b", answers[1])  # 45 new ones, 98 deleted
     assert "london_capetown" in answers[2]
+
+
+def test_a_synchronization_asked_for_at_a_terminal_is_run_by_the_scheduler_unless_its_dag_is_paused(
+    airflow, port, tmp_path
+):
+    said = _read_until(airflow, "Ctrl-C stops")
+    password = json.loads(Path(re.search(r"Password: in (\S+)", said)[1]).read_text())["admin"]
+    assert _serves(DAG, port, password)
+    started = psutil.Process(airflow.pid).children(recursive=True)
+    settings = next(each.environ() for each in started if "standalone" in each.cmdline())
+
+    here = _synchronize(settings)
+    unpaused = httpx.patch(
+        f"http://127.0.0.1:{port}/api/v2/dags/{DAG}",
+        headers=_token(port, password),
+        json={"is_paused": False},
+    )
+    assert unpaused.is_success
+    there = _synchronize(settings)
+
+    assert sum(each["applied"] for each in here["tables"]) > 0, "users had edited their copies"
+    assert sum(each["applied"] for each in there["tables"]) == 0, "the first run has carried it all"
+    assert [_triggered_by(told["run"], port, password) for told in (here, there)] == ["test", "cli"]
+
+
+def _synchronize(settings: dict[str, str]) -> dict[str, Any]:
+    """What `python -m concord synchronize` tells, typed where the demo's Airflow is at work."""
+    command = [sys.executable, "-m", "concord", "synchronize", "london_capetown", "--json"]
+    done = subprocess.run(
+        command, cwd=PROJECT, env=settings, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def _triggered_by(run: str, port: int, password: str) -> str:
+    page = f"http://127.0.0.1:{port}/api/v2/dags/{DAG}/dagRuns/{quote(run, safe='')}"
+    return httpx.get(page, headers=_token(port, password)).json()["triggered_by"]
+
+
+def _token(port: int, password: str) -> dict[str, str]:
+    login = httpx.post(
+        f"http://127.0.0.1:{port}/auth/token", json={"username": "admin", "password": password}
+    )
+    return {"Authorization": f"Bearer {login.json()['access_token']}"}
 
 
 def _runs(process: psutil.Process) -> bool:
@@ -134,9 +182,7 @@ def _read_until(process: subprocess.Popen[str], words: str) -> str:
 
 def _serves(dag: str, port: int, password: str) -> bool:
     """Whether the API knows the DAG; the DAG processor reads one file after the other, and may need a moment."""
-    page = f"http://127.0.0.1:{port}"
-    login = httpx.post(f"{page}/auth/token", json={"username": "admin", "password": password})
-    headers = {"Authorization": f"Bearer {login.json()['access_token']}"}
+    page, headers = f"http://127.0.0.1:{port}", _token(port, password)
     for _ in range(120):
         if httpx.get(f"{page}/api/v2/dags/{dag}", headers=headers).is_success:
             return True

@@ -10,7 +10,7 @@ import termios
 
 from tests.conftest import PROJECT
 
-_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+_STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def at_a_terminal(width: int, *words: str) -> tuple[int, str]:

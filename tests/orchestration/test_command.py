@@ -2,8 +2,11 @@
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -111,7 +114,7 @@ def test_a_grant_that_is_missing_is_said_by_the_check_and_refuses_a_plan_in_the_
     assert (planned.returncode, planned.stdout) == (1, "")
     assert planned.stderr.splitlines() == [
         line,
-        "Run `provision`, or these statements; nothing was written",
+        "Run `python -m concord provision`, or these statements; nothing was written",
     ]
     assert terminal("provision").status == 0
     assert terminal("provision", "--check").status == 0
@@ -133,3 +136,34 @@ def test_an_unknown_name_is_a_wrong_command_line(unprovisioned: Pair) -> None:
     assert result.stderr.splitlines() == [
         "there is no synchronization 'london_oslo'; there are london_capetown"
     ]
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """What a shell runs in the background ignores it, and so would all that the tests start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.airflow
+def test_ctrl_c_is_one_line_and_130(
+    unprovisioned: Pair, ctrl_c: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pressed while a site's database is waited for that takes the connection and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        dead = {"conn_type": "postgres", "host": "127.0.0.1", "port": silent.getsockname()[1]}
+        monkeypatch.setenv("AIRFLOW_CONN_LONDON_READER", json.dumps({**dead, "schema": "x", "login": "x"}))
+        running = subprocess.Popen(
+            [sys.executable, "-m", "concord", "status"],
+            cwd=PROJECT,
+            env=os.environ | {"PYTHONPATH": f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        taken, _ = silent.accept()
+        with taken:
+            running.send_signal(signal.SIGINT)
+            _, said = running.communicate(timeout=60)
+    assert (running.returncode, said) == (130, "Interrupted.\n")

@@ -1,4 +1,4 @@
-"""Refusals speak the terminal's options, wherever they were worded (S4-176)."""
+"""Refusals speak the terminal's options, wherever they were worded."""
 
 import pytest
 

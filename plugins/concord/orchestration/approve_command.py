@@ -22,15 +22,14 @@ def approve(asked: argparse.Namespace, configuration: Configuration, who: str) -
     """Show what is approved, and up to how many rows; 1 where nothing is held."""
     name = jobs.synchronization_name(configuration, asked.synchronization)
     approved = holds.approve(repository(), name, who, pendulum.now("UTC"))
-    if not approved:
-        problem(f"{name}: nothing is held")
-        return 1
     rows = [
         (_ends(configuration, each), *_seen(each), each.approved_up_to, each.approved_by) for each in approved
     ]
     columns = ("link", "table", "held", "rows", "of", "approved_up_to", "by")
-    show("approved", f"{name}: the next run lets pass, once", columns, rows)
-    return 0
+    show("approved", f"{name}: the next run lets pass, once", columns, rows, if_any=True)
+    if not rows:
+        problem(f"{name}: nothing is held")
+    return 0 if rows else 1
 
 
 def show_holds(engine: Engine, configuration: Configuration) -> None:

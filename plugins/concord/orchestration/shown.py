@@ -145,6 +145,12 @@ def whole(content: Mapping[str, Any]) -> None:
         sys.stdout.write(json.dumps(content, indent=2) + "\n")
 
 
+def progress(line: str) -> None:
+    """How far a command is: for people, and never part of what it says in the end."""
+    if _Told.document is None:
+        sys.stderr.write(f"{table_form.inert(spoken(line))}\n")
+
+
 def refusal(code: str, message: str, *, transient: bool, as_json: bool) -> None:
     """Why the command did nothing, or stopped: lines on stderr, or one object on one line."""
     said = spoken(message)

@@ -57,7 +57,7 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
         name: known[name].last_started_at if name in known else None
         for name in configuration.synchronizations
     }
-    if not known:
+    if not status.last_runs(engine, limit=1):
         say(
             f"The repository is new, no run is recorded in it yet: {engine.url.render_as_string(hide_password=True)}"
         )
