@@ -26,7 +26,7 @@ from concord.link import LinkJob
 from concord.orchestration.spark_settings import SHORT_LIVED
 from demo import terminal
 from demo.progress import Progress
-from embedded.spark_cluster import Cluster
+from embedded.spark_cluster import AUTHENTICATED, Cluster
 
 PART = "executors"
 
@@ -147,7 +147,7 @@ def _measure(directory: Path, plan: Plan, *, recorded: bool) -> int:
             for executors in plan.executors:
                 measured = Measured(rate, executors)
                 settings = {"spark.cores.max": str(executors), "spark.executor.extraJavaOptions": SHORT_LIVED}
-                spark = Where(cluster.url, settings)
+                spark = Where(cluster.url, {**AUTHENTICATED, **settings}, cluster.secret)
                 bench = Bench(plan, pair, far, spark, measured)
                 with progress.step(f"{executors} executors, {rate or 'any number of'} MB/s") as step:
                     for _ in range(plan.repeat):

@@ -31,6 +31,7 @@ class Where:
 
     master: str = "local[2]"
     settings: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)  #: beside this process's own
 
 
 HERE = Where()
@@ -95,7 +96,8 @@ def submission(
         "concord benchmark",
         program,
     ]
-    environment = {**os.environ, **spark_settings.environment(files), "SPARK_LOCAL_IP": "127.0.0.1"}
+    ours = {**os.environ, **where.environment, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {**ours, **spark_settings.environment(files)}
     return command, environment
 
 

@@ -1,6 +1,7 @@
 """A Spark standalone cluster of one master and some workers of one core, from pyspark's own installation."""
 
 import os
+import secrets
 import signal
 import subprocess
 import time
@@ -15,6 +16,13 @@ from embedded import ports
 SPARK_HOME = Path(pyspark.__file__).parent
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 SECONDS_TO_START = 120.0
+#: Of the daemons and of each application. The secret itself is what _SPARK_AUTH_SECRET holds in the environment; a
+#: driver insists on seeing the setting of the same purpose.
+AUTHENTICATED = {
+    "spark.authenticate": "true",
+    "spark.authenticate.secret": "see-the-environment",
+    "spark.network.crypto.enabled": "true",
+}
 
 
 class Cluster:
@@ -33,6 +41,10 @@ class Cluster:
         self.environment.pop("PYTHONPATH", None)
         self.environment |= {"SPARK_HOME": str(SPARK_HOME), "SPARK_DAEMON_MEMORY": "256m"}
         self.environment["SPARK_DAEMON_JAVA_OPTS"] = SHORT_LIVED
+        self.secret = {
+            "_SPARK_AUTH_SECRET": secrets.token_urlsafe(32)
+        }  #: for the environment of its applications
+        self.environment |= self.secret
         self._processes: list[subprocess.Popen[bytes]] = []
         port = ports.free()
         self.url = f"spark://{ports.HOST}:{port}"
@@ -64,9 +76,11 @@ class Cluster:
         self._processes.append(process)
 
     def _settings(self) -> Path:
-        """Daemons say in their logs when they are ready."""
+        """Daemons say in their logs when they are ready, and answer nobody who does not know the secret."""
         directory = self._directory / "conf"
         directory.mkdir(exist_ok=True)
+        lines = [f"{name} {value}" for name, value in AUTHENTICATED.items()]
+        (directory / "spark-defaults.conf").write_text("\n".join(lines))
         (directory / "log4j2.properties").write_text(
             "rootLogger.level = info\nrootLogger.appenderRef.stderr.ref = stderr\nappender.stderr.type = Console\n"
             "appender.stderr.name = stderr\nappender.stderr.target = SYSTEM_ERR\n"

@@ -19,7 +19,7 @@ def start(name: str, *, asks: bool = False) -> SparkSession:
         prepared_workers.begin(workers)
     open_gateway()
     spark = (
-        _with_workers(SparkSession.builder, workers)
+        _with_a_secret(_with_workers(SparkSession.builder, workers))
         .appName(name)
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "20000")
@@ -43,3 +43,12 @@ def _with_workers(builder: SparkSession.Builder, daemon: str) -> SparkSession.Bu
     if not is_local(submitted()):
         return builder
     return builder.config("spark.python.daemon.module", daemon)
+
+
+#: With these Spark itself makes a secret for each application on one machine, and keeps it in the driver's memory: no
+#: other process of the machine is answered on the driver's ports. On a cluster its own settings say the same (S5).
+_SECRET = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+
+
+def _with_a_secret(builder: SparkSession.Builder) -> SparkSession.Builder:
+    return builder.config(map=dict(_SECRET)) if is_local(submitted()) else builder

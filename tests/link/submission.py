@@ -6,7 +6,7 @@ import sys
 from concord.link import LinkJob, TransmissionReport
 from concord.orchestration.job_files import PROJECT, job_files
 from concord.orchestration.spark_settings import SHORT_LIVED
-from embedded.spark_cluster import Cluster
+from embedded.spark_cluster import AUTHENTICATED, Cluster
 
 
 class Submission:
@@ -23,7 +23,11 @@ class Submission:
             "--py-files",
             str(files.library()),
         ]
-        settings = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": SHORT_LIVED}
+        settings = {
+            **AUTHENTICATED,
+            "spark.executor.memory": "512m",
+            "spark.executor.extraJavaOptions": SHORT_LIVED,
+        }
         for name, value in settings.items():
             command += ["--conf", f"{name}={value}"]
         python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
