@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from concord.link import LinkJob
 from concord.privacy import PRIVATE
+from concord.site import Credentials
 
 #: What the conflict log names as the resolver of a decision that only an initialization takes.
 RESOLVER = "initialization"
@@ -43,6 +44,9 @@ class InitializationJob(BaseModel):
     how: How = How.AUTO
     named: str | None = None  #: the site whose rows hold where versions do not decide: `from`
     accept_restored: bool = False
+    installers: Mapping[str, Credentials] = Field(
+        default_factory=dict
+    )  #: by site, where a restored one is accepted
     chunk_rows: int = Field(default=50_000, ge=1)
     max_errors: int = Field(default=100, ge=0)
 

@@ -15,7 +15,8 @@ def forget(sites: Pair) -> None:
 
 def initialization(sites: Pair, how: str = "auto", **asked: Any) -> InitializationJob:
     link = sites.job(chosen=asked.pop("chosen", None), **asked.pop("link", {}))
-    return InitializationJob(link=link, how=How(how), **asked)
+    installers = {site.name: site.credentials(site.superuser) for site in sites.sites}
+    return InitializationJob(link=link, how=How(how), **{"installers": installers} | asked)
 
 
 def initialized(

@@ -393,7 +393,11 @@ class Lives:
 
     def _initialize(self, one: str, other: str) -> None:
         ends = (one, other) if (one, other) in self.network.topology.pairs else (other, one)
-        job = InitializationJob(link=self.network.job(*ends), how=How.AUTO, accept_restored=True)
+        sites = (self.network[each] for each in ends)
+        installers = {site.name: site.credentials(site.superuser) for site in sites}
+        job = InitializationJob(
+            link=self.network.job(*ends), how=How.AUTO, accept_restored=True, installers=installers
+        )
         initialize(job, self.network.spark, lambda step: None)
 
     def _away(self, name: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from concord.databases import provisioning
 from concord.databases.postgresql import provision
-from concord.errors import PrivilegeMissing
+from concord.errors import ConnectionRefused, PrivilegeMissing
 from tests.link.conftest import MakePair
 from tests.link.initializing import initialized
 from tests.link.installations import installation
@@ -51,19 +51,17 @@ GRANTED = {
     (APPLIER, "schema concord"): "USAGE",
     (APPLIER, "schema concord_staging"): "CREATE USAGE",
     (APPLIER, "schema ops"): "USAGE",
-    (APPLIER, "table concord.conflict"): "DELETE INSERT SELECT",
+    (APPLIER, "table concord.conflict"): "INSERT SELECT",
     (APPLIER, "table concord.initialization"): "DELETE INSERT SELECT UPDATE",
     (APPLIER, "table concord.waiting"): "DELETE INSERT SELECT UPDATE",
     (APPLIER, "table concord.link_state"): "INSERT SELECT UPDATE",
-    (APPLIER, "table concord.overturn"): "DELETE INSERT SELECT",
+    (APPLIER, "table concord.overturn"): "INSERT SELECT",
     (APPLIER, "table concord.replicated_table"): "SELECT",
     (APPLIER, "table concord.replicated_table(registered)"): "UPDATE",
     (APPLIER, "table concord.replicated_table(writers)"): "UPDATE",
     (APPLIER, "table concord.site"): "SELECT",
     (APPLIER, "table concord.site(acquired)"): "UPDATE",
     (APPLIER, "table concord.site(heartbeat)"): "UPDATE",
-    (APPLIER, "table concord.site(identity)"): "UPDATE",
-    (APPLIER, "table concord.site(incarnation)"): "UPDATE",
     (APPLIER, "table concord.site(stamp_floor)"): "UPDATE",
     (APPLIER, "table concord.snapshot"): "SELECT",
     (APPLIER, "table concord.synchronization"): "INSERT SELECT UPDATE",
@@ -73,7 +71,12 @@ GRANTED = {
     (APPLIER, "table ops.child"): "DELETE INSERT SELECT UPDATE",
     **{
         (APPLIER, f"function concord.{name}"): "EXECUTE"
-        for name in ("vector_includes(jsonb,jsonb)", "vector_unite(jsonb,jsonb)", "vector_newest(jsonb)")
+        for name in (
+            "purge_conflicts(timestamp with time zone,integer)",
+            "vector_includes(jsonb,jsonb)",
+            "vector_unite(jsonb,jsonb)",
+            "vector_newest(jsonb)",
+        )
     },
     (READER, "database"): "CONNECT",
     (APPLIER, "database"): "CONNECT TEMPORARY",
@@ -154,18 +157,17 @@ NOT_FOR_LINKS = {
     (READER, "table concord.initialization", "SELECT"),
     *((login, "table concord.snapshot", "SELECT") for login in (READER, APPLIER)),
     *((login, "table concord.overturn", "SELECT") for login in (READER, APPLIER)),
-    *((APPLIER, "table concord.overturn", right) for right in ("DELETE", "INSERT")),
+    (APPLIER, "table concord.overturn", "INSERT"),
+    (APPLIER, "function concord.purge_conflicts(timestamp with time zone,integer)", "EXECUTE"),
     # Waiting rows are looked at by `status`, and deleted where some wait.
     (READER, "table concord.waiting", "SELECT"),
     (APPLIER, "table concord.waiting", "DELETE"),
     *((APPLIER, "table concord.initialization", right) for right in ("DELETE", "INSERT", "SELECT", "UPDATE")),
-    *((APPLIER, f"table concord.site({column})", "UPDATE") for column in ("identity", "incarnation")),
     # Links use these where the application keeps the marks.
     *(
         (APPLIER, f"table concord.replicated_table({column})", "UPDATE")
         for column in ("registered", "writers")
     ),
-    (APPLIER, "table concord.conflict", "DELETE"),
     (APPLIER, "table concord.site(stamp_floor)", "UPDATE"),
     (APPLIER, 'table concord."ops.parent"', "DELETE"),
     (APPLIER, 'table concord."ops.child"', "DELETE"),
@@ -342,6 +344,15 @@ def test_the_applier_cannot_write_outside_its_tables(pair: MakePair) -> None:
         "DROP TABLE concord.conflict",
         "UPDATE concord.site SET name = 'other'",
         "UPDATE concord.conflict SET reason = 'rewritten'",
+        "DELETE FROM concord.conflict",
+        "TRUNCATE concord.conflict",
+        "DELETE FROM concord.overturn",
+        "UPDATE concord.site SET incarnation = incarnation + 1",
+        "UPDATE concord.site SET identity = 'another'",
+        "UPDATE concord.site SET conflicts_kept = '0'",
+        "DELETE FROM concord.site",
+        "CREATE OR REPLACE FUNCTION concord.purge_conflicts(before timestamptz, most integer) RETURNS bigint"
+        " LANGUAGE sql AS 'SELECT 0::bigint'",
         "UPDATE concord.overturn SET person = 'another'",
         "SELECT concord.keyed_hash('a guess')",
         "DELETE FROM concord.link_state",
@@ -353,6 +364,68 @@ def test_the_applier_cannot_write_outside_its_tables(pair: MakePair) -> None:
         "SELECT pg_read_file('PG_VERSION')",
     ):
         assert refused(london, APPLIER, statement), statement
+
+
+def test_the_applier_cannot_take_a_loser_out_of_the_ledger_before_its_time(pair: MakePair) -> None:
+    # Issue 27, 4: whatever moment, time zone or search path the applier chooses
+    sites = pair(*TABLES)
+    edit(sites)
+    sites.settle()
+    where = next(site for site in sites.sites if site.conflicts())
+    kept = where.conflicts()
+    where.run(
+        "INSERT INTO concord.overturn VALUES ('an id', 'Ada', '{}', false)",
+        *(
+            "INSERT INTO concord.conflict SELECT (jsonb_populate_record(c, jsonb_build_object('id', 'of day ' || n,"
+            f" 'decided_at', now() - interval '{hours} hours'))).* FROM concord.conflict c, generate_series({n}, {n}) n"
+            " LIMIT 1"
+            for n, hours in enumerate((30 * 24 - 1, 30 * 24 + 1))
+        ),
+    )
+    for moment in (
+        "'infinity'",
+        "now()",
+        "now() + interval '1000 years'",
+        "NULL",
+        "now() - interval '1 hour'",
+    ):
+        with where.log_in(APPLIER) as applier:
+            for statement in (
+                "SET TimeZone = 'Pacific/Kiritimati'",
+                "SET search_path = pg_temp, public, pg_catalog",
+                "SET session_replication_role = replica",
+                "CREATE TEMPORARY TABLE site AS SELECT interval '0' AS conflicts_kept",
+                f"SELECT concord.purge_conflicts({moment}, 1000000)",
+            ):
+                applier.execute(statement.encode())
+    assert {row["id"] for row in where.conflicts()} == {row["id"] for row in kept} | {"of day 0"}
+    assert where.value("SELECT count(*) FROM concord.overturn") == 1
+    assert refused(where, READER, "SELECT concord.purge_conflicts(now(), 1)")
+    assert refused(where, APPLICATION, "SELECT concord.purge_conflicts(now(), 1)")
+
+
+def test_only_the_installer_gives_a_restored_site_its_new_life_and_without_him_nothing_is_written(
+    pair: MakePair,
+) -> None:
+    # Issue 27, 4
+    sites = pair(*TABLES)
+    sites.settle()
+    sites.capetown.run("UPDATE concord.site SET identity = 'before the restore'")
+    before = [site.stored for site in sites.sites]
+    with pytest.raises(ConnectionRefused, match="capetown: only its installer may take a restored database"):
+        initialized(sites, accept_restored=True, installers={})
+    assert [site.stored for site in sites.sites] == before
+    nobody = {"capetown": sites.capetown.credentials("nobody")}
+    with pytest.raises(ConnectionRefused, match="nobody@"):
+        initialized(sites, accept_restored=True, installers=nobody)
+    assert [site.stored for site in sites.sites] == before
+
+    initialized(sites, accept_restored=True)
+
+    assert sites.capetown.value("SELECT incarnation FROM concord.site") == 2
+    edit(sites)
+    sites.settle()
+    assert sites.equal
 
 
 def test_the_reader_writes_nothing_at_all(pair: MakePair) -> None:

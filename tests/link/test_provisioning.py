@@ -6,14 +6,17 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
+import pendulum
 import psycopg
 import pytest
 
 from concord.databases import provisioning
 from concord.databases.postgresql import control, owner
+from concord.databases.postgresql.records import purge_conflicts
 from concord.databases.provisioning import Installation
 from concord.errors import (
     NotInitialized,
@@ -304,7 +307,7 @@ def test_nothing_is_written_anywhere_while_a_site_that_answers_is_unfit(
 def test_what_every_site_is_provisioned_with_changes_together_with_its_format() -> None:
     """Links know by the format that a site lacks something: raise it, and write both here."""
     digest = sha256("\n".join(control.statements("london")).encode()).hexdigest()[:8]
-    assert (control.FORMAT, digest) == (8, "b56f281e")
+    assert (control.FORMAT, digest) == (9, "681e7a52")
 
 
 def test_a_site_of_an_earlier_version_is_brought_up_to_date(pair: MakePair) -> None:
@@ -313,6 +316,10 @@ def test_a_site_of_an_earlier_version_is_brought_up_to_date(pair: MakePair) -> N
         "ALTER TABLE concord.link_state DROP COLUMN forced_at",
         "ALTER TABLE concord.replicated_table DROP COLUMN private",
         "ALTER TABLE concord.conflict DROP COLUMN withheld",
+        "ALTER TABLE concord.site DROP COLUMN conflicts_kept CASCADE",
+        "DROP FUNCTION concord.purge_conflicts",
+        f"GRANT DELETE ON concord.conflict TO {APPLIER}",
+        f"GRANT UPDATE (identity, incarnation) ON concord.site TO {APPLIER}",
         "DROP TABLE concord.overturn, concord.secret CASCADE",
         "DROP FUNCTION concord.vector_newest",
         "UPDATE concord.site SET format = format - 1",
@@ -321,5 +328,28 @@ def test_a_site_of_an_earlier_version_is_brought_up_to_date(pair: MakePair) -> N
         NotProvisioned, match=r"capetown: was provisioned by an earlier version of Concord; run"
     ):
         sites.run()
+    with pytest.raises(
+        NotProvisioned, match=r"capetown: was provisioned by an earlier version of Concord; run"
+    ):
+        purge_conflicts(sites.capetown.access, timedelta(30), pendulum.now("UTC"), dry_run=False)
     provisioning.provision([installation(site, sites.tables) for site in sites.sites])
     assert sites.run().total("acquired") == 0
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        sites.capetown.as_applier("DELETE FROM concord.conflict")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        sites.capetown.as_applier("UPDATE concord.site SET incarnation = 7")
+
+
+def test_a_site_keeps_conflicts_for_as_long_as_it_was_provisioned_to(pair: MakePair) -> None:
+    sites = pair(*TABLES)
+    shorter = [installation(site, sites.tables, conflicts_kept=timedelta(days=7)) for site in sites.sites]
+    assert provisioning.check(shorter) == [
+        f"{name}: keeps conflicts for 30 days, and the configuration says 7 days; run `provision`"
+        for name in ("london", "capetown")
+    ]
+    now = pendulum.now("UTC")
+    with pytest.raises(NotProvisioned, match=r"london: keeps conflicts for 30 days, longer than"):
+        purge_conflicts(sites.london.access, timedelta(days=7), now, dry_run=False)
+    provisioning.provision(shorter)
+    assert provisioning.check(shorter) == []
+    assert purge_conflicts(sites.london.access, timedelta(days=7), now, dry_run=False) == 0

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from itertools import chain
 
@@ -17,6 +18,8 @@ import psycopg
 from concord.databases import identity
 from concord.databases.identity import SiteSequences
 from concord.databases.postgresql import (
+    conflict_retention,
+    control,
     notify,
     others_functions,
     owner,
@@ -26,6 +29,7 @@ from concord.databases.postgresql import (
 )
 from concord.databases.postgresql import provision as site_provision
 from concord.databases.postgresql.catalogue import Table, read_tables
+from concord.databases.postgresql.conflict_retention import in_words
 from concord.databases.postgresql.grants import Logins
 from concord.databases.postgresql.privileges import Grant
 from concord.databases.postgresql.provision import SiteState
@@ -50,6 +54,7 @@ class Installation:
     tables: tuple[ReplicatedTable, ...]
     max_clock_skew: float = 60.0
     snapshots: tuple[SnapshotDefinition, ...] = ()  #: those of which this site is the source or the target
+    conflicts_kept: timedelta = timedelta(days=30)
     announced: frozenset[str] = frozenset()  #: the tables of whose commits some synchronization wants to hear
 
     @property
@@ -275,7 +280,8 @@ def _afterwards(survey: _Survey, site: _Surveyed) -> list[str]:
     wanted = site.installation
     shadows = site.state.shadows()
     announcements = notify.statements(site.connection, shadows, wanted.announced, wanted.applier)
-    return [*announcements, *identity.statements(survey.sequences, site.sequences)]
+    kept = conflict_retention.keep(wanted.conflicts_kept)
+    return [kept, *announcements, *identity.statements(survey.sequences, site.sequences)]
 
 
 def _announced(site: _Surveyed) -> list[Table]:
@@ -299,6 +305,7 @@ def check(installations: Sequence[Installation]) -> list[str]:
             found += snapshot_provision.check(each.connection, wanted.site, wanted.snapshots)
             lacked = privileges.missing(each.connection, _snapshot_grants(each, survey.reached))
             found += [f"{wanted.site}: {grant.lacked}" for grant in lacked.values()]
+            found += _otherwise_kept(each)
             if each.state.facts.provisioned_as is not None:
                 found += notify.check(each.connection, wanted.site, _announced(each))
                 found += owner.deviations(owner.read(each.connection, each.state.facts))
@@ -308,6 +315,17 @@ def check(installations: Sequence[Installation]) -> list[str]:
                     for table in site_provision.writable_elsewhere(each.connection, each.installation.applier)
                 ]
         return list(dict.fromkeys([*found, *identity.deviations(survey.sequences)]))
+
+
+def _otherwise_kept(each: _Surveyed) -> Iterator[str]:
+    if each.state.facts.format == control.FORMAT:
+        wanted = each.installation
+        kept = conflict_retention.kept_at(each.connection)
+        if kept != wanted.conflicts_kept:
+            yield (
+                f"{wanted.site}: keeps conflicts for {in_words(kept)}, and the configuration says"
+                f" {in_words(wanted.conflicts_kept)}; run `provision`"
+            )
 
 
 def notices(installations: Sequence[Installation]) -> list[str]:

@@ -15,7 +15,7 @@ from concord.initialization import How, InitializationJob, InitializationReport
 from concord.link import Direction
 from concord.orchestration import parameters, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
-from concord.orchestration.jobs import link_job, refuse_unknown_tables, synchronization_name
+from concord.orchestration.jobs import installers, link_job, refuse_unknown_tables, synchronization_name
 from concord.orchestration.lease_holder import LeaseHolder
 from concord.orchestration.outcome_log import log_table
 from concord.orchestration.reinitialization import requested
@@ -181,6 +181,7 @@ def initialization_job(
         how=How(asked.how),
         named=asked.named,
         accept_restored=asked.accept_restored,
+        installers=installers(configuration, pair.sites) if asked.accept_restored else {},
         chunk_rows=configuration.initialize.chunk_rows,
         max_errors=configuration.initialize.max_errors,
     )

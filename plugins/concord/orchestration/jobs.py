@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from uuid import uuid4
 
 from concord.config import Configuration, SiteSettings
 from concord.databases.postgresql.tombstones import CarryingSite
 from concord.databases.provisioning import Installation
-from concord.errors import ParametersRefused
+from concord.errors import ConnectionRefused, ParametersRefused
 from concord.interval import Interval
 from concord.link import Direction, LinkJob, link_name
-from concord.orchestration.connections import logins
+from concord.orchestration.connections import credentials, logins
 from concord.replication_set import ReplicatedTable
 from concord.site import Credentials, SiteAccess
 from concord.snapshot import SnapshotDefinition
@@ -95,6 +96,16 @@ def site_accesses(configuration: Configuration, names: Iterable[str]) -> list[Si
     ]
 
 
+def installers(configuration: Configuration, names: Iterable[str]) -> dict[str, Credentials]:
+    """The installer's login of each of these sites for which Airflow has its connection."""
+    found = {}
+    for name in names:
+        site = configuration.sites[name]
+        with suppress(ConnectionRefused):
+            found[name] = credentials(site.installer_connection, insecure=site.insecure)
+    return found
+
+
 def installations(configuration: Configuration, only: str | None = None) -> list[Installation]:
     """What each site, or `only` one, is to carry: the tables of all its synchronizations together.
 
@@ -130,6 +141,7 @@ def _installation(
         tables=tables_of(configuration, name),
         max_clock_skew=site.max_clock_skew.total_seconds(),
         snapshots=snapshots_of(configuration, name),
+        conflicts_kept=configuration.retention.conflicts,
         announced=configuration.announced_at(name),
     )
 

@@ -62,7 +62,7 @@ def _purge_site(
     keep = configuration.retention
     try:
         site = site_access(configuration, name)
-        conflicts = records.purge_conflicts(site, now - keep.conflicts, dry_run=dry_run)
+        conflicts = records.purge_conflicts(site, keep.conflicts, now, dry_run=dry_run)
         orphans = _orphans(engine, configuration, site, now)
         if not dry_run:
             records.drop_staging(site, orphans)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from concord.databases.postgresql import initialization_state, private_columns, waiting_table
+from concord.databases.postgresql import (
+    conflict_retention,
+    initialization_state,
+    private_columns,
+    waiting_table,
+)
 from concord.databases.quoting import literal
 
 SCHEMA = "concord"
 STAGING = "concord_staging"
 
 #: Raised when these objects change; `provision` brings an older site up to it.
-FORMAT = 8
+FORMAT = 9
 
 _VECTOR_FUNCTIONS = [
     """
@@ -103,6 +108,7 @@ CREATE TABLE IF NOT EXISTS concord.overturn (
   although_changed boolean NOT NULL,
   overturned_at timestamptz NOT NULL DEFAULT now())""",
     *private_columns.STATEMENTS,
+    *conflict_retention.STATEMENTS,
     "CREATE INDEX IF NOT EXISTS conflict_transmission ON concord.conflict (transmission)",
     "CREATE INDEX IF NOT EXISTS conflict_decided_at ON concord.conflict (decided_at)",
     "CREATE INDEX IF NOT EXISTS conflict_loser ON concord.conflict ((loser_version ->> 'changed_at'))",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column, Table
 from concord.databases.postgresql.privileges import Grant, Kind
+from concord.databases.quoting import literal, quote
 from concord.replication_set import ReplicatedTable, TableName
 
 #: Settings that the applier must be allowed to change: it silences application triggers, and it gives way
@@ -21,20 +22,26 @@ OWN_TABLES = {
     "link_state": ("INSERT", "UPDATE"),
     "replicated_table": (),
     "snapshot": (),
-    "conflict": ("INSERT", "DELETE"),
-    "overturn": ("INSERT", "DELETE"),
+    "conflict": ("INSERT",),  # what is old is deleted by a function of the site's own (`conflict_retention`)
+    "overturn": ("INSERT",),
     "initialization": ("INSERT", "UPDATE", "DELETE"),
     "waiting": ("INSERT", "UPDATE", "DELETE"),
 }
 
 #: Columns that the applier updates, of tables whose other columns it must not.
 OWN_COLUMNS = {
-    # Identity and incarnation: for a restored site that `initialize` was told to accept.
-    "site": ("heartbeat", "acquired", "stamp_floor", "identity", "incarnation"),
+    "site": ("heartbeat", "acquired", "stamp_floor"),
     "replicated_table": ("registered", "writers"),
 }
 
-OWN_FUNCTIONS = ("vector_includes", "vector_unite", "vector_newest")
+OWN_FUNCTIONS = ("vector_includes", "vector_unite", "vector_newest", "purge_conflicts")
+
+#: What earlier versions of Concord granted.
+_WITHDRAWN = (
+    "DELETE ON concord.conflict, concord.overturn",
+    "UPDATE (identity, incarnation) ON concord.site",
+    "SELECT ON concord.secret",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,20 @@ def of_site(database: str, logins: Logins) -> Iterator[Grant]:
     yield Grant(applier, ("USAGE", "CREATE"), Kind.SCHEMA, ("concord_staging",))
     yield from (Grant(applier, ("SET",), Kind.PARAMETER, (setting,)) for setting in APPLIER_SETTINGS)
     yield Grant(applier, ("TEMPORARY",), Kind.DATABASE, (database,))
+
+
+def withdrawn(logins: Logins) -> Iterator[str]:
+    """Statements that take back what earlier versions granted. From an owner nothing is taken: it would hit the
+    functions that act in his name."""
+    for role in logins.both:
+        taken = "".join(f"    REVOKE {each} FROM {quote(role)};\n" for each in _WITHDRAWN)
+        yield f"""
+DO $$
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner
+                  WHERE c.oid = 'concord.conflict'::regclass AND r.rolname = {literal(role)}) THEN
+{taken}  END IF;
+END $$"""
 
 
 def of_table(

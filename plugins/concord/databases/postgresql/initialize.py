@@ -28,11 +28,11 @@ from concord.databases.postgresql.initialization_state import Progressed
 from concord.databases.postgresql.initialized_table import Passage, TablePassages, unsent
 from concord.databases.postgresql.key_range import key_order
 from concord.databases.postgresql.restored import Restamping
-from concord.databases.postgresql.session import Connection, in_our_words, one
+from concord.databases.postgresql.session import Connection, connect, in_our_words, one
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.standing import Standing, check_provisioned, known, standing
 from concord.databases.quoting import literal
-from concord.errors import ConstraintViolated, ParametersRefused
+from concord.errors import ConnectionRefused, ConstraintViolated, ParametersRefused
 from concord.initialization import How, InitializationJob, RowError, TableInitialization
 from concord.pace import Tell, silent
 from concord.replication_set import ReplicatedTable, chosen
@@ -101,11 +101,12 @@ class Initialization:
         resumed = self._resumed()
         stands = standing(self.job, self.source, self.target, resumed=bool(resumed))
         self._refuse_part_of_a_restored_pair(stands)
-        self._fence()
         renewed = stands.restored and not resumed
-        if renewed:
+        installer = self._installer_of(stands.stale or "") if renewed else None
+        self._fence()
+        if installer is not None:
             progress("incarnation")
-            self._renew(stands)
+            self._renew(stands, installer)
         wanted = chosen(self.job.link.tables, self.job.link.chosen)
         # A stale pair starts anew: what it still knows of tables that wait for their turn is written down first.
         concerned = self.job.link.tables if stands.whole else wanted
@@ -189,14 +190,25 @@ class Initialization:
         self.source.fence()
         self.target.fence()
 
-    def _renew(self, stands: Standing) -> None:
+    def _installer_of(self, site: str) -> Connection:
+        """The one login that may say that a site begins another life. Raises ConnectionRefused, SiteUnavailable."""
+        if site not in self.job.installers:
+            raise ConnectionRefused(
+                f"{site}: only its installer may take a restored database for the site it was, and Airflow has no"
+                " connection of his (`installer`, else `connection` of the site); nothing was written"
+            )
+        connection = connect(self.job.installers[site], "concord initialize")
+        self._open_ends.callback(connection.close)
+        return connection
+
+    def _renew(self, stands: Standing, installer: Connection) -> None:
         """A new life for a restored site, before anything of it is sent (rule 7)."""
         end = self._end(stands.stale or "")
         with end.control() as connection:
             if restored.is_another_cluster(connection):
                 restored.translate_positions(connection)
-            with self._fenced(connection, end.access.name):
-                restored.new_incarnation(connection)
+            with self._fenced(installer, end.access.name):
+                restored.new_incarnation(installer)
             restored.wait_for_old_writers(connection, end.access.name)
 
     def _fenced(self, connection: Connection, site: str) -> AbstractContextManager[None]:

@@ -233,8 +233,9 @@ def statements(
             made.append(before_image.dropped_from(shadow.sql))
         made += registration.statements(shadow, manipulation)
     made += private_columns.statements(state.private, state.private_before)
-    needed = needed_grants(state, Logins(reader, applier), state.wanted)
-    granted = [grant.sql for grant in needed]
+    logins = Logins(reader, applier)
+    needed = needed_grants(state, logins, state.wanted)
+    granted = [*grants.withdrawn(logins), *(grant.sql for grant in needed)]
     return [*made, *granted, *afterwards, owner.handed_over(facts.database)]
 
 

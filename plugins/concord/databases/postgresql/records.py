@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
 from psycopg.rows import class_row, dict_row
 
-from concord.databases.postgresql.session import connect, in_our_words
+from concord.databases.postgresql import conflict_retention
+from concord.databases.postgresql.session import Connection, connect, in_our_words
 from concord.databases.postgresql.stage import drop_orphans, orphans
+from concord.errors import NotProvisioned
 from concord.ledger import Overturn
 from concord.site import SiteAccess
 
@@ -28,8 +30,8 @@ SELECT id, synchronization, link, transmission, table_name, key, type AS conflic
 
 _OVERTURNED = "SELECT conflict, person, version, although_changed, overturned_at FROM concord.overturn"
 
-_OLD = "FROM concord.conflict WHERE decided_at < %(before)s"
-_PURGE = f"DELETE FROM concord.conflict WHERE id IN (SELECT id {_OLD} LIMIT {BATCH})"
+_OLD = "SELECT count(*) FROM concord.conflict WHERE decided_at < %(before)s"
+_PURGE = f"SELECT concord.purge_conflicts(%(before)s, {BATCH})"
 
 _LINKS = """
 SELECT link, role, peer, updated_at, forced_at, (SELECT count(*) FROM jsonb_object_keys(initialized)) AS tables,
@@ -136,19 +138,37 @@ def overturns(site: SiteAccess, since: datetime) -> list[Overturn]:
         return cursor.execute(f"{_OVERTURNED} WHERE overturned_at >= %s".encode(), [since]).fetchall()
 
 
-def purge_conflicts(site: SiteAccess, before: datetime, *, dry_run: bool) -> int:
-    """Delete conflict rows decided before a moment, or count them; how many."""
-    moment = {"before": before}
+def purge_conflicts(site: SiteAccess, kept: timedelta, now: datetime, *, dry_run: bool) -> int:
+    """Delete conflict rows that were decided longer ago than `kept`, or count them; how many.
+
+    Raises NotProvisioned where the site was told to keep them for longer: it deletes none of those.
+    """
+    moment = {"before": now - kept}
     with connect(site.applier, "concord log purge") as connection:
-        if dry_run:
-            counted = connection.execute(f"SELECT count(*) {_OLD}", moment).fetchone()
-            return int(counted[0]) if counted else 0
-        connection.execute("DELETE FROM concord.overturn WHERE overturned_at < %(before)s", moment)
-        purged, deleted = 0, BATCH
-        while deleted == BATCH:
-            deleted = connection.execute(_PURGE, moment).rowcount
-            purged += deleted
-        return purged
+        try:
+            if (longer := conflict_retention.kept_at(connection)) > kept:
+                raise NotProvisioned(
+                    f"{site.name}: keeps conflicts for {conflict_retention.in_words(longer)}, longer than the"
+                    f" configuration says ({conflict_retention.in_words(kept)}); run `provision`"
+                )
+            if dry_run:
+                return _number(connection, _OLD, moment)
+            purged, deleted = 0, BATCH
+            while deleted == BATCH:
+                deleted = _number(connection, _PURGE, moment)
+                purged += deleted
+            return purged
+        except psycopg.errors.UndefinedColumn as error:
+            raise NotProvisioned(
+                f"{site.name}: was provisioned by an earlier version of Concord; run `provision`"
+            ) from error
+        except psycopg.Error as error:
+            raise in_our_words(error, site.name) from error
+
+
+def _number(connection: Connection, query: str, moment: dict[str, datetime]) -> int:
+    found = connection.execute(query.encode(), moment).fetchone()
+    return int(found[0]) if found else 0
 
 
 def staging_tables(site: SiteAccess) -> list[str]:
