@@ -273,6 +273,10 @@ def test_a_site_restored_from_a_dump_is_brought_back(
         [mortal.bin / "pg_dump", mortal.uri("capetown")], check=True, capture_output=True, text=True
     ).stdout
     live_on(restorable)
+    with psycopg.connect(server_with_logins.uri("postgres"), autocommit=True) as superuser:
+        superuser.execute(
+            "CREATE ROLE concord_owner_of_capetown NOLOGIN"
+        )  # roles come from pg_dumpall --roles-only
     server_with_logins.create_database("restored")
     restored = site_on(server_with_logins, "capetown", "restored")
     psql = [
@@ -294,6 +298,8 @@ def test_a_site_restored_from_a_dump_is_brought_back(
     finally:
         restored.connection.close()
         server_with_logins.drop_database("restored")
+        with psycopg.connect(server_with_logins.uri("postgres"), autocommit=True) as superuser:
+            superuser.execute("DROP ROLE concord_owner_of_capetown")
 
 
 def killed_at(sites: Pair, step: str, occurrence: int) -> None:
