@@ -194,4 +194,4 @@ def next_steps(folder: Path, places: Sequence[Place]) -> Iterator[str]:
     yield f". {shlex.quote(str(folder / ENVIRONMENT))}"
     yield "python -m concord provision"
     yield f"python -m concord initialize {name}"
-    yield f"airflow dags test synchronize__{name}"
+    yield f"python -m concord synchronize {name}"
