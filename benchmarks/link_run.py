@@ -22,7 +22,7 @@ from concord.orchestration.job_files import PROJECT, JobFiles, job_files
 
 Kind = TypeVar("Kind", bound=BaseModel)
 
-_STEP = re.compile(r"concord\.application step name=(\".*\")$")
+_STEP = re.compile(r"concord\.application: step name=(\".*\")$")
 
 
 @dataclass(frozen=True)

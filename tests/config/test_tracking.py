@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from concord import command
 from concord.config import Configuration
 from concord.errors import Problem
+from concord.orchestration.status_command import show_marks
 from concord.replication_set import Marks, TableName
 from tests.config.examples import spoiled
 
@@ -76,7 +76,7 @@ def test_a_table_is_tracked_in_one_way_whichever_set_lists_it(problems: Problems
 
 def test_the_status_states_the_tolerance(parse: Parse, capsys: pytest.CaptureFixture[str]) -> None:
     """S4-074: whoever looks at a synchronization sees that such a table's capture is not exact."""
-    command.show_marks(parse(tracked(f"{MARKS}, tolerance: 20 min")))
+    show_marks(parse(tracked(f"{MARKS}, tolerance: 20 min")))
     shown = capsys.readouterr().out
     assert "later than the tolerance" in shown
     assert "public.airlines" in shown

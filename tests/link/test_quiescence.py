@@ -73,7 +73,7 @@ def test_content_that_stands_there_already_is_not_written_again(pair: MakePair) 
     for site in reversed(sites.sites):
         site.run("UPDATE plane SET seats = 101 WHERE id <= 3")
     before = sites.capetown.writes()
-    assert carry(sites.job())["public.plane"].applied == 3
+    assert carry(sites.job())["public.plane"].converged == 3
     changed = written(sites.capetown, before)
     assert ("public.plane" in changed, changed["concord.public.plane"]) == (False, 3)
 

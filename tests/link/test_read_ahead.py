@@ -28,10 +28,11 @@ def looked_up(site: Site) -> int:
     return int(site.value("SELECT idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'item'"))
 
 
-@pytest.mark.parametrize(("changed", "times"), [(FROM - 1, 1), (FROM, 2)])
+@pytest.mark.parametrize(("changed", "times"), [(FROM - 1, 2), (FROM, 3)])
 def test_from_so_many_rows_on_each_is_read_by_a_session_beside(
     pair: MakePair, changed: int, times: int
 ) -> None:
+    """Once to see that an update finds its row (T10), once to write it, and once beside."""
     sites = pair(*ITEM)
     sites.london.run(f"UPDATE item SET token = 'london' WHERE id <= {changed}")
     before = looked_up(sites.capetown)

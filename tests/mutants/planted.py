@@ -199,8 +199,8 @@ MUTANTS = (
     Mutant(
         "provisioning waits for users who wait for it",
         f"{POSTGRESQL}/provision.py",
-        "made = [*_locks(state), *control",
-        "made = [*control",
+        "made = [*_locks(state), *owned",
+        "made = [*owned",
         f"{LINK}/test_provisioning.py -k users_write",
     ),
     Mutant(

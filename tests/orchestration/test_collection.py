@@ -35,9 +35,10 @@ def collected(pair: Pair) -> list[str]:
 
 
 def collect(pair: Pair, **job: Any) -> int:
+    """How many entries of the ledger the repository did not hold before."""
     link = LinkOperator(task_id="forward_link", synchronization=NAME, direction="forward", plan={})
     made = jobs.link_job(pair.configuration, NAME, Direction.FORWARD, epoch=1)
-    return link._collect(pair.repository, made.model_copy(update=job))
+    return link._collect(pair.repository, made.model_copy(update=job)).new
 
 
 def collect_and_die(pair: Pair, transmission: str) -> None:

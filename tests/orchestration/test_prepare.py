@@ -186,7 +186,8 @@ def test_a_table_that_is_missing_or_a_superusers_is_refused_and_no_login_is_made
         superuser.execute(first.encode())
         with pytest.raises(psycopg.errors.RaiseException, match=refusal):
             run_script(folder, "london", two[0])
-        assert superuser.execute("SELECT FROM pg_roles WHERE rolname ~ '^concord_'").fetchall() == []
+        made = "SELECT FROM pg_roles WHERE rolname = ANY (%s)"
+        assert superuser.execute(made, [list(LOGINS)]).fetchall() == []
 
 
 def test_a_script_run_in_another_database_is_refused(

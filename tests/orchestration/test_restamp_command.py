@@ -47,7 +47,7 @@ def test_updates_that_find_no_row_stand_in_the_result_and_in_status(pair: Pair, 
     """S0-48, T10."""
     pair.capetown.run(
         "SET session_replication_role = replica; ALTER TABLE flights DISABLE TRIGGER zz_concord_capture;"
-        " DELETE FROM flights WHERE flight = 3; ALTER TABLE flights ENABLE ALWAYS TRIGGER zz_concord_capture"
+        " DELETE FROM flights WHERE flight = 3; ALTER TABLE flights ENABLE REPLICA TRIGGER zz_concord_capture"
     )
     pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 3")
     run = pair.run()
