@@ -29,7 +29,7 @@ def project(tmp_path: Path) -> Path:
 
 def install(project: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "UV_OFFLINE": "1"}
-    command = ["make", "install"]
+    command = ["make", "--no-print-directory", "install"]
     return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
 
 
