@@ -54,13 +54,19 @@ def edit(sites: Pair, keys: range, source: random.Random) -> None:
         names = ["london", "capetown"]
         source.shuffle(names)
         for phase, name in enumerate(names):
-            if statement := source.choice(TO_ROWS if key % 2 else TO_NEW):
+            if statement := _chosen(key, source):
                 todo.setdefault((phase, name, statement), []).append(key)
     for (_, name, statement), chosen in sorted(todo.items()):
         site = sites.london if name == "london" else sites.capetown
         listed = "{" + ",".join(map(str, chosen)) + "}"
         site.run(statement.format(token=f"'{name} ' || id", keys=listed))
     _tie(sites, [key for key in keys if key % 5 == 0])
+
+
+def _chosen(key: int, source: random.Random) -> str | None:
+    """Both sites do the same to two of twenty keys, however the others fall out."""
+    choices = TO_ROWS if key % 2 else TO_NEW
+    return choices[1] if key % 20 in (3, 6) else source.choice(choices)
 
 
 def _tie(sites: Pair, keys: list[int]) -> None:
@@ -165,7 +171,7 @@ def test_the_ledger_holds_exactly_the_losers_after_deaths_and_repetitions_in_eit
         apart = [key for key in both if ours[key].row != theirs[key].row]
         wanted = [expected(ours[key], theirs[key], key, link) for key in apart]
         logged |= {entry["id"]: entry for entry in wanted}
-        assert len(both) - len(apart) > KEYS // 12
+        assert len(both) - len(apart) > KEYS // 10
         run_through_deaths_and_repetitions(sites, order, other, len(both) - len(apart))
 
         assert sites.equal

@@ -79,7 +79,8 @@ def test_a_comparison_says_how_far_its_tasks_are(pair: MakePair) -> None:
     heard: list[Pace] = []
     compare(CompareJob(link=sites.job(), repair=Repair.NONE), sites.spark, never, heard.append)
     assert {(each.work, each.what, each.of) for each in heard} == {("compare", "public.book", ROWS)}
-    assert all(0 <= each.done <= ROWS for each in heard)
+    print([e.done for e in heard])
+    assert max(each.done for each in heard) > 0
 
 
 def edited(sites: Pair) -> None:

@@ -13,6 +13,7 @@ from psycopg import sql
 
 from concord.config import load
 from concord.databases.postgresql.logins import APPLIER, LOGINS, READER
+from concord.databases.postgresql.owner import role
 from concord.errors import ConfigurationInvalid, ParametersRefused
 from concord.orchestration.prepare_command import Place, next_steps, prepare
 from embedded.postgres import Server
@@ -156,8 +157,9 @@ def test_each_login_gets_in_with_its_password_and_has_no_more_than_its_rights(
                 assert connection.execute("SELECT current_user").fetchone() == (given["login"],)
     with psycopg.connect(two[0].uri) as superuser:
         attributes = "rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls"
-        rights = "SELECT rolname FROM pg_roles WHERE rolname ~ '^concord_[a-z]+$' AND ({})"
-        assert superuser.execute(rights.format(attributes)).fetchall() == []
+        made = [*LOGINS, *(role(place.name) for place in two)]
+        rights = f"SELECT rolname FROM pg_roles WHERE rolname = ANY (%s) AND ({attributes})"
+        assert superuser.execute(rights, [made]).fetchall() == []
         member = "SELECT pg_has_role('{}', 'Owner of CRM', 'MEMBER')"
         assert [superuser.execute(member.format(each)).fetchone() for each in LOGINS] == [
             (True,),
