@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import StatusTracker
 from pyspark.sql import SparkSession
 
 from concord.pace import Meter
@@ -28,7 +29,13 @@ def by_tasks(spark: SparkSession, meter: Meter) -> Callable[[], None]:
 def _counted(spark: SparkSession) -> tuple[int, int]:
     """Ended tasks, and all, of the jobs that run now."""
     tracker = spark.sparkContext.statusTracker()
-    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(sharing.group())]
-    running = [stage for job in jobs if job and job.status == "RUNNING" for stage in job.stageIds]
-    stages = [found for stage in running if (found := tracker.getStageInfo(stage))]
+    jobs = [found for job in _running(tracker) if (found := tracker.getJobInfo(job))]
+    named = [stage for job in jobs for stage in job.stageIds]
+    stages = [each for stage in named if (each := tracker.getStageInfo(stage))]
     return sum(each.numCompletedTasks for each in stages), sum(each.numTasks for each in stages)
+
+
+def _running(tracker: StatusTracker) -> list[int]:
+    """Our jobs that run now. Spark remembers a thousand that have ended: each of those would cost a round trip."""
+    running, ours = tracker.getActiveJobsIds(), sharing.group()
+    return running if ours is None else [job for job in tracker.getJobIdsForGroup(ours) if job in running]
