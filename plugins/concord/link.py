@@ -73,6 +73,24 @@ class LinkJob(BaseModel):
         return link_name(self.synchronization, self.direction.related)
 
 
+#: Of a table's report: rows by outcome, then what is said of some of them, in the order in which people ask.
+COUNTS = (
+    "acquired",
+    "applied",
+    "merged",
+    "restored",
+    "converged",
+    "superseded",
+    "lost",
+    "filtered",
+    "held",
+    "quarantined",
+    "conflicts",
+    "not_owned",
+    "inserted_for_update",
+)
+
+
 class TableReport(BaseModel):
     """Rows of one table by outcome: acquired = the sum of those from applied to quarantined (rule 11)."""
 

@@ -17,7 +17,7 @@ from concord.brake import Hold
 from concord.config import config_path, load
 from concord.databases.postgresql import records
 from concord.errors import ConcordError, LeaseLost
-from concord.link import Direction, LinkJob, TransmissionReport
+from concord.link import COUNTS, Direction, LinkJob, TransmissionReport
 from concord.orchestration import run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.jobs import link_job
@@ -34,22 +34,7 @@ from concord.repository.transmissions import record_transmission
 
 #: Before any conflict: what a repository that knows nothing of a link collects from.
 _EVER = pendulum.datetime(1970, 1, 1)
-_COUNTS = (
-    "acquired",
-    "applied",
-    "converged",
-    "superseded",
-    "lost",
-    "filtered",
-    "held",
-    "quarantined",
-    "retried",
-    "conflicts",
-    "not_owned",
-    "merged",
-    "restored",
-    "inserted_for_update",
-)
+_COUNTS = (*COUNTS, "retried")
 
 
 @dataclass

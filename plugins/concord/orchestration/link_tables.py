@@ -6,24 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from concord.link import COUNTS
 from concord.orchestration.shown import Columns, is_document, show
-
-#: Rows by outcome, in the order in which people ask.
-COUNTS = (
-    "acquired",
-    "applied",
-    "merged",
-    "restored",
-    "converged",
-    "superseded",
-    "lost",
-    "filtered",
-    "held",
-    "quarantined",
-    "conflicts",
-    "not_owned",
-    "inserted_for_update",
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from concord.link import TableReport
-from concord.repository.models import OUTCOMES
+from concord.link import COUNTS, TableReport
 
 logger = logging.getLogger("concord.outcome")
 
-#: Rows by outcome, then what is said of some of them.
-COUNTS = ("acquired", *OUTCOMES, "conflicts", "merged", "restored", "retried", "not_owned")
+_COUNTS = (*COUNTS, "retried")
 
 #: (table, type of conflict) → how many.
 Conflicts = Mapping[tuple[str, str], int]
@@ -24,8 +22,8 @@ _NONE: Conflicts = MappingProxyType({})
 def log_outcome(title: str, tables: Iterable[TableReport], conflicts: Conflicts = _NONE) -> None:
     """Rows per table and outcome, then conflicts by type; outcomes that no row had are left out."""
     listed = list(tables)
-    total = Counter({count: sum(getattr(table, count) for table in listed) for count in COUNTS})
-    shown = [count for count in COUNTS if total[count]] or ["acquired"]
+    total = Counter({count: sum(getattr(table, count) for table in listed) for count in _COUNTS})
+    shown = [count for count in _COUNTS if total[count]] or ["acquired"]
     rows = [[table.table, *(getattr(table, count) for count in shown)] for table in listed]
     rows += [["all", *(total[count] for count in shown)]] if len(listed) > 1 else []
     log_table(title, ["table", *shown], rows)
