@@ -54,6 +54,17 @@ def test_a_run_says_rows_by_outcome_who_won_and_lost_and_how_long_it_took(pair: 
     assert (synchronization.last_started_at, synchronization.owner) == (recorded.started_at, None)
 
 
+def test_a_run_takes_no_other_runs_record_out_of_airflow(pair: Pair) -> None:
+    """Issue 27, 11: by its record a dead run's lease is known to be free."""
+    for _ in range(2):
+        assert concord("synchronize", NAME).returncode == 0
+    with create_session() as session:
+        kept = session.scalars(select(DagRun.run_id).where(DagRun.dag_id == f"synchronize__{NAME}")).all()
+    ran = {each.dag_run_id for each in status.last_runs(pair.repository)}
+    assert len(ran) == 2
+    assert ran <= set(kept)
+
+
 def test_a_plan_of_one_direction_and_table_is_one_json_document_and_writes_nothing(pair: Pair) -> None:
     edit(pair)
     arguments = ("--plan", "--direction", "forward", "--table", "public.flights", "--json")

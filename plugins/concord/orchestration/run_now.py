@@ -92,7 +92,8 @@ def here(file: Path, dag_id: str, conf: Mapping[str, Any], look: Look) -> str:
     run_id = f"manual__{moment.isoformat()}"
     with _interruptible() as interrupted, _looking(look, run_id):
         try:
-            run = dag.test(run_after=moment, logical_date=None, run_conf=dict(conf))
+            # Airflow deletes a run of the same logical date first; without one, any run that has none.
+            run = dag.test(run_after=moment, logical_date=moment, run_conf=dict(conf))
         except Interrupted:
             _fail(dag_id, run_id)
             raise KeyboardInterrupt from None
