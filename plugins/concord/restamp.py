@@ -4,6 +4,9 @@ A vector entry never decreases, because others may hold it. An entry that lies i
 alone: the others refuse it (F13, F14). So the version is replaced by one that has seen all that the old one had seen
 of what stands elsewhere, and that nobody elsewhere has seen; for every other site nothing else changes. Where another
 site has accepted such an entry, the old version is known there, and stays.
+
+Of another site's entry that is dropped nothing is claimed: that site may have stamped its edit anew, and edited since,
+under names that the old entry only seems to cover. An edit is rather taken for a conflict than for seen.
 """
 
 from __future__ import annotations
@@ -40,11 +43,11 @@ def accepted(version: RowVersion, elsewhere: Vector, clock: Clock) -> bool:
 
 
 def restamped(version: RowVersion, elsewhere: Vector, clock: Clock) -> RowVersion:
-    """The version that takes its place: an edit of this site's, made now. It has seen of each dropped entry's origin
-    what the other sites have, and is later than all that anybody has seen of this one."""
+    """The version that takes its place: an edit of this site's, made now. It claims to have seen nothing that the old
+    one did not name, and is later than all that anybody has seen of this site."""
     dropped = ahead(version, clock)
     vector = {origin: entry for origin, entry in version.vector.items() if origin not in dropped}
-    vector |= {origin: elsewhere[origin] for origin in dropped if origin in elsewhere}
-    at = max(clock.now, clock.floor + 1, *(stamp + 1 for stamp, _ in vector.values()))
+    seen_of_here, _ = elsewhere.get(clock.origin, (0, 0))
+    at = max(clock.now, clock.floor + 1, seen_of_here + 1, *(stamp + 1 for stamp, _ in vector.values()))
     vector[clock.origin] = (at, 0)
     return replace(version, origin=clock.origin, changed_at=at, derived=0, vector=vector)

@@ -176,6 +176,27 @@ def test_an_edit_elsewhere_meets_the_new_stamp_as_a_conflict_and_stands_in_the_l
     assert len(sites.conflicts()) == 1
 
 
+def test_an_edit_that_the_site_has_not_seen_is_not_claimed_where_a_race_has_renamed_what_it_holds(
+    pair: MakePair,
+) -> None:
+    """London has accepted what Cape Town stamped anew in the same moment; Cape Town goes on under names of now."""
+    sites = pair(*DDL)
+    edit_in_2099(sites.capetown, "UPDATE item SET token = 'from 2099' WHERE id = 1")
+    believing = sites.london.access.model_copy(update={"max_clock_skew": 4e9})
+    sites.run("reverse", target=believing)
+    dot = f"jsonb_build_array({time.time_ns() // 1000}, 0)"
+    sites.capetown.run(
+        f'UPDATE concord."public.item" SET changed_at = ({dot} ->> 0)::bigint,'
+        f" vector = jsonb_build_object(origin, {dot}), position = pg_current_xact_id() WHERE id = 1",
+        "UPDATE item SET token = 'never in London' WHERE id = 1",
+    )
+    [done] = restamp(carrying(sites), "london", None, dry_run=False)
+    assert done.new is not None
+    sites.settle()
+    assert sites.equal
+    assert {row["loser_row"]["token"] for row in sites.conflicts()} == {"never in London"}
+
+
 def test_a_row_that_another_site_has_accepted_stays_as_it_is(pair: MakePair) -> None:
     sites = pair(*DDL)
     edit_in_2099(sites.london, "UPDATE item SET token = 'from 2099' WHERE id = 1")

@@ -11,8 +11,16 @@ FUTURE_STAMPS = (
     Mutant(
         "a new stamp forgets what others have seen of its site",
         "plugins/concord/restamp.py",
-        "    vector |= {origin: elsewhere[origin] for origin in dropped if origin in elsewhere}\n",
-        "",
+        "clock.floor + 1, seen_of_here + 1, *(",
+        "clock.floor + 1, *(",
+        RULE,
+    ),
+    Mutant(
+        "a new stamp claims to have seen what others hold now of an entry in the future",
+        "plugins/concord/restamp.py",
+        "    vector[clock.origin] = (at, 0)\n",
+        "    vector |= {origin: elsewhere[origin] for origin in dropped if origin in elsewhere}\n"
+        "    vector[clock.origin] = (at, 0)\n",
         RULE,
     ),
     Mutant(
