@@ -60,6 +60,13 @@ def waiting(pair: Pair) -> int:
     return sum(site.value("SELECT count(*) FROM concord.waiting") for site in pair.sites)
 
 
+def decide(pair: Pair, choice: str) -> None:
+    """What Ada says of the one row that waits."""
+    with closing(Desk(pair.job())) as desk:
+        (row,) = desk.entries(10)
+        desk.decide(row, choice, "Ada")
+
+
 def settled_without_a_loss(pair: Pair, first: str = "forward", met: int = 3) -> None:
     """One link finds `met` rows alike; in the end every site holds one version, and nobody logged anything."""
     reports = pair.settle(first=first)
@@ -219,12 +226,41 @@ def test_a_decision_between_rows_that_are_alike_by_now_logs_no_loser(pair: MakeP
     sites.capetown.run("UPDATE stock SET title = 'theirs' WHERE id = 2")
     sites.run()
     sites.capetown.run("UPDATE stock SET title = 'ours' WHERE id = 2")
-    with closing(Desk(sites.job())) as desk:
-        (row,) = desk.entries(10)
-        desk.decide(row, "target", "Ada")
+    decide(sites, "target")
     sites.settle()
     assert sites.conflicts() == []
     assert waiting(sites) == 0
+    assert sites.equal
+
+
+@pytest.mark.parametrize("choice", ["source", "target"])
+def test_a_decision_between_rows_that_are_alike_logs_the_addition_that_is_lost(
+    pair: MakePair, choice: str
+) -> None:
+    """Nobody knows what the two numbers were added to: a person is asked, and one of the two additions is lost."""
+    sites = deciding(pair(*STOCK), "additive(seats)", "hold")
+    for site in sites.sites:
+        site.run("INSERT INTO stock (id, seats) VALUES (60, 5)")
+    assert carried(sites.run()).held == 1
+    decide(sites, choice)
+    sites.settle()
+    (entry,) = sites.conflicts()
+    assert entry["winner_row"] == entry["loser_row"]
+    assert (entry["key"], entry["reason"]) == (["60"], f"Ada decided: {choice}")
+    assert waiting(sites) == 0
+    assert sites.equal
+
+
+def test_a_decision_between_rows_that_are_alike_but_for_no_number_logs_no_loser(pair: MakePair) -> None:
+    """The numbers stand as both sites knew them: nothing was added."""
+    sites = deciding(pair(*STOCK), "additive(seats)", "hold")
+    sites.london.run("UPDATE stock SET title = 'ours' WHERE id = 2")
+    sites.capetown.run("UPDATE stock SET title = 'theirs' WHERE id = 2")
+    assert carried(sites.run()).held == 1
+    sites.capetown.run("UPDATE stock SET title = 'ours' WHERE id = 2")
+    decide(sites, "target")
+    sites.settle()
+    assert sites.conflicts() == []
     assert sites.equal
 
 

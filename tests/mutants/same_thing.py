@@ -80,9 +80,16 @@ SAME_THING = (
     Mutant(
         "a decision between rows that are alike logs a loser",
         f"{POSTGRESQL}/decision.py",
-        "        if not alike:\n",
+        "        if not same_thing:\n",
         "        if True:\n",
         f"{MET} -k by_now_logs",
+    ),
+    Mutant(
+        "a decision between rows that are alike loses an addition in silence",
+        f"{POSTGRESQL}/guard.py",
+        "return alike and all(chains.same_thing(*_contenders(row), alike=True) for row in found)",
+        "return alike",
+        f"{MET} -k addition_that_is_lost",
     ),
     Mutant(
         "the same edits at both sites are taken for an oscillation",

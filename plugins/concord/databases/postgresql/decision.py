@@ -101,17 +101,19 @@ class Desk(Target):
         return Judged(staged, verdicts, 1, self.job.source.name, self.access.name)
 
     def _log(self, connection: Connection, judged: Judged, verdict: str, reason: str, *, alike: bool) -> None:
-        """Whoever gives way without having been seen stands in the log, unless both rows are the same by now."""
+        """Whoever gives way without having been seen stands in the log, unless both sites did the very same thing."""
         found = rows(connection, f"SELECT verdict FROM {judged.verdicts}")
         if found and found[0][0] in _SETTLED:
             raise DecisionRefused("it was settled meanwhile, by another link; the next run lets the entry go")
+        staged, job = judged.staged, self.job
+        chains = staged.shape.policy.bound(job.priorities, staged.shape.forms)
+        same_thing = guard.same_thing(connection, staged, judged.verdicts, chains, alike=alike)
         run(
             connection,
             f"UPDATE {judged.verdicts} SET verdict = {literal(verdict)}, resolver = {literal(PERSON)},"
             f" reason = {literal(reason)}",
         )
-        job = self.job
-        if not alike:
+        if not same_thing:
             merge.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)
 
     def _write(self, connection: Connection, judged: Judged, row: WaitingRow, image: Image | None) -> None:

@@ -348,20 +348,32 @@ def _version(fields: Sequence[object]) -> RowVersion:
     )
 
 
+def same_thing(connection: Connection, staged: Staged, verdicts: str, chains: Chains, *, alike: bool) -> bool:
+    """Have both sites done the very same thing to the one staged row, by the chains of its table?"""
+    found = rows(connection, _to_retake(staged.shape, staged.typed, verdicts))
+    return alike and all(chains.same_thing(*_contenders(row), alike=True) for row in found)
+
+
+def _contenders(row: Sequence[object]) -> tuple[Contender, Contender]:
+    """Both sides of a row that is decided again: what came in, and what is present."""
+    incoming, present = _version(row[1:7]), _version(row[7:13])
+    known = ABSENT if present.is_absent else present
+    source = Contender(incoming, _row(row[14]), _base(row[16], row[17]))
+    return source, Contender(known, _row(row[15]), _base(row[18], row[19]))
+
+
 def _decided(row: Sequence[object], chains: Chains) -> tuple[object, str, str | None, str | None, str | None]:
     """(n, verdict, resolver, reason, new row as JSON) of one row.
 
     A row outside the filter that gives way is logged even if causality says so: nobody at the other end saw it.
     """
-    incoming, present, private = _version(row[1:7]), _version(row[7:13]), row[13]
-    known = ABSENT if present.is_absent else present
-    source = Contender(incoming, _row(row[14]), _base(row[16], row[17]))
-    target = Contender(known, _row(row[15]), _base(row[18], row[19]))
+    private, (source, target) = row[13], _contenders(row)
+    incoming, known = source.version, target.version
     outcome = classify(
         incoming,
         known,
         total_order(chains.priorities),
-        row_exists=present.is_absent,
+        row_exists=known.is_absent,
         same_thing=chains.same_thing(source, target, alike=bool(row[21]) and not private),
     )
     if outcome is Outcome.CONVERGED and incoming.dot != known.dot:
