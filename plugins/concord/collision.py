@@ -17,7 +17,8 @@ Rank = Callable[[Row], tuple[object, ...]]
 class Rule:
     """A unique or exclusion constraint, and what the loser of a collision gives up."""
 
-    name: str
+    name: str  #: what the site calls it
+    identity: str  #: what every site calls it
     gives_up: str | None  #: the column that becomes NULL; None: there is none that may, so the whole row goes
     columns: frozenset[str] = frozenset()  #: a NULL in any of these, and the rule no longer looks at the row
 
@@ -50,7 +51,7 @@ def losses(collisions: Iterable[Collision], rules: Mapping[str, Rule], rank: Ran
     lost: list[Loss] = []
     gone: set[Row] = set()
     given_up: dict[Row, set[str]] = {}
-    for collision in sorted(collisions, key=lambda each: _claim(each, rank), reverse=True):
+    for collision in sorted(collisions, key=lambda each: _claim(each, rules, rank), reverse=True):
         rule = rules[collision.rule]
         winner, loser = sorted((collision.one, collision.other), key=rank, reverse=True)
         ended = any(given_up.get(row, set()) & rule.columns for row in (winner, loser))
@@ -64,9 +65,9 @@ def losses(collisions: Iterable[Collision], rules: Mapping[str, Rule], rank: Ran
     return [each for each in lost if each.gives_up is None or each.row not in gone]
 
 
-def _claim(collision: Collision, rank: Rank) -> tuple[object, ...]:
+def _claim(collision: Collision, rules: Mapping[str, Rule], rank: Rank) -> tuple[object, ...]:
     ranks = sorted((rank(collision.one), rank(collision.other)), reverse=True)
-    return (*ranks, collision.rule)
+    return (*ranks, rules[collision.rule].identity)
 
 
 @dataclass(frozen=True, slots=True)

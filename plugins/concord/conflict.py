@@ -124,8 +124,8 @@ def conflict_id(table: str, key: Sequence[str], one: RowVersion, other: RowVersi
 
 @dataclass(frozen=True, slots=True)
 class LostBy:
-    """What a row gave way by: the type of the conflict, the constraint, and the key of the other row where a row of the
-    same table has the value."""
+    """What a row gave way by: the type of the conflict, the constraint as every site knows it, and the key of the other
+    row where a row of the same table has the value."""
 
     kind: ConflictType
     rule: str

@@ -1,15 +1,17 @@
 """Who gives way when rows cannot stand together: a pure function of the collisions, always to the greater row."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from concord.collision import Collision, Loss, Rule, losses
 
 RULES = {
-    "email": Rule("email", "email", frozenset({"email"})),
-    "phone": Rule("phone", "phone", frozenset({"phone"})),
-    "both": Rule("both", "phone", frozenset({"email", "phone"})),
-    "code": Rule("code", None, frozenset({"code"})),
+    "email": Rule("email", "email", "email", frozenset({"email"})),
+    "phone": Rule("phone", "phone", "phone", frozenset({"phone"})),
+    "both": Rule("both", "both", "phone", frozenset({"email", "phone"})),
+    "code": Rule("code", "code", None, frozenset({"code"})),
 }
 ROWS = "abcdef"
 
@@ -87,3 +89,12 @@ def test_a_row_that_gives_up_one_value_keeps_the_other() -> None:
         Loss("b", "c", "email", "email"),
         Loss("a", "b", "phone", "phone"),
     ]
+
+
+@given(histories, st.permutations(sorted(RULES)))
+def test_what_a_site_calls_its_rules_decides_nothing(found: list[Collision], names: list[str]) -> None:
+    called = dict(zip(sorted(RULES), names, strict=True))
+    rules = {called[name]: replace(rule, name=called[name]) for name, rule in RULES.items()}
+    lost = losses([replace(each, rule=called[each.rule]) for each in found], rules, rank)
+    back = {name: own for own, name in called.items()}
+    assert [replace(each, rule=back[each.rule]) for each in lost] == decided(found)

@@ -192,7 +192,7 @@ def test_two_values_that_one_insert_took_from_one_row_are_two_losses_in_the_ledg
     for each in logged:
         rule = each["reason"].partition(":")[0]
         winner = each["winner_row"]["id"]
-        by = LostBy(ConflictType.UNIQUENESS, rule, [winner])
+        by = LostBy(ConflictType.UNIQUENESS, f'"{rule.split("_")[1]}"', [winner])
         sides = [ledger.version(each[f"{side}_version"]) for side in ("winner", "loser")]
         assert (rule, winner) in {("person_email_key", "2"), ("person_phone_key", "3")}
         assert each["id"] == loss_id("public.person", ["1"], *sides, by)

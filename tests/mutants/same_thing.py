@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.planted import LINK, POSTGRESQL, Mutant
 
 MET = f"{LINK}/test_same_thing.py"
+TWICE = f"{LINK}/test_losses_at_two_sites.py"
 
 SAME_THING = (
     Mutant(
@@ -111,6 +112,48 @@ SAME_THING = (
         "by.rule, *by.against]",
         "by.rule]",
         "tests/core/test_conflict.py -k told_apart",
+    ),
+    Mutant(
+        "a site's name of an index is in the id of a loss",
+        f"{POSTGRESQL}/uniqueness.py",
+        "rule = rules[loss.rule].identity",
+        "rule = loss.rule",
+        f"{TWICE} -k unique_value_lost",
+    ),
+    Mutant(
+        "a site's name of a foreign key is in the id of a parent that is brought back",
+        f"{POSTGRESQL}/parents.py",
+        "rule = rule_identity.of_foreign_key(foreign_key, shapes)",
+        "rule = foreign_key.name",
+        f"{TWICE} -k parent_brought_back",
+    ),
+    Mutant(
+        "a site's name of a foreign key is in the id of a child that gives way",
+        f"{POSTGRESQL}/foreign_keys.py",
+        "rule_identity.of_foreign_key(foreign_key, self.shapes)",
+        "foreign_key.name",
+        f"{TWICE} -k child_that_gives_way",
+    ),
+    Mutant(
+        "two rules on the same columns are one",
+        f"{POSTGRESQL}/rule_identity.py",
+        "    return f\"{', '.join([*sorted(map(quote, columns)), *sorted(others)])}{nulls}{condition}\"\n",
+        "    return ', '.join(sorted(map(quote, columns)))\n",
+        f"{TWICE} -k stay_apart",
+    ),
+    Mutant(
+        "a rule goes by the columns that one site keeps",
+        f"{POSTGRESQL}/rule_identity.py",
+        "columns = _canonical(shape.manipulation.operations, own)",
+        "columns = own",
+        f"{TWICE} -k keep_a_column_differently",
+    ),
+    Mutant(
+        "the name of a rule decides who gives way by it",
+        "plugins/concord/collision.py",
+        "(*ranks, rules[collision.rule].identity)",
+        "(*ranks, collision.rule)",
+        "tests/core/test_collision.py -k calls_its_rules",
     ),
     Mutant(
         "an update that finds no row is applied in silence",

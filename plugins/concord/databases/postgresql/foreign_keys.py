@@ -20,6 +20,7 @@ from concord.databases.postgresql import (
     merge,
     parents,
     references,
+    rule_identity,
 )
 from concord.databases.postgresql.catalogue import ForeignKey, read_tables
 from concord.databases.postgresql.merge import Judged
@@ -229,7 +230,7 @@ class Mending:
             known = f" LEFT JOIN {parent.shadow.sql} w ON {same}"
             version = loser_log.present("w", "w", deleted=True)
         key = ", ".join(shape.canonical_key("t"))
-        by = loser_log.by_another_table(foreign_key.name)
+        by = loser_log.by_another_table(rule_identity.of_foreign_key(foreign_key, self.shapes))
         return (
             f"(SELECT {literal(shape.name)} AS table_name, to_jsonb(ARRAY[{key}]::text[]) AS key,"
             f" 'foreign_key' AS resolver, {literal(reason)} AS reason, {by}, {version}, NULL::jsonb AS w_image,"

@@ -36,14 +36,15 @@ def nobody(name: str, *, deleted: bool) -> str:
 
 
 def by_another_table(rule: str) -> str:
-    """The select list of what a row gave way by, to a row of another table: its reference says to which."""
+    """The select list of what a row gave way by, to a row of another table: its reference (`rule_identity`) says to
+    which."""
     return f"{literal(rule)} AS rule, '[]'::jsonb AS against"
 
 
 def log(connection: Connection, job: LinkJob, kind: ConflictType, lost: str) -> int:
     """Log every row of the subquery `lost`: `table_name`, `key` (canonical, a JSON array), `resolver`, `reason`, the
-    name of the `rule`, the canonical key that it lost `against` (a JSON array, empty where that is of another
-    table), and both sides. How many of them did not stand there yet.
+    `rule` as every site knows it (`rule_identity`), the canonical key that it lost `against` (a JSON array, empty where
+    that is of another table), and both sides. How many of them did not stand there yet.
 
     The id is `concord.conflict.loss_id`: the two versions are of different rows, and each may meet the other's key in a
     conflict of its own.

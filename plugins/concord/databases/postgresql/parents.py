@@ -10,7 +10,7 @@ from itertools import count
 import psycopg
 
 from concord.conflict import ConflictType
-from concord.databases.postgresql import former, loser_log, references, watch
+from concord.databases.postgresql import former, loser_log, references, rule_identity, watch
 from concord.databases.postgresql.catalogue import ForeignKey
 from concord.databases.postgresql.references import Orphan
 from concord.databases.postgresql.session import Connection, rows, run
@@ -226,6 +226,8 @@ def _refuse_future(connection: Connection, job: LinkJob, shape: Shape, name: str
 
 def _entries(shape: Shape, child: Shape | None, foreign_key: ForeignKey, name: str, listed: str) -> str:
     """A query of the deletes that lose, each against one of the children that need the row; lacks its WHERE."""
+    shapes = {each.table.name: each for each in (shape, child) if each is not None}
+    rule = rule_identity.of_foreign_key(foreign_key, shapes)
     reason = f"{foreign_key.name}: {foreign_key.child} refers to the row, which is brought back"
     one = f"(SELECT vals, min(key) AS key FROM {listed} GROUP BY vals) o"
     need, version = "", f"{loser_log.nobody('w', deleted=False)}, NULL::jsonb AS w_image"
@@ -235,7 +237,7 @@ def _entries(shape: Shape, child: Shape | None, foreign_key: ForeignKey, name: s
         beside = " AND ".join(f"w.{child.shadow.key_column(c.name)} = c.{c.sql}" for c in child.key)
         need = f" JOIN {child.table.sql} c ON {key} LEFT JOIN {child.shadow.sql} w ON {beside}"
         version = f"{loser_log.present('w', 'w')}, {child.image('c')} AS w_image"
-    there, by = f"t.{shape.key[0].sql} IS NOT NULL", loser_log.by_another_table(foreign_key.name)
+    there, by = f"t.{shape.key[0].sql} IS NOT NULL", loser_log.by_another_table(rule)
     return (
         f"SELECT {literal(shape.name)} AS table_name,"
         f" to_jsonb(ARRAY[{', '.join(shape.canonical_key('r'))}]::text[]) AS key, 'foreign_key' AS resolver,"

@@ -61,11 +61,11 @@ class UniqueRule:
         pairs = enumerate(zip(self.parts, self.operators, strict=True))
         return " AND ".join(f"({part}) {operator} {row}.u{place}" for place, (part, operator) in pairs)
 
-    def decided(self, shape: Shape) -> Rule:
+    def decided(self, shape: Shape, identity: str) -> Rule:
         """What the loser gives up: the last column that may be NULL and is not of the key; else the row goes."""
         named = [name for part in self.parts for name in self.columns if _names(part, name)]
         free = [] if self.nulls_collide else [name for name in named if _may_be_null(shape, name)]
-        return Rule(self.name, free[-1] if free else None, frozenset(named))
+        return Rule(self.name, identity, free[-1] if free else None, frozenset(named))
 
 
 def _names(part: str, column: str) -> bool:

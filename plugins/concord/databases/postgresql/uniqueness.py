@@ -7,12 +7,12 @@ loser's, and every other site follows it. Decided by `concord.collision`, under 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from concord.collision import Collision, Loss, Ranks, losses
+from concord.collision import Collision, Loss, Ranks, Rule, losses
 from concord.conflict import ConflictType
-from concord.databases.postgresql import former, loser_log, waiting
+from concord.databases.postgresql import former, loser_log, rule_identity, waiting
 from concord.databases.postgresql.merge import Judged
 from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY
 from concord.databases.postgresql.session import Connection, rows, run
@@ -52,9 +52,9 @@ def mend(connection: Connection, judged: Judged, job: LinkJob, *, violated: bool
     if not collisions:
         return None
     ranks = _ranks(connection, shape, job)
-    decided = {rule.name: rule.decided(shape) for rule in rules}
+    decided = {rule.name: rule.decided(shape, rule_identity.of_unique(rule, shape)) for rule in rules}
     lost = losses(collisions, decided, ranks)
-    _remember(connection, shape, lost, ranks)
+    _remember(connection, shape, lost, decided, ranks)
     logged = loser_log.log(connection, job, ConflictType.UNIQUENESS, _entries(shape))
     _keep_former(connection, shape)
     _give_way_here(connection, shape, lost)
@@ -154,7 +154,9 @@ def _ranks(connection: Connection, shape: Shape, job: LinkJob) -> Ranks:
     )
 
 
-def _remember(connection: Connection, shape: Shape, lost: Sequence[Loss], ranks: Ranks) -> None:
+def _remember(
+    connection: Connection, shape: Shape, lost: Sequence[Loss], rules: Mapping[str, Rule], ranks: Ranks
+) -> None:
     run(
         connection,
         f"{_create(shape, 'lost')} (key text, winner text, rule text, gives_up text, reason text, arrives boolean)"
@@ -163,7 +165,8 @@ def _remember(connection: Connection, shape: Shape, lost: Sequence[Loss], ranks:
     into = f"COPY {_temp(shape, 'lost')} (key, winner, rule, gives_up, reason) FROM STDIN"
     with connection.cursor().copy(into.encode()) as copy:
         for loss in lost:
-            copy.write_row((loss.row, loss.winner, loss.rule, loss.gives_up, ranks.reason(loss)))
+            rule = rules[loss.rule].identity
+            copy.write_row((loss.row, loss.winner, rule, loss.gives_up, ranks.reason(loss)))
     run(
         connection,
         f"UPDATE {_temp(shape, 'lost')} l SET arrives = x.arrives FROM {_temp(shape, 'colliding')} x"
