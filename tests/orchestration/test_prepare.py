@@ -198,3 +198,19 @@ def test_a_script_run_in_another_database_is_refused(
     prepared(folder, server, two)
     with pytest.raises(psycopg.errors.RaiseException, match=r"this is database .*, and the script is for"):
         run_script(folder, "london", two[1])
+
+
+def test_a_function_in_the_schema_public_does_not_stand_in_for_postgresqls_in_a_script(
+    folder: Path, server: Server, two: list[Database]
+) -> None:
+    """A superuser runs it, and others may make functions there."""
+    prepared(folder, server, two)
+    asked = "pg_has_role('{}', 'pg_database_owner'::regrole::oid, 'MEMBER')"
+    with psycopg.connect(two[0].uri, autocommit=True) as superuser:
+        superuser.execute(
+            "CREATE FUNCTION public.pg_has_role(text, oid, text) RETURNS boolean LANGUAGE plpgsql AS"
+            " $$BEGIN RAISE EXCEPTION 'as %', current_user; END$$"
+        )
+        with pytest.raises(psycopg.errors.RaiseException, match=f"as {server.superuser}"):
+            superuser.execute(f"SELECT {asked.format(server.superuser)}".encode())
+    run_script(folder, "london", two[0])

@@ -37,6 +37,7 @@ def script(wanted: Wanted) -> str:
 
 def _steps(wanted: Wanted) -> Iterator[str]:
     database = quote(wanted.database)
+    yield "  SET LOCAL search_path = '';  -- functions of others cannot stand in for PostgreSQL's"
     yield from _right_place(wanted.database)
     yield "\n  -- The passwords are stored as SCRAM verifiers: no statement here holds one."
     for login in LOGINS:
