@@ -65,7 +65,9 @@ def _print_sql(where: str, scripts: Iterable[tuple[str, str]]) -> int:
     """`-` is stdout, all else a directory."""
     if where != "-":
         made = write_sql(scripts, Path(where))
-        return _say(f"Written: {', '.join(map(str, made))}. A DBA runs each at its site: psql -f.")
+        return _say(
+            f"Written: {', '.join(map(str, made))}. Each says in its first line who runs it: psql -f."
+        )
     if is_document():
         say("To be run at each site.", sql=dict(scripts))
     else:

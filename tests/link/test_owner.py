@@ -15,14 +15,14 @@ from psycopg import sql
 from concord.databases import provisioning
 from concord.databases.postgresql import owner
 from concord.databases.provisioning import Installation
-from concord.errors import PrivilegeMissing, ProvisioningRefused
+from concord.errors import ProvisioningRefused
 from concord.policy import Policy
 from embedded.postgres import Server
 from embedded.programs import versions
 from tests.conftest import PROJECT, Database
 from tests.link.conftest import site_on
 from tests.link.installations import installation
-from tests.link.pair import APPLICATION, APPLIER, PASSWORD, READER, Site, create_logins, every_table
+from tests.link.pair import APPLICATION, APPLIER, PASSWORD, Site, create_logins, every_table
 
 DOCUMENT = PROJECT / "docs" / "operations.md"
 
@@ -37,9 +37,9 @@ TABLE = (
 
 #: Whose each of Concord's objects is.
 OWNERS = """
-SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname ~ '^concord' UNION
-SELECT relowner::regrole::text FROM pg_class WHERE relnamespace = 'concord'::regnamespace UNION
-SELECT proowner::regrole::text FROM pg_proc WHERE pronamespace = 'concord'::regnamespace"""
+SELECT pg_get_userbyid(nspowner)::text FROM pg_namespace WHERE nspname ~ '^concord' UNION
+SELECT pg_get_userbyid(relowner)::text FROM pg_class WHERE relnamespace = 'concord'::regnamespace UNION
+SELECT pg_get_userbyid(proowner)::text FROM pg_proc WHERE pronamespace = 'concord'::regnamespace"""
 
 
 def new_installer(server: Server) -> str:
@@ -171,12 +171,13 @@ def test_an_installer_that_may_not_make_roles_asks_a_superuser_once_and_is_alone
     site: Site, installer: str, server_with_logins: Server
 ) -> None:
     said = refused(asked(site, installer))
-    assert f"london: {installer} can neither make the role {owner.role(site.database)}" in said
+    assert f"london: {installer} cannot make the role {owner.role(site.database)}" in said
     assert "let a superuser run the output of `provision --print-sql` once" in said
     assert site.value("SELECT to_regnamespace('concord')") is None
 
     ((_, script),) = provisioning.sql(asked(site, installer))
     run_by_a_superuser(server_with_logins, site, script)
+    provisioning.provision(asked(site, installer))
     assert provisioning.check(asked(site, installer)) == []
     assert owners(site) == {owner.role(site.database)}
 
@@ -278,6 +279,9 @@ def test_installers_get_on_alike_on_other_releases(
     test_an_installer_that_may_not_make_roles_asks_a_superuser_once_and_is_alone_from_then_on(
         *elsewhere(), another_release
     )
+    test_a_role_that_another_login_laid_out_is_refused_until_a_superuser_takes_it_back(
+        *elsewhere(), another_release
+    )
 
 
 def as_before(site: Site, user: str) -> None:
@@ -312,10 +316,8 @@ def test_an_installer_whose_objects_a_superuser_made_before_asks_once_too(
 ) -> None:
     """The script of an older Concord left everything to whoever ran it."""
     as_before(site, site.superuser)
-    with pytest.raises(
-        PrivilegeMissing, match=rf"london: {installer} may not look .* `provision --print-sql` once"
-    ):
-        provisioning.provision(asked(site, installer))
+    said = refused(asked(site, installer))
+    assert f"nor hand over what {site.superuser} owns of Concord's; let a superuser run the output of" in said
     ((_, script),) = provisioning.sql(asked(site, installer))
     run_by_a_superuser(server_with_logins, site, script)
     provisioning.provision(asked(site, installer))
@@ -341,17 +343,152 @@ def test_a_role_of_that_name_that_can_do_more_is_refused(site: Site, alteration:
     assert site.value("SELECT to_regnamespace('concord')") is None
 
 
-def test_who_may_act_as_the_role_and_what_belongs_to_others_is_told(site: Site) -> None:
+def test_what_of_concords_belongs_to_others_is_told(site: Site) -> None:
     name = owner.role(site.database)
     provisioning.provision(asked(site, site.superuser))
-    site.run(f'GRANT "{name}" TO {READER}', f'ALTER FUNCTION concord."capture app.person" OWNER TO {APPLIER}')
+    site.run(f'ALTER FUNCTION concord."capture app.person" OWNER TO {APPLIER}')
     assert provisioning.check(asked(site, site.superuser)) == [
         f"london: {APPLIER} owns something of Concord's, which {name} should; run `provision`",
-        f'london: {READER} may act as {name}, which owns what Concord keeps; REVOKE "{name}" FROM "{READER}"',
     ]
-    site.run(f'REVOKE "{name}" FROM {READER}')
     provisioning.provision(asked(site, site.superuser))
     assert provisioning.check(asked(site, site.superuser)) == []
+
+
+def revoked(said: str) -> list[str]:
+    """The statements that the line has a superuser run."""
+    return said.partition("let a superuser run ")[2].splitlines()[0].split("; ")
+
+
+@pytest.mark.parametrize("option", ["", " WITH ADMIN OPTION"])
+def test_a_role_as_which_others_may_act_is_refused_whenever_they_came_by_it(site: Site, option: str) -> None:
+    """Before the role is used, and afterwards; the line's own statements end it, whoever granted."""
+    name, stranger = owner.role(site.database), f"stranger_{os.urandom(4).hex()}"
+    site.run(
+        f'CREATE ROLE "{name}" NOLOGIN', f"CREATE ROLE {stranger}", f'GRANT "{name}" TO {stranger}{option}'
+    )
+    said = refused(asked(site, site.superuser))
+    assert (
+        f"london: {stranger} may act as {name}, or admit others to it, and it owns what Concord keeps" in said
+    )
+    assert site.value("SELECT to_regnamespace('concord')") is None
+    with pytest.raises(ProvisioningRefused, match=f"{stranger} may act as"):
+        list(provisioning.sql(asked(site, site.superuser)))
+    site.run(*revoked(said))
+    provisioning.provision(asked(site, site.superuser))
+    site.run(f'GRANT "{name}" TO {stranger}{option}')
+    (line,) = provisioning.check(asked(site, site.superuser))
+    assert revoked(line) == revoked(said)
+    site.run(*revoked(line), f"DROP ROLE {stranger}")
+    assert provisioning.check(asked(site, site.superuser)) == []
+
+
+def laid_out(server: Server, site: Site) -> list[str]:
+    """A login that may make roles has made the role, and let another one in; both of them, or who is a member of it."""
+    maker, friend = new_installer(server), new_installer(server)
+    name, can_self = (
+        owner.role(site.database),
+        site.value("SELECT current_setting('server_version_num')::int") >= 160000,
+    )
+    site.run(f"ALTER ROLE {maker} CREATEROLE", f"GRANT {maker} TO CURRENT_USER")
+    with site.log_in(maker) as connection:
+        connection.execute(f'CREATE ROLE "{name}" NOLOGIN'.encode())
+        connection.execute(f'GRANT "{name}" TO {friend}'.encode())
+        if can_self:
+            connection.execute(f'GRANT "{name}" TO {maker} WITH INHERIT TRUE, SET TRUE'.encode())
+    return sorted([maker, friend]) if can_self else [friend]
+
+
+def test_a_role_that_another_login_laid_out_is_refused_until_a_superuser_takes_it_back(
+    site: Site, installer: str, server_with_logins: Server
+) -> None:
+    """From PostgreSQL 16 on, whoever makes a role keeps ADMIN of it, and gives himself and others the rest."""
+    members = laid_out(server_with_logins, site)
+    for who in (site.superuser, installer):
+        said = refused(asked(site, who))
+        assert f"london: {', '.join(members)} may act as" in said
+    site.run(*revoked(said))
+    provisioning.provision(asked(site, site.superuser))
+    assert provisioning.check(asked(site, site.superuser)) == []
+
+
+def test_a_script_that_was_printed_before_another_login_laid_out_the_role_does_nothing(
+    site: Site, installer: str, server_with_logins: Server
+) -> None:
+    ((_, script),) = provisioning.sql(asked(site, installer))
+    laid_out(server_with_logins, site)
+    with pytest.raises(psycopg.errors.RaiseException, match="others may act as the role"):
+        site.connection.execute(script.encode())
+    site.connection.rollback()
+    assert site.value("SELECT to_regnamespace('concord')") is None
+
+
+def rename(site: Site, database: str) -> None:
+    """As a superuser renames a database, and mends the connections to it."""
+    site.connection.close()
+    before, site.database = site.database, "postgres"
+    with site.log_in(site.superuser) as connection:
+        connection.execute(f'ALTER DATABASE "{before}" RENAME TO "{database}"'.encode())
+    site.database = database
+    site.connection = site.log_in(site.superuser)
+
+
+def test_a_renamed_database_keeps_its_role(site: Site, installer: str, server_with_logins: Server) -> None:
+    before, name = site.database, owner.role(site.database)
+    ((_, script),) = provisioning.sql(asked(site, installer))
+    run_by_a_superuser(server_with_logins, site, script)
+    provisioning.provision(asked(site, installer))
+    admit(site)
+    rename(site, f"{before} Renamed")
+    try:
+        assert provisioning.check(asked(site, installer)) == []
+        provisioning.provision(asked(site, installer))
+        assert (owners(site), roles(site)) == ({name}, [])
+        assert captures(site, 1)
+        provisioning.remove(asked(site, installer))
+        assert site.value("SELECT to_regnamespace('concord')") is None
+        site.run(f'DROP ROLE "{name}"')
+    finally:
+        rename(site, before)
+
+
+def test_a_new_database_under_the_old_name_of_a_renamed_one_does_not_get_its_role(
+    site: Site, server_with_logins: Server
+) -> None:
+    before, name = site.database, owner.role(site.database)
+    provisioning.provision(asked(site, site.superuser))
+    rename(site, f"{before}_renamed")
+    server_with_logins.create_database(before)
+    other = new_site(server_with_logins, before, site.superuser)
+    try:
+        said = (
+            f"london: the role {name}, which is to own what Concord keeps, owns something in another database"
+        )
+        assert said in refused(asked(other, other.superuser))
+        site.run(f'ALTER ROLE "{name}" RENAME TO "{owner.role(site.database)}"')
+        provisioning.provision(asked(other, other.superuser))
+        assert (owners(other), owners(site)) == ({name}, {owner.role(site.database)})
+        assert provisioning.check(asked(site, site.superuser)) == []
+    finally:
+        other.connection.close()
+        server_with_logins.drop_database(before)
+        rename(site, before)
+
+
+def test_a_copied_database_gets_a_role_of_its_own(site: Site, server_with_logins: Server) -> None:
+    provisioning.provision(asked(site, site.superuser))
+    copy = f"{site.database} Copy"
+    site.connection.close()
+    with psycopg.connect(server_with_logins.uri("postgres"), autocommit=True) as superuser:
+        superuser.execute(f'CREATE DATABASE "{copy}" TEMPLATE "{site.database}"'.encode())
+    site.connection = site.log_in(site.superuser)
+    other = site_on(server_with_logins, "london", copy)
+    try:
+        provisioning.provision(asked(other, other.superuser))
+        assert (owners(other), owners(site)) == ({owner.role(copy)}, {owner.role(site.database)})
+        assert provisioning.check(asked(site, site.superuser)) == []
+    finally:
+        other.connection.close()
+        server_with_logins.drop_database(copy)
 
 
 def test_a_right_that_capture_lacks_is_told(site: Site) -> None:

@@ -301,6 +301,6 @@ def test_an_installer_without_the_right_to_provision_is_told_what_to_do(bare: Ba
     ]
     with pytest.raises(
         ProvisioningRefused,
-        match=r"(?s)nothing was written.*london: an_application can neither make the role .*`provision --print-sql`",
+        match=r"(?s)nothing was written.*london: an_application cannot make the role .*`provision --print-sql`",
     ):
         provisioning.provision(installations)

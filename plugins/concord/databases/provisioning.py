@@ -18,6 +18,7 @@ import psycopg
 from concord.databases import identity
 from concord.databases.identity import SiteSequences
 from concord.databases.postgresql import (
+    admission,
     conflict_retention,
     control,
     notify,
@@ -25,9 +26,11 @@ from concord.databases.postgresql import (
     owner,
     preflight,
     privileges,
+    script,
     snapshot_provision,
 )
 from concord.databases.postgresql import provision as site_provision
+from concord.databases.postgresql.admission import Admission
 from concord.databases.postgresql.catalogue import Table, read_tables
 from concord.databases.postgresql.conflict_retention import in_words
 from concord.databases.postgresql.grants import Logins
@@ -70,6 +73,7 @@ class _Surveyed:
     state: SiteState
     relations: Mapping[TableName, Table]  #: of its snapshots
     sequences: SiteSequences
+    admission: Admission
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,18 @@ class _Survey:
     @property
     def sequences(self) -> list[SiteSequences]:
         return [each.sequences for each in self.reached]
+
+    @property
+    def shut_out(self) -> dict[str, Admission]:
+        """By their sites, the installers among the failed that a superuser has to let look."""
+        given = {site: error.facts.get("admission") for site, error in self.failed.items()}
+        return {site: each for site, each in given.items() if isinstance(each, Admission)}
+
+    @property
+    def admissions(self) -> list[Admission]:
+        """Of every installer that lacks something."""
+        every = [*(each.admission for each in self.reached), *self.shut_out.values()]
+        return [each for each in every if each.lacks or each.problems]
 
     @property
     def failures(self) -> list[str]:
@@ -126,33 +142,43 @@ def _survey(installations: Sequence[Installation]) -> Iterator[_Survey]:
 def _look_at(installation: Installation, stack: ExitStack) -> _Surveyed:
     """Raises a ConcordError when the site cannot be reached or read."""
     connection = stack.enter_context(connect(installation.installer, "concord provision"))
+    site, logins = installation.site, installation.logins
     try:
-        if not owner.may_look(connection):
-            raise PrivilegeMissing(
-                f"{installation.site}: {installation.installer.user} may not look at what Concord keeps there; let a"
-                " superuser run the output of `provision --print-sql` once, and run `provision`"
-            )
-        state = site_provision.read_site(
-            connection, installation.site, installation.tables, time.time(), installation.logins
-        )
-        names = snapshot_provision.relations(installation.snapshots, installation.site)
-        relations = read_tables(connection, names)
-        numbers = identity.read(connection, state.site, state.wanted, list(state.tables))
+        state = site_provision.read_catalogue(connection, site, installation.tables, time.time())
+        relations = read_tables(connection, snapshot_provision.relations(installation.snapshots, site))
+        copies = [_ends(each, {site: relations}) for each in installation.snapshots]
+        admitted = admission.read(connection, state, logins, copies)
+        try:
+            state = site_provision.with_memory(connection, state, logins)
+            numbers = identity.read(connection, site, state.wanted, list(state.tables))
+        except (psycopg.errors.InsufficientPrivilege, PrivilegeMissing):
+            if not admitted.lacks:
+                raise
+            raise PrivilegeMissing(admitted.refusal, admission=admitted) from None
     except psycopg.Error as error:
-        raise in_our_words(error, installation.site) from error
-    return _Surveyed(installation, connection, state, relations, numbers)
+        raise in_our_words(error, site) from error
+    return _Surveyed(installation, connection, state, relations, numbers, admitted)
 
 
 def _problems(surveyed: Sequence[_Surveyed]) -> list[str]:
     found: list[str] = []
     for each in surveyed:
-        wanted = each.installation
-        found += site_provision.problems(each.state, wanted.reader, wanted.applier, each.connection)
+        found += _site_problems(each)
     skew = {each.installation.site: each.installation.max_clock_skew for each in surveyed}
     found += preflight.pair_problems([each.state.facts for each in surveyed], skew)
     found += [problem for each in surveyed for problem in _snapshot_problems(each, surveyed)]
     found += identity.refusals([each.sequences for each in surveyed])
     return list(dict.fromkeys([*found, *_differences(surveyed)]))
+
+
+def _site_problems(each: _Surveyed) -> Iterator[str]:
+    """As far as the installer may look, where it lacks something: that comes first."""
+    wanted = each.installation
+    try:
+        yield from site_provision.problems(each.state, wanted.reader, wanted.applier, each.connection)
+    except psycopg.errors.InsufficientPrivilege:
+        if not each.admission.lacks:
+            raise
 
 
 def _snapshot_problems(each: _Surveyed, surveyed: Sequence[_Surveyed]) -> Iterator[str]:
@@ -166,14 +192,17 @@ def _snapshot_problems(each: _Surveyed, surveyed: Sequence[_Surveyed]) -> Iterat
 def _snapshots(each: _Surveyed, surveyed: Sequence[_Surveyed]) -> Iterator[Ends]:
     """The snapshots of a site, each with what the sites that answer have of it."""
     relations = {other.installation.site: other.relations for other in surveyed}
-    for snapshot in each.installation.snapshots:
-        source = relations.get(snapshot.source)
-        yield Ends(
-            snapshot,
-            source=(source or {}).get(snapshot.relation),
-            target=relations.get(snapshot.target, {}).get(snapshot.table),
-            source_seen=source is not None,
-        )
+    yield from (_ends(snapshot, relations) for snapshot in each.installation.snapshots)
+
+
+def _ends(snapshot: SnapshotDefinition, relations: Mapping[str, Mapping[TableName, Table]]) -> Ends:
+    source = relations.get(snapshot.source)
+    return Ends(
+        snapshot,
+        source=(source or {}).get(snapshot.relation),
+        target=relations.get(snapshot.target, {}).get(snapshot.table),
+        source_seen=source is not None,
+    )
 
 
 def _snapshot_statements(each: _Surveyed, surveyed: Sequence[_Surveyed]) -> list[str]:
@@ -204,7 +233,7 @@ def _differences(surveyed: Sequence[_Surveyed]) -> Iterator[str]:
 
 def _refuse(survey: _Survey, *more: str) -> None:
     if problems := [*_problems(survey.reached), *more]:
-        every = [*problems, *survey.failures]
+        every = list(dict.fromkeys([*problems, *survey.failures]))
         lines = "\n".join(f"  - {problem}" for problem in every)
         raise ProvisioningRefused(f"nothing was written, because:\n{lines}", problems=tuple(every))
 
@@ -223,15 +252,15 @@ def provision(installations: Sequence[Installation], tell: Tell = silent) -> lis
         meter.done += 1
 
     with told(tell, meter), _survey(installations) as survey:
-        _refuse(survey, *_may_not(survey.reached))
+        _refuse(
+            survey, *_not_to_be_given(survey), *(each.refusal for each in survey.admissions if each.lacks)
+        )
         survey.do(partial(act, survey), "provisioned")
     return [_to_initialize(synchronization, unproven) for synchronization in sorted(dict(unproven))]
 
 
-def _may_not(surveyed: Sequence[_Surveyed]) -> Iterator[str]:
-    """Installers that cannot provision, and for whom a superuser runs the script once."""
-    for each in surveyed:
-        yield from owner.refusals(owner.read(each.connection, each.state.facts))
+def _not_to_be_given(survey: _Survey) -> list[str]:
+    return [problem for each in survey.admissions for problem in each.problems]
 
 
 def _provision(survey: _Survey, each: _Surveyed) -> set[tuple[str, str]]:
@@ -249,29 +278,32 @@ def _to_initialize(synchronization: str, unproven: set[tuple[str, str]]) -> str:
 
 
 def sql(installations: Sequence[Installation]) -> Iterator[tuple[str, str]]:
-    """The same, as (site, script for a DBA to run). Raises as `provision` does, the latter after the last script."""
+    """The same, as (site, script for a DBA to run); for an installer that lacks something, the script that gives it.
+
+    Raises as `provision` does, the latter after the last script.
+    """
     with _survey(installations) as survey:
-        _refuse(survey)
+        _refuse(survey, *_not_to_be_given(survey))
         for each in survey.reached:
-            statements = site_provision.statements(
-                each.state,
-                each.installation.reader,
-                each.installation.applier,
-                _snapshot_statements(each, survey.reached),
-                _afterwards(survey, each),
+            lacked = each.admission
+            yield (
+                each.installation.site,
+                script.for_a_superuser(lacked) if lacked.lacks else _made(survey, each),
             )
-            yield each.installation.site, _script(statements)
-        for installation in installations:
-            if isinstance(survey.failed.get(installation.site), PrivilegeMissing):
-                del survey.failed[installation.site]
-                yield installation.site, _script(_admission(installation))
+        for site, lacked in survey.shut_out.items():
+            del survey.failed[site]
+            yield site, script.for_a_superuser(lacked)
         survey.name_the_failed("printed the others")
 
 
-def _admission(installation: Installation) -> list[str]:
-    """For an installer that may not look at a site that is provisioned already."""
-    with connect(installation.installer, "concord provision") as connection:
-        return owner.admission(connection)
+def _made(survey: _Survey, each: _Surveyed) -> str:
+    """The installer's script."""
+    roles = (each.installation.reader, each.installation.applier)
+    snapshots, user = _snapshot_statements(each, survey.reached), each.state.facts.user
+    made = site_provision.as_installer(
+        each.connection, each.state, *roles, snapshots, _afterwards(survey, each)
+    )
+    return script.for_the_installer(user, made)
 
 
 def _afterwards(survey: _Survey, site: _Surveyed) -> list[str]:
@@ -290,11 +322,6 @@ def _announced(site: _Surveyed) -> list[Table]:
     return [table for name, table in wanted.items() if table and name in site.installation.announced]
 
 
-def _script(statements: Sequence[str]) -> str:
-    body = "\n".join(f"{statement.strip()};" for statement in statements)
-    return f"BEGIN;\n{body}\nCOMMIT;\n"
-
-
 def check(installations: Sequence[Installation]) -> list[str]:
     """What is missing, altered or dangerous, each one line; an empty list when all is well. Reads only."""
     with _survey(installations) as survey:
@@ -308,7 +335,7 @@ def check(installations: Sequence[Installation]) -> list[str]:
             found += _otherwise_kept(each)
             if each.state.facts.provisioned_as is not None:
                 found += notify.check(each.connection, wanted.site, _announced(each))
-                found += owner.deviations(owner.read(each.connection, each.state.facts))
+                found += owner.deviations(owner.read(each.connection, each.state.facts, each.state.owner))
                 found += [
                     f"{each.installation.site}: the applier {each.installation.applier} may write {table},"
                     " which no link does; revoke it"

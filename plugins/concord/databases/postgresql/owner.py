@@ -2,15 +2,17 @@
 
 It cannot log in and has no attribute, owns nothing else, and may read the captured tables. So whatever the owner of a
 table or type gets a trigger to run does not run with the rights of whoever installed Concord. Roles belong to a whole
-cluster, which may hold several sites: each database has one of its own.
+cluster, which may hold several sites: each database has one of its own. It is called after the database for which it
+was made, and stays the same when that is renamed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.catalogue import Row
 from concord.databases.postgresql.preflight import SiteFacts
 from concord.databases.postgresql.privileges import Grant, Kind
 from concord.databases.postgresql.session import Connection, one
@@ -22,12 +24,29 @@ SCHEMAS = ("concord", "concord_staging")
 ATTRIBUTES = "NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS NOINHERIT"
 
 #: From this version on, a member says whether it inherits a role's rights, and whether it may act as the role.
-_OPTIONS = 160_000
+OPTIONS = 160_000
+
+
+_PREFIX = "concord_owner_of_"
+
+_ELSEWHERE = """EXISTS (SELECT 1 FROM pg_shdepend e WHERE e.refclassid = 'pg_authid'::regclass AND e.refobjid = r.oid
+                    AND e.deptype = 'o'
+                    AND e.dbid NOT IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())))"""
+
+#: What it is called where Concord is. A copy of the database has the role of its original until it is provisioned.
+NAME = f"""
+SELECT r.rolname::text AS name FROM pg_namespace n JOIN pg_roles r ON r.oid = n.nspowner
+ WHERE n.nspname = 'concord' AND r.rolname ^@ {literal(_PREFIX)} AND NOT {_ELSEWHERE}"""
+
+
+def named(found: Sequence[Row], database: str) -> str:
+    """What it is called by the answer to NAME, or is to be called."""
+    return str(found[0]["name"]) if found else role(database)
 
 
 def role(database: str) -> str:
-    """What it is called."""
-    return shortened(f"concord_owner_of_{database}")
+    """What it is called when it is made."""
+    return shortened(_PREFIX + database)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +61,32 @@ class Standing:
     givable: bool  #: the installer may make the role where it is missing, and act as it from then on
     others: tuple[str, ...]  #: who else owns something of Concord's
     movable: bool  #: and the installer may act as all of these
-    members: tuple[str, ...]  #: who else may act as the role
+    members: tuple[str, ...]  #: who else may act as the role, or admit others to it
+    revocations: tuple[str, ...]  #: the statements of a superuser that end this
 
 
-def read(connection: Connection, facts: SiteFacts) -> Standing:
+def read(connection: Connection, facts: SiteFacts, name: str) -> Standing:
     """Reads only."""
-    name = role(facts.database)
     found = one(connection, _QUERY.format(name=literal(name), able=_able("r.oid", "me.oid", facts.version)))
-    unfit, usable, givable, others, movable, members = found
+    unfit, usable, givable, others, movable, members, revocations = found
     return Standing(
-        facts.site, name, facts.user, unfit, usable, givable, tuple(others), movable, tuple(members)
+        site=facts.site,
+        role=name,
+        user=facts.user,
+        unfit=unfit,
+        usable=usable,
+        givable=givable,
+        others=tuple(others),
+        movable=movable,
+        members=tuple(members),
+        revocations=tuple(revocations),
     )
 
 
 def _able(of: str, user: str, version: int) -> str:
     """Condition: the user has the role's rights, and may hand objects over to it."""
     inherits = f"pg_has_role({user}, {of}, 'USAGE')"
-    return f"({inherits} AND pg_has_role({user}, {of}, 'SET'))" if version >= _OPTIONS else inherits
+    return f"({inherits} AND pg_has_role({user}, {of}, 'SET'))" if version >= OPTIONS else inherits
 
 
 _ITS_OWN = f"(SELECT oid FROM pg_namespace WHERE nspname IN ({', '.join(map(literal, SCHEMAS))}))"
@@ -80,8 +108,19 @@ _OWNED = f"""
             AND EXISTS (SELECT 1 FROM pg_proc f WHERE f.oid = d.objid AND f.pronamespace IN {_ITS_OWN}))"""
 
 #: Whoever may make roles may also admit to a role `r`, and drop it: until PostgreSQL 15 any, and since then his own.
-_ADMITS = f"""(current_setting('server_version_num')::int < {_OPTIONS}
+_ADMITS = f"""(current_setting('server_version_num')::int < {OPTIONS}
                  OR pg_has_role(me.oid, r.oid, 'MEMBER WITH ADMIN OPTION'))"""
+
+#: Of the role: whoever else is a member, by whose grant. With the option ADMIN alone one may give oneself the others.
+_MEMBERS = """
+  FROM pg_auth_members m JOIN pg_roles o ON o.oid = m.roleid
+  JOIN pg_roles w ON w.oid = m.member JOIN pg_roles g ON g.oid = m.grantor
+ WHERE o.rolname = {name} AND NOT w.rolsuper AND w.rolname <> {installer}"""
+
+#: A superuser takes back what another one granted only if he names him; until PostgreSQL 15 that did not matter.
+_REVOCATION = f"""format('REVOKE %I FROM %I', o.rolname, w.rolname)
+                || CASE WHEN current_setting('server_version_num')::int >= {OPTIONS}
+                        THEN format(' GRANTED BY %I CASCADE', g.rolname) ELSE '' END"""
 
 _QUERY = f"""
 WITH me AS (SELECT * FROM pg_roles WHERE rolname = current_user),
@@ -92,12 +131,14 @@ SELECT CASE WHEN r.rolcanlogin THEN 'may log in'
             WHEN r.rolsuper OR r.rolcreatedb OR r.rolcreaterole OR r.rolreplication OR r.rolbypassrls
             THEN 'has an attribute that gives it more rights'
             WHEN EXISTS (SELECT 1 FROM pg_auth_members m WHERE m.member = r.oid) THEN 'is a member of another role'
+            WHEN {_ELSEWHERE} AND NOT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = 'concord' AND nspowner = r.oid)
+            THEN 'owns something in another database'
             ELSE (SELECT 'owns ' || min(pg_describe_object(d.classid, d.objid, 0)){_OWNED}) END,
        r.oid IS NOT NULL AND {{able}},
        me.rolsuper OR me.rolcreaterole AND (r.oid IS NULL OR {_ADMITS}),
        array(SELECT rolname::text FROM others ORDER BY 1), (SELECT coalesce(bool_and(mine), true) FROM others),
-       array(SELECT w.rolname::text FROM pg_auth_members m JOIN pg_roles w ON w.oid = m.member
-              WHERE m.roleid = r.oid AND w.oid <> me.oid AND NOT w.rolsuper ORDER BY 1)
+       array(SELECT DISTINCT w.rolname::text {_MEMBERS.replace("{installer}", "current_user")} ORDER BY 1),
+       array(SELECT {_REVOCATION} {_MEMBERS.replace("{installer}", "current_user")} ORDER BY 1)
   FROM me LEFT JOIN r ON true"""
 
 
@@ -108,15 +149,10 @@ def problems(standing: Standing) -> Iterator[str]:
             f"{standing.site}: the role {standing.role}, which is to own what Concord keeps, {standing.unfit}; it must"
             " be nobody's and able to do nothing else: drop or rename it, and `provision` makes it anew"
         )
-
-
-def refusals(standing: Standing) -> Iterator[str]:
-    """Why this installer cannot provision, whoever else can."""
-    if not (standing.usable or standing.givable) or not standing.movable:
+    if standing.members:
         yield (
-            f"{standing.site}: {standing.user} can neither make the role {standing.role}, which is to own what"
-            " Concord keeps, nor act as it; let a superuser run the output of `provision --print-sql` once, and"
-            f" {standing.user} can provision from then on"
+            f"{standing.site}: {', '.join(standing.members)} may act as {standing.role}, or admit others to it, and it"
+            f" owns what Concord keeps; let a superuser run {'; '.join(standing.revocations)}"
         )
 
 
@@ -127,39 +163,21 @@ def deviations(standing: Standing) -> Iterator[str]:
             f"{standing.site}: {', '.join(standing.others)} owns something of Concord's, which"
             f" {standing.role} should; run `provision`"
         )
-    if standing.members:
-        yield (
-            f"{standing.site}: {', '.join(standing.members)} may act as {standing.role}, which owns what Concord keeps;"
-            f" REVOKE {quote(standing.role)} FROM {', '.join(map(quote, standing.members))}"
-        )
 
 
-def needed(database: str, shadow: Shadow) -> Iterator[Grant]:
+def needed(name: str, shadow: Shadow) -> Iterator[Grant]:
     """What capture needs of a table: to ask for a row. With marks of the application, nothing captures."""
     if shadow.marks is None:
-        name = shadow.table.name
-        yield Grant(role(database), ("USAGE",), Kind.SCHEMA, (name.schema_name,))
-        yield Grant(role(database), ("SELECT",), Kind.TABLE, (name.schema_name, name.name))
+        table = shadow.table.name
+        yield Grant(name, ("USAGE",), Kind.SCHEMA, (table.schema_name,))
+        yield Grant(name, ("SELECT",), Kind.TABLE, (table.schema_name, table.name))
 
 
-def may_look(connection: Connection) -> bool:
-    """Whether what Concord keeps, if anything, can be read at all."""
-    seen = "coalesce(has_schema_privilege(to_regnamespace('concord'), 'USAGE'), true)"
-    return bool(one(connection, f"SELECT {seen}")[0])
-
-
-def admission(connection: Connection) -> list[str]:
-    """What a superuser runs for an installer that may not look: then the installer provisions."""
-    database, user = one(connection, "SELECT current_database()::text, current_user::text")
-    return [*statements(database, user, connection.info.server_version), handed_over(database)]
-
-
-def statements(database: str, installer: str, version: int) -> list[str]:
+def statements(name: str, installer: str, version: int) -> list[str]:
     """Make the role where it is missing, let the installer act as it, and give it Concord's schemas; idempotent.
 
     Nothing is asked for that is there: whoever provisions again need not be allowed to make it.
     """
-    name = role(database)
     schemas = [
         _unless(
             f"to_regnamespace({literal(schema)}) IS NOT NULL",
@@ -167,13 +185,12 @@ def statements(database: str, installer: str, version: int) -> list[str]:
         )
         for schema in SCHEMAS
     ]
-    return [*creation(database, installer, version), *schemas]
+    return [*creation(name, installer, version), *schemas]
 
 
-def creation(database: str, installer: str, version: int) -> list[str]:
+def creation(name: str, installer: str, version: int) -> list[str]:
     """The role alone, and that the installer may act as it."""
-    name = role(database)
-    options = " WITH INHERIT TRUE, SET TRUE" if version >= _OPTIONS else ""
+    options = " WITH INHERIT TRUE, SET TRUE" if version >= OPTIONS else ""
     return [
         _unless(
             f"EXISTS (SELECT 1 FROM pg_roles WHERE rolname = {literal(name)})",
@@ -183,7 +200,15 @@ def creation(database: str, installer: str, version: int) -> list[str]:
             _able(literal(name), literal(installer), version),
             f"GRANT {quote(name)} TO {quote(installer)}{options}",
         ),
+        _nobody_elses(name, installer),
     ]
+
+
+def _nobody_elses(name: str, installer: str) -> str:
+    """Statement: fails where another login has made the role, and may act as it, since the role was looked at."""
+    members = _MEMBERS.format(name=literal(name), installer=literal(installer))
+    said = literal(f"others may act as the role {name}; `provision --check` names them")
+    return _unless(f"NOT EXISTS (SELECT 1 {members})", f"RAISE EXCEPTION USING MESSAGE = {said}")
 
 
 def _unless(condition: str, statement: str) -> str:
@@ -191,10 +216,9 @@ def _unless(condition: str, statement: str) -> str:
     return f"DO {literal(block)}"
 
 
-def handed_over(database: str) -> str:
+def handed_over(name: str) -> str:
     """Statement: the role gets all of Concord's that was made by others, now or by an older Concord."""
-    name = role(database)
-    mine = f"{literal(name)}::regrole"
+    mine = f"{literal(quote(name))}::regrole"
     block = f"""
 DECLARE
   made text;
@@ -215,12 +239,11 @@ END"""
     return f"DO {literal(block)}"
 
 
-def removal(database: str) -> str:
+def removal(name: str) -> str:
     """Statement: after Concord's objects, the role's rights go, and the role itself where the installer may drop it.
 
     Not where it owns something: that is no longer the role that Concord made.
     """
-    name = role(database)
     block = f"""
 DECLARE
   r record;

@@ -46,6 +46,8 @@ class SiteState:
     wanted: tuple[ReplicatedTable, ...]
     tables: Mapping[TableName, Table]
     registered: Mapping[str, registration.Registered]
+    owner: str  #: the role that owns what Concord keeps there, or is to own it
+    there: bool = False  #: Concord's tables are
     lacked: tuple[Grant, ...] = ()  #: what its logins lack of their rights
 
     def table(self, wanted: ReplicatedTable) -> Table | None:
@@ -90,15 +92,26 @@ def read_site(
 
     Raises PrivilegeMissing where what is lacking hides what the site remembers.
     """
+    return with_memory(connection, read_catalogue(connection, site, wanted, controller_clock), logins)
+
+
+def read_catalogue(
+    connection: Connection, site: str, wanted: Sequence[ReplicatedTable], controller_clock: float
+) -> SiteState:
+    """What whoever may log in can see."""
     names = [table.at_site(site) for table in wanted]
-    [seen], *described = answers(connection, preflight.FACTS, *catalogue.queries(names), row_factory=dict_row)
+    [seen], named, *described = answers(
+        connection, preflight.FACTS, owner.NAME, *catalogue.queries(names), row_factory=dict_row
+    )
     facts = preflight.facts_of(site, seen, controller_clock)
-    state = SiteState(site, facts, tuple(wanted), catalogue.tables(described), {})
-    return _with_memory(connection, state, logins) if seen["there"] else state
+    name = owner.named(named, facts.database)
+    return SiteState(site, facts, tuple(wanted), catalogue.tables(described), {}, name, there=seen["there"])
 
 
-def _with_memory(connection: Connection, state: SiteState, logins: Logins | None) -> SiteState:
+def with_memory(connection: Connection, state: SiteState, logins: Logins | None) -> SiteState:
     """The same with what the site remembers of itself."""
+    if not state.there:
+        return state
     needed = [] if logins is None else needed_grants(state, logins, state.wanted)
     lookup = privileges.query(needed)
     try:
@@ -128,7 +141,7 @@ def refuse_missing(site: str, lacked: Collection[Grant]) -> None:
 def problems(state: SiteState, reader: str, applier: str, connection: Connection) -> Iterator[str]:
     """Every reason not to provision this site, each one line."""
     yield from preflight.site_problems(state.facts)
-    yield from owner.problems(owner.read(connection, state.facts))
+    yield from owner.problems(owner.read(connection, state.facts, state.owner))
     for wanted in state.wanted:
         yield from preflight.table_problems(state.site, wanted, state.table(wanted))
         table = state.table(wanted)
@@ -222,7 +235,7 @@ def statements(
     `snapshots` are the statements for those, and `afterwards` what needs the shadow tables.
     """
     facts = state.facts
-    owned = owner.statements(facts.database, facts.user, facts.version)
+    owned = owner.statements(state.owner, facts.user, facts.version)
     made = [*_locks(state), *owned, *control.statements(state.site), *snapshots]
     for shadow in state.shadows():
         manipulation = state.manipulation(shadow.name)
@@ -236,7 +249,7 @@ def statements(
     logins = Logins(reader, applier)
     needed = needed_grants(state, logins, state.wanted)
     granted = [*grants.withdrawn(logins), *(grant.sql for grant in needed)]
-    return [*made, *granted, *afterwards, owner.handed_over(facts.database)]
+    return [*made, *granted, *afterwards, owner.handed_over(state.owner)]
 
 
 def _locks(state: SiteState) -> Iterator[str]:
@@ -254,17 +267,26 @@ def needed_grants(state: SiteState, logins: Logins, tables: Sequence[ReplicatedT
         if (table := state.table(wanted)) is not None:
             shadow = Shadow.of(wanted, state.site, table)
             found += grants.of_table(wanted, shadow, inside, logins)
-            found += owner.needed(state.facts.database, shadow)
+            found += owner.needed(state.owner, shadow)
     return list(dict.fromkeys(found))
 
 
-def _granted_by_others(connection: Connection, state: SiteState, logins: Logins) -> set[str]:
-    """Statements that would grant what the logins have already, and that this installer has no right to grant."""
-    needed = needed_grants(state, logins, state.wanted)
+def as_installer(
+    connection: Connection,
+    state: SiteState,
+    reader: str,
+    applier: str,
+    snapshots: Sequence[str] = (),
+    afterwards: Sequence[str] = (),
+) -> list[str]:
+    """The same without what would grant what the logins have already, and this installer has no right to grant."""
+    needed = needed_grants(state, Logins(reader, applier), state.wanted)
     lacked = privileges.missing(connection, needed)
-    to_give = {grant: grant.by(connection.info.user) for grant in needed if grant not in lacked}
+    to_give = {grant: grant.by(state.facts.user) for grant in needed if grant not in lacked}
     not_ours = privileges.missing(connection, list(to_give.values()))
-    return {grant.sql for grant, right in to_give.items() if right in not_ours}
+    granted = {grant.sql for grant, right in to_give.items() if right in not_ours}
+    made = statements(state, reader, applier, snapshots, afterwards)
+    return [statement for statement in made if statement not in granted]
 
 
 def provision(
@@ -282,22 +304,21 @@ def provision(
     Raises ProvisioningRefused; then nothing was written.
     """
     try:
-        granted = _granted_by_others(connection, state, Logins(reader, applier))
+        made = as_installer(connection, state, reader, applier, snapshots, afterwards)
         with connection.transaction():
             run(connection, "SET LOCAL lock_timeout = '10s'")
             proven = registration.proven(connection) if state.facts.provisioned_as is not None else set()
-            for statement in statements(state, reader, applier, snapshots, afterwards):
-                if statement not in granted:
-                    run(connection, statement)
+            for statement in made:
+                run(connection, statement)
             return proven - registration.proven(connection)
     except psycopg.Error as error:
-        raise ProvisioningRefused(f"{_advice(state.site, error)}; nothing was written") from error
+        raise ProvisioningRefused(f"{_advice(state, error)}; nothing was written") from error
 
 
-def _advice(site: str, error: psycopg.Error) -> str:
-    said = str(error).strip().splitlines()[0]
+def _advice(state: SiteState, error: psycopg.Error) -> str:
+    site, said = state.site, str(error).strip().splitlines()[0]
     if error.sqlstate == "42501":
-        return f"{site}: {said}; let a superuser run the output of `provision --print-sql`"
+        return f"{site}: {said}; a superuser gives {state.facts.user} this right"
     if error.sqlstate == "55P03":
         return f"{site}: a long transaction holds a table that triggers must be added to; try again when it has ended"
     return f"{site}: {said}"
@@ -341,7 +362,7 @@ def remove(connection: Connection, state: SiteState) -> list[str]:
     ]
     tracked = [each.tracking for each in state.registered.values()]
     views = [f"DROP VIEW IF EXISTS {each['view']}" for each in tracked if "view" in each]
-    return [*views, *taken, *control.removal(), owner.removal(state.facts.database)]
+    return [*views, *taken, *control.removal(), owner.removal(state.owner)]
 
 
 def remove_now(connection: Connection, state: SiteState) -> None:

@@ -1,0 +1,192 @@
+"""What an installer that is no superuser must be given once, so that it provisions alone from then on.
+
+A superuser runs the script. It makes a role, grants and hands over, and runs nothing that others have put into tables:
+no statement reads or writes a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from concord.databases.postgresql import owner, privileges, provision
+from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.grants import Logins, usage
+from concord.databases.postgresql.owner import SCHEMAS, Standing
+from concord.databases.postgresql.privileges import Grant, Kind
+from concord.databases.postgresql.provision import SiteState
+from concord.databases.postgresql.session import Connection, one, rows
+from concord.databases.postgresql.snapshot_provision import Ends
+from concord.databases.postgresql.snapshot_provision import needed_grants as needed_for_copies
+from concord.databases.quoting import literal, qualified, quote
+from concord.replication_set import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What one installer lacks at one site."""
+
+    site: str
+    installer: str
+    lacks: tuple[str, ...]  #: each a verb and its object
+    problems: tuple[str, ...]  #: what no installer must be given
+    statements: tuple[str, ...]  #: what gives the rest
+
+    @property
+    def refusal(self) -> str:
+        """For a person: what is lacking, and who gives it."""
+        return (
+            f"{self.site}: {self.installer} cannot {', nor '.join(self.lacks)}; let a superuser run the output of"
+            f" `provision --print-sql` once, and {self.installer} can provision from then on"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Relation:
+    """One whose owner the installer has to act for, and does not."""
+
+    name: TableName
+    is_view: bool
+    owner: str
+    is_superuser: bool
+
+
+def read(connection: Connection, state: SiteState, logins: Logins, copies: Sequence[Ends]) -> Admission:
+    """Reads the catalogue alone: for that no right is needed."""
+    user = state.facts.user
+    standing = owner.read(connection, state.facts, state.owner)
+    others = _owned_by_others(connection, [*_altered(state), *_views(state), *_copies_at(state.site, copies)])
+    given = _lacked_grants(connection, state, logins, copies)
+    acts_for = sorted({each.owner for each in others if not each.is_view and not each.is_superuser})
+    lacks = (*_of_concord(connection, standing), *_of_owners(others), *_of_grants(given, others))
+    inherit = " WITH INHERIT TRUE" if state.facts.version >= owner.OPTIONS else ""
+    return Admission(
+        site=state.site,
+        installer=user,
+        lacks=lacks,
+        problems=tuple(_problems(state.site, user, others)),
+        statements=(
+            *owner.statements(state.owner, user, state.facts.version),
+            owner.handed_over(state.owner),
+            *(f"GRANT {quote(each)} TO {quote(user)}{inherit}" for each in acts_for),
+            *(f"ALTER VIEW {_sql(each.name)} OWNER TO {quote(user)}" for each in others if each.is_view),
+            *(each.sql for each in given),
+        ),
+    )
+
+
+def _shadows(state: SiteState) -> Iterator[Shadow]:
+    for wanted in state.wanted:
+        if (table := state.table(wanted)) is not None:
+            yield Shadow.of(wanted, state.site, table)
+
+
+def _altered(state: SiteState) -> Iterator[TableName]:
+    """The tables that get triggers, and the sequences that are held to their shares."""
+    for table in state.tables.values():
+        yield table.name
+        yield from table.sequences
+
+
+def _views(state: SiteState) -> list[TableName]:
+    return [
+        each.marks.view for each in _shadows(state) if each.marks is not None and each.marks.view is not None
+    ]
+
+
+def _copies_at(site: str, copies: Sequence[Ends]) -> list[TableName]:
+    """The destinations of snapshots."""
+    return [each.snapshot.table for each in copies if each.snapshot.target == site]
+
+
+def _owned_by_others(connection: Connection, names: Sequence[TableName]) -> list[_Relation]:
+    """Those of them that exist, and whose owners the installer may not act for."""
+    if not names:
+        return []
+    found = rows(
+        connection,
+        f"""
+SELECT n.nspname, c.relname, c.relkind = 'v', r.rolname, r.rolsuper
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_roles r ON r.oid = c.relowner
+ WHERE {_named(names)} AND NOT pg_has_role(r.oid, 'USAGE') ORDER BY 1, 2""",
+    )
+    return [_Relation(TableName(schema_name=schema, name=name), *rest) for schema, name, *rest in found]
+
+
+def _named(names: Sequence[TableName]) -> str:
+    listed = ", ".join(f"({literal(each.schema_name)}, {literal(each.name)})" for each in names)
+    return f"(n.nspname, c.relname) IN ({listed})"
+
+
+def _lacked_grants(
+    connection: Connection, state: SiteState, logins: Logins, copies: Sequence[Ends]
+) -> list[Grant]:
+    """What the installer needs of schemas; and what the others need, lack, and cannot be given by the installer."""
+    user = state.facts.user
+    needed = [*provision.needed_grants(state, logins, state.wanted)]
+    for each in copies:
+        needed += needed_for_copies(each, state.site, logins)
+    outside = [each for each in needed if each.name[0] not in SCHEMAS]
+    known = {name for (name,) in rows(connection, "SELECT rolname FROM pg_roles")}
+    lacked = privileges.missing(connection, outside)
+    to_give = [lacked.get(each, each) for each in outside if each in lacked or each.role not in known]
+    not_ours = privileges.missing(connection, [each.by(user) for each in to_give])
+    own = [*_of_installer(connection, state, copies)]
+    found = [*privileges.missing(connection, own).values()]
+    return list(dict.fromkeys([*found, *(each for each in to_give if each.by(user) in not_ours)]))
+
+
+def _of_installer(connection: Connection, state: SiteState, copies: Sequence[Ends]) -> Iterator[Grant]:
+    """To see the tables, and to make views and destinations that are not there yet."""
+    user, made = state.facts.user, [*_views(state), *_copies_at(state.site, copies)]
+    for schema in sorted({each.schema_name for each in [*state.tables, *made]}):
+        yield usage(user, schema)
+    there = (
+        set()
+        if not made
+        else set(
+            rows(
+                connection,
+                "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+                f" WHERE {_named(made)}",
+            )
+        )
+    )
+    for schema in sorted({each.schema_name for each in made if (each.schema_name, each.name) not in there}):
+        yield Grant(user, ("CREATE",), Kind.SCHEMA, (schema,))
+
+
+def _of_concord(connection: Connection, standing: Standing) -> Iterator[str]:
+    if not (standing.usable or standing.givable):
+        yield f"make the role {standing.role}, which is to own what Concord keeps, nor act as it"
+    if not standing.movable:
+        yield f"hand over what {', '.join(standing.others)} owns of Concord's"
+    absent = " OR ".join(f"to_regnamespace({literal(each)}) IS NULL" for each in SCHEMAS)
+    if one(connection, f"SELECT ({absent}) AND NOT has_database_privilege(current_database(), 'CREATE')")[0]:
+        yield f"create the schemas {' and '.join(SCHEMAS)}"
+
+
+def _of_owners(others: Sequence[_Relation]) -> Iterator[str]:
+    for role in sorted({each.owner for each in others if not each.is_superuser or each.is_view}):
+        yield f"act for {role}, who owns {', '.join(str(each.name) for each in others if each.owner == role)}"
+
+
+def _of_grants(given: Sequence[Grant], others: Sequence[_Relation]) -> Iterator[str]:
+    """What of them does not come with the owners' rights."""
+    come = {(each.name.schema_name, each.name.name) for each in others}
+    for each in given:
+        if each.name not in come:
+            yield f"give {each.role} {', '.join(each.privileges)} on {each.kind.lower()} {'.'.join(each.name)}"
+
+
+def _problems(site: str, user: str, others: Sequence[_Relation]) -> Iterator[str]:
+    for each in others:
+        if each.is_superuser and not each.is_view:
+            yield (
+                f"{site}: {each.name} belongs to the superuser {each.owner}, and who acts for a superuser is one; let"
+                f" an ordinary role own it (ALTER TABLE … OWNER TO …), for which {user} acts"
+            )
+
+
+def _sql(name: TableName) -> str:
+    return qualified(name.schema_name, name.name)
