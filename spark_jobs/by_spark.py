@@ -17,7 +17,7 @@ from spark_jobs.damage import Damaged
 from spark_jobs.detect import MOST_BROADCAST, detect, same_thing
 from spark_jobs.manipulate import manipulate, refuse_unfaithful
 from spark_jobs.moving import Move
-from spark_jobs.resolve import resolve, unopposed
+from spark_jobs.resolve import adding, resolve, unopposed
 from spark_jobs.staged_table import StagedTable
 from spark_jobs.tasks import by_tasks
 from spark_jobs.verdicts import STOPPING
@@ -51,7 +51,7 @@ def _judged(move: Move, spark: SparkSession, changes: DataFrame, name: str, cand
         seen=whole or tuple(shape.compared.values()),
     )
     if whole is not None:
-        detected = same_thing(detected, whole)
+        detected = same_thing(detected, whole, adding(shape.policy))
     found = resolve(detected, shape.policy.bound(move.job.priorities), shape.compared)
     return ask(found, Layout.of(shape)) if shape.policy.asks else found
 

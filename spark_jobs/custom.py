@@ -22,6 +22,7 @@ from pyspark.sql.types import StringType, StructType
 
 from concord.databases.dialect import Shape
 from concord.errors import ResolverFailed
+from concord.merging import Custom
 from concord.policy import named
 from concord.resolver import passed
 from spark_jobs.verdicts import ASK, FAILED
@@ -120,7 +121,7 @@ def _answers(batch: pa.RecordBatch, name: str, layout: Layout) -> list[Answer]:
 
 def _called(batch: pa.RecordBatch, name: str, layout: Layout) -> Iterator[Answer]:
     conflicts = _conflicts(batch, layout)
-    function = function_of(named(name)[1])
+    function = function_of(Custom.of(named(name)[1]).entry_point)
     try:
         answer = function(conflicts)
     except Exception as error:

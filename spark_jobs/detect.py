@@ -44,13 +44,20 @@ def detect(
     return joined.withColumn("outcome", F.expr(outcome))
 
 
-def same_thing(detected: DataFrame, columns: Sequence[str]) -> DataFrame:
+def same_thing(detected: DataFrame, columns: Sequence[str], adding: str = "false") -> DataFrame:
     """No conflict where both sites deleted the row, or left the same one, in all `columns` beside the key.
 
     By text, so that a 0.0 is no -0.0. Only where the candidates bring whole rows: else the write step alone finds it.
+    `adding`: condition on those of which a resolver may add up what both sites did (`resolve.adding`).
     """
     alike = (f"string({column}) <=> string(p_{column})" for column in columns)
-    same = ["outcome = 'conflicted'", "deleted = p_deleted", "NOT (out_of_scope OR p_out_of_scope)", *alike]
+    same = [
+        "outcome = 'conflicted'",
+        "deleted = p_deleted",
+        "NOT (out_of_scope OR p_out_of_scope)",
+        f"NOT {adding}",
+        *alike,
+    ]
     outcome = case((" AND ".join(same), text(SAME_THING)), otherwise="outcome")
     return detected.withColumn("outcome", F.expr(outcome))
 

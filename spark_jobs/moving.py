@@ -15,6 +15,7 @@ from concord.databases.registry import dialect
 from concord.errors import MappingNotReversible, ResolverFailed, StructureChanged
 from concord.event_log import log_event
 from concord.link import LinkJob
+from concord.merging import Custom
 from concord.pace import Meter, of_tables
 from concord.policy import KINDS, Policy
 from spark_jobs import straight
@@ -188,7 +189,9 @@ def _by_tasks(spark: SparkSession, meter: Meter) -> Callable[[], None]:
 
 def _not_callable(policy: Policy) -> str | None:
     """Why somebody else's function cannot be asked; looked at before it is needed, since conflicts are rare."""
-    functions = [entry_point for name, entry_point in policy.named if KINDS[name].takes_function]
+    functions = [
+        Custom.of(argument).entry_point for name, argument in policy.named if KINDS[name].takes_function
+    ]
     if not functions:
         return None
     from spark_jobs.custom import function_of  # noqa: PLC0415 - see `Move._by_spark`

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from concord.conflict import ConflictType
 from concord.merging import Additive, Average, Custom, Link, MergeColumns
-from concord.policy import Chains
+from concord.policy import Chains, Policy
 from concord.resolver import (
     EQUAL,
     NO_VALUE,
@@ -98,6 +98,12 @@ def unopposed(changes: DataFrame, *, asks: bool = False) -> DataFrame:
     empty = ("resolver", "reason", "against", *((MERGED,) if asks else ()))
     undecided = (f"string(NULL) AS {name}" for name in empty)
     return changes.selectExpr("*", "'apply' AS verdict", *undecided)
+
+
+def adding(policy: Policy) -> str:
+    """Condition on a conflict: its chain has a resolver that may add up what both sites did."""
+    kinds = ", ".join(sorted(text(kind.value) for kind in policy.adding))
+    return f"({_type(Side('', {}), Side('p_', {}))} IN ({kinds}))" if kinds else "false"
 
 
 def _for_a_function(chains: Chains, source: Side, target: Side) -> Iterator[str]:

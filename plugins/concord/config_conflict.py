@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 from concord.config_field import Settings, did_you_mean
 from concord.conflict import ConflictType
 from concord.identifier import parse_identifier
+from concord.merging import ADDS_UP, Custom
 from concord.policy import ENDS, KINDS, LAST, Policy, columns_of, named
 
 #: Of code that is installed beside Concord: the configuration never holds any.
@@ -23,9 +24,12 @@ def _resolver(text: str) -> str:
     if name not in KINDS or ("(" in text and not text.endswith(")")):
         raise ValueError(f"unknown resolver; {did_you_mean(name, KINDS)}")
     if KINDS[name].takes_function:
-        if not re.fullmatch(_ENTRY_POINT, column):
+        function, comma, option = column.partition(",")
+        if comma and option.strip() != ADDS_UP:
+            raise ValueError(f"knows only {ADDS_UP} after the function; write {name}({function}, {ADDS_UP})")
+        if not re.fullmatch(_ENTRY_POINT, function):
             raise ValueError(f"names no function; write {name}(package.module:function)")
-        return text
+        return Custom(function, bool(comma)).name
     if not KINDS[name].takes_column:
         if "(" in text:
             raise ValueError(f"takes no column; write {name}")
@@ -52,9 +56,11 @@ def _chain(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _pattern() -> str:
-    columns = [name for name, kind in KINDS.items() if kind.takes_column or kind.takes_function]
-    plain = [name for name in KINDS if name not in columns]
-    return rf"^({'|'.join(plain)}|({'|'.join(columns)})\(.+\))$"
+    columns = [name for name, kind in KINDS.items() if kind.takes_column]
+    functions = "|".join(name for name, kind in KINDS.items() if kind.takes_function)
+    plain = [name for name in KINDS if name not in columns and name != functions]
+    function = rf"({functions})\([^,()]+(, *{ADDS_UP})?\)"
+    return rf"^({'|'.join(plain)}|({'|'.join(columns)})\(.+\)|{function})$"
 
 
 ResolverName = Annotated[

@@ -23,6 +23,9 @@ from concord.text_form import TextForm
 #: Derivation of a merged version: an edit has 0.
 DERIVED = 1
 
+#: What a custom function declares that is to judge what both sites did, not what they left.
+ADDS_UP = "adds_up"
+
 #: Digits enough for every sum and every half of what a database holds.
 _EXACT = Context(prec=300_000, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
@@ -161,10 +164,21 @@ class Custom:
     """A function of somebody else's. It is asked in Spark, over batches, and never while rows are locked."""
 
     entry_point: str  #: `package.module:function`
+    adding: bool = False  #: asked about rows that are alike as well
+
+    @classmethod
+    def of(cls, argument: str) -> Custom:
+        """As the configuration and the ledger write it: `package.module:function`, or with `, adds_up` behind it."""
+        entry_point, _, option = argument.partition(", ")
+        return cls(entry_point, option == ADDS_UP)
 
     @property
     def name(self) -> str:
-        return f"custom({self.entry_point})"
+        return f"custom({self.entry_point}{f', {ADDS_UP}' if self.adding else ''})"
+
+    def adds_up(self, source: Contender, target: Contender) -> bool:
+        """Of two rows that are alike: may the function add up what both sites did? It alone knows."""
+        return self.adding and source.live is not None and target.live is not None
 
 
 Merger: TypeAlias = Average | Additive | MergeColumns

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from concord.conflict import ConflictType, Decision, Winner, conflict_type
+from concord.conflict import BETWEEN_VERSIONS, ConflictType, Decision, Winner, conflict_type
 from concord.merging import Additive, Average, Custom, Link, MergeColumns, decide
 from concord.resolver import (
     Contender,
@@ -112,7 +112,7 @@ KINDS: Mapping[str, Kind] = {
         chooses=False,
     ),
     "merge_columns": Kind(lambda _: MergeColumns(), merges=True, three_way=True, chooses=False),
-    "custom": Kind(lambda given: Custom(given.argument), takes_function=True, merges=True, chooses=False),
+    "custom": Kind(lambda given: Custom.of(given.argument), takes_function=True, merges=True, chooses=False),
     "hold": Kind(lambda _: Hold(), chooses=False),
 }
 
@@ -138,6 +138,11 @@ def _without_asking(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _without_merges(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if not KINDS[named(name)[0]].merges) or (LAST,)
+
+
+def _may_add_up(resolver: str) -> bool:
+    name, argument = named(resolver)
+    return name == "additive" or (KINDS[name].takes_function and Custom.of(argument).adding)
 
 
 def columns_of(argument: str) -> tuple[str, ...]:
@@ -192,7 +197,13 @@ class Policy(BaseModel):
     @property
     def adds_up(self) -> bool:
         """May a resolver add up what both sites did, also where they hold the same row?"""
-        return any(name == "additive" for name, _ in self.named)
+        return bool(self.adding)
+
+    @property
+    def adding(self) -> frozenset[ConflictType]:
+        """The types of conflict in which one may; of two rows that are deleted there is nothing to add up."""
+        live = BETWEEN_VERSIONS - {ConflictType.DELETE_DELETE}
+        return frozenset(kind for kind in live if any(map(_may_add_up, self.names(kind))))
 
     @property
     def asks(self) -> bool:
@@ -273,7 +284,7 @@ class Chains:
 
     def _adds_up(self, source: Contender, target: Contender) -> bool:
         for each in self.by_type[conflict_type(source.version, target.version)]:
-            if isinstance(each, Additive):
+            if isinstance(each, Additive | Custom):
                 if each.adds_up(source, target):
                     return True
             elif isinstance(each, Resolver) and each.opinion(source, target).winner is not None:

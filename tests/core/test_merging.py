@@ -288,6 +288,35 @@ def test_the_rest_of_the_chain_decides_where_no_function_can_be_asked() -> None:
     assert (found.winner, found.resolver) == (Winner.TARGET, "delete_wins")
 
 
+@pytest.mark.parametrize(
+    ("resolvers", "same"),
+    [
+        (("custom(a.b:c)",), True),
+        (("custom(a.b:c, adds_up)",), False),
+        (("earliest_timestamp", "custom(a.b:c, adds_up)"), True),
+        (("maximum(seats)", "custom(a.b:c, adds_up)"), False),
+    ],
+)
+def test_two_like_rows_are_the_same_thing_unless_a_function_that_adds_up_is_reached(
+    resolvers: tuple[str, ...], same: bool
+) -> None:
+    chains = Policy(resolvers=resolvers).bound({})
+    sides = Contender(LONDON, OLD), Contender(CAPETOWN, OLD)
+    for each in (chains, chains.unasked):
+        assert each.same_thing(*sides, alike=True) is same
+        assert not each.same_thing(*sides, alike=False)
+    deleted = (replace(side, version=replace(side.version, deleted=True)) for side in sides)
+    assert chains.same_thing(*deleted, alike=True)
+
+
+def test_a_function_that_adds_up_is_reached_in_the_chains_that_name_it_alone() -> None:
+    chain = ("custom(a.b:c, adds_up)",)
+    assert Policy().adding == Policy(resolvers=("custom(a.b:c)",)).adding == frozenset()
+    assert ConflictType.DELETE_DELETE not in Policy(resolvers=chain).adding
+    only = Policy(by_type={ConflictType.INSERT_INSERT: chain})
+    assert only.adding == {ConflictType.INSERT_INSERT}
+
+
 def test_those_that_make_no_rows_go_on_to_the_next_resolver() -> None:
     """An initialization, a repair."""
     chains = (

@@ -68,6 +68,15 @@ def by_title(conflicts: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(decisions), made], ["decision", "row"])
 
 
+def adds_seats(conflicts: pa.RecordBatch) -> pa.RecordBatch:
+    """Each site has sold or got back some of the 100 seats of `STOCK`; where neither has, it has no opinion."""
+    sides = zip(conflicts.column("source").to_pylist(), conflicts.column("target").to_pylist(), strict=True)
+    rows = [{**ours, "seats": ours["seats"] + theirs["seats"] - 100} for ours, theirs in sides]
+    decisions = ["undecided" if row["seats"] == 100 else "row" for row in rows]
+    made = pa.array(rows, conflicts.column("source").type)
+    return pa.RecordBatch.from_arrays([pa.array(decisions), made], ["decision", "row"])
+
+
 def breaks(conflicts: pa.RecordBatch) -> pa.RecordBatch:
     raise ArithmeticError(f"no idea of {conflicts.num_rows}\nsecond line")
 

@@ -42,7 +42,9 @@ RESOLVERS = (
     ("average(seats)",),
     ("merge_columns",),
     ("custom(tests.link.test_same_thing:asked)",),
+    ("earliest_timestamp", "custom(tests.link.test_same_thing:asked, adds_up)"),
 )
+ADDS_SEATS = "custom(tests.link.merging:adds_seats, adds_up)"
 
 
 def deciding(made: Pair, *resolvers: str) -> Pair:
@@ -154,6 +156,40 @@ def test_where_a_resolver_that_adds_up_does_not_know_the_common_version_the_lose
         entry["loser_row"],
         "additive(seats): the common version is not known",
     )
+
+
+@pytest.mark.parametrize("first", ["forward", "reverse"])
+def test_a_function_that_adds_up_is_asked_about_rows_that_are_alike(pair: MakePair, first: str) -> None:
+    """But for deleted ones. What it leaves undecided is lost by one site, and logged."""
+    sites = deciding(pair(*STOCK), ADDS_SEATS)
+    for site in sites.sites:
+        site.run("UPDATE stock SET seats = seats + 5 WHERE id = 2", DELETE)
+        site.run("UPDATE stock SET title = 'no number' WHERE id = 3")
+    planned = carried(sites.run(first, plan_only=True))
+    assert (planned.converged, planned.merged, planned.conflicts) == (1, 1, 2)
+    report = carried(sites.run(first))
+    assert (report.converged, report.merged, report.conflicts) == (1, 1, 2)
+    sites.settle(first="reverse" if first == "forward" else "forward")
+    assert sites.equal
+    assert sites.london.rows("SELECT id, seats FROM stock WHERE id IN (2, 3) ORDER BY 1") == [
+        (2, 110),
+        (3, 100),
+    ]
+    assert [(entry["key"][0], entry["resolver"]) for entry in sites.conflicts()] == [
+        *[("2", ADDS_SEATS)] * 2,
+        ("3", "latest_timestamp"),
+    ]
+
+
+def test_a_function_that_adds_up_is_asked_about_what_becomes_alike_before_the_write(pair: MakePair) -> None:
+    sites = deciding(pair(*STOCK), ADDS_SEATS)
+    more = "UPDATE stock SET seats = seats + 5 WHERE id = 2"
+    sites.london.run(more)
+    report = carried(sites.run(at=At("lock", lambda: sites.capetown.run(more))))
+    assert (report.converged, report.merged) == (0, 1)
+    sites.settle()
+    assert sites.equal
+    assert sites.london.value("SELECT seats FROM stock WHERE id = 2") == 110
 
 
 def test_private_columns_count_and_columns_that_a_site_keeps_for_itself_do_not(pair: MakePair) -> None:

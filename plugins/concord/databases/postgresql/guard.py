@@ -186,6 +186,7 @@ SELECT row_number() OVER () AS n, {_keys(shape)}, s.concord_resolver AS resolver
        coalesce(p.origin, '') AS p_origin, coalesce(p.changed_at, 0) AS p_changed_at,
        coalesce(p.derived, 0) AS p_derived, coalesce(p.vector, '{{}}') AS p_vector,
        coalesce(p.deleted, false) AS p_deleted, coalesce(p.born, false) AS p_born, {alike} AS alike, {_made(shape)},
+       CASE WHEN {_DECIDED} AND s.concord_verdict IN {_DECISIONS} THEN s.concord_verdict END AS decided,
        {verdict} AS verdict
   FROM {_placed(staged)} s LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "s")}
  WHERE {verdict} <> 'apply'""",
@@ -311,7 +312,8 @@ def _to_retake(shape: Shape, staged: str, verdicts: str) -> str:
     return (
         "SELECT v.n, v.s_origin, v.s_changed_at, v.s_derived, v.s_vector, v.s_deleted, v.s_born, v.p_origin,"
         " v.p_changed_at, v.p_derived, v.p_vector, v.p_deleted, v.p_born, v.private,"
-        f" {', '.join([*both, *bases, waited])}, v.alike"
+        f" {', '.join([*both, *bases, waited])}, v.alike,"
+        " v.decided, v.resolver, v.reason, v.made_row"
         f" FROM {verdicts} v{joined} WHERE v.verdict = 'retake'"
     )
 
@@ -388,8 +390,16 @@ def _decided(row: Sequence[object], chains: Chains) -> tuple[object, str, str | 
         return (row[0], outcome.value if nothing_new else "unite", None, None, None)
     # A row that has waited comes from no run of Spark, where somebody else's function could be asked.
     decision = (chains.unasked if row[20] else chains).decide(source, target)
+    if decision.winner is Winner.AGAIN and row[22]:
+        return _as_asked(row)
     made = None if decision.row is None else json.dumps(decision.row)
     return (row[0], decision.winner.value, decision.resolver, decision.reason, made)
+
+
+def _as_asked(row: Sequence[object]) -> tuple[object, str, str, str, str | None]:
+    """What came of asking somebody else's function in Spark about these two versions, likewise."""
+    number, (verdict, resolver, reason, made) = row[0], row[22:26]
+    return (number, str(verdict), str(resolver), str(reason), None if made is None else json.dumps(made))
 
 
 def to_ask(connection: Connection, shape: Shape, verdicts: str) -> list[str]:

@@ -249,8 +249,8 @@ class Shape:
     @property
     def comparable_aliases(self) -> tuple[str, ...] | None:
         """The aliases by which Spark can tell whether two rows of one key are the same; None where it cannot, since a
-        key is written in several ways, or it is not enough, since a resolver may add up what both sites did."""
-        if self.policy.adds_up or any(column.type.has_several_forms for column in self.key):
+        key is written in several ways."""
+        if any(column.type.has_several_forms for column in self.key):
             return None
         return tuple(self.alias(column) for column in self.rest)
 
