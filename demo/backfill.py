@@ -18,6 +18,7 @@ import pendulum
 from rich.console import Console
 
 from concord.config import load
+from concord.how_many import how_many
 from demo import background, runs, sites, terminal, workspace
 from demo.airflow import local_settings, make_password, wait_until_healthy
 from demo.environment import CONFIG, PROJECT, environment
@@ -83,12 +84,13 @@ class _Backfill:
             self._airflow("dags", "unpause", runs.DAG)
             self._wait_until_equal()
         self.console.print(
-            f"\n{self._lose()} flights are deleted at Cape Town past the triggers", highlight=False
+            f"\n{how_many(self._lose(), 'flight is', 'flights are')} deleted at Cape Town past the triggers",
+            highlight=False,
         )
         _wait_for(edited.replace(second=0, microsecond=0) + timedelta(minutes=1, seconds=5))
         with self.progress.step("A run that comes by its schedule sees nothing of it") as step:
             self._wait_for_runs("scheduled", since=pendulum.now("UTC"))
-            step.result = f"{self._missing()} flights are missing"
+            step.result = f"{how_many(self._missing(), 'flight is', 'flights are')} missing"
         asked = (
             "backfill",
             "create",
@@ -170,7 +172,8 @@ class _Backfill:
         with self.scene.sites[CAPETOWN].connect_as_superuser() as superuser:
             log = "SELECT type, count(*) FROM concord.conflict WHERE type = 'restored' GROUP BY type"
             self.console.print(
-                f"{superuser.execute(log.encode()).fetchall()}; {self._missing()} flights are missing"
+                f"{superuser.execute(log.encode()).fetchall()};"
+                f" {how_many(self._missing(), 'flight is', 'flights are')} missing"
             )
 
 

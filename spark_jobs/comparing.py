@@ -29,6 +29,7 @@ from concord.comparison import Kind, TableComparison
 from concord.databases.compared_site import ComparedSite, Cut, Extent, Scan, buckets
 from concord.databases.dialect import Shape, Snapshot
 from concord.errors import CountMismatch
+from concord.how_many import how_many
 from spark_jobs.acquire import acquire_together
 from spark_jobs.detect import outcome_of
 
@@ -162,8 +163,8 @@ class Compared:
         equal = self.source_rows - at_source
         if equal != self.target_rows - at_target:
             raise CountMismatch(
-                f"{self.table}: {self.source_rows} and {self.target_rows} rows, of which {at_source} and {at_target}"
-                " are not equal: they do not add up. Nothing was written"
+                f"{self.table}: {self.source_rows:,} and {how_many(self.target_rows, 'row')}, of which"
+                f" {at_source:,} and {at_target:,} are not equal: they do not add up. Nothing was written"
             )
 
         def number(kind: Kind) -> int:

@@ -22,6 +22,7 @@ from pyspark.sql.types import StringType, StructType
 
 from concord.databases.dialect import Shape
 from concord.errors import ResolverFailed
+from concord.how_many import how_many
 from concord.merging import Custom
 from concord.policy import named
 from concord.resolver import passed
@@ -154,7 +155,9 @@ def _checked(
     if not isinstance(answer, pa.RecordBatch) or "decision" not in answer.schema.names:
         raise ResolverFailed(f"{name} must return a pyarrow.RecordBatch with a column decision")
     if answer.num_rows != conflicts.num_rows:
-        raise ResolverFailed(f"{name} returned {answer.num_rows} decisions on {conflicts.num_rows} conflicts")
+        raise ResolverFailed(
+            f"{name} returned {how_many(answer.num_rows, 'decision')} on {how_many(conflicts.num_rows, 'conflict')}"
+        )
     decisions = answer.column("decision").to_pylist()
     if wrong := sorted({str(each) for each in decisions} - {*_VERDICTS, "undecided"}):
         said = "something else" if layout.private else ", ".join(wrong[:3])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from concord.brake import Hold
 from concord.databases.dialect import Staged
 from concord.errors import CountMismatch
+from concord.how_many import how_many
 from concord.link import TableReport
 from spark_jobs.opening import with_children
 from spark_jobs.verdicts import SAME_THING, UNDER_LOCK
@@ -50,11 +51,12 @@ class Moved:
         """Before anything is written: tasks read exactly the rows that the source counted in that snapshot."""
         staged = {each.shape.name: each.rows for each in self.staged}
         for table in self.carried:
-            counted = self.counted[table]
+            wanted = self.counted[table]
             read = staged.get(table, 0) + sum(self.settled.get(table, Counter()).values())
-            if read != counted:
+            if read != wanted:
                 raise CountMismatch(
-                    f"{table}: {counted} rows changed at the source, but {read} were read; nothing was written"
+                    f"{table}: the source counted {how_many(wanted, 'changed row')}, but"
+                    f" {how_many(read, 'row was', 'rows were')} read; nothing was written"
                 )
 
     def reports(self, written: Mapping[str, TableReport]) -> list[TableReport]:
@@ -65,7 +67,7 @@ class Moved:
         for report in reports:
             if not report.adds_up or report.acquired - report.retried != self.counted[report.table]:
                 raise CountMismatch(
-                    f"{report.table}: {self.counted[report.table]} rows were counted at the source:"
+                    f"{report.table}: the source counted {how_many(self.counted[report.table], 'row')}:"
                     f" {report.model_dump()}"
                 )
         left_out = [TableReport(table=table, stopped=why) for table, why in self.stopped.items()]

@@ -14,6 +14,7 @@ from concord.databases.reading import Reading, Relay, readers_for
 from concord.databases.registry import dialect
 from concord.errors import MappingNotReversible, ResolverFailed, StructureChanged
 from concord.event_log import log_event
+from concord.how_many import how_many
 from concord.link import LinkJob
 from concord.merging import Custom
 from concord.pace import Meter, of_tables
@@ -165,13 +166,14 @@ class Move:
         settled = moved.settled[name]
         if UNFAITHFUL in reasons:
             why = (
-                f"{name}: {settled[UNFAITHFUL]} rows of {self.job.source.name} would not come back the same"
+                f"{name}: {how_many(settled[UNFAITHFUL], 'row')} of {self.job.source.name} would not come back the same"
                 f" from {self.job.target.name}: {'; '.join(reasons[UNFAITHFUL])}. Mend the rows or the mapping; nothing"
                 " of the table was written"
             )
             moved.stop({name: why}, self.opened.parents)
         elif FAILED in reasons:
-            why = f"{name}: {settled[FAILED]} conflicts have no decision: {'; '.join(reasons[FAILED])}"
+            undecided = how_many(settled[FAILED], "conflict has", "conflicts have")
+            why = f"{name}: {undecided} no decision: {'; '.join(reasons[FAILED])}"
             moved.stop(
                 {name: f"{why}. Mend the function; nothing of the table was written"}, self.opened.parents
             )

@@ -15,6 +15,7 @@ from concord.databases.registry import snapshot_dialect
 from concord.databases.snapshot_ends import SnapshotSourceEnd, SnapshotTargetEnd, StagedPlace, Written
 from concord.errors import CountMismatch
 from concord.event_log import log_event
+from concord.how_many import how_many
 from concord.pace import Tell
 from concord.position import LinkPosition, Session
 from concord.snapshot import SnapshotJob, SnapshotReport
@@ -115,7 +116,8 @@ class Refresh:
             done = stage_rows(rows, self.target.staging_login(), place.relation)
         if count is not None and done.rows != count:
             raise CountMismatch(
-                f"{self.job.snapshot.relation}: {count} rows were counted at the source, but {done.rows} were read;"
+                f"{self.job.snapshot.relation}: the source counted {how_many(count, 'row')}, but"
+                f" {how_many(done.rows, 'row was', 'rows were')} read;"
                 " nothing was written"
             )
         return place.believing(done.attempts, done.rows), done.bytes

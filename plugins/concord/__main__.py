@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[Any]
 
 
+_SYNCHRONIZATION = "its name in the configuration"
+_DIRECTION = "the link from source to target, the one back, or both"
+
 INTERRUPTED = 130
 _PROJECT = Path(__file__).parents[2]
 _DAGS = "AIRFLOW__CORE__DAGS_FOLDER"
@@ -134,9 +137,12 @@ def _parser() -> argparse.ArgumentParser:
     initialize = _command(
         commands, "initialize", help="give two sites their common history, and let their links start there"
     )
-    initialize.add_argument("synchronization")
+    initialize.add_argument("synchronization", help=_SYNCHRONIZATION)
     initialize.add_argument(
-        "--how", choices=["auto", "equal", "load", "merge", "reinitialize"], default="auto"
+        "--how",
+        choices=["auto", "equal", "load", "merge", "reinitialize"],
+        default="auto",
+        help="prove the sites equal, load the empty one, merge both, or bring one back; auto chooses by what is there",
     )
     initialize.add_argument(
         "--from", dest="named", metavar="SITE", help="whose rows hold where nothing decides"
@@ -154,10 +160,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_synchronize(commands)
     plan = _command(commands, "plan", help="count what a run would do, and write nothing")
-    plan.add_argument("synchronization")
-    plan.add_argument("--direction", choices=["both", "forward", "reverse"], default="both")
+    plan.add_argument("synchronization", help=_SYNCHRONIZATION)
+    plan.add_argument("--direction", choices=["both", "forward", "reverse"], default="both", help=_DIRECTION)
     compare = _command(commands, "compare", help="say what differs between two sites, and repair it")
-    compare.add_argument("synchronization")
+    compare.add_argument("synchronization", help=_SYNCHRONIZATION)
     compare.add_argument("--table", action="append", metavar="TABLE", help="only this one; may be repeated")
     compare.add_argument("--repair", choices=["plan", "apply"], help="say what a repair would do, or do it")
     compare.add_argument(
@@ -165,8 +171,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_conflicts(commands)
     snapshot = _command(commands, "snapshot", help="refresh or drop a snapshot")
-    snapshot.add_argument("action", choices=["refresh", "drop"])
-    snapshot.add_argument("name")
+    snapshot.add_argument(
+        "action",
+        choices=["refresh", "drop"],
+        help="bring the copy up to date, or take Concord's part of it away",
+    )
+    snapshot.add_argument("name", help="of the snapshot, as in the configuration")
     snapshot.add_argument("--full", action="store_true", help="refresh: compare the whole content")
     snapshot.add_argument(
         "--plan", action="store_true", help="refresh: count what would be done, write nothing"
@@ -180,9 +190,11 @@ def _parser() -> argparse.ArgumentParser:
         help="exit with 1 when a synchronization, or a change that waits to be sent, is older than this",
     )
     approve = _command(commands, "approve", help="let pass, once, what the brakes hold")
-    approve.add_argument("synchronization")
+    approve.add_argument("synchronization", help=_SYNCHRONIZATION)
     forget = _command(commands, "forget", help="let the sites forget links that have left the configuration")
-    forget.add_argument("name", metavar="SITE_OR_SYNCHRONIZATION")
+    forget.add_argument(
+        "name", metavar="SITE_OR_SYNCHRONIZATION", help="which has left it; its links are forgotten"
+    )
     _add_tombstones(commands)
     _add_waiting(commands)
     restamp = _command(commands, "restamp", help="stamp anew what a site stamped in the future")
@@ -196,8 +208,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_synchronize(commands: Commands) -> None:
     synchronize = _command(commands, "synchronize", help="run a synchronization now, and say what came of it")
-    synchronize.add_argument("synchronization")
-    synchronize.add_argument("--direction", choices=["both", "forward", "reverse"], default="both")
+    synchronize.add_argument("synchronization", help=_SYNCHRONIZATION)
+    synchronize.add_argument(
+        "--direction", choices=["both", "forward", "reverse"], default="both", help=_DIRECTION
+    )
     synchronize.add_argument("--table", action="append", dest="tables", help="only this one; may be repeated")
     synchronize.add_argument(
         "--plan", action="store_true", help="count what would be done, and write nothing"
@@ -249,7 +263,7 @@ def _add_waiting(commands: Commands) -> None:
     waiting = _command(commands, "waiting", help="rows that were held or refused, and what becomes of them")
     actions = waiting.add_subparsers(dest="action", required=True, metavar="ACTION")
     listed = _command(actions, "list", help="what waits, with both rows")
-    listed.add_argument("--synchronization", metavar="NAME")
+    listed.add_argument("--synchronization", metavar="NAME", help="only of this one")
     listed.add_argument("--limit", type=int, default=50, help="so many a link at most; default 50")
     decide = _command(actions, "decide", help="say which row holds; every site follows")
     retry = _command(actions, "retry", help="try refused rows among the first of the next run")
@@ -290,8 +304,8 @@ def _add_conflicts(commands: Commands) -> None:
 
 def _add_chosen(conflicts: argparse.ArgumentParser) -> None:
     """Which entries of the ledger are meant."""
-    conflicts.add_argument("--synchronization", metavar="NAME")
-    conflicts.add_argument("--table", metavar="SCHEMA.NAME")
+    conflicts.add_argument("--synchronization", metavar="NAME", help="only of this one")
+    conflicts.add_argument("--table", metavar="SCHEMA.NAME", help="only of this one")
     conflicts.add_argument("--type", metavar="TYPE", help="such as update_delete")
     conflicts.add_argument(
         "--since", type=_moment, metavar="TIME", help="decided at or after, UTC: 2026-03-01T12:00"

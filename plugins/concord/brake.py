@@ -12,6 +12,8 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from concord.how_many import how_many
+
 
 class Kind(StrEnum):
     """What a brake is about."""
@@ -52,9 +54,11 @@ class Limit(BaseModel):
         return max(smallest_table, math.ceil(count / self.share) + 1)
 
     def __str__(self) -> str:
-        """`50% or 10000 rows`."""
+        """`50% or 10,000 rows`."""
         share = [] if self.share is None else [f"{round(self.share * 100)}%"]
-        return " or ".join([*share, *([] if self.rows is None else [f"{self.rows} rows"])]) or "no limit"
+        return (
+            " or ".join([*share, *([] if self.rows is None else [how_many(self.rows, "row")])]) or "no limit"
+        )
 
 
 class Effect(BaseModel):
@@ -126,8 +130,9 @@ class Hold(BaseModel):
     rows: int  #: of the table; of an oscillation, those that came in
 
     def __str__(self) -> str:
-        """`public.flights: 8000 deletes of 10000 rows`; only what is counted is told so."""
-        return f"{self.table}: {self.count} {self.kind} of {self.rows} rows"
+        """`public.flights: 8,000 deletes of 10,000 rows`; only what is counted is told so."""
+        what = how_many(self.count, self.kind.removesuffix("s"))
+        return f"{self.table}: {what} of {how_many(self.rows, 'row')}"
 
 
 class Approval(BaseModel):

@@ -11,6 +11,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from concord.how_many import how_many
+
 T = TypeVar("T")
 
 
@@ -51,7 +53,7 @@ class Pace(BaseModel):
 
 def of_tables(names: Sequence[str]) -> str:
     """The one's name, or how many there are."""
-    return names[0] if len(names) == 1 else f"{len(names)} tables"
+    return names[0] if len(names) == 1 else how_many(len(names), "table")
 
 
 #: Who wants to hear how far a work is.

@@ -3,7 +3,7 @@
 import argparse
 
 from concord import __main__ as command_line
-from tests.docs.commands import PAGE, page
+from tests.docs.commands import PAGE, _commands, _given, page
 
 
 def test_the_command_reference_says_what_the_parser_knows() -> None:
@@ -22,3 +22,14 @@ def test_every_command_and_option_stands_in_the_reference() -> None:
 
     text = PAGE.read_text()
     assert {word for word in words(command_line._parser()) if word not in text} == set()
+
+
+def test_every_argument_says_what_it_means() -> None:
+    parser = command_line._parser()
+    silent = [
+        f"{name} {written}"
+        for name, _, each in [("", "", parser), *_commands(parser)]
+        for written, meaning in _given(each)
+        if not meaning or meaning.startswith(("default ", "; "))
+    ]
+    assert silent == []

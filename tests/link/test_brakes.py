@@ -43,7 +43,7 @@ def test_a_mass_delete_is_held_whole_until_a_person_agrees_to_as_much(pair: Make
     source.run("DELETE FROM item WHERE id <= 501", "INSERT INTO other VALUES (1, 'waits too')")
     before, known, written = target.rows("TABLE item ORDER BY 1"), positions(sites), target.writes()
     for _ in range(2):
-        with pytest.raises(BrakeHeld, match=r"public\.item: 501 deletes of 1000 rows: more than") as held:
+        with pytest.raises(BrakeHeld, match=r"public\.item: 501 deletes of 1,000 rows: more than") as held:
             sites.run(direction)
     assert "python -m concord approve london_capetown" in held.value.message
     assert (target.rows("TABLE item ORDER BY 1"), target.rows("TABLE other")) == (before, [])
@@ -54,7 +54,7 @@ def test_a_mass_delete_is_held_whole_until_a_person_agrees_to_as_much(pair: Make
 
     enough = approved(held.value)
     source.run("DELETE FROM item WHERE id <= 700")
-    with pytest.raises(BrakeHeld, match="700 deletes of 1000 rows"):
+    with pytest.raises(BrakeHeld, match="700 deletes of 1,000 rows"):
         sites.run(direction, approvals=enough)
     assert positions(sites) == known
 
@@ -69,7 +69,7 @@ def test_a_mass_delete_is_held_whole_until_a_person_agrees_to_as_much(pair: Make
     source.run("INSERT INTO item SELECT n, 'more' FROM generate_series(1001, 2000) n")
     sites.settle()
     source.run("DELETE FROM item")
-    with pytest.raises(BrakeHeld, match="deletes of 1400 rows"):
+    with pytest.raises(BrakeHeld, match="deletes of 1,400 rows"):
         sites.run(direction, approvals=enough)
 
 
@@ -99,7 +99,7 @@ def test_changes_are_held_where_a_limit_is_set_and_inserts_never(pair: MakePair)
     braked(sites, changes=Limit(share=0.9, rows=400), smallest_table=1000)
     sites.run()
     sites.capetown.run("UPDATE item SET token = 'everything' WHERE id <= 401")
-    with pytest.raises(BrakeHeld, match=r"public\.item: 401 changes of \d+ rows") as held:
+    with pytest.raises(BrakeHeld, match=r"public\.item: 401 changes of [\d,]+ rows") as held:
         sites.run("reverse")
     assert sites.london.value("SELECT count(*) FROM item WHERE token = 'everything'") == 0
     sites.run("reverse", approvals=approved(held.value))

@@ -20,12 +20,12 @@ def test_a_row_from_the_future_is_listed_stamped_anew_and_carried(pair: Pair, te
     assert foreseen.status == 0
     assert "Rows that would be stamped anew at london" in foreseen.out
     assert "2099-01-01 00:00:00 UTC" in foreseen.out
-    assert foreseen.out.endswith("1 of 1 rows would be stamped anew.\n")
+    assert foreseen.out.endswith("1 of 1 row would be stamped anew.\n")
     assert terminal("restamp", "capetown").out == (
         "0 of 0 rows stamped anew: no version at capetown is stamped in the future.\n"
     )
     done = terminal("restamp", "london", "--table", "public.flights")
-    assert (done.status, done.out.splitlines()[-1]) == (0, "1 of 1 rows stamped anew.")
+    assert (done.status, done.out.splitlines()[-1]) == (0, "1 of 1 row stamped anew.")
     pair.run()
     assert pair.capetown.run("SELECT delay FROM flights WHERE flight = 1") == [(10,)]
     assert "2099" not in terminal("waiting", "list").out

@@ -56,8 +56,11 @@ def test_a_run_says_rows_by_outcome_who_won_and_lost_and_how_long_it_took(pair: 
 
 def test_a_run_takes_no_other_runs_record_out_of_airflow(pair: Pair) -> None:
     """Issue 27, 11: by its record a dead run's lease is known to be free."""
-    for _ in range(2):
-        assert concord("synchronize", NAME).returncode == 0
+    pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
+    for went in ("1 row", "0 rows"):
+        done = concord("synchronize", NAME)
+        assert done.returncode == 0
+        assert f"forward link, london → capetown: {went} (" in done.stderr
     with create_session() as session:
         kept = session.scalars(select(DagRun.run_id).where(DagRun.dag_id == f"synchronize__{NAME}")).all()
     ran = {each.dag_run_id for each in status.last_runs(pair.repository)}

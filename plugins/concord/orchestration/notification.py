@@ -17,6 +17,7 @@ from sqlalchemy import Engine
 from concord.config_notify import NotifySettings
 from concord.errors import ConnectionRefused
 from concord.event_log import log_event
+from concord.how_many import how_many
 from concord.orchestration.connections import airflow_connection
 from concord.repository.status import TransmissionStatus, transmissions
 
@@ -64,7 +65,8 @@ def _facts(synchronization: str, sent: Sequence[TransmissionStatus]) -> dict[str
 def _message(facts: Mapping[str, Any]) -> str:
     listed = ", ".join(f"{count} in {name}" for name, count in facts["tables"].items())
     return (
-        f"{facts['synchronization']}: {facts['conflicts']} conflicts among {facts['acquired']} rows of one run"
+        f"{facts['synchronization']}: {how_many(facts['conflicts'], 'conflict')} among"
+        f" {how_many(facts['acquired'], 'row')} of one run"
         f" ({listed}). python -m concord conflicts list --synchronization {facts['synchronization']}"
     )
 

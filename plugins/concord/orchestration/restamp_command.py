@@ -8,6 +8,7 @@ import pendulum
 
 from concord.config import Configuration
 from concord.databases.postgresql.restamping import Restamped, restamp
+from concord.how_many import how_many
 from concord.orchestration import jobs
 from concord.orchestration.shown import Columns, say, show
 
@@ -26,7 +27,7 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     stamped = sum(each.new is not None for each in found)
     ahead = "" if found else f": no version at {asked.site} is stamped in the future"
     done = "would be stamped" if asked.dry_run else "stamped"
-    say(f"{stamped} of {len(found)} rows {done} anew{ahead}.")
+    say(f"{stamped:,} of {how_many(len(found), 'row')} {done} anew{ahead}.")
     return 0 if stamped == len(found) else 1
 
 

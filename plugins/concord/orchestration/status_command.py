@@ -15,6 +15,7 @@ from concord.databases import provisioning
 from concord.databases.postgresql import records, reinitialization
 from concord.databases.postgresql.pending import Pending, pending
 from concord.errors import ConcordError
+from concord.how_many import how_many
 from concord.link import Direction, link_name
 from concord.orchestration import approve_command, jobs, snapshot_command
 from concord.orchestration.link_states import link_states
@@ -195,7 +196,8 @@ def _late(allowed: timedelta, last: dict[str, datetime | None], waiting: dict[st
         if moment is None or moment < before
     ]
     lines += [
-        f"{link}: the oldest of {each.rows} pending rows was changed {Ago(each.oldest)}, more than {_length(allowed)}"
+        f"{link}: the oldest of {how_many(each.rows, 'pending row')} was changed {Ago(each.oldest)},"
+        f" more than {_length(allowed)}"
         for link, each in waiting.items()
         if each.oldest is not None and each.oldest < before
     ]

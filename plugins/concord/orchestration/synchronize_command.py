@@ -12,6 +12,7 @@ from sqlalchemy import Engine
 
 from concord.config import Configuration
 from concord.errors import ConcordError, LinkFailed
+from concord.how_many import how_many
 from concord.orchestration import jobs, run_now
 from concord.orchestration.conflicts_command import show_entries
 from concord.orchestration.job_files import PROJECT
@@ -86,7 +87,7 @@ class _Progress:
 
 
 def _told(each: TransmissionStatus) -> str:
-    went = f"{each.acquired} rows" if each.error_message is None else f"failed: {each.error_message}"
+    went = how_many(each.acquired, "row") if each.error_message is None else f"failed: {each.error_message}"
     return f"{each.direction} link, {each.source} → {each.target}: {went} ({_seconds(each):.1f} s)"
 
 

@@ -30,6 +30,7 @@ from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.writing import Writing
 from concord.errors import ConstraintViolated, WriteContended
+from concord.how_many import how_many
 from concord.initialization import RowError
 from concord.link import LinkJob
 from concord.position import LinkPosition, Session
@@ -192,8 +193,8 @@ def refused_rows(errors: Sequence[RowError]) -> str:
     """What an initialization with errors ends with."""
     listed = "\n".join(f"  - {each.site}: {each.table} {each.name}: {each.reason}" for each in errors)
     return (
-        f"{len(errors)} rows were refused; mend them, at either site, and initialize again. What could be written is"
-        f" there, and no link starts until all is:\n{listed}"
+        f"{how_many(len(errors), 'row was', 'rows were')} refused; mend what is listed, at either site, and initialize"
+        f" again. What could be written is there, and no link starts until all is:\n{listed}"
     )
 
 

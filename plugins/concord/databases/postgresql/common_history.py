@@ -14,6 +14,7 @@ from concord.databases.postgresql.content import Content, content
 from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.shape import Shape, comparable
 from concord.errors import NotInitialized, SitesDiffer
+from concord.how_many import how_many
 from concord.link import LinkJob
 from concord.position import LinkPosition, Session, resume
 from concord.replication_set import ReplicatedTable
@@ -116,8 +117,8 @@ def both_contents(
 def _prove(source: End, ours: Sequence[Shape], target: End, theirs: Sequence[Shape]) -> dict[str, Content]:
     here, there = both_contents((source, ours), (target, theirs))
     different = [
-        f"{name}: {here[name].rows} rows at {source.access.name}, {there[name].rows} at {target.access.name}"
-        + ("" if here[name].rows != there[name].rows else ", of different content")
+        f"{name}: {how_many(here[name].rows, 'row')} at {source.access.name}, {there[name].rows:,} at"
+        f" {target.access.name}" + ("" if here[name].rows != there[name].rows else ", of different content")
         for name in here
         if here[name] != there[name]
     ]

@@ -14,6 +14,7 @@ from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import UNWATCHED, Watch
 from concord.databases.quoting import literal
 from concord.errors import WriteContended
+from concord.how_many import how_many
 from concord.initialization import RESOLVER
 from concord.policy import Chains
 from concord.repair import REPAIR
@@ -107,7 +108,8 @@ def hold(connection: Connection, staged: Staged, verdicts: Verdicts) -> None:
     )
     if changed:
         raise WriteContended(
-            f"{shape.site}: {shape.name}: {changed} rows were edited while they were judged; an application was faster"
+            f"{shape.site}: {shape.name}: {how_many(changed, 'row was', 'rows were')} edited while being judged;"
+            " an application was faster"
         )
 
 

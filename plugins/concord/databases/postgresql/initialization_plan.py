@@ -14,6 +14,7 @@ from concord.databases.postgresql.session import one, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.standing import Standing, known
 from concord.errors import ParametersRefused, SitesDiffer, WriteContended
+from concord.how_many import how_many
 from concord.initialization import How, InitializationJob
 from concord.pace import Meter, Tell, silent, told
 from concord.replication_set import ReplicatedTable
@@ -125,8 +126,8 @@ class Planning:
             here, there = common_history.both_contents((self.source, [ours]), (self.target, [theirs]))
             if here[table] != there[table]:
                 raise SitesDiffer(
-                    f"{table}: {here[table].rows} rows at {self.source.access.name},"
-                    f" {there[table].rows} at {self.target.access.name}"
+                    f"{table}: {how_many(here[table].rows, 'row')} at {self.source.access.name},"
+                    f" {there[table].rows:,} at {self.target.access.name}"
                     + ("" if here[table].rows != there[table].rows else ", of different content")
                 )
         self.proven[table] = here[table]

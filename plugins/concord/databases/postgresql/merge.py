@@ -18,6 +18,7 @@ from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import UNWATCHED, Watch
 from concord.databases.quoting import literal
 from concord.errors import WriteContended
+from concord.how_many import how_many
 from concord.repair import REPAIR
 from concord.waiting import PERSON
 
@@ -312,7 +313,8 @@ WHEN MATCHED AND ({guard}) THEN UPDATE SET
         raise WriteContended(f"{judged.target}: {shape.name}: an application was faster") from error
     if written != expected:
         raise WriteContended(
-            f"{judged.target}: {shape.name}: the guard let {written} of {expected} rows pass; an application was faster"
+            f"{judged.target}: {shape.name}: the guard let {written:,} of {how_many(expected, 'row')} pass;"
+            " an application was faster"
         )
 
 

@@ -28,6 +28,7 @@ from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import refuse_oscillating
 from concord.databases.postgresql.writing import Care, Writing
 from concord.errors import DecideAgain, StructureChanged
+from concord.how_many import how_many
 from concord.link import LinkJob, TableReport
 from concord.policy import Chains
 
@@ -265,7 +266,7 @@ def _refuse_to_guess(
     if asked := tally.get("again"):
         table = staged.shape.name
         raise DecideAgain(
-            f"{job.target.name}: {table}: {asked} rows met versions that their function was not shown",
+            f"{job.target.name}: {table}: {how_many(asked, 'row')} met versions that their function was not shown",
             met={table: guard.to_ask(connection, staged.shape, verdicts)},
         )
 
