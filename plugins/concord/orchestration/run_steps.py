@@ -32,8 +32,9 @@ from concord.repository.status import TransmissionStatus, transmissions
 
 logger = logging.getLogger("concord.configuration")
 
-#: How often a run that waits for the lease asks again, and for how long: dozens of runs may be before it.
-PAUSE = timedelta(seconds=15)
+#: How often a run that waits for the lease asks again: soon at first, as most runs take seconds, then less often.
+SOON, PAUSE = timedelta(seconds=2), timedelta(seconds=15)
+#: For how long: dozens of runs may be before it.
 PATIENCE = timedelta(hours=24)
 
 
@@ -159,15 +160,17 @@ def _lease(engine: Engine, synchronization: str, owner: str, context: Context) -
         return run_lease.take(engine, synchronization, owner, holder.has_ended)
     except LeaseHeld as held:
         now = pendulum.now("UTC")
-        if dag_run.start_date is not None and dag_run.start_date < now - PATIENCE:
+        waited = now - pendulum.instance(dag_run.start_date or now)
+        if waited > PATIENCE:
             raise
         log_event(
             logger,
+        pause = min(PAUSE, max(SOON, waited / 2))
             "waits for the lease",
             synchronization=synchronization,
             holder=held.owner,
             until=held.expires_at,
-            asks_again_in=PAUSE.total_seconds(),
+            asks_again_in=pause.total_seconds(),
             what_to_do=holder.remedy(str(held.owner)),
         )
-        raise AirflowRescheduleException(now + PAUSE) from None  # type: ignore[no-untyped-call]
+        raise AirflowRescheduleException(now + pause) from None  # type: ignore[no-untyped-call]
