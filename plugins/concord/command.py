@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from concord.orchestration import (
     approve_command,
     conflicts_command,
     jobs,
+    lease_owner,
     restamp_command,
     snapshot_command,
     status_command,
@@ -164,7 +164,7 @@ def _say(sentence: str) -> int:
 
 def _person() -> str:
     """Who holds a lease that no DAG run took."""
-    return f"{getpass.getuser()}/{uuid.uuid4().hex}"
+    return lease_owner.of_command(getpass.getuser())
 
 
 def _approve(asked: argparse.Namespace, configuration: Configuration) -> int:

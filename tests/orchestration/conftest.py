@@ -15,6 +15,7 @@ from sqlalchemy import Engine
 
 from concord.config import Configuration, load
 from concord.databases import provisioning
+from concord.orchestration import lease_owner
 from concord.orchestration.initialization import initialize
 from concord.orchestration.jobs import installations
 from concord.orchestration.repository_connection import repository
@@ -149,6 +150,7 @@ def unprovisioned(
     repository_file = tmp_path / "repository.db"
     monkeypatch.setenv("CONCORD_CONFIG", str(path))
     monkeypatch.setenv("CONCORD_RESIDENT", str(resident))
+    monkeypatch.setenv(f"AIRFLOW_VAR_{lease_owner.VARIABLE.upper()}", "tests")
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
     monkeypatch.setenv(
         "AIRFLOW_CONN_CONCORD_REPOSITORY",

@@ -17,7 +17,7 @@ from concord.config import config_path, load
 from concord.databases.postgresql import records
 from concord.event_log import log_event
 from concord.link import Direction, LinkJob
-from concord.orchestration import parameters, run_lease
+from concord.orchestration import lease_owner, parameters, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.jobs import link_job
 from concord.orchestration.lease_holder import LeaseHolder
@@ -52,7 +52,7 @@ class CompareOperator(SparkApplication):
         dag_run = context["dag_run"]
         with in_airflow_terms():
             asked = parameters.read(CompareParameters, dag_run.conf)
-            owner = run_lease.owner_of(dag_run.dag_id, dag_run.run_id)
+            owner = lease_owner.of_run(dag_run)
             report = self.compare(asked, owner, LeaseHolder(context).has_ended)
         verdict = "the sites differ" if report.found else "the sites are equal"
         log_event(logger, verdict, comparison=report.comparison, keys=report.found)

@@ -13,7 +13,7 @@ from concord.databases.postgresql.initialize import equal_already
 from concord.errors import ParametersRefused
 from concord.initialization import How, InitializationJob, InitializationReport
 from concord.link import Direction
-from concord.orchestration import parameters, run_lease
+from concord.orchestration import lease_owner, parameters, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.jobs import installers, link_job, refuse_unknown_tables, synchronization_name
 from concord.orchestration.lease_holder import LeaseHolder
@@ -48,7 +48,7 @@ class InitializeOperator(SparkApplication):
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
         """Rows of each table, and how it was initialized: no row data."""
         dag_run = context["dag_run"]
-        owner = run_lease.owner_of(dag_run.dag_id, dag_run.run_id)
+        owner = lease_owner.of_run(dag_run)
         with in_airflow_terms():
             asked = parameters.read(InitializeParameters, _given(dag_run.conf))
             report = self.initialize(load(config_path()), asked, owner, LeaseHolder(context).has_ended)

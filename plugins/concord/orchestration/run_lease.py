@@ -14,20 +14,17 @@ from sqlalchemy import Engine, update
 
 from concord.errors import LeaseHeld, LeaseLost, RepositoryUnavailable
 from concord.event_log import log_event
+from concord.orchestration.lease_owner import LeaseOwner
+from concord.orchestration.process import is_gone, this_process
 from concord.repository.lease import Lease, acquire, hold_epoch, release, renew
 from concord.repository.models import RunState, SynchronizationRun
 from concord.repository.status import synchronizations
 
 logger = logging.getLogger(__name__)
 
-#: Longer than Airflow needs from one task to the next; a dead run keeps the next one out for this long, unless Airflow
-#: knows that it has ended (`lease_holder`).
+#: Longer than Airflow needs from one task to the next; a dead run keeps the next one out for this long, unless it
+#: is known to have ended (`take`).
 DURATION = timedelta(minutes=10)
-
-
-def owner_of(dag_id: str, run_id: str) -> str:
-    """Who holds the lease: the same for every task and every try of a DAG run."""
-    return f"{dag_id}/{run_id}"
 
 
 def take(
@@ -35,13 +32,16 @@ def take(
 ) -> Lease:
     """The lease under a new epoch, which fences whatever the same owner left running. Raises LeaseHeld.
 
-    A holder that `has_ended` says is over is not waited for: whatever it left running is fenced just so.
+    A holder whose process is gone, or that `has_ended` says is over, is not waited for: whatever it left running is
+    fenced just so.
     """
     now = pendulum.now("UTC")
     try:
         return acquire(engine, synchronization, owner, DURATION, now)
     except LeaseHeld as held:
-        if has_ended is None or not has_ended(str(held.owner)):
+        holder = str(held.owner)
+        gone = is_gone(LeaseOwner.parse(holder).process) or (has_ended is not None and has_ended(holder))
+        if not gone:
             raise
         log_event(
             logger,
@@ -74,6 +74,13 @@ def give_back(engine: Engine, synchronization: str, owner: str) -> bool:
         for each in synchronizations(engine)
         if (each.name, each.owner) == (synchronization, owner)
     )
+
+
+def give_back_own(engine: Engine, synchronization: str) -> None:
+    """Release the lease if this very process still holds it, in whichever run."""
+    for each in synchronizations(engine):
+        if each.name == synchronization and LeaseOwner.parse(each.owner or "").process == this_process():
+            give_back(engine, synchronization, str(each.owner))
 
 
 @contextmanager

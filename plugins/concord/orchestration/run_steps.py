@@ -18,7 +18,7 @@ from concord.errors import LeaseHeld, ParametersRefused, TablesStopped
 from concord.event_log import log_event
 from concord.interval import Interval
 from concord.link import TableReport
-from concord.orchestration import parameters, run_lease
+from concord.orchestration import lease_owner, parameters, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.lease_holder import LeaseHolder
 from concord.orchestration.notification import notify_of_conflicts
@@ -53,7 +53,7 @@ def begin(synchronization: str, context: Context) -> dict[str, Any]:
             logger.info("%s", notice)
         asked.check_tables([table.name for table in configuration.tables(synchronization)])
         engine = repository()
-        owner = run_lease.owner_of(dag_run.dag_id, dag_run.run_id)
+        owner = lease_owner.of_run(dag_run)
         lease = _lease(engine, synchronization, owner, context)
         run_type = dag_run.run_type.value
         if asked.approve:
@@ -130,13 +130,15 @@ def _log_outcomes(newest: Iterable[TransmissionStatus]) -> None:
 
 def release(synchronization: str, context: Context) -> None:
     """Give the lease back, however the run went; a run that never said how it went is marked as released."""
-    dag_run = context["dag_run"]
     plan = context["ti"].xcom_pull(task_ids="begin")
     with in_airflow_terms():
         engine = repository()
-        run_lease.give_back(engine, synchronization, run_lease.owner_of(dag_run.dag_id, dag_run.run_id))
-        if plan is not None:
-            release_run(engine, RunPlan.model_validate(plan).run_id, pendulum.now("UTC"))
+        if plan is None:
+            run_lease.give_back(engine, synchronization, lease_owner.of_run(context["dag_run"]))
+            return
+        begun = RunPlan.model_validate(plan)
+        run_lease.give_back(engine, synchronization, begun.owner)
+        release_run(engine, begun.run_id, pendulum.now("UTC"))
 
 
 def _interval(dag_run: DagRunProtocol, asked: SynchronizeParameters) -> Interval | None:
@@ -163,9 +165,9 @@ def _lease(engine: Engine, synchronization: str, owner: str, context: Context) -
         waited = now - pendulum.instance(dag_run.start_date or now)
         if waited > PATIENCE:
             raise
+        pause = min(PAUSE, max(SOON, waited / 2))
         log_event(
             logger,
-        pause = min(PAUSE, max(SOON, waited / 2))
             "waits for the lease",
             synchronization=synchronization,
             holder=held.owner,

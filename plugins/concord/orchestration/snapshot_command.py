@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import uuid
 from collections.abc import Iterator
 
 import pendulum
@@ -13,7 +12,7 @@ from sqlalchemy import Engine
 from concord.config import Configuration
 from concord.databases.postgresql import snapshot_provision
 from concord.errors import ConcordError, ParametersRefused
-from concord.orchestration import run_lease, snapshot_refresh
+from concord.orchestration import lease_owner, run_lease, snapshot_refresh
 from concord.orchestration.connections import credentials
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.shown import Ago, say
@@ -30,7 +29,7 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     for option in ("full", "plan", "with_table"):
         if getattr(asked, option) and option not in meant:
             raise ParametersRefused(f"--{option.replace('_', '-')} is not for `snapshot {asked.action}`")
-    owner = f"{getpass.getuser()}/{uuid.uuid4().hex}"
+    owner = lease_owner.of_command(getpass.getuser())
     said = (
         _refresh(asked, configuration, owner)
         if asked.action == "refresh"

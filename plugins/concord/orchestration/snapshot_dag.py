@@ -10,7 +10,7 @@ from airflow.sdk import DAG, Context, Param, get_current_context, task, teardown
 
 from concord.config import Configuration, config_path, load
 from concord.errors import ConcordError
-from concord.orchestration import parameters, run_lease, snapshot_refresh
+from concord.orchestration import lease_owner, parameters, run_lease, snapshot_refresh
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.dag_page import page
 from concord.orchestration.lease_holder import LeaseHolder
@@ -128,7 +128,7 @@ def _begin(name: str, context: Context) -> dict[str, Any]:
             name,
             asked,
             LeaseHolder(context).has_ended,
-            owner=run_lease.owner_of(dag_run.dag_id, dag_run.run_id),
+            owner=lease_owner.of_run(dag_run),
             dag_run_id=dag_run.run_id,
             run_type=dag_run.run_type.value,
         )
@@ -141,7 +141,7 @@ def _release(name: str, context: Context) -> None:
     plan = context["ti"].xcom_pull(task_ids="begin")
     with in_airflow_terms():
         engine = repository()
-        owner = run_lease.owner_of(dag_run.dag_id, dag_run.run_id)
+        owner = lease_owner.of_run(dag_run)
         run_lease.give_back(engine, snapshot_name(name), owner)
         if plan is not None:
             release_run(engine, SnapshotPlan.model_validate(plan).run_id, pendulum.now("UTC"))
