@@ -1,7 +1,8 @@
 """`python -m concord`: what a person at a terminal can ask, and the exit status.
 
 0: done, and all is well. 1: refused, failed, or problems found; one line each on stderr. 2: a wrong command line.
-130: ended by Ctrl-C. With `--json`, stdout holds one document, and a refusal is one JSON object on stderr.
+130: ended by Ctrl-C. 143: ended by SIGTERM. 129: ended by SIGHUP. With `--json`, stdout holds
+one document, and a refusal is one JSON object on stderr.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from concord import ending
 from concord.config import config_path, json_schema, load
 from concord.duration import parse_duration
 from concord.errors import ConcordError, ParametersRefused
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 _SYNCHRONIZATION = "its name in the configuration"
 _DIRECTION = "the link from source to target, the one back, or both"
 
-INTERRUPTED = 130
+#: Where the statuses of signals begin.
+SIGNALLED = 128
 _PROJECT = Path(__file__).parents[2]
 _DAGS = "AIRFLOW__CORE__DAGS_FOLDER"
 
@@ -37,15 +40,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; errors are lines on stderr, never a traceback."""
     asked = _parser().parse_args(arguments)
     try:
-        with shown.document(_name(asked)) if asked.json else nullcontext():
+        with ending.by_signals(ending.end), shown.document(_name(asked)) if asked.json else nullcontext():
             return _run(asked)
     except ConcordError as error:
         shown.refusal(error.code, error.message, transient=error.transient, as_json=asked.json)
         return 2 if isinstance(error, ParametersRefused) else 1
     except KeyboardInterrupt as interrupt:
-        said = f"Interrupted: {interrupt}." if interrupt.args else "Interrupted."
+        goes_on = f": {interrupt}" if interrupt.args else ""
+        said = f"{ending.word(interrupt)}{goes_on}."
         shown.refusal("interrupted", said, transient=True, as_json=asked.json)
-        return INTERRUPTED
+        return ending.status(interrupt)
 
 
 def _name(asked: argparse.Namespace) -> str:
@@ -314,8 +318,8 @@ def _add_chosen(conflicts: argparse.ArgumentParser) -> None:
 
 
 def _exit(status: int) -> None:
-    """After Ctrl-C at once: threads that wait for a database would be waited for."""
-    if status != INTERRUPTED:
+    """After a signal at once: threads that wait for a database would be waited for."""
+    if status < SIGNALLED:
         sys.exit(status)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 
 import psycopg
 import pytest
@@ -15,6 +16,7 @@ from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
+from concord.orchestration import run_lease, run_steps
 from concord.repository import status
 from tests.conftest import PROJECT
 from tests.orchestration.conftest import NAME, Pair
@@ -114,20 +116,37 @@ def waits(pair: Pair) -> bool:
     return pair.capetown.run(query) != [(0,)]
 
 
-def test_ctrl_c_is_one_line_ends_the_link_and_gives_the_lease_back(pair: Pair) -> None:
-    pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
+@contextmanager
+def typed(*words: str) -> Iterator[subprocess.Popen[str]]:
+    """A command in a process of its own."""
     environment = os.environ | {"PYTHONPATH": f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}"}
-    command = [sys.executable, "-m", "concord", "synchronize", NAME, "--json"]
-    with held(pair):
-        running = subprocess.Popen(
-            command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        while not waits(pair):
-            assert running.poll() is None, running.communicate()
-            time.sleep(0.2)
-        running.send_signal(signal.SIGINT)
+    command = [sys.executable, "-m", "concord", *words]
+    running = subprocess.Popen(
+        command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def until_it_waits(pair: Pair, running: subprocess.Popen[str]) -> None:
+    while not waits(pair):
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_are_one_line_end_the_link_and_give_the_lease_back(
+    pair: Pair, number: signal.Signals
+) -> None:
+    pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
+    with held(pair), typed("synchronize", NAME, "--json") as running:
+        until_it_waits(pair, running)
+        running.send_signal(number)
         out, err = running.communicate(timeout=60)
-        assert (running.returncode, out) == (130, "")
+        assert (running.returncode, out) == (128 + number, "")
         assert json.loads(err)["error"]["code"] == "interrupted"
     while waits(pair):  # the database notices that nobody is there any more
         time.sleep(0.2)
@@ -138,3 +157,58 @@ def test_ctrl_c_is_one_line_ends_the_link_and_gives_the_lease_back(pair: Pair) -
         state = session.scalar(select(DagRun.state).where(DagRun.run_id == recorded.dag_run_id))
     assert state == "failed", "a scheduler must not go on with it"
     assert pair.capetown.run("SELECT delay FROM flights WHERE flight = 1") == [(0,)]
+
+
+def test_after_sigkill_the_next_run_takes_the_lease_at_once(pair: Pair, terminal: Terminal) -> None:
+    pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
+    with held(pair), typed("synchronize", NAME) as running:
+        until_it_waits(pair, running)
+        running.kill()
+        running.wait()
+        [left] = status.synchronizations(pair.repository)
+        assert left.owner is not None
+    done = terminal("synchronize", NAME)
+    assert done.status == 0, done.err
+    assert "waits for the lease" not in done.err
+    assert pair.capetown.run("SELECT delay FROM flights WHERE flight = 1") == [(10,)]
+    [after] = status.synchronizations(pair.repository)
+    assert (after.owner, after.epoch > left.epoch) == (None, True)
+
+
+def interrupted_at(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, call: int = 1) -> None:
+    """Ctrl-C when a function is called so often."""
+    does, calls = getattr(owner, name), count(1)
+
+    def interrupting(*arguments: object, **named: object) -> object:
+        if next(calls) == call:
+            signal.raise_signal(signal.SIGINT)
+        return does(*arguments, **named)
+
+    monkeypatch.setattr(owner, name, interrupting)
+
+
+def test_a_second_ctrl_c_while_the_lease_is_given_back_does_not_leave_it(
+    pair: Pair, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted_at(monkeypatch, run_lease, "take_for_run")
+    interrupted_at(monkeypatch, run_steps, "release")
+    assert_it_leaves_no_lease(pair, terminal)
+
+
+def test_ctrl_c_between_two_tasks_does_not_leave_the_lease(
+    pair: Pair, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted_at(monkeypatch, DagRun, "update_state", call=2)
+    assert_it_leaves_no_lease(pair, terminal)
+
+
+def assert_it_leaves_no_lease(pair: Pair, terminal: Terminal) -> None:
+    ended = terminal("synchronize", NAME)
+    assert (ended.status, ended.err.splitlines()[-1]) == (130, "Interrupted.")
+    [synchronization] = status.synchronizations(pair.repository)
+    assert (synchronization.epoch > 0, synchronization.owner) == (True, None)
+    with create_session() as session:
+        newest = (
+            select(DagRun.state).where(DagRun.dag_id == f"synchronize__{NAME}").order_by(DagRun.id.desc())
+        )
+        assert session.scalar(newest.limit(1)) == "failed"

@@ -19,7 +19,7 @@ from concord.databases.postgresql import records
 from concord.errors import ConcordError, LeaseLost
 from concord.link import COUNTS, Direction, LinkJob, TransmissionReport
 from concord.orchestration import run_lease
-from concord.orchestration.airflow_errors import in_airflow_terms
+from concord.orchestration.airflow_errors import in_airflow_terms, may_be_tried_again
 from concord.orchestration.jobs import link_job
 from concord.orchestration.outcome_log import log_outcome
 from concord.orchestration.repository_connection import repository
@@ -148,7 +148,7 @@ class LinkOperator(SparkApplication):
 def will_not_be_tried_again(error: ConcordError, context: Context) -> bool:
     """Will Airflow not try again? A run that lost its lease is no longer ours to fail."""
     last = context["ti"].try_number > context["ti"].max_tries
-    return not isinstance(error, LeaseLost) and (last or not error.transient)
+    return not isinstance(error, LeaseLost) and (last or not may_be_tried_again(error))
 
 
 def _summary(report: TransmissionReport, collected: int) -> dict[str, Any]:

@@ -13,10 +13,12 @@ from sqlalchemy import Engine
 from concord.config import Configuration
 from concord.errors import ConcordError, LinkFailed
 from concord.how_many import how_many
-from concord.orchestration import jobs, run_now
+from concord.orchestration import jobs, run_lease, run_now
 from concord.orchestration.conflicts_command import show_entries
 from concord.orchestration.job_files import PROJECT
+from concord.orchestration.lease_owner import LeaseOwner
 from concord.orchestration.link_tables import Carried, show_links
+from concord.orchestration.process import is_gone
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.shown import is_document, problem, progress, say
 from concord.repository import ledger, status
@@ -36,7 +38,7 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     if run_now.is_scheduled(dag_id):
         state = _scheduled(dag_id, _conf(asked), looking)
     else:
-        state = run_now.here(DAGS, dag_id, _conf(asked), looking.look)
+        state = _here(engine, name, dag_id, _conf(asked), looking)
     if looking.run is None:
         raise LinkFailed(f"{dag_id} ended in Airflow ({state}) before it began; -v shows its log")
     _outcome(engine, looking.run)
@@ -51,8 +53,18 @@ def _conf(asked: argparse.Namespace) -> dict[str, Any]:
 def _scheduled(dag_id: str, conf: dict[str, Any], looking: _Progress) -> str:
     try:
         return run_now.by_scheduler(dag_id, conf, getpass.getuser(), looking.look)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"{dag_id} goes on in Airflow") from None
+    except KeyboardInterrupt as ended:
+        ended.args = (f"{dag_id} goes on in Airflow",)
+        raise
+
+
+def _here(engine: Engine, name: str, dag_id: str, conf: dict[str, Any], looking: _Progress) -> str:
+    try:
+        return run_now.here(DAGS, dag_id, conf, looking.look)
+    finally:
+        # Ended between two tasks, or within the one that gives the lease back, a run would keep it.
+        with suppress(ConcordError):
+            run_lease.give_back_own(engine, name)
 
 
 class _Progress:
@@ -77,8 +89,11 @@ class _Progress:
 
     def _wait(self, dag_run: str) -> None:
         for each in status.synchronizations(self._engine):
-            if each.name == self._synchronization and each.owner is not None and dag_run not in each.owner:
-                self._tell(each.owner, f"waits for the lease, which {each.owner} holds")
+            holder = LeaseOwner.parse(each.owner or dag_run)
+            if each.name != self._synchronization or dag_run in holder.name or is_gone(holder.process):
+                continue
+            kind, _, run = holder.name.partition("/")
+            self._tell(holder.name, f"waits for the lease, which {run} of {kind.partition('__')[0]} holds")
 
     def _tell(self, about: str, line: str) -> None:
         if about not in self._told:
