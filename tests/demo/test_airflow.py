@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -26,50 +27,53 @@ DAG = "synchronize__london_capetown"
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(600)]
 
 
-@pytest.fixture
-def port() -> int:
-    return ports.free()
+@dataclass
+class Demo:
+    """`make airflow` at work: its process, where it serves and keeps its files, what it said, and who may log in."""
+
+    process: subprocess.Popen[str]
+    port: int
+    directory: Path
+    said: str = ""
+
+    @property
+    def password_file(self) -> Path:
+        found = re.search(r"Password: in (\S+)", self.said)
+        assert found is not None, self.said
+        return Path(found[1])
+
+    @property
+    def password(self) -> str:
+        return json.loads(self.password_file.read_text())["admin"]
 
 
-@pytest.fixture
-def airflow(tmp_path: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    """One for all tests, in their order: the lines that it prints, a run, and its end."""
+    port, directory = ports.free(), tmp_path_factory.mktemp("airflow") / "run"
     command = [sys.executable, "-m", "demo.airflow", "--flights", "1000", "--port", str(port)]
     process = subprocess.Popen(
-        [*command, "--directory", str(tmp_path / "run")],
+        [*command, "--directory", str(directory)],
         cwd=PROJECT,
         env={**os.environ, "PYTHONPATH": "plugins:."},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
-    yield process
-    process.terminate()
-    process.communicate(timeout=120)
+    made = Demo(process, port, directory)
+    try:
+        made.said = _read_until(process, "Ctrl-C stops")
+        assert _serves(DAG, port, made.password)
+        yield made
+    finally:
+        process.terminate()
+        process.communicate(timeout=120)
 
 
-def test_it_serves_the_demos_dags_on_this_machine_and_stops_with_all_its_processes(airflow, port, tmp_path):
-    said = _read_until(airflow, "Ctrl-C stops")
-    assert f"http://127.0.0.1:{port}" in said
-    password_file = Path(re.search(r"Password: in (\S+)", said)[1])
-    assert password_file.stat().st_mode & 0o077 == 0
-    password = json.loads(password_file.read_text())["admin"]
-    assert _serves(DAG, port, password)
-    _try_the_lines(said, tmp_path / "run")
-    started = psutil.Process(airflow.pid).children(recursive=True)
-    assert _listening_addresses(started, port) == {"127.0.0.1"}
-
-    commands = [(each, each.as_dict(["cmdline"])["cmdline"] or []) for each in started]  # of a zombie: None
-    (spark,) = [each for each, command in commands if "spark_jobs.resident" in command]
-    assert not [name for name in spark.environ() if name.startswith("AIRFLOW")], (
-        "it needs none of its secrets"
-    )
-    airflow.send_signal(signal.SIGTERM)
-
-    assert airflow.wait(120) == 0
-    assert [process for process in started if _runs(process)] == []
-    assert [path.name for path in (tmp_path / "run").iterdir() if path.is_dir()] == ["logs"]
-    with socket.socket() as candidate:
-        assert candidate.connect_ex(("127.0.0.1", port)) != 0
+def test_the_lines_that_it_prints_lead_another_terminal_to_its_sites_and_its_airflow(demo):
+    assert f"http://127.0.0.1:{demo.port}" in demo.said
+    assert demo.password_file.stat().st_mode & 0o077 == 0
+    _try_the_lines(demo.said, demo.directory)
 
 
 def _try_the_lines(said: str, directory: Path) -> None:
@@ -96,13 +100,9 @@ def _try_the_lines(said: str, directory: Path) -> None:
     assert "london_capetown" in answers[2]
 
 
-def test_a_synchronization_asked_for_at_a_terminal_is_run_by_the_scheduler_unless_its_dag_is_paused(
-    airflow, port, tmp_path
-):
-    said = _read_until(airflow, "Ctrl-C stops")
-    password = json.loads(Path(re.search(r"Password: in (\S+)", said)[1]).read_text())["admin"]
-    assert _serves(DAG, port, password)
-    started = psutil.Process(airflow.pid).children(recursive=True)
+def test_a_synchronization_asked_for_at_a_terminal_is_run_by_the_scheduler_unless_its_dag_is_paused(demo):
+    port, password = demo.port, demo.password
+    started = psutil.Process(demo.process.pid).children(recursive=True)
     settings = next(each.environ() for each in started if "standalone" in each.cmdline())
 
     here = _synchronize(settings)
@@ -117,6 +117,26 @@ def test_a_synchronization_asked_for_at_a_terminal_is_run_by_the_scheduler_unles
     assert sum(each["applied"] for each in here["tables"]) > 0, "users had edited their copies"
     assert sum(each["applied"] for each in there["tables"]) == 0, "the first run has carried it all"
     assert [_triggered_by(told["run"], port, password) for told in (here, there)] == ["test", "cli"]
+
+
+def test_it_listens_on_this_machine_alone_and_stops_with_all_its_processes(demo):
+    """The last one: nothing of it is left."""
+    port, process = demo.port, demo.process
+    started = psutil.Process(process.pid).children(recursive=True)
+    assert _listening_addresses(started, port) == {"127.0.0.1"}
+
+    commands = [(each, each.as_dict(["cmdline"])["cmdline"] or []) for each in started]  # of a zombie: None
+    (spark,) = [each for each, command in commands if "spark_jobs.resident" in command]
+    assert not [name for name in spark.environ() if name.startswith("AIRFLOW")], (
+        "it needs none of its secrets"
+    )
+    process.send_signal(signal.SIGTERM)
+
+    assert process.wait(120) == 0
+    assert [each for each in started if _runs(each)] == []
+    assert [path.name for path in demo.directory.iterdir() if path.is_dir()] == ["logs"]
+    with socket.socket() as candidate:
+        assert candidate.connect_ex(("127.0.0.1", port)) != 0
 
 
 def _synchronize(settings: dict[str, str]) -> dict[str, Any]:
