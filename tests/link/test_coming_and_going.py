@@ -12,6 +12,7 @@ from concord.initialization import How, InitializationJob
 from concord.site import Credentials
 from spark_jobs.initialize import initialize
 from tests.link.conftest import MakeNetwork
+from tests.link.expected import goes_on
 from tests.link.network import Network, chain, hub
 from tests.link.pair import At
 
@@ -144,7 +145,8 @@ def test_forced_tombstones_go_at_the_sites_that_answer_and_the_absent_one_is_ref
     oslo_away: Network,
 ) -> None:
     """F32, S4-124: in both directions, in words that say what to do; nothing but its epoch is written anywhere."""
-    cleanup = forgotten_by_force(oslo_away)
+    with goes_on():
+        cleanup = forgotten_by_force(oslo_away)
     assert {each.site: each.removed for each in cleanup.tables} == {"london": 2, "capetown": 2}
     assert tombstones(oslo_away) == {"london": [], "capetown": [], "oslo": [6]}
     before = {site.name: site.writes() for site in oslo_away.sites}

@@ -32,8 +32,8 @@ BLOCK = re.compile(r"```(sql [a-z ]+|text [a-z]+)\n(.*?)```", re.DOTALL)
 BOOK = ("london_capetown", "public.book")
 
 
-def published(sites: Pair) -> Pair:
-    policy = Policy(resolvers=(RESOLVER,), places=PLACES)
+def published(sites: Pair, *before: str) -> Pair:
+    policy = Policy(resolvers=(*before, RESOLVER), places=PLACES)
     return replace(sites, tables=tuple(each.model_copy(update={"policy": policy}) for each in sites.tables))
 
 
@@ -125,6 +125,19 @@ def test_a_request_outlives_whatever_dies_after_the_defeat_and_ends_with_the_ini
     killed(sites, partial(initialize, job, sites.spark), "chunk", 1)
     assert asked(sites) == {"london": [BOOK], "capetown": [BOOK]}, "its progress stands for it"
     brought_back(sites)
+    assert asked(sites) == {"london": [], "capetown": []}
+
+
+def test_what_another_resolver_of_the_chain_decides_asks_for_nothing(pair: MakePair) -> None:
+    sites = published(
+        pair("CREATE TABLE book (id int PRIMARY KEY, copies int)", "INSERT INTO book VALUES (1, 1)"),
+        "maximum(copies)",
+    )
+    sites.london.run("UPDATE book SET copies = 2")
+    sites.capetown.run("UPDATE book SET copies = 3")
+    report = carried(sites.run("forward"), "public.book")
+    assert (report.conflicts, report.reinitializing) == (1, 0)
+    assert resolvers(sites) == ["maximum(copies)"]
     assert asked(sites) == {"london": [], "capetown": []}
 
 

@@ -21,7 +21,7 @@ REINITIALIZATION = (
         f"{POSTGRESQL}/reinitialization.py",
         "f\" AND string_to_array(resolver, ', ') && ARRAY[{names}]\"",
         'f" AND ARRAY[{names}] IS NOT NULL"',
-        f"{ASKED} -k two_deletes",
+        f"{ASKED} -k another_resolver",
     ),
     Mutant(
         "a request ends where its initialization is killed",

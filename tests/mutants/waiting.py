@@ -173,7 +173,7 @@ WAITING = (
         f"{POSTGRESQL}/tables_written.py",
         "    judged, reports = _judge(connection, writing, ordered, locked=locked)\n",
         "    judged, reports = _judge(connection, writing, ordered, locked=locked)\n"
-        "    for table in judged:\n        log_table(connection, writing, table)\n",
+        "    for table in judged:\n        log_table(connection, writing, table, reports[table.staged.shape.name])\n",
         f"{QUARANTINE} -k defeats_nobody",
     ),
     Mutant(
