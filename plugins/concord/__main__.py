@@ -205,6 +205,9 @@ def _parser() -> argparse.ArgumentParser:
     restamp.add_argument("site", metavar="SITE", help="where such versions were made")
     restamp.add_argument("--table", metavar="SCHEMA.NAME", help="only this one")
     restamp.add_argument("--dry-run", action="store_true", help="say which rows; write nothing")
+    restamp.add_argument(
+        "--limit", type=int, default=50, help="rows shown at most; all are counted; default 50"
+    )
     _command(commands, "config-schema", help="print the JSON schema of the configuration")
     _command(commands, "check-config", help="read the configuration and name every mistake in it")
     return parser

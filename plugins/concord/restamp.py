@@ -18,17 +18,12 @@ from concord.row_version import Dot, RowVersion, Vector
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What a site stamps by: its origin, its clock (µs), how far clocks may be apart, and its stamp floor."""
+    """What a site stamps by (µs): its clock, the latest stamp that all sites accept, and its stamp floor."""
 
     origin: str
     now: int
-    allowed: int
+    latest: int
     floor: int
-
-    @property
-    def latest(self) -> int:
-        """No site accepts a later stamp."""
-        return self.now + self.allowed
 
 
 def ahead(version: RowVersion, clock: Clock) -> dict[str, Dot]:

@@ -13,7 +13,7 @@ from concord.row_version import ABSENT, RowVersion, from_the_future, unite
 from tests.core.versions import ORIGINS, PRIORITIES, versions
 
 NOW, ALLOWED = 10, 2
-HERE = Clock("london#1", NOW, ALLOWED, 0)
+HERE = Clock("london#1", NOW, NOW + ALLOWED, 0)
 ORDER = total_order(PRIORITIES)
 others = st.lists(versions(), max_size=4)
 
@@ -114,7 +114,7 @@ class Site:
     waiting: dict[str, tuple[RowVersion, str]] = field(default_factory=dict)  #: by source
 
     def clock(self, now: int) -> Clock:
-        return Clock(f"{self.name}#1", now + self.ahead, ALLOWED, 0)
+        return Clock(f"{self.name}#1", now + self.ahead, now + self.ahead + ALLOWED, 0)
 
 
 @dataclass

@@ -1,19 +1,27 @@
 """A clock that is set to the year 2099 for a minute harms nobody but the row it stamped (F13, F14)."""
 
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
+from typing import Any
 
+import psycopg
 import pytest
 
-from concord.databases.postgresql import restamping
+from concord.databases.postgresql import link_state, restamped_table
 from concord.databases.postgresql.decision import Desk
+from concord.databases.postgresql.restamped_table import Restamped, RestampedTable
 from concord.databases.postgresql.restamping import restamp
+from concord.databases.postgresql.session import connect
+from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.tombstones import CarryingSite
-from concord.errors import ClockSkew, DecisionRefused
+from concord.errors import ClockSkew, DecisionRefused, LeaseLost
+from concord.row_version import Vector
 from concord.waiting import Choice
 from tests.link.conftest import MakePair
 from tests.link.lives import with_a_clock
-from tests.link.pair import Pair, Site, carried
+from tests.link.pair import At, Pair, Site, carried, next_epoch
 
 pytestmark = pytest.mark.spark
 
@@ -124,6 +132,12 @@ def carrying(sites: Pair) -> list[CarryingSite]:
     ]
 
 
+def restamped(sites: Pair, table: str | None = None, *, dry_run: bool = False) -> list[Restamped]:
+    """At London, under the newest epoch."""
+    epochs = None if dry_run else {sites.synchronization: next_epoch()}
+    return list(restamp(carrying(sites), "london", table, epochs))
+
+
 def from_2099(sites: Pair) -> None:
     """London's clock was wrong: it updated, inserted and deleted; none of it arrives."""
     edit_in_2099(
@@ -142,9 +156,9 @@ def test_what_is_stamped_anew_arrives_and_may_be_followed_at_either_site(pair: M
     from_2099(sites)
     sites.london.run("UPDATE item SET token = 'edited since' WHERE id = 1")
     sites.run()
-    foreseen = restamp(carrying(sites), "london", None, dry_run=True)
+    foreseen = restamped(sites, dry_run=True)
     assert len(sites.capetown.rows(WAITING)) == 3
-    done = restamp(carrying(sites), "london", None, dry_run=False)
+    done = restamped(sites)
     assert [(each.table, each.key) for each in foreseen] == [(each.table, each.key) for each in done]
     assert [(each.table, each.key) for each in done] == [("public.item", key) for key in ("1", "2", "9")]
     for each in done:
@@ -162,14 +176,14 @@ def test_what_is_stamped_anew_arrives_and_may_be_followed_at_either_site(pair: M
     assert sites.london.value("SELECT token FROM item WHERE id = 1") == "followed"
     assert sites.equal
     assert all(newest_stamp(site, but=0) <= time.time_ns() // 1000 + 1_000_000 for site in sites.sites)
-    assert restamp(carrying(sites), "london", None, dry_run=False) == []
+    assert restamped(sites) == []
 
 
 def test_an_edit_elsewhere_meets_the_new_stamp_as_a_conflict_and_stands_in_the_log(pair: MakePair) -> None:
     sites = pair(*DDL)
     from_2099(sites)
     sites.capetown.run("UPDATE item SET token = 'in Cape Town' WHERE id = 1")
-    restamp(carrying(sites), "london", "public.item", dry_run=False)
+    restamped(sites, "public.item")
     sites.settle()
     assert sites.equal
     assert {row["loser_row"]["token"] for row in sites.conflicts()} == {"in Cape Town"}
@@ -190,18 +204,155 @@ def test_an_edit_that_the_site_has_not_seen_is_not_claimed_where_a_race_has_rena
         f" vector = jsonb_build_object(origin, {dot}), position = pg_current_xact_id() WHERE id = 1",
         "UPDATE item SET token = 'never in London' WHERE id = 1",
     )
-    [done] = restamp(carrying(sites), "london", None, dry_run=False)
+    [done] = restamped(sites)
     assert done.new is not None
     sites.settle()
     assert sites.equal
     assert {row["loser_row"]["token"] for row in sites.conflicts()} == {"never in London"}
 
 
+def test_a_run_that_read_the_old_version_before_commits_nothing_after_it(pair: MakePair) -> None:
+    """Else the target stood above the new stamps: later edits were superseded there, and no log would say so."""
+    sites = pair(*DDL)
+    edit_in_2099(sites.london, "UPDATE item SET token = 'from 2099' WHERE id = 1")
+    with pytest.raises(LeaseLost):
+        sites.run(at=At("hold_fence", lambda: restamped(sites)), target=in_a_time_when_it_is_2099(sites))
+    sites.london.run("UPDATE item SET token = 'edited since' WHERE id = 1")
+    sites.settle()
+    assert sites.equal
+    assert sites.capetown.value("SELECT token FROM item WHERE id = 1") == "edited since"
+    assert sites.conflicts() == []
+
+
+def test_nothing_is_stamped_anew_once_a_newer_run_has_taken_over(
+    pair: MakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stood still for longer than its lease: a run carries the version after it has looked."""
+    sites = pair(*DDL)
+    edit_in_2099(sites.london, "UPDATE item SET token = 'from 2099' WHERE id = 1")
+    look = RestampedTable._elsewhere
+
+    def carried_after_the_look(table: RestampedTable, keys: Sequence[str]) -> Mapping[str, Vector]:
+        seen = look(table, keys)
+        sites.run(target=in_a_time_when_it_is_2099(sites))
+        return seen
+
+    monkeypatch.setattr(RestampedTable, "_elsewhere", carried_after_the_look)
+    with pytest.raises(LeaseLost, match="a newer run of london_capetown has taken over"):
+        restamped(sites)
+    monkeypatch.undo()
+    assert sites.london.value('SELECT changed_at FROM concord."public.item" WHERE id = 1') >= IN_2099
+    assert "another site has accepted it" in restamped(sites)[0].why_not
+    sites.london.run("UPDATE item SET token = 'edited since' WHERE id = 1")
+    sites.settle()
+    assert sites.equal
+    assert sites.capetown.value("SELECT token FROM item WHERE id = 1") == "edited since"
+
+
+def test_a_row_that_a_user_edits_between_the_look_and_the_stamp_is_left_alone(
+    pair: MakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sites = pair(*DDL)
+    from_2099(sites)
+    look = RestampedTable._elsewhere
+
+    def edited_after_the_look(table: RestampedTable, keys: Sequence[str]) -> Mapping[str, Vector]:
+        seen = look(table, keys)
+        sites.london.run("UPDATE item SET token = 'edited meanwhile' WHERE id = 1")
+        return seen
+
+    monkeypatch.setattr(RestampedTable, "_elsewhere", edited_after_the_look)
+    assert [each.why_not for each in restamped(sites)] == ["it was edited meanwhile: ask again", "", ""]
+    monkeypatch.undo()
+    assert [(each.key, each.why_not) for each in restamped(sites)] == [("1", "")]
+    sites.settle()
+    assert sites.equal
+    assert sites.capetown.value("SELECT token FROM item WHERE id = 1") == "edited meanwhile"
+    assert sites.conflicts() == []
+
+
+def test_no_new_stamp_is_given_out_below_a_floor_that_a_cleanup_raises_meanwhile(
+    pair: MakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sites = pair(*DDL)
+    from_2099(sites)
+    look = RestampedTable._elsewhere
+
+    def raised_after_the_look(table: RestampedTable, keys: Sequence[str]) -> Mapping[str, Vector]:
+        seen = look(table, keys)
+        sites.london.run(f"UPDATE concord.site SET stamp_floor = {table.clock.now + 1_000_000}")
+        return seen
+
+    monkeypatch.setattr(RestampedTable, "_elsewhere", raised_after_the_look)
+    assert {each.new for each in restamped(sites)} == {None}
+    monkeypatch.undo()
+    floor = int(sites.london.value("SELECT stamp_floor FROM concord.site"))
+    assert all(each.new is not None and each.new > floor for each in restamped(sites))
+
+
+def test_a_run_ends_a_restamp_that_stopped_inside_its_transaction(pair: MakePair) -> None:
+    """As it ends an older run: it has lost its leases, and holds the fence (F58)."""
+    sites = pair(*DDL)
+    sites.london.run("UPDATE item SET token = 'new' WHERE id = 1")
+    with connect(sites.london.access.applier, link_state.RESTAMPING) as stopped:
+        stopped.execute("BEGIN")
+        link_state.fence(stopped, sites.synchronization, next_epoch(), "london")
+        assert carried(sites.run()).applied == 1
+        with pytest.raises(psycopg.OperationalError):
+            stopped.execute("SELECT 1")
+
+
+@pytest.mark.parametrize(("skew", "clock"), [(10, 0), (60, -50)], ids=["a narrower skew", "a slower clock"])
+def test_what_any_site_holds_back_is_stamped_anew(pair: MakePair, skew: int, clock: int) -> None:
+    """Each target judges by its own clock and max_clock_skew, London's own of 60 s would let the stamp pass."""
+    sites = pair(*DDL)
+    with_a_clock(sites.capetown)
+    sites.capetown.run(f"ALTER DATABASE {sites.capetown.database} SET test.ahead = '{clock} seconds'")
+    ahead = time.time_ns() // 1000 + 40_000_000
+    sites.london.run(f"UPDATE concord.site SET stamp_floor = {ahead}")
+    sites.london.run("UPDATE item SET token = 'a little ahead' WHERE id = 1")
+    sites.london.run("UPDATE concord.site SET stamp_floor = 0")
+    narrow = sites.capetown.access.model_copy(update={"max_clock_skew": skew})
+    assert carried(sites.run(target=narrow)).quarantined == 1
+    london, capetown = carrying(sites)
+    both = [london, replace(capetown, access=narrow)]
+    [done] = restamp(both, "london", None, {sites.synchronization: next_epoch()})
+    assert done.new is not None
+    assert carried(sites.run(target=narrow)).applied == 1
+    assert sites.equal
+    assert sites.capetown.rows(WAITING) == []
+
+
+def test_more_rows_than_memory_is_meant_to_hold_are_stamped_batch_by_batch(
+    pair: MakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sites = pair(*DDL)
+    edit_in_2099(sites.london, "INSERT INTO item SELECT n, 'new in 2099' FROM generate_series(10, 16) n")
+    sites.run()
+    assert len(sites.capetown.rows(WAITING)) == 7
+    batches: list[int] = []
+    look = RestampedTable._stamped
+
+    def counted(table: RestampedTable, shape: Shape, batch: Sequence[Any]) -> Iterator[Restamped]:
+        batches.append(len(batch))
+        return look(table, shape, batch)
+
+    monkeypatch.setattr(restamped_table, "BATCH", 3)
+    monkeypatch.setattr(RestampedTable, "_stamped", counted)
+    done = restamped(sites)
+    assert [each.key for each in done] == [str(n) for n in range(10, 17)]
+    assert all(each.new for each in done)
+    assert batches == [3, 3, 1]
+    assert sites.capetown.rows(WAITING) == []
+    sites.settle()
+    assert sites.equal
+
+
 def test_a_row_that_another_site_has_accepted_stays_as_it_is(pair: MakePair) -> None:
     sites = pair(*DDL)
     edit_in_2099(sites.london, "UPDATE item SET token = 'from 2099' WHERE id = 1")
     sites.run(target=in_a_time_when_it_is_2099(sites))
-    [left] = restamp(carrying(sites), "london", None, dry_run=False)
+    [left] = restamped(sites)
     assert left.new is None
     assert "another site has accepted it" in left.why_not
     sites.settle()
@@ -213,8 +364,8 @@ def test_what_a_run_brings_of_the_new_version_withdraws_what_waited(pair: MakePa
     sites = pair(*DDL)
     from_2099(sites)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(restamping._Table, "_withdraw", lambda *_: None)
-        restamp(carrying(sites), "london", None, dry_run=False)
+        patched.setattr(RestampedTable, "_withdraw", lambda *_: None)
+        restamped(sites)
     assert len(sites.capetown.rows(WAITING)) == 3
     sites.run()
     assert sites.capetown.rows(WAITING) == []
@@ -230,7 +381,7 @@ def test_nothing_is_stamped_anew_while_the_clocks_are_apart(pair: MakePair) -> N
     with_a_clock(sites.capetown)
     sites.capetown.run(f"ALTER DATABASE {sites.capetown.database} SET test.ahead = '100 seconds'")
     with pytest.raises(ClockSkew, match="set the wrong one first"):
-        restamp(carrying(sites), "london", None, dry_run=False)
+        restamped(sites)
 
 
 def test_a_quiescent_run_beside_a_row_from_the_future_writes_no_waiting_row(pair: MakePair) -> None:

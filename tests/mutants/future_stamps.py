@@ -6,6 +6,8 @@ from tests.mutants.planted import LINK, POSTGRESQL, Mutant
 
 STAMPS = f"{LINK}/test_future_stamps.py"
 RULE = "tests/core/test_restamp.py"
+TABLE = f"{POSTGRESQL}/restamped_table.py"
+LEASES = "tests/orchestration/test_restamp_command.py"
 
 FUTURE_STAMPS = (
     Mutant(
@@ -32,14 +34,14 @@ FUTURE_STAMPS = (
     ),
     Mutant(
         "what another site has accepted is stamped anew",
-        f"{POSTGRESQL}/restamping.py",
+        TABLE,
         "elif accepted(each.version, seen, self.clock):",
         "elif False:",
         f"{STAMPS} -k has_accepted",
     ),
     Mutant(
         "a row that is stamped anew is not sent again",
-        f"{POSTGRESQL}/restamping.py",
+        TABLE,
         'f" position = pg_current_xact_id() FROM',
         'f" position = p.position FROM',
         f"{STAMPS} -k may_be_followed",
@@ -54,9 +56,79 @@ FUTURE_STAMPS = (
     Mutant(
         "clocks that are apart are believed",
         f"{POSTGRESQL}/restamping.py",
-        "    if abs(ours - theirs) > _us(skew):\n",
+        "    if apart > skew:\n",
         "    if False:\n",
         f"{STAMPS} -k clocks_are_apart",
+    ),
+    Mutant(
+        "a restamp takes no epoch",
+        f"{POSTGRESQL}/restamping.py",
+        "                _fence(here, opened, epochs)\n",
+        "                pass\n",
+        f"{STAMPS} -k commits_nothing_after_it",
+    ),
+    Mutant(
+        "a restamp takes the epoch at its own site alone",
+        f"{POSTGRESQL}/restamping.py",
+        "for end in (here.name, peer)}",
+        "for end in (here.name,)}",
+        f"{STAMPS} -k commits_nothing_after_it",
+    ),
+    Mutant(
+        "a restamp writes although a newer run has taken over",
+        f"{POSTGRESQL}/link_state.py",
+        "        if lost := sorted(set(epochs) - {name for (name,) in found}):\n",
+        "        if lost := []:\n",
+        f"{STAMPS} -k newer_run",
+    ),
+    Mutant(
+        "a restamp that stopped inside its transaction keeps all runs away",
+        f"{POSTGRESQL}/link_state.py",
+        "{literal(application_name(synchronization))}, {literal(RESTAMPING)}",
+        "{literal(application_name(synchronization))}",
+        f"{STAMPS} -k stopped_inside",
+    ),
+    Mutant(
+        "a new stamp goes over what a user has edited since the look",
+        TABLE,
+        " AND p.vector = n.old",
+        "",
+        f"{STAMPS} -k user_edits",
+    ),
+    Mutant(
+        "a new stamp is given out below the floor",
+        TABLE,
+        '" AND n.changed_at > (SELECT stamp_floor',
+        '" AND n.changed_at > (SELECT 0 * stamp_floor',
+        f"{STAMPS} -k below_a_floor",
+    ),
+    Mutant(
+        "a site judges the future for all others",
+        f"{POSTGRESQL}/restamping.py",
+        "min(at + _skew(each) for each, at in clocks.items())",
+        "now + _skew(here)",
+        f"{STAMPS} -k any_site_holds_back",
+    ),
+    Mutant(
+        "a restamp reads all rows at once",
+        TABLE,
+        "cursor.fetchmany(BATCH)",
+        "cursor.fetchall()",
+        f"{STAMPS} -k batch_by_batch",
+    ),
+    Mutant(
+        "a restamp takes no lease",
+        "plugins/concord/orchestration/restamp_command.py",
+        "    with run_lease.all_kept(repository(), names, owner) as epochs:\n        yield epochs\n",
+        '    yield {name: int(pendulum.now("UTC").timestamp() * 1000) for name in names}\n',
+        f"{LEASES} -k refused",
+    ),
+    Mutant(
+        "leases stay held where one of several was refused",
+        "plugins/concord/orchestration/run_lease.py",
+        "            stack.callback(give_back, engine, name, owner)",
+        "            pass",
+        f"{LEASES} -k refused",
     ),
     Mutant(
         "a row from the future is tried in every run",

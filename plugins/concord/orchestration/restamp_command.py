@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import getpass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import pendulum
 
 from concord.config import Configuration
-from concord.databases.postgresql.restamping import Restamped, restamp
+from concord.databases.postgresql.restamped_table import Restamped
+from concord.databases.postgresql.restamping import restamp
 from concord.how_many import how_many
-from concord.orchestration import jobs
+from concord.orchestration import jobs, lease_owner, run_lease
+from concord.orchestration.repository_connection import repository
 from concord.orchestration.shown import Columns, say, show
+
+_COLUMNS = Columns(("table", "key", "old_stamp", "new_stamp", "left_because"), prose=("left_because",))
 
 
 def run(asked: argparse.Namespace, configuration: Configuration) -> int:
@@ -20,15 +27,41 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     carried = {site.access.name: site.links_out for site in sites}
     if asked.table is not None:
         jobs.known_name(asked.table, carried.get(asked.site, ()), f"table that {asked.site} shares")
-    found = restamp(sites, asked.site, asked.table, dry_run=asked.dry_run) if asked.site in carried else []
+    if asked.site not in carried:
+        return _told(asked, ())
+    with _epochs(asked, configuration) as epochs:
+        return _told(asked, restamp(sites, asked.site, asked.table, epochs))
+
+
+@contextmanager
+def _epochs(asked: argparse.Namespace, configuration: Configuration) -> Iterator[dict[str, int] | None]:
+    """Of every synchronization of the site, which does not run meanwhile; none are needed where nothing is written."""
+    if asked.dry_run:
+        yield None
+        return
+    names = [name for name, pair in configuration.synchronizations.items() if asked.site in pair.sites]
+    owner = lease_owner.of_command(getpass.getuser())
+    with run_lease.all_kept(repository(), names, owner) as epochs:
+        yield epochs
+
+
+def _told(asked: argparse.Namespace, found: Iterable[Restamped]) -> int:
+    """All are counted; the first are shown."""
+    shown: list[Restamped] = []
+    stamped = rows = 0
+    for each in found:
+        rows += 1
+        stamped += each.new is not None
+        if rows <= asked.limit:
+            shown.append(each)
     title = "Rows that would be stamped anew" if asked.dry_run else "Rows stamped anew"
-    columns = Columns(("table", "key", "old_stamp", "new_stamp", "left_because"), prose=("left_because",))
-    show("rows", f"{title} at {asked.site}", columns, map(_line, found), if_any=True)
-    stamped = sum(each.new is not None for each in found)
-    ahead = "" if found else f": no version at {asked.site} is stamped in the future"
+    show("rows", f"{title} at {asked.site}", _COLUMNS, map(_line, shown), if_any=True)
+    if rows > len(shown):
+        say(f"and {rows - len(shown)} more; raise --limit, or choose by --table")
+    ahead = "" if rows else f": no version at {asked.site} is stamped in the future"
     done = "would be stamped" if asked.dry_run else "stamped"
-    say(f"{stamped:,} of {how_many(len(found), 'row')} {done} anew{ahead}.")
-    return 0 if stamped == len(found) else 1
+    say(f"{stamped:,} of {how_many(rows, 'row')} {done} anew{ahead}.", rows_found=rows, rows_stamped=stamped)
+    return 0 if stamped == rows else 1
 
 
 def _line(each: Restamped) -> tuple[object, ...]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from threading import Event, Thread
 from typing import cast
@@ -102,6 +102,19 @@ def kept(engine: Engine, lease: Lease, on_lost: Callable[[], None]) -> Iterator[
     keeper.stop()
     if keeper.lost is not None:
         raise keeper.lost
+
+
+@contextmanager
+def all_kept(engine: Engine, synchronizations: Iterable[str], owner: str) -> Iterator[dict[str, int]]:
+    """The epochs of all of them, whose leases are kept for as long as the block runs; or none. Raises LeaseHeld."""
+    epochs: dict[str, int] = {}
+    with ExitStack() as stack:
+        for name in sorted(synchronizations):
+            stack.callback(give_back, engine, name, owner)  # of what was not taken nothing is given back
+            lease = take(engine, name, owner)
+            stack.enter_context(kept(engine, lease, on_lost=lambda: None))  # the sites refuse the old epoch
+            epochs[name] = lease.epoch
+        yield epochs
 
 
 class _Keeper(Thread):

@@ -18,6 +18,9 @@ from concord.position import Session, remembered, session_from_json, session_to_
 #: How long a new run waits for an older one's transaction before it ends it.
 FENCE_WAIT = "5s"
 
+#: What `pg_stat_activity` shows of a restamp, which holds the fences of all synchronizations of its site.
+RESTAMPING = "concord restamp"
+
 
 def site_row(connection: Connection) -> SiteRow:
     """The one row of `concord.site`."""
@@ -55,12 +58,13 @@ ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch WHERE s.epoch < excluded
 
 def _end_stale_holder(connection: Connection, synchronization: str) -> None:
     """End this login's own transactions that hold the fence; a login may signal its own sessions."""
+    holders = f"{literal(application_name(synchronization))}, {literal(RESTAMPING)}"
     run(
         connection,
         f"""
 SELECT pg_terminate_backend(a.pid, 2000) FROM pg_stat_activity a
  WHERE a.pid <> pg_backend_pid() AND a.usename = current_user AND a.datname = current_database()
-   AND a.application_name = {literal(application_name(synchronization))} AND a.xact_start IS NOT NULL""",
+   AND a.application_name IN ({holders}) AND a.xact_start IS NOT NULL""",
     )
 
 
@@ -77,6 +81,19 @@ def fenced(
     with in_transaction(connection, *first, _held(synchronization, epoch)) as found:
         if not found:
             raise LeaseLost(f"{site}: a newer run of {synchronization} has taken over; nothing was written")
+        yield
+
+
+@contextmanager
+def all_fenced(connection: Connection, epochs: Mapping[str, int], site: str) -> Iterator[None]:
+    """The same of several synchronizations at once. Raises LeaseLost."""
+    these = " OR ".join(f"(name, epoch) = ({literal(name)}, {epoch})" for name, epoch in epochs.items())
+    query = f"SELECT name FROM concord.synchronization WHERE {these or 'false'} ORDER BY name FOR UPDATE"
+    with in_transaction(connection, query) as found:
+        if lost := sorted(set(epochs) - {name for (name,) in found}):
+            raise LeaseLost(
+                f"{site}: a newer run of {', '.join(lost)} has taken over; nothing more was written"
+            )
         yield
 
 
