@@ -8,7 +8,9 @@ import psycopg
 import pytest
 
 from concord.databases import provisioning
-from concord.databases.postgresql import provision
+from concord.databases.postgresql import grants, privileges, provision
+from concord.databases.postgresql.grants import Logins
+from concord.databases.postgresql.privileges import Grant, Kind
 from concord.errors import ConnectionRefused, PrivilegeMissing
 from tests.link.conftest import MakePair
 from tests.link.initializing import initialized
@@ -296,6 +298,60 @@ def test_every_grant_that_is_missing_is_named_at_once(pair: MakePair) -> None:
     provisioning.provision([installation(site, sites.tables) for site in sites.sites])
     sites.settle()
     assert sites.equal
+
+
+ABSENT = {
+    "DROP SCHEMA concord_staging CASCADE": (
+        f"there is no schema concord_staging, on which {APPLIER} needs USAGE, CREATE; run `provision`"
+    ),
+    "DROP FUNCTION concord.purge_conflicts": (
+        f"there is no function concord.purge_conflicts, on which {APPLIER} needs EXECUTE; run `provision`"
+    ),
+    "DROP TABLE concord.overturn CASCADE": (
+        f"there is no table concord.overturn, on which {APPLIER} needs SELECT; run `provision`"
+    ),
+}
+
+
+@pytest.mark.parametrize("statement", ABSENT)
+def test_what_is_not_there_is_missing_until_provision_makes_it(pair: MakePair, statement: str) -> None:
+    # Issue 27, 7
+    sites = pair(*TABLES)
+    edit(sites)
+    sites.capetown.run(statement)
+    for direction in ("forward", "reverse"):
+        with pytest.raises(PrivilegeMissing) as raised:
+            sites.run(direction)
+        assert f"capetown: {ABSENT[statement]}" in raised.value.message
+        assert raised.value.message.endswith("\nRun `provision`; nothing was written")
+    assert f"capetown: {ABSENT[statement]}" in check(sites)
+
+    provisioning.provision([installation(site, sites.tables) for site in sites.sites])
+
+    assert check(sites) == []
+    sites.settle()
+    assert sites.equal
+
+
+def test_a_role_that_is_not_there_lacks_everything(pair: MakePair) -> None:
+    sites = pair(*TABLES)
+    everything = [
+        *(grants.of_site(sites.london.database, Logins("nobody", "nobody"))),
+        Grant("nobody", ("SELECT",), Kind.TABLE, ("ops", "parent"), ("mood", "mode")),
+        Grant(READER, ("SELECT",), Kind.TABLE, ("ops", "parent"), ("mood", "mode")),
+        Grant(READER, ("USAGE",), Kind.TYPE, ("ops", "mode")),
+        Grant(READER, ("USAGE",), Kind.SEQUENCE, ("ops", "mode")),
+        Grant(READER, ("CONNECT",), Kind.DATABASE, ("mode",)),
+    ]
+    said = [each.lacked for each in privileges.missing(sites.london.connection, everything).values()]
+    assert len(said) == len(everything)
+    assert all(line.startswith("there is no role nobody, which needs ") for line in said[:-4])
+    assert said[-4:] == [
+        f"there is no table ops.parent (mode), on which {READER} needs SELECT (mode); run `provision`",
+        f"there is no type ops.mode, on which {READER} needs USAGE; run `provision`",
+        f"there is no sequence ops.mode, on which {READER} needs USAGE; run `provision`",
+        f"there is no database mode, on which {READER} needs CONNECT; run `provision`",
+    ]
 
 
 def test_one_login_may_be_both(pair: MakePair) -> None:

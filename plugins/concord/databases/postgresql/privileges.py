@@ -26,6 +26,13 @@ class Kind(StrEnum):
     PARAMETER = "PARAMETER"
 
 
+class Absent(StrEnum):
+    """What is not there, so that nothing can be held or granted."""
+
+    ROLE = "role"
+    OBJECT = "object"
+
+
 @dataclass(frozen=True, slots=True)
 class Grant:
     """Privileges of one login on one object; of a table, on some of its columns where these are named."""
@@ -35,6 +42,7 @@ class Grant:
     kind: Kind
     name: tuple[str, ...]  #: its parts, as they are: ("ops", "parent")
     columns: tuple[str, ...] = ()
+    absent: Absent | None = None  #: known of what is missing alone
 
     @property
     def sql(self) -> str:
@@ -53,7 +61,12 @@ class Grant:
         """For a person: what the login has not got, and what gives it."""
         columns = f" ({', '.join(self.columns)})" if self.columns else ""
         on = f"{self.kind.lower()} {'.'.join(self.name)}"
-        return f"the login {self.role} lacks {', '.join(self.privileges)}{columns} on {on}; {self.sql}"
+        asked = f"{', '.join(self.privileges)}{columns}"
+        if self.absent is Absent.ROLE:
+            return f"there is no role {self.role}, which needs {asked} on {on}; run `provision`"
+        if self.absent is Absent.OBJECT:
+            return f"there is no {on}{columns}, on which {self.role} needs {asked}; run `provision`"
+        return f"the login {self.role} lacks {asked} on {on}; {self.sql}"
 
 
 def missing(connection: Connection, grants: Sequence[Grant]) -> dict[Grant, Grant]:
@@ -62,10 +75,9 @@ def missing(connection: Connection, grants: Sequence[Grant]) -> dict[Grant, Gran
 
 
 def query(grants: Sequence[Grant]) -> str:
-    """A row for each privilege that is missing: which grant's (its place), and which column's.
+    """A row for each privilege that is missing: which grant's (its place), which column's, and what is not there.
 
-    Objects are looked up in the catalogue: a name would be refused to whoever may not use its schema. Objects and
-    logins that do not exist give no row.
+    Objects are looked up in the catalogue: a name would be refused to whoever may not use its schema.
     """
     wanted = [
         {
@@ -80,14 +92,11 @@ def query(grants: Sequence[Grant]) -> str:
         for place, grant in enumerate(grants)
     ]
     return f"""
-SELECT w.place, p.privilege, k.name AS column_name
-  FROM json_to_recordset({literal(json.dumps(wanted))})
-    AS w (place int, role text, kind text, space text, name text, columns text[], privileges text[])
- CROSS JOIN unnest(w.columns) k (name) CROSS JOIN unnest(w.privileges) p (privilege)
-  JOIN pg_roles r ON r.rolname = w.role
-  LEFT JOIN pg_namespace s ON s.nspname = w.space
-  LEFT JOIN pg_class c ON w.kind IN ('TABLE', 'SEQUENCE') AND c.relnamespace = s.oid AND c.relname = w.name
- WHERE NOT CASE w.kind
+SELECT place, privilege, column_name,
+       CASE WHEN role IS NULL THEN '{Absent.ROLE}' WHEN held IS NULL THEN '{Absent.OBJECT}' END AS absent
+  FROM (
+SELECT w.place, p.privilege, k.name AS column_name, r.oid AS role,
+       CASE w.kind  -- NULL of what is not there
          WHEN 'SCHEMA' THEN has_schema_privilege(r.oid, s.oid, p.privilege)
          WHEN 'TABLE' THEN
            CASE WHEN k.name IS NULL THEN has_table_privilege(r.oid, c.oid, p.privilege)
@@ -100,21 +109,30 @@ SELECT w.place, p.privilege, k.name AS column_name
                              FROM pg_type WHERE typnamespace = s.oid AND typname = w.name)
          WHEN 'DATABASE' THEN (SELECT has_database_privilege(r.oid, oid, p.privilege)
                                  FROM pg_database WHERE datname = w.name)
-         WHEN 'PARAMETER' THEN has_parameter_privilege(r.oid, w.name, p.privilege) END"""
+         WHEN 'PARAMETER' THEN has_parameter_privilege(r.oid, w.name, p.privilege) END AS held
+  FROM json_to_recordset({literal(json.dumps(wanted))})
+    AS w (place int, role text, kind text, space text, name text, columns text[], privileges text[])
+ CROSS JOIN unnest(w.columns) k (name) CROSS JOIN unnest(w.privileges) p (privilege)
+  LEFT JOIN pg_roles r ON r.rolname = w.role
+  LEFT JOIN pg_namespace s ON s.nspname = w.space
+  LEFT JOIN pg_class c ON w.kind IN ('TABLE', 'SEQUENCE') AND c.relnamespace = s.oid AND c.relname = w.name) asked
+ WHERE held IS NOT TRUE"""
 
 
 def of(grants: Sequence[Grant], found: Iterable[dict[str, Any]]) -> dict[Grant, Grant]:
     """By each grant of which the rows of `query` say that something is missing, no more than that."""
-    lacked: dict[int, tuple[set[str], set[str]]] = {}
+    lacked: dict[int, tuple[set[str], set[str], set[str]]] = {}
     for row in found:
-        privileges, columns = lacked.setdefault(row["place"], (set(), set()))
+        privileges, columns, absent = lacked.setdefault(row["place"], (set(), set(), set()))
         privileges.add(row["privilege"])
         columns.add(row["column_name"])
+        absent.update({row["absent"]} - {None})
     return {
         grants[place]: replace(
             grants[place],
             privileges=tuple(each for each in grants[place].privileges if each in privileges),
             columns=tuple(each for each in grants[place].columns if each in columns),
+            absent=next(map(Absent, absent), None),
         )
-        for place, (privileges, columns) in sorted(lacked.items())
+        for place, (privileges, columns, absent) in sorted(lacked.items())
     }

@@ -135,7 +135,8 @@ def refuse_missing(site: str, lacked: Collection[Grant]) -> None:
     """Raises PrivilegeMissing, each grant a line."""
     if lacked:
         lines = "\n".join(f"{site}: {each.lacked}" for each in lacked)
-        raise PrivilegeMissing(f"{lines}\nRun `provision`, or these statements; nothing was written")
+        either = "" if any(each.absent for each in lacked) else ", or these statements"
+        raise PrivilegeMissing(f"{lines}\nRun `provision`{either}; nothing was written")
 
 
 def problems(state: SiteState, reader: str, applier: str, connection: Connection) -> Iterator[str]:
