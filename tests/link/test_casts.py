@@ -13,7 +13,7 @@ from concord.policy import Policy
 from embedded.postgres import Server
 from tests.link.conftest import Copies
 from tests.link.installations import Bare
-from tests.link.pair import PASSWORD, Pair, Site, every_table, make_tables, provision_site
+from tests.link.pair import PASSWORD, At, Pair, Site, every_table, make_tables, provision_site
 
 #: Owns a type, and wants more.
 MALLORY = "an_owner_of_types"
@@ -138,6 +138,35 @@ def test_a_cast_stops_its_table_before_a_link_reads_or_writes_a_value(people: Pa
     assert people.equal
 
 
+@pytest.mark.parametrize("cast", ["(text AS app.mood)", "(text AS app.mood[])"])
+def test_a_cast_that_is_made_while_rows_are_on_their_way_stops_their_write(people: Pair, cast: str) -> None:
+    """Staged text becomes a value in the write's own transaction, which looks for casts once more."""
+    london, capetown = people.sites
+    london.run("UPDATE app.person SET mood = 'sad', moods = '{sad}' WHERE id = 1")
+    before = capetown.rows("TABLE app.person")
+
+    with pytest.raises(StructureChanged) as stopped:
+        people.run(at=At("lock", lambda: give(capetown, cast)))
+
+    assert f"capetown: app.person has the cast {cast} WITH FUNCTION app." in str(stopped.value)
+    assert "made while rows were on their way" in str(stopped.value)
+    assert loot(capetown) == set()
+    assert capetown.rows("TABLE app.person") == before
+    capetown.run(f"DROP CAST {cast}")
+    people.run()
+    assert people.equal
+
+
+def test_a_cast_that_is_made_while_a_table_is_read_leaves_it_to_the_next_run(people: Pair) -> None:
+    london = people.london
+    source = Source(people.job())
+    shapes, _ = source.inspect(people.tables)
+    assert source.altered_since(shapes) == {}
+    give(london, "(app.mood AS text)")
+    assert "london: app.person was altered while it was read" in source.altered_since(shapes)["app.person"]
+    source.close()
+
+
 @pytest.mark.parametrize("cast", CASTS)
 def test_a_cast_is_refused_when_provisioning(bare: Bare, cast: str) -> None:
     give(bare.capetown, cast)
@@ -192,3 +221,14 @@ def test_a_snapshot_reads_and_writes_no_value_of_a_type_with_a_cast(copies: Copi
         site.run(f"DROP CAST {cast}")
     copies.refresh("people")
     assert copies.capetown.rows("SELECT id, mood FROM app.copied ORDER BY id") == [(1, "glad"), (2, None)]
+
+
+def test_a_cast_that_is_made_while_a_snapshot_is_on_its_way_stops_its_write(copies: Copies) -> None:
+    for site in copies.sites:
+        site.run(*PERSON)
+    copies.define("people", "non_incremental", "app.person", "app.copied")
+    copies.provision()
+    with pytest.raises(StructureChanged, match=r"capetown: app.copied has the column mood .* DROP CAST"):
+        copies.refresh("people", At("content", lambda: give(copies.capetown, "(text AS app.mood)")))
+    assert loot(copies.capetown) == set()
+    assert copies.capetown.rows("TABLE app.copied") == []

@@ -105,11 +105,21 @@ class Table:
         """Equal at two sites when, and only when, rows of one fit into the other (F86)."""
         return fingerprint(self.columns)
 
+    @property
+    def casts(self) -> frozenset[str]:
+        """By functions that somebody wrote, of any type in it."""
+        return casts_of(self.columns)
+
 
 def fingerprint(columns: Sequence[Column]) -> str:
     """Names and types, whatever their order."""
     described = sorted((c.name, c.type.descriptor, c.generated) for c in columns)
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()
+
+
+def casts_of(columns: Sequence[Column]) -> frozenset[str]:
+    """By functions that somebody wrote: they would run with the rights of whoever reads or writes a value."""
+    return frozenset(cast for column in columns for cast in column.casts)
 
 
 #: Condition on a function `f`: it came with PostgreSQL, which also makes some for each range type, or with an extension
@@ -298,21 +308,22 @@ def _by_table(found: Sequence[Row], oid: str = "table_oid") -> Mapping[int, list
 
 
 def altered_since(connection: psycopg.Connection[Any], tables: Sequence[Table]) -> set[TableName]:
-    """Those of `tables` whose columns or files are others by now."""
+    """Those of `tables` whose columns, files or casts are others by now."""
     now = read_storage(connection, [table.name for table in tables])
     return {
         table.name
         for table in tables
-        if now.get(table.name) != Storage(table.oid, table.storage, table.structure)
+        if now.get(table.name) != Storage(table.oid, table.storage, table.structure, table.casts)
     }
 
 
 class Storage(NamedTuple):
-    """What a table consists of: another one when it was made anew, rewritten, or its columns were altered."""
+    """What a table consists of: another one when it was made anew, rewritten, or its columns or their types altered."""
 
     oid: int
     file: int
     structure: str
+    casts: frozenset[str]
 
 
 def read_storage(connection: psycopg.Connection[Any], names: Sequence[TableName]) -> dict[TableName, Storage]:
@@ -321,12 +332,13 @@ def read_storage(connection: psycopg.Connection[Any], names: Sequence[TableName]
         return {}
     named, oids = _named(names)
     heads, columns = answers(connection, _TABLES + named, _columns_query(oids), row_factory=dict_row)
-    of_table = _by_table(columns)
+    found = {oid: [*map(_column, described)] for oid, described in _by_table(columns).items()}
     return {
         TableName(schema_name=head["schema_name"], name=head["name"]): Storage(
-            head["oid"], head["storage"], fingerprint([_column(row) for row in of_table[head["oid"]]])
+            head["oid"], head["storage"], fingerprint(its), casts_of(its)
         )
         for head in heads
+        for its in [found.get(head["oid"], [])]
     }
 
 

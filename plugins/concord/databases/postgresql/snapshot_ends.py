@@ -171,6 +171,11 @@ class SnapshotTarget(WrittenEnd):
         if wrong := guard_problem(connection, definition):
             raise StructureChanged(f"{self.access.name}: {definition.table} {wrong}")
 
+    def _refuse_casts(self, connection: Connection) -> None:
+        """Staged text is about to become values: was a cast made while rows were on their way?"""
+        name, site = self.job.snapshot.table, self.access.name
+        _refuse(site, name, preflight.cast_problems(_table(connection, name, site).columns))
+
     def digests(self) -> Reading:
         """One digest for each row of the destination, for a plan."""
         query = snapshot_query.digests_query(self._layout, "true")
@@ -213,6 +218,7 @@ class SnapshotTarget(WrittenEnd):
                 progress("content")
                 snapshot_content.hold(connection, staged)
                 self._refuse_unguarded(connection)
+                self._refuse_casts(connection)
                 done.append(write(connection))
                 progress("commit")
 

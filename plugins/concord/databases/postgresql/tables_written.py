@@ -21,7 +21,7 @@ from concord.databases.postgresql import (
     waiting,
     waiting_table,
 )
-from concord.databases.postgresql.catalogue import Table, read_storage
+from concord.databases.postgresql.catalogue import Storage, Table, read_storage
 from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY, any_plan
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.stage import Staged
@@ -112,10 +112,10 @@ def _lock(
         # Nobody alters them from here on.
         *(f"LOCK TABLE ONLY {each.shape.table.sql} IN ROW EXCLUSIVE MODE" for each in ordered),
     )
+    _refuse_altered(connection, ordered, writing.site)  # before any of their values is read
     for each in ordered:
         if locked or each.shape.marks is not None:
             guard.lock(connection, each)
-    _refuse_altered(connection, ordered, writing.site)
     for each in ordered:
         if each.shape.marks is not None:
             marked_edits.register_staged(connection, each)
@@ -196,18 +196,26 @@ def _with_conflicts(report: TableReport, more: int) -> TableReport:
 
 
 def _refuse_altered(connection: Connection, staged: Sequence[Staged], site: str) -> None:
-    """Their locks keep the tables as they are from here on; were they altered before? (F87)"""
-    names = [each.shape.table.name for each in staged]
-    now = read_storage(connection, names)
-    wrong = [
-        str(each.shape.table.name)
-        for each in staged
-        if (found := now.get(each.shape.table.name)) is None or found.structure != each.shape.table.structure
-    ]
-    if wrong:
+    """Their locks keep the tables as they are from here on; were they altered before? (F87)
+
+    A cast needs no lock of the table: one that is made from here on is seen by the next run alone.
+    """
+    tables = {each.shape.table.name: each.shape.table for each in staged}
+    now = read_storage(connection, list(tables))
+    if wrong := [str(name) for name, table in tables.items() if _is_altered(table, now.get(name))]:
         raise StructureChanged(
             f"{site}: {', '.join(wrong)}: the columns were altered while rows were on their way; nothing was written"
         )
+    casts = {name: now[name].casts - table.casts for name, table in tables.items()}
+    if made := [f"{name} has the cast {cast}" for name in casts for cast in sorted(casts[name])]:
+        raise StructureChanged(
+            f"{site}: {', '.join(made)}, made while rows were on their way; it would run with the rights of Concord's"
+            " logins, so nothing was written; drop it"
+        )
+
+
+def _is_altered(table: Table, now: Storage | None) -> bool:
+    return now is None or now.structure != table.structure
 
 
 def _parents_first(staged: Sequence[Staged]) -> list[Staged]:
