@@ -11,7 +11,7 @@ from concord.databases import provisioning
 from concord.databases.postgresql import grants, privileges, provision
 from concord.databases.postgresql.grants import Logins
 from concord.databases.postgresql.privileges import Grant, Kind
-from concord.errors import ConnectionRefused, PrivilegeMissing
+from concord.errors import ConnectionRefused, NotProvisioned, PrivilegeMissing
 from tests.link.conftest import MakePair
 from tests.link.initializing import initialized
 from tests.link.installations import installation
@@ -330,6 +330,36 @@ def test_what_is_not_there_is_missing_until_provision_makes_it(pair: MakePair, s
 
     assert check(sites) == []
     sites.settle()
+    assert sites.equal
+
+
+OTHERS = {
+    'FUNCTION concord."update ops.parent"()': APPLICATION,
+    "FUNCTION concord.purge_conflicts(timestamptz, integer)": APPLIER,
+    'TABLE concord."ops.child"': APPLIER,
+    "SCHEMA concord": "postgres",
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_no_link_runs_where_capture_got_another_owner_until_provision_hands_it_back(
+    pair: MakePair, what: str
+) -> None:
+    # Issue 27, 1: capture works with its owner's rights, in the sessions of users
+    sites = pair(*TABLES)
+    edit(sites)
+    sites.capetown.run(f"ALTER {what} OWNER TO {OTHERS[what]}")
+    before = [site.stored for site in sites.sites]
+    for direction in ("forward", "reverse"):
+        with pytest.raises(NotProvisioned) as raised:
+            sites.run(direction)
+        assert f"{OTHERS[what]} owns something of Concord's" in raised.value.message
+        assert "run `provision`, which gives it to Concord's own role" in raised.value.message
+    assert [site.stored for site in sites.sites] == before
+
+    provisioning.provision([installation(site, sites.tables) for site in sites.sites])
+
+    sites.settle()  # nothing was missed: no table is to be initialized again
     assert sites.equal
 
 

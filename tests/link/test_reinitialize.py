@@ -11,8 +11,8 @@ import pytest
 
 from concord.databases.postgresql import records
 from concord.databases.postgresql.refused_links import refused
-from concord.databases.provisioning import provision
-from concord.errors import BelowFloor, HistoryLost, IdentityChanged, NotInitialized
+from concord.databases.provisioning import check, provision
+from concord.errors import BelowFloor, HistoryLost, IdentityChanged, NotInitialized, NotProvisioned
 from concord.initialization import How
 from embedded.postgres import Server
 from spark_jobs.initialize import initialize
@@ -21,7 +21,7 @@ from tests.link.conftest import MakePair, site_on
 from tests.link.initializing import forget, initialization, initialized, unstamped
 from tests.link.installations import installation
 from tests.link.killed import killed
-from tests.link.pair import Pair, begin, create_logins, provision_site
+from tests.link.pair import APPLIER, READER, Pair, begin, create_logins, provision_site
 
 pytestmark = pytest.mark.spark
 
@@ -300,6 +300,43 @@ def test_a_site_restored_from_a_dump_is_brought_back(
         server_with_logins.drop_database("restored")
         with psycopg.connect(server_with_logins.uri("postgres"), autocommit=True) as superuser:
             superuser.execute("DROP ROLE concord_owner_of_capetown")
+
+
+def test_a_site_restored_without_owners_is_handed_back_before_it_begins_its_next_life(
+    restorable: Pair, mortal: Server, server_with_logins: Server
+) -> None:
+    """`pg_restore --no-owner`: everything belongs to whoever restored, and capture would run with those rights."""
+    restorable.settle()
+    restorable.capetown.run("UPDATE book SET title = 'sent before' WHERE id = 20")
+    restorable.settle()
+    archive = mortal.data.parent / "archive"
+    options = ["--no-owner", "--no-privileges"]
+    subprocess.run([mortal.bin / "pg_dump", "-Fc", "-f", archive, mortal.uri("capetown")], check=True)
+    live_on(restorable)
+    server_with_logins.create_database("restored")
+    restore = [server_with_logins.bin / "pg_restore", *options, "-d", server_with_logins.uri("restored")]
+    subprocess.run([*restore, archive], check=True)
+    restored = site_on(server_with_logins, "capetown", "restored")
+    sites = Pair(restorable.london, restored, restorable.tables, restorable.spark)
+    restored.run(f"GRANT USAGE ON SCHEMA concord TO {READER}, {APPLIER}")
+    restored.run(f"GRANT SELECT ON ALL TABLES IN SCHEMA concord TO {READER}, {APPLIER}")
+    try:
+        edit_after_the_restore(sites)
+        with pytest.raises(NotProvisioned) as refused:
+            initialized(sites, accept_restored=True)
+        assert f"capetown: {restored.superuser} owns something of Concord's" in refused.value.message
+        assert "run `provision`, which gives it to Concord's own role" in refused.value.message
+        assert restored.value("SELECT incarnation FROM concord.site") == 1
+
+        provision([installation(restored, sites.tables)])
+        initialized(sites, accept_restored=True, chunk_rows=6)
+        has_come_back(sites)
+        assert check([installation(restored, sites.tables)]) == []
+    finally:
+        restored.connection.close()
+        server_with_logins.drop_database("restored")
+        with psycopg.connect(server_with_logins.uri("postgres"), autocommit=True) as superuser:
+            superuser.execute("DROP ROLE concord_owner_of_restored")
 
 
 def killed_at(sites: Pair, step: str, occurrence: int) -> None:

@@ -140,17 +140,17 @@ class End:
             self.connection, self.access.name, tables, time.time(), logins_of(self.access)
         )
         self._check_identity(state)
-        provision.refuse_missing(self.access.name, state.lacked)
+        provision.refuse_unfit(state)
         return state
 
     @worded
     def check_grants(self, tables: Sequence[ReplicatedTable]) -> None:
-        """Raises PrivilegeMissing. Whether this is the site that was provisioned is asked elsewhere."""
+        """Raises NotProvisioned or PrivilegeMissing. Whether this is the site that was provisioned is asked elsewhere."""
         state = provision.read_site(
             self.connection, self.access.name, tables, time.time(), logins_of(self.access)
         )
         if state.facts.provisioned_as == self.access.name:
-            provision.refuse_missing(self.access.name, state.lacked)
+            provision.refuse_unfit(state)
 
     def _refuse_missing(self, *needed: Grant) -> None:
         """Raises PrivilegeMissing, naming each grant."""

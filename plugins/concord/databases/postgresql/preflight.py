@@ -37,6 +37,7 @@ class SiteFacts:
     provisioned_identity: str | None
     format: int = 0  #: of Concord's own objects; 0 where there are none
     user: str = ""  #: the login that looked
+    others: tuple[str, ...] = ()  #: who owns what Concord's own role should
 
     def provisioned(self, found: Sequence[Row]) -> SiteFacts:
         """With the answer to PROVISIONED."""
@@ -48,6 +49,7 @@ class SiteFacts:
             provisioned_as=site["name"],
             provisioned_identity=site["identity"],
             format=site["format"],
+            others=tuple(site["others"]),
         )
 
 
@@ -296,8 +298,22 @@ SELECT current_database()::text AS database, current_user::text AS login, ({IDEN
        EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                 WHERE n.nspname = 'concord' AND c.relname = 'site') AS there"""
 
+#: Owners of what stands in schema `concord` but the schema's own; and that one, where it can do more than own. A restore
+#: without owners leaves all to whoever restored.
+_OTHERS = """
+array(SELECT o.rolname::text FROM pg_namespace n JOIN pg_roles o ON o.oid = n.nspowner
+       WHERE n.nspname = 'concord'
+         AND (o.rolcanlogin OR o.rolsuper OR o.rolcreatedb OR o.rolcreaterole OR o.rolreplication OR o.rolbypassrls)
+      UNION
+      SELECT o.rolname::text FROM pg_namespace n
+        JOIN pg_depend d ON d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid
+        LEFT JOIN pg_proc f ON d.classid = 'pg_proc'::regclass AND f.oid = d.objid
+        LEFT JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind IN ('r', 'v')
+        JOIN pg_roles o ON o.oid = coalesce(f.proowner, c.relowner)
+       WHERE n.nspname = 'concord' AND o.oid <> n.nspowner ORDER BY 1)"""
+
 #: How the site was provisioned, where it was.
-PROVISIONED = "SELECT name, identity, format FROM concord.site"
+PROVISIONED = f"SELECT name, identity, format, {_OTHERS} AS others FROM concord.site"
 
 
 def read_facts(connection: Connection, site: str, controller_clock: float) -> SiteFacts:

@@ -31,7 +31,7 @@ from concord.databases.postgresql.grants import Logins
 from concord.databases.postgresql.privileges import Grant
 from concord.databases.postgresql.session import Connection, answers, in_our_words, rows, run
 from concord.databases.quoting import literal, quote
-from concord.errors import PrivilegeMissing, ProvisioningRefused
+from concord.errors import NotProvisioned, PrivilegeMissing, ProvisioningRefused
 from concord.manipulation import Manipulation
 from concord.replication_set import ReplicatedTable, TableName
 from concord.structure import Structure
@@ -137,6 +137,16 @@ def refuse_missing(site: str, lacked: Collection[Grant]) -> None:
         lines = "\n".join(f"{site}: {each.lacked}" for each in lacked)
         either = "" if any(each.absent for each in lacked) else ", or these statements"
         raise PrivilegeMissing(f"{lines}\nRun `provision`{either}; nothing was written")
+
+
+def refuse_unfit(state: SiteState) -> None:
+    """Raises NotProvisioned where capture runs with other rights than it was given, or PrivilegeMissing."""
+    if others := state.facts.others:
+        raise NotProvisioned(
+            f"{state.site}: {', '.join(others)} owns something of Concord's, so that capture would run with the rights"
+            " of somebody else; run `provision`, which gives it to Concord's own role. Nothing was written"
+        )
+    refuse_missing(state.site, state.lacked)
 
 
 def problems(state: SiteState, reader: str, applier: str, connection: Connection) -> Iterator[str]:
@@ -250,7 +260,9 @@ def statements(
     logins = Logins(reader, applier)
     needed = needed_grants(state, logins, state.wanted)
     granted = [*grants.withdrawn(logins), *(grant.sql for grant in needed)]
-    return [*made, *granted, *afterwards, owner.handed_over(state.owner)]
+    # Before rights are granted: an owner's own go to the next owner. And once more what is made after.
+    handed_over = owner.handed_over(state.owner)
+    return [*made, handed_over, *granted, *afterwards, handed_over]
 
 
 def _locks(state: SiteState) -> Iterator[str]:

@@ -112,8 +112,8 @@ def _lock(
         # Nobody alters them from here on.
         *(f"LOCK TABLE ONLY {each.shape.table.sql} IN ROW EXCLUSIVE MODE" for each in ordered),
     )
-    _refuse_altered(connection, ordered, writing.site)  # before any of their values is read
-    for each in ordered:
+    _refuse_altered(connection, ordered, writing.site)
+    for each in ordered:  # reads keys, as does all that follows
         if locked or each.shape.marks is not None:
             guard.lock(connection, each)
     for each in ordered:
