@@ -336,6 +336,7 @@ def check(installations: Sequence[Installation]) -> list[str]:
             if each.state.facts.provisioned_as is not None:
                 found += notify.check(each.connection, wanted.site, _announced(each))
                 found += owner.deviations(owner.read(each.connection, each.state.facts, each.state.owner))
+                found += site_provision.surplus_rights(each.connection, each.state, wanted.logins)
                 found += [
                     f"{each.installation.site}: the applier {each.installation.applier} may write {table},"
                     " which no link does; revoke it"

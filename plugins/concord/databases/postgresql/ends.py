@@ -145,7 +145,7 @@ class End:
 
     @worded
     def check_grants(self, tables: Sequence[ReplicatedTable]) -> None:
-        """Raises NotProvisioned or PrivilegeMissing. Whether this is the site that was provisioned is asked elsewhere."""
+        """Raises NotProvisioned or PrivilegeMissing. Whether it is the site that was provisioned is asked elsewhere."""
         state = provision.read_site(
             self.connection, self.access.name, tables, time.time(), logins_of(self.access)
         )

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column, Table
 from concord.databases.postgresql.privileges import Grant, Kind
-from concord.databases.quoting import literal, quote
 from concord.replication_set import ReplicatedTable, TableName
 
 #: Settings that the applier must be allowed to change: it silences application triggers, and it gives way
@@ -35,13 +34,6 @@ OWN_COLUMNS = {
 }
 
 OWN_FUNCTIONS = ("vector_includes", "vector_unite", "vector_newest", "purge_conflicts")
-
-#: What earlier versions of Concord granted.
-_WITHDRAWN = (
-    "DELETE ON concord.conflict, concord.overturn",
-    "UPDATE (identity, incarnation) ON concord.site",
-    "SELECT ON concord.secret",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +65,6 @@ def of_site(database: str, logins: Logins) -> Iterator[Grant]:
     yield Grant(applier, ("USAGE", "CREATE"), Kind.SCHEMA, ("concord_staging",))
     yield from (Grant(applier, ("SET",), Kind.PARAMETER, (setting,)) for setting in APPLIER_SETTINGS)
     yield Grant(applier, ("TEMPORARY",), Kind.DATABASE, (database,))
-
-
-def withdrawn(logins: Logins) -> Iterator[str]:
-    """Statements that take back what earlier versions granted. From an owner nothing is taken: it would hit the
-    functions that act in his name."""
-    for role in logins.both:
-        taken = "".join(f"    REVOKE {each} FROM {quote(role)};\n" for each in _WITHDRAWN)
-        yield f"""
-DO $$
-BEGIN
-  IF NOT EXISTS (SELECT 1 FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner
-                  WHERE c.oid = 'concord.conflict'::regclass AND r.rolname = {literal(role)}) THEN
-{taken}  END IF;
-END $$"""
 
 
 def of_table(

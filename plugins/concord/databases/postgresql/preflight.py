@@ -298,8 +298,8 @@ SELECT current_database()::text AS database, current_user::text AS login, ({IDEN
        EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                 WHERE n.nspname = 'concord' AND c.relname = 'site') AS there"""
 
-#: Owners of what stands in schema `concord` but the schema's own; and that one, where it can do more than own. A restore
-#: without owners leaves all to whoever restored.
+#: Owners of what stands in schema `concord` but the schema's own; and that one, where it can do more than own. A
+#: restore without owners leaves all to whoever restored.
 _OTHERS = """
 array(SELECT o.rolname::text FROM pg_namespace n JOIN pg_roles o ON o.oid = n.nspowner
        WHERE n.nspname = 'concord'

@@ -22,6 +22,7 @@ from concord.databases.postgresql import (
     private_columns,
     privileges,
     registration,
+    surplus,
     triggers,
 )
 from concord.databases.postgresql.canonical import structure_of
@@ -259,7 +260,7 @@ def statements(
     made += private_columns.statements(state.private, state.private_before)
     logins = Logins(reader, applier)
     needed = needed_grants(state, logins, state.wanted)
-    granted = [*grants.withdrawn(logins), *(grant.sql for grant in needed)]
+    granted = [surplus.revocation(needed, logins), *(grant.sql for grant in needed)]
     # Before rights are granted: an owner's own go to the next owner. And once more what is made after.
     handed_over = owner.handed_over(state.owner)
     return [*made, handed_over, *granted, *afterwards, handed_over]
@@ -284,6 +285,12 @@ def needed_grants(state: SiteState, logins: Logins, tables: Sequence[ReplicatedT
     return list(dict.fromkeys(found))
 
 
+def surplus_rights(connection: Connection, state: SiteState, logins: Logins) -> Iterator[str]:
+    """What the logins may with Concord's own beyond what links need, each one line; for `provision --check`."""
+    needed = needed_grants(state, logins, state.wanted)
+    return surplus.problems(connection, state.site, needed, logins)
+
+
 def as_installer(
     connection: Connection,
     state: SiteState,
@@ -295,7 +302,9 @@ def as_installer(
     """The same without what would grant what the logins have already, and this installer has no right to grant."""
     needed = needed_grants(state, Logins(reader, applier), state.wanted)
     lacked = privileges.missing(connection, needed)
-    to_give = {grant: grant.by(state.facts.user) for grant in needed if grant not in lacked}
+    # Of Concord's own all is granted: the installer acts as its owner by then, and what is surplus was taken before.
+    others = (grant for grant in needed if grant not in lacked and grant.name[0] not in owner.SCHEMAS)
+    to_give = {grant: grant.by(state.facts.user) for grant in others}
     not_ours = privileges.missing(connection, list(to_give.values()))
     granted = {grant.sql for grant, right in to_give.items() if right in not_ours}
     made = statements(state, reader, applier, snapshots, afterwards)
