@@ -243,12 +243,36 @@ def test_a_column_added_alike_at_both_sites_works_after_provisioning_again(pair:
     assert sites.capetown.rows("SELECT note FROM parent") == [("new",)]
 
 
-def test_a_table_that_the_applier_may_write_although_no_link_does_is_named(bare: Bare) -> None:
-    bare.london.run("CREATE TABLE private (id int PRIMARY KEY)", f"GRANT UPDATE ON private TO {APPLIER}")
-    tables = [table for table in bare.installations()[0].tables if table.name != "public.private"]
+#: A right of the applier's outside of the replication set, and on what.
+ELSEWHERE = {
+    "GRANT UPDATE ON private TO {applier}": "public.private",
+    "GRANT UPDATE (note) ON private TO {applier}": "public.private",
+    "GRANT INSERT (id) ON private TO PUBLIC": "public.private",
+    "GRANT TRUNCATE ON private TO {applier}": "public.private",
+    "CREATE VIEW seen AS SELECT id FROM private; GRANT DELETE ON seen TO {applier}": "public.seen",
+    "CREATE VIEW seen AS SELECT * FROM private; GRANT UPDATE (note) ON seen TO {applier}": "public.seen",
+    "CREATE VIEW seen AS SELECT count(*) AS n FROM private; CREATE RULE r AS ON INSERT TO seen DO INSTEAD DELETE FROM"
+    " private; GRANT INSERT ON seen TO {applier}": "public.seen",
+    "CREATE TABLE parts (id int) PARTITION BY LIST (id); GRANT INSERT ON parts TO {applier}": "public.parts",
+}
+
+
+@pytest.mark.parametrize("statements", ELSEWHERE)
+def test_what_the_applier_may_write_although_no_link_does_is_named(bare: Bare, statements: str) -> None:
+    tables = bare.installations()[0].tables
+    bare.london.run(
+        "CREATE TABLE private (id int PRIMARY KEY, note text)",
+        "CREATE VIEW only_read AS SELECT count(*) AS n FROM private",
+        f"GRANT SELECT ON private TO {APPLIER}",
+        f"GRANT ALL ON only_read TO {APPLIER}",
+    )
     provisioning.provision(bare.installations(tables))
+    assert provisioning.check(bare.installations(tables)) == []
+
+    bare.london.run(*statements.format(applier=APPLIER).split("; "))
+
     assert provisioning.check(bare.installations(tables)) == [
-        f"london: the applier {APPLIER} may write public.private, which no link does; revoke it"
+        f"london: the applier {APPLIER} may write {ELSEWHERE[statements]}, which no link does; revoke it"
     ]
 
 

@@ -396,17 +396,23 @@ def remove_now(connection: Connection, state: SiteState) -> None:
         raise in_our_words(error, state.site) from error
 
 
+#: Of what pg_relation_is_updatable says: it takes UPDATE, INSERT or DELETE.
+_WRITABLE = 1 << 2 | 1 << 3 | 1 << 4
+
+
 def writable_elsewhere(connection: Connection, applier: str) -> list[str]:
-    """Tables outside Concord's own that the applier may write although no link does; for `provision --check`."""
-    return [
-        name
-        for (name,) in rows(
-            connection,
-            f"""
+    """Tables and views outside Concord's own that the applier may write, if only some of their columns, although no
+    link does; for `provision --check`. What a function does with the rights of its owner is not seen."""
+    role = literal(applier)
+    writes = f"has_table_privilege({role}, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')"
+    found = rows(
+        connection,
+        f"""
 SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
- WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'concord', 'concord_staging')
+ WHERE (c.relkind IN ('r', 'p', 'f') OR c.relkind = 'v' AND pg_relation_is_updatable(c.oid, true) & {_WRITABLE} <> 0)
+   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'concord', 'concord_staging')
    AND NOT EXISTS (SELECT 1 FROM concord.replicated_table r WHERE to_regclass(r.relation) = c.oid)
    AND NOT EXISTS (SELECT 1 FROM pg_trigger g WHERE g.tgrelid = c.oid AND g.tgname = 'concord_snapshot')
-   AND has_table_privilege({literal(applier)}, c.oid, 'INSERT, UPDATE, DELETE') ORDER BY 1""",
-        )
-    ]
+   AND ({writes} OR has_any_column_privilege({role}, c.oid, 'INSERT, UPDATE')) ORDER BY 1""",
+    )
+    return [name for (name,) in found]
