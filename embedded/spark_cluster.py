@@ -35,7 +35,9 @@ class Cluster:
         environment: Mapping[str, str],
         workers: int = 2,
         memory: str = "512m",
+        settings: Mapping[str, str] = AUTHENTICATED,
     ) -> None:
+        self._settings_of_daemons = settings
         self._directory, self.environment = directory, {**environment, "JAVA_HOME": str(java_home)}
         # What executors import of Concord comes in the archive, or not at all.
         self.environment.pop("PYTHONPATH", None)
@@ -76,10 +78,10 @@ class Cluster:
         self._processes.append(process)
 
     def _settings(self) -> Path:
-        """Daemons say in their logs when they are ready, and answer nobody who does not know the secret."""
+        """Daemons say in their logs when they are ready; authenticated, they answer nobody without the secret."""
         directory = self._directory / "conf"
         directory.mkdir(exist_ok=True)
-        lines = [f"{name} {value}" for name, value in AUTHENTICATED.items()]
+        lines = [f"{name} {value}" for name, value in self._settings_of_daemons.items()]
         (directory / "spark-defaults.conf").write_text("\n".join(lines))
         (directory / "log4j2.properties").write_text(
             "rootLogger.level = info\nrootLogger.appenderRef.stderr.ref = stderr\nappender.stderr.type = Console\n"

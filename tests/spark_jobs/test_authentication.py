@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from embedded.spark_cluster import Cluster
 from tests.conftest import PROJECT
 
 pytestmark = pytest.mark.spark
@@ -72,3 +73,68 @@ def test_without_a_secret_it_would_take_the_login_out_of_a_task(tmp_path: Path) 
     found = attacked(tmp_path, careless)
     assert CANARY in found["block"]
     assert found["endpoint"].startswith("took ")
+
+
+ON_A_CLUSTER = """
+import logging, sys
+from spark_jobs.session import start
+
+logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s", stream=sys.stdout)
+spark = start("carries a login")
+print("ran:", spark.sparkContext.parallelize([1, 2], 1).map(lambda n: n + 1).sum())
+"""
+#: A port that nobody listens on: a driver that asked there would say so.
+NOBODY = "spark://127.0.0.1:1"
+
+
+def on_a_cluster(
+    tmp_path: Path, master: str, *settings: str, environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    application = tmp_path / "application.py"
+    application.write_text(ON_A_CLUSTER)
+    submit = [str(PROJECT / "spark_jobs" / "spark-submit"), "--master", master]
+    given = [word for setting in settings for word in ("--conf", setting)]
+    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    return subprocess.run(
+        [*submit, *given, "--driver-memory", "512m", str(application)],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment, **python},
+        timeout=250,
+    )
+
+
+def test_a_cluster_whose_settings_say_nothing_of_a_secret_is_refused_before_anybody_is_asked(
+    tmp_path: Path,
+) -> None:
+    # Issue 27, 3
+    ran = on_a_cluster(tmp_path, NOBODY, environment={})
+    assert ran.returncode != 0
+    assert "ConnectionRefused: the settings of the Spark cluster do not say spark.authenticate" in ran.stderr
+    assert "or say spark.authenticate false there, if nobody else reaches that network" in ran.stderr
+    assert "All masters are unresponsive" not in ran.stderr
+    assert "ran:" not in ran.stdout
+
+
+def test_the_settings_of_the_drivers_own_file_count_as_those_of_the_command_line_do(tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.authenticate true\n")
+    ran = on_a_cluster(tmp_path, NOBODY, environment={"SPARK_CONF_DIR": str(tmp_path)})
+    assert "do not say spark.authenticate" not in ran.stderr
+    assert "A secret key must be specified via the spark.authenticate.secret config" in ran.stderr
+
+
+def test_a_cluster_that_its_operator_calls_open_carries_work_and_the_log_says_so(
+    tmp_path: Path, java: Path
+) -> None:
+    cluster = Cluster(tmp_path, java, os.environ, workers=1, settings={"spark.authenticate": "false"})
+    try:
+        settings = ("spark.authenticate=false", "spark.executor.memory=512m")
+        ran = on_a_cluster(tmp_path, cluster.url, *settings, environment=cluster.environment)
+    finally:
+        cluster.stop()
+    assert "ran: 5" in ran.stdout, ran.stderr[-3000:]
+    warned = (
+        "concord.session: spark.authenticate is false: whoever reaches the driver's ports can take the sites'"
+    )
+    assert warned in ran.stdout
