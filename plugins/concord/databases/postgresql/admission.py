@@ -7,13 +7,13 @@ no statement reads or writes a row.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from concord.databases.postgresql import owner, privileges, provision
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.grants import Logins, usage
 from concord.databases.postgresql.owner import SCHEMAS, Standing
-from concord.databases.postgresql.privileges import Grant, Kind
+from concord.databases.postgresql.privileges import Absent, Grant, Kind
 from concord.databases.postgresql.provision import SiteState
 from concord.databases.postgresql.session import Connection, one, rows
 from concord.databases.postgresql.snapshot_provision import Ends
@@ -127,13 +127,16 @@ def _lacked_grants(
     for each in copies:
         needed += needed_for_copies(each, state.site, logins)
     outside = [each for each in needed if each.name[0] not in SCHEMAS]
-    known = {name for (name,) in rows(connection, "SELECT rolname FROM pg_roles")}
-    lacked = privileges.missing(connection, outside)
-    to_give = [lacked.get(each, each) for each in outside if each in lacked or each.role not in known]
+    to_give = _missing(connection, outside)
     not_ours = privileges.missing(connection, [each.by(user) for each in to_give])
-    own = [*_of_installer(connection, state, copies)]
-    found = [*privileges.missing(connection, own).values()]
+    found = _missing(connection, [*_of_installer(connection, state, copies)])
     return list(dict.fromkeys([*found, *(each for each in to_give if each.by(user) in not_ours)]))
+
+
+def _missing(connection: Connection, grants: Sequence[Grant]) -> list[Grant]:
+    """What the script can grant of them: it makes the role, and `provision` makes the objects."""
+    found = privileges.missing(connection, grants).values()
+    return [replace(each, absent=None) for each in found if each.absent is not Absent.OBJECT]
 
 
 def _of_installer(connection: Connection, state: SiteState, copies: Sequence[Ends]) -> Iterator[Grant]:
