@@ -113,7 +113,7 @@ def _lock(
         *(f"LOCK TABLE ONLY {each.shape.table.sql} IN ROW EXCLUSIVE MODE" for each in ordered),
     )
     _refuse_altered(connection, ordered, writing.site)
-    for each in ordered:  # reads keys, as does all that follows
+    for each in ordered:  # from here on staged text becomes values
         if locked or each.shape.marks is not None:
             guard.lock(connection, each)
     for each in ordered:
