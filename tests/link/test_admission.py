@@ -183,6 +183,27 @@ def test_the_script_gives_what_every_feature_needs(
     assert site.value("SELECT to_regnamespace('concord')") is None
 
 
+def test_the_script_grants_nothing_on_a_destination_that_provisioning_has_yet_to_make(
+    new_site: Callable[[str], Site], installer: str, server_with_logins: Server
+) -> None:
+    london, capetown = new_site("london"), new_site("capetown")
+    copy = SnapshotDefinition(
+        name="copy",
+        kind=SnapshotKind.NON_INCREMENTAL,
+        source="london",
+        target="capetown",
+        relation=TableName(schema_name="app", name="visit"),
+        table=TableName(schema_name="shown", name="copy"),
+    )
+    capetown.run(f"CREATE SCHEMA shown AUTHORIZATION {new_role(server_with_logins)}")
+    both = [*asked(london, installer, snapshots=(copy,)), *asked(capetown, installer, snapshots=(copy,))]
+    for site, (_, script) in zip((london, capetown), list(provisioning.sql(both)), strict=True):
+        run_by_a_superuser(server_with_logins, site, script)
+    provisioning.provision(both)
+    assert provisioning.check(both) == []
+    assert capetown.rows("TABLE shown.copy") == []
+
+
 def test_a_table_of_another_owner_that_comes_later_takes_one_more_script(
     new_site: Callable[[str], Site], installer: str, server_with_logins: Server
 ) -> None:
