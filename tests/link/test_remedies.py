@@ -3,8 +3,10 @@
 import pytest
 
 from concord.databases import provisioning
-from concord.errors import IdentityChanged, PrivilegeMissing, StructureChanged
+from concord.errors import IdentityChanged, NotInitialized, PrivilegeMissing, SitesDiffer, StructureChanged
+from tests.link.comparing import compared
 from tests.link.conftest import MakePair
+from tests.link.initializing import initialized
 from tests.link.mapped import installations
 
 pytestmark = pytest.mark.spark
@@ -70,3 +72,32 @@ def test_a_connection_to_another_sites_database_is_told_as_that(pair: MakePair) 
     sites.london.run("UPDATE concord.site SET name = 'newyork'")
     with pytest.raises(IdentityChanged, match="leads to the database that was provisioned as newyork; mend"):
         sites.run("forward")
+
+
+def test_after_a_dropped_trigger_it_takes_an_initialization_and_a_comparison_is_not_enough(
+    pair: MakePair,
+) -> None:
+    """No version says what was done meanwhile: only an initialization proves anew what both sites have in common."""
+    sites = pair(
+        "CREATE TABLE public.guest (id int PRIMARY KEY, name text)", "INSERT INTO guest VALUES (1, 'a')"
+    )
+    sites.london.run(
+        "DROP TRIGGER zz_concord_capture ON guest",
+        "UPDATE guest SET name = 'missed'",
+        "INSERT INTO guest VALUES (2, 'new')",
+    )
+    with pytest.raises(StructureChanged) as refused:
+        sites.run("forward")
+    assert "run `provision`, then `initialize NAME`" in refused.value.message
+    (said,) = provisioning.provision(installations(sites.sites, sites.tables))
+    assert "run `initialize london_capetown`" in said
+    with pytest.raises(NotInitialized):
+        compared(sites, "apply", prefer="source")
+    with pytest.raises(NotInitialized):
+        sites.run("forward")
+    with pytest.raises(SitesDiffer, match="how: merge keeps the rows of both"):
+        initialized(sites)
+    initialized(sites, "merge")
+    sites.settle()
+    assert sites.capetown.rows("TABLE guest ORDER BY 1") == [(1, "missed"), (2, "new")]
+    assert sites.equal
