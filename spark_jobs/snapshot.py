@@ -16,7 +16,7 @@ from concord.databases.snapshot_ends import SnapshotSourceEnd, SnapshotTargetEnd
 from concord.errors import CountMismatch
 from concord.event_log import log_event
 from concord.how_many import how_many
-from concord.pace import Tell
+from concord.pace import Meter, Tell, silent
 from concord.position import LinkPosition, Session
 from concord.snapshot import SnapshotJob, SnapshotReport
 from spark_jobs.acquire import acquire
@@ -24,6 +24,7 @@ from spark_jobs.application import run
 from spark_jobs.session import start
 from spark_jobs.snapshot_opening import Going, open_snapshot
 from spark_jobs.stage_rows import stage_rows
+from spark_jobs.tasks import by_tasks
 from spark_jobs.watch import Watch
 from spark_jobs.wording import worded
 
@@ -35,13 +36,14 @@ def _silent(step: str) -> None:
 
 
 def refresh(
-    job: SnapshotJob, spark: Callable[[], SparkSession], progress: Progress = _silent
+    job: SnapshotJob, spark: Callable[[], SparkSession], progress: Progress = _silent, tell: Tell = silent
 ) -> SnapshotReport:
-    """Refresh the snapshot once. May be killed at any instant and repeated any number of times.
+    """Refresh the snapshot once. May be killed at any instant and repeated any number of times. `tell` hears how far it
+    is where it takes long.
 
     Raises a ConcordError; then the destination is as it was, and no position has moved.
     """
-    watch = Watch(progress)
+    watch = Watch(progress, tell)
     with watch.step("open"):
         source = snapshot_dialect(job.source.dialect).source(job)
     try:
@@ -109,10 +111,12 @@ class Refresh:
     def _staged(self, going: Going, snapshot: Snapshot) -> tuple[StagedPlace, int]:
         """The rows in the destination's database. Raises CountMismatch when some did not arrive."""
         rows, count = self._rows(going, snapshot)
-        with self.watch.step("stage"), worded(str(self.job.snapshot.table)):
+        if rows is None:
+            with self.watch.step("stage"):
+                return self.target.create_staging(), 0
+        meter = self._meter("stage", count or 0)
+        with self.watch.long_step("stage", meter, by_tasks(rows.sparkSession, meter)), worded(meter.what):
             place = self.target.create_staging()
-            if rows is None:
-                return place, 0
             done = stage_rows(rows, self.target.staging_login(), place.relation)
         if count is not None and done.rows != count:
             raise CountMismatch(
@@ -125,7 +129,7 @@ class Refresh:
     def _written(self, going: Going, session: Session, staged: StagedPlace) -> Written:
         if going.since is None:
             return self._replaced(session, staged)
-        with self.watch.step("write"):
+        with self.watch.long_step("write", self._meter("write", staged.rows)):
             written = self.target.apply(staged, going.target_state, session, self.watch.progress)
         with self.watch.step("remember"):
             self.source.remember(going.source_state, session)
@@ -136,12 +140,13 @@ class Refresh:
         if self.job.snapshot.incremental:
             with self.watch.step("expect"):
                 self.source.expect(session)
-        with self.watch.step("write"):
+        with self.watch.long_step("write", self._meter("write", staged.rows)):
             return self.target.replace(staged, session, self.watch.progress)
 
     def _planned(self, going: Going, snapshot: Snapshot) -> Written:
         """What a refresh would do now: by digests when it is a full one, else changed keys in and out of the query."""
-        with self.watch.step("plan"), worded(str(self.job.snapshot.table)):
+        meter = self._meter("plan")
+        with self.watch.long_step("plan", meter), worded(meter.what):
             if going.since is not None:
                 return self._planned_changes(going, snapshot)
             wanted = acquire(self.spark(), self.source.digests(snapshot))
@@ -154,6 +159,9 @@ class Refresh:
             return Written()
         counts = {row["gone"]: row["count"] for row in rows.groupBy("gone").count().collect()}
         return Written(updated=counts.get(False, 0), deleted=counts.get(True, 0))
+
+    def _meter(self, work: str, rows: int = 0) -> Meter:
+        return Meter(work, str(self.job.snapshot.table), of=rows)
 
     def _report(self, going: Going, written: Written, size: int) -> SnapshotReport:
         return SnapshotReport(
@@ -186,9 +194,9 @@ def _compared(wanted: DataFrame, present: DataFrame) -> Written:
     )
 
 
-def work(job: SnapshotJob, progress: Progress, _: Tell) -> SnapshotReport:
+def work(job: SnapshotJob, progress: Progress, tell: Tell) -> SnapshotReport:
     """The application's work: one refresh, logged."""
-    report = refresh(job, lambda: start(f"concord {job.synchronization}"), progress)
+    report = refresh(job, lambda: start(f"concord {job.synchronization}"), progress, tell)
     log_event(
         logger, "snapshot refreshed", snapshot=job.snapshot.name, rows=report.written, seconds=report.seconds
     )

@@ -14,9 +14,11 @@ from concord.pace import Pace
 from spark_jobs.compare import compare
 from spark_jobs.initialize import initialize
 from spark_jobs.link import transmit
+from spark_jobs.snapshot import refresh
 from tests.link.conftest import MakePair
 from tests.link.initializing import forget, initialization, unstamped
 from tests.link.pair import Pair
+from tests.link.snapshots import Copies
 
 pytestmark = pytest.mark.spark
 
@@ -107,6 +109,39 @@ def test_a_long_link_says_what_it_stages_and_what_it_writes(
         ("stage", "public.book", ROWS),
         ("write", "public.book", ROWS),
     }
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("incremental", [True, False])
+def test_a_refresh_of_a_snapshot_says_what_it_stages_and_what_it_writes(
+    copies: Copies, *, incremental: bool
+) -> None:
+    copies.london.run(*BOOK)
+    copies.define("books", "incremental" if incremental else "non_incremental", "public.book", "public.copy")
+    copies.provision()
+    if incremental:
+        copies.refresh("books")
+    copies.london.run(*MANY)
+    heard: list[Pace] = []
+    refresh(copies.job("books"), copies.spark, never, heard.append)
+    assert {(each.work, each.what, each.of) for each in heard} == {
+        ("stage", "public.copy", ROWS),
+        ("write", "public.copy", ROWS),
+    }
+    assert copies.capetown.value("SELECT count(*) FROM copy") == ROWS
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_refresh_of_a_view_is_not_counted_and_says_how_long_it_has_taken(copies: Copies) -> None:
+    copies.london.run(*BOOK, *MANY, "CREATE VIEW titles AS SELECT id, title FROM book")
+    copies.define("titles", "non_incremental", "public.titles", "public.copy")
+    copies.provision()
+    for plan_only in (True, False):
+        heard: list[Pace] = []
+        refresh(copies.job("titles", plan_only=plan_only), copies.spark, never, heard.append)
+        works = {"plan"} if plan_only else {"stage", "write"}
+        assert {each.work for each in heard} == works
+        assert all("s so far" in str(each) for each in heard if each.work != "write")
 
 
 def test_a_short_run_says_nothing(pair: MakePair) -> None:

@@ -14,6 +14,7 @@ from concord.databases.postgresql import snapshot_provision
 from concord.errors import ConcordError, ParametersRefused
 from concord.orchestration import lease_owner, run_lease, snapshot_refresh
 from concord.orchestration.connections import credentials
+from concord.orchestration.pace_shown import shown
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.shown import Ago, say
 from concord.orchestration.snapshot_dag import SnapshotOperator
@@ -48,7 +49,8 @@ def _refresh(asked: argparse.Namespace, configuration: Configuration, owner: str
     )
     operator = SnapshotOperator(task_id="refresh", snapshot=asked.name, plan={})
     try:
-        done = snapshot_refresh.refresh(engine, configuration, plan, operator.refresh, operator.on_kill)
+        with shown() as operator.tell:
+            done = snapshot_refresh.refresh(engine, configuration, plan, operator.refresh, operator.on_kill)
         complete_run(engine, plan.run_id, pendulum.now("UTC"))
     except ConcordError as error:
         snapshot_refresh.fail(engine, plan, error)
