@@ -21,6 +21,9 @@ VARYING = {
     r"(a few seconds|\d+ seconds?|\d+ minutes?) ago": "a few seconds ago",
 }
 
+#: How far a work is, where it takes a second or more; a terminal has erased it when the command ends.
+BAR = "━"
+
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
 
@@ -54,4 +57,4 @@ def alike(text: str) -> list[str]:
     for varying, word in VARYING.items():
         text = re.sub(varying, word, text)
     lines = [re.sub(r"-{2,}", "--", " ".join(line.split())) for line in text.splitlines()]
-    return [line for line in lines if line]
+    return [line for line in lines if line and BAR not in line]
