@@ -164,6 +164,9 @@ class Lives:
         default_factory=set
     )  #: tokens that nobody else had when their site was put back or left
     gone_edits: set[Made] = field(default_factory=set)  #: those edits; another site's may have the same token
+    undone: set[Made] = field(
+        default_factory=set
+    )  #: edits that a restore took from their own site, and no other had
     losers: set[Made] = field(default_factory=set)  #: as the repository has collected them
     lost_tokens: set[str] = field(default_factory=set)  #: of those
     counts: Counter[str] = field(default_factory=Counter)
@@ -367,6 +370,8 @@ class Lives:
         self._seen[name] = {number for number, _ in restored}
         self._stands[name] = {line.key: line.token for _, line in restored}
         kept = {line.token for _, line in restored}
+        there = {(line.key, line.after.dot) for _, line in restored}
+        self.undone |= set(self.oracle.content) - self.oracle.known(*others) - there
         told = {self.oracle.content[edit] for edit in self.oracle.known(*others)}
         self._lose(edit for edit, token in self.oracle.content.items() if token not in kept | told)
         self.exact = False
@@ -385,6 +390,16 @@ class Lives:
             self._initialize(peer, name)
             self._collect(peer)
             self._collect(name)
+
+    def unreplaced(self) -> dict[int, set[str | None]]:
+        """By key: the contents that its edits have left, but what another such edit was made over. A restore undoes
+        knowledge, so that the oracle does not foresee which of them holds; nothing else may."""
+        left = self.oracle.content.keys() - self.undone
+        replaced = {self.oracle.replaces[edit] for edit in left}
+        found: dict[int, set[str | None]] = defaultdict(set)
+        for edit in left - replaced:
+            found[edit[0]].add(self.oracle.content[edit])
+        return found
 
     def _is_refused(self, name: str) -> None:
         for peer in sorted(self.network.topology.neighbours(name)):
