@@ -6,6 +6,19 @@ _RESTORED = (
     "run `python -m concord initialize {name} --accept-restored`"
     " (in Airflow: initialize__{name}, accept_restored)"
 )
+#: A snapshot has no initialization: what captures its rows, and what guards its copy, is made anew.
+_SNAPSHOTS_ALONE = (
+    "run `provision --remove --site {site}`, empty the copies of snapshots that are kept there, run `provision`, and"
+    " refresh the snapshots in full"
+)
+
+
+def brought_back(site: str) -> str:
+    """What helps a restored site, whatever it takes part in."""
+    return (
+        "run `initialize NAME --accept-restored` for each of its synchronizations; if it has none but takes part in"
+        f" snapshots, {_SNAPSHOTS_ALONE.format(site=site)}"
+    )
 
 
 def older(site: str, heartbeat: int, known: int, synchronization: str) -> str:
@@ -13,7 +26,7 @@ def older(site: str, heartbeat: int, known: int, synchronization: str) -> str:
     return (
         f"{site}: the database is older than what {site} has already sent (heartbeat {heartbeat}, known {known}): it"
         f" was restored from a backup, or a clone of it ran in its place. Stop the clone, if there is one; then"
-        f" {_brought_back(synchronization)}. Nothing was written"
+        f" {_brought_back(site, synchronization)}. Nothing was written"
     )
 
 
@@ -22,7 +35,7 @@ def another(site: str, synchronization: str) -> str:
     return (
         f"{site}: the database is not the one that was provisioned as {site}: it was restored or failed over, or it is"
         " a clone or a wrong connection. If it is a clone or a wrong connection, mend the Airflow connection; if it is"
-        f" {site} from now on, {_brought_back(synchronization)}. Nothing was written"
+        f" {site} from now on, {_brought_back(site, synchronization)}. Nothing was written"
     )
 
 
@@ -34,8 +47,5 @@ def of_another_site(site: str, provisioned_as: str) -> str:
     )
 
 
-def _brought_back(synchronization: str) -> str:
-    """A snapshot has no initialization: what captures its rows is made anew."""
-    if "/" in synchronization:
-        return "run `provision --remove` and `provision` at that site, and refresh the snapshot in full"
-    return _RESTORED.format(name=synchronization)
+def _brought_back(site: str, synchronization: str) -> str:
+    return brought_back(site) if "/" in synchronization else _RESTORED.format(name=synchronization)

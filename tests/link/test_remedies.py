@@ -1,5 +1,6 @@
 """What a refusal tells a person to do is what helps: each remedy is carried out as it is told."""
 
+import psycopg
 import pytest
 
 from concord.databases import provisioning
@@ -8,6 +9,8 @@ from tests.link.comparing import compared
 from tests.link.conftest import MakePair
 from tests.link.initializing import initialized
 from tests.link.mapped import installations
+from tests.link.pair import Site
+from tests.link.snapshots import Copies, content
 
 pytestmark = pytest.mark.spark
 
@@ -101,3 +104,44 @@ def test_after_a_dropped_trigger_it_takes_an_initialization_and_a_comparison_is_
     sites.settle()
     assert sites.capetown.rows("TABLE guest ORDER BY 1") == [(1, "missed"), (2, "new")]
     assert sites.equal
+
+
+def restored_elsewhere(site: Site) -> None:
+    """Its connection leads to a copy of the database from now on."""
+    site.wait_for_the_links_sessions_to_end()
+    site.connection.close()
+    copy = f"{site.database}_restored"
+    server = {"host": site.host, "port": site.port, "user": site.superuser, "password": site.password}
+    with psycopg.connect(**server, dbname="postgres", autocommit=True) as superuser:
+        superuser.execute(f"CREATE DATABASE {copy} TEMPLATE {site.database}".encode())
+    site.database = copy
+    site.connection = site.log_in(site.superuser)
+
+
+@pytest.mark.parametrize("end", ["london", "capetown"])
+def test_a_restored_site_that_only_takes_part_in_snapshots_is_brought_back_as_it_is_told(
+    late: Copies, end: str
+) -> None:
+    """It has no synchronization that `initialize --accept-restored` could be run for."""
+    site = late.london if end == "london" else late.capetown
+    restored_elsewhere(site)
+    late.london.run("UPDATE flight SET delay = 1000 WHERE id = 6")
+    told = (
+        "if it has none but takes part in snapshots, run `provision --remove --site "
+        f"{end}`, empty the copies of snapshots that are kept there, run `provision`, and refresh the snapshots in full"
+    )
+    with pytest.raises(IdentityChanged) as refused:
+        late.refresh("late")
+    assert told in refused.value.message
+    assert any(told in line for line in provisioning.check(late.installations()))
+
+    provisioning.remove([each for each in late.installations() if each.site == end])
+    if site is late.capetown:
+        site.run("TRUNCATE public.late")
+    late.provision()
+    late.refresh("late", full=True)
+    content(late)
+    late.london.run("UPDATE flight SET delay = 2000 WHERE id = 7")
+    assert not late.refresh("late").full
+    content(late)
+    assert provisioning.check(late.installations()) == []

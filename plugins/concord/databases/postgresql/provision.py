@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
+from concord import incarnation
 from concord.databases.postgresql import (
     application_triggers,
     before_image,
@@ -354,7 +355,7 @@ def check(state: SiteState) -> Iterator[str]:
     if state.facts.provisioned_identity != state.facts.identity:
         yield (
             f"{state.site}: is not the database that was provisioned (restored, cloned or failed over); mend the"
-            " connection, or run `initialize NAME --accept-restored` for each of its synchronizations"
+            f" connection, or {incarnation.brought_back(state.site)}"
         )
     if state.facts.format < control.FORMAT:
         yield f"{state.site}: was provisioned by an earlier version of Concord; run `provision`"

@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 
+from concord import incarnation
 from concord.databases.postgresql.control import FORMAT
 from concord.databases.postgresql.outgoing_link import OutgoingLink, outgoing_links
 from concord.databases.postgresql.provision import altered, read_site
@@ -148,7 +149,7 @@ def look_at(connection: Connection, site: CarryingSite) -> OpenSite:
     if state.facts.identity != state.facts.provisioned_identity:
         raise IdentityChanged(
             f"{name} is not the database that was provisioned (restored, cloned or failed over); mend the connection,"
-            " or run `initialize NAME --accept-restored` for each of its synchronizations"
+            f" or {incarnation.brought_back(name)}"
         )
     wrong = altered(state)
     shapes: defaultdict[str, list[Shape]] = defaultdict(list)
