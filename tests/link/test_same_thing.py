@@ -346,7 +346,7 @@ def test_in_a_ring_the_one_that_did_another_thing_wins_or_loses_as_ever(network:
 def test_the_same_edits_at_both_sites_before_every_run_are_no_oscillation(pair: MakePair) -> None:
     """F95: nothing is rewritten, and no conflict in the log says that two sites edited."""
     sites = pair(*STOCK)
-    for turn in islice(range(100), 8):
+    for turn in islice(range(100), 14):
         for site in sites.sites:
             site.run(f"UPDATE stock SET title = 'turn {turn}' WHERE id = 2")
         for direction in ("forward", "reverse"):

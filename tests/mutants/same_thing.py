@@ -108,9 +108,9 @@ SAME_THING = (
     ),
     Mutant(
         "a plan looks at keys alone",
-        f"{POSTGRESQL}/ends.py",
-        "shape.rest if self.job.plan_only else tuple(shape.asked.values())",
-        "tuple(shape.asked.values())",
+        "spark_jobs/by_spark.py",
+        "    bring = move.job.plan_only or ",
+        "    bring = ",
         f"{MET} -k foresees",
     ),
     Mutant(
