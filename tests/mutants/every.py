@@ -13,6 +13,7 @@ from tests.mutants.link import LINK
 from tests.mutants.planted import MUTANTS, Mutant
 from tests.mutants.reinitialization import REINITIALIZATION
 from tests.mutants.replication_set import REPLICATION_SET
+from tests.mutants.runs import RUNS
 from tests.mutants.same_thing import SAME_THING
 from tests.mutants.topologies import TOPOLOGIES
 from tests.mutants.waiting import WAITING
@@ -30,6 +31,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "histories": HISTORIES,
     "same_thing": SAME_THING,
     "future_stamps": FUTURE_STAMPS,
+    "runs": RUNS,
 }
 
 

@@ -1,0 +1,136 @@
+"""Errors to plant in what a run knows of those before it: lease, last start time, and which link was refused."""
+
+from __future__ import annotations
+
+from tests.mutants.planted import LINK, Mutant
+
+ORCHESTRATION = "tests/orchestration"
+REPOSITORY = "tests/repository"
+STATES = f"{ORCHESTRATION}/test_link_states.py"
+HOLDER = f"{ORCHESTRATION}/test_lease_holder.py"
+
+RUNS = (
+    # What `status` says of a link
+    Mutant(
+        "a link that was refused is ready",
+        "plugins/concord/orchestration/link_states.py",
+        "        if link in written and written[link] < last.ended_at:\n",
+        "        if False:\n",
+        f"{STATES} -k was_refused",
+    ),
+    Mutant(
+        "a link stays refused after it was initialized",
+        "plugins/concord/orchestration/link_states.py",
+        "if link in written and written[link] < last.ended_at:",
+        "if link in written:",
+        f"{STATES} -k was_refused",
+    ),
+    Mutant(
+        "a link below its floor is ready",
+        "plugins/concord/orchestration/link_states.py",
+        "return states | refused(listed)",
+        "return states",
+        f"{STATES} -k below_its_floor",
+    ),
+    Mutant(
+        "a link that will be tried again by itself is refused",
+        "plugins/concord/repository/refusals.py",
+        ' and not from_code(code, "").transient',
+        "",
+        f"{REPOSITORY}/test_refusals.py",
+    ),
+    Mutant(
+        "a link that carried some of its tables is refused",
+        "plugins/concord/repository/refusals.py",
+        "return code != TablesStopped.code and not",
+        "return not",
+        f"{REPOSITORY}/test_refusals.py",
+    ),
+    Mutant(
+        "a plan ends a refusal",
+        "plugins/concord/repository/refusals.py",
+        "        .where(Transmission.plan_only.is_(False))\n",
+        "",
+        f"{REPOSITORY}/test_refusals.py",
+    ),
+    Mutant(
+        "a link is refused for what it was long ago",
+        "plugins/concord/repository/refusals.py",
+        "order_by=Transmission.started_at.desc()",
+        "order_by=Transmission.started_at",
+        f"{REPOSITORY}/test_refusals.py",
+    ),
+    # The lease of a run that has ended
+    Mutant(
+        "a run that has ended is waited for",
+        "plugins/concord/orchestration/lease_holder.py",
+        "return self._is_ours(holder) and self._is_known(holder, _OVER)",
+        "return False",
+        f"{HOLDER} -k have_ended",
+    ),
+    Mutant(
+        "a run that is alive has ended",
+        "plugins/concord/orchestration/lease_holder.py",
+        "self._is_known(holder, _OVER)",
+        "self._is_known(holder, None)",
+        f"{HOLDER} -k may_be_alive",
+    ),
+    Mutant(
+        "any lease is taken from a run that has ended",
+        "plugins/concord/repository/lease.py",
+        "        Synchronization.epoch == ended,\n",
+        "        Synchronization.epoch.is_not(None) if ended else False,\n",
+        f"{REPOSITORY}/test_lease.py -k took_the_lease_again",
+    ),
+    Mutant(
+        "the lease of a run that has ended is kept for it",
+        "plugins/concord/repository/lease.py",
+        "        Synchronization.epoch == ended,\n",
+        "",
+        f"{REPOSITORY}/test_lease.py -k taken_before_it_expires",
+    ),
+    # The last start time
+    Mutant(
+        "a synchronization remembers the end of its last run",
+        "plugins/concord/repository/runs.py",
+        "values(last_started_at=run.started_at)",
+        "values(last_started_at=now)",
+        f"{REPOSITORY}/test_runs.py -k hands_its_start_time",
+    ),
+    Mutant(
+        "a run of less than everything marks the synchronization",
+        "plugins/concord/repository/runs.py",
+        "        if run.scope.is_whole:\n",
+        "        if True:\n",
+        f"{REPOSITORY}/test_runs.py -k less_than_everything",
+    ),
+    Mutant(
+        "a synchronization reads another one's start time",
+        "plugins/concord/repository/runs.py",
+        "select(Synchronization.last_started_at).where(Synchronization.name == synchronization)",
+        "select(Synchronization.last_started_at)",
+        f"{REPOSITORY}/test_runs.py -k start_is_read_back",
+    ),
+    Mutant(
+        "a run logs no start time of the last one",
+        "plugins/concord/orchestration/run_steps.py",
+        "run=run_id, last_started_at=last)",
+        "run=run_id)",
+        f"{ORCHESTRATION}/test_synchronize.py -k last_ones_start",
+    ),
+    Mutant(
+        "a plan carries no start time of the last one",
+        "plugins/concord/orchestration/run_steps.py",
+        "        last_started_at=last,\n",
+        "",
+        f"{ORCHESTRATION}/test_synchronize.py -k last_ones_start",
+    ),
+    # How far a run is
+    Mutant(
+        "a refresh of a snapshot tells nobody how far it is",
+        "spark_jobs/snapshot.py",
+        "watch = Watch(progress, tell)",
+        "watch = Watch(progress)",
+        f"{LINK}/test_pace.py -k refresh",
+    ),
+)
