@@ -70,7 +70,10 @@ def _refuse_without_a_secret() -> None:
     Raises ConnectionRefused.
     """
     SparkContext._ensure_initialized()
-    said = SparkConf().get("spark.authenticate")
+    settings = SparkConf()
+    if settings.get("spark.master", "local").startswith("local"):
+        return  # named in the driver's own file, or not at all
+    said = settings.get("spark.authenticate")
     if said is None:
         raise ConnectionRefused(
             "the settings of the Spark cluster do not say spark.authenticate, and whoever reached the driver's ports"

@@ -12,11 +12,14 @@ from concord.ending import Ended, by_signals, end, status, word
 def test_a_signal_ends_the_block_and_is_what_it_was_before_afterwards(
     number: signal.Signals, expected: int
 ) -> None:
-    before = signal.getsignal(number)
-    with pytest.raises(Ended) as ended, by_signals(end):
-        os.kill(os.getpid(), number)
-    assert (status(ended.value), word(ended.value)) == (expected, f"Ended by {number.name}")
-    assert signal.getsignal(number) == before
+    before = signal.signal(number, signal.SIG_DFL)  # these tests may run under nohup themselves
+    try:
+        with pytest.raises(Ended) as ended, by_signals(end):
+            os.kill(os.getpid(), number)
+        assert (status(ended.value), word(ended.value)) == (expected, f"Ended by {number.name}")
+        assert signal.getsignal(number) == signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
 
 
 def test_ctrl_c_has_the_status_of_its_signal_too() -> None:

@@ -69,7 +69,7 @@ def test_a_function_that_fails_stops_its_table_alone(sites: Pair) -> None:
     sites.london.run("UPDATE plain SET v = 'new'")
     report = sites.run("forward")
     assert report.stopped == {
-        "public.stock": "public.stock: 1 conflicts have no decision: custom(tests.link.merging:breaks) failed:"
+        "public.stock": "public.stock: 1 conflict has no decision: custom(tests.link.merging:breaks) failed:"
         " ArithmeticError: no idea of 1. Mend the function; nothing of the table was written"
     }
     assert sites.capetown.value("SELECT v FROM plain") == "new"

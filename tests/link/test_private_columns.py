@@ -157,7 +157,7 @@ def test_a_row_that_would_not_come_back_the_same_is_not_named_by_its_private_key
     sites.london.run("INSERT INTO person VALUES ('anna@example.org', 'ZA12345678', NULL, NULL)")
     why = sites.run("forward").stopped["public.person"]
     assert (
-        "1 rows of london would not come back the same from capetown: split of passport at capetown. Mend"
+        "1 row of london would not come back the same from capetown: split of passport at capetown. Mend"
         in why
     )
 
