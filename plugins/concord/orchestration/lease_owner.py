@@ -51,7 +51,8 @@ def of_command(person: str) -> str:
 
 def airflow_name() -> str:
     """What this Airflow is called in its leases; the first task that asks gives it its name."""
-    if Variable.get(VARIABLE, default=None) is None:
-        about = "Concord: what this Airflow is called in leases; no other Airflow may have the same"
-        Variable.set(VARIABLE, uuid4().hex[:12], description=about)
+    if (known := Variable.get(VARIABLE, default=None)) is not None:
+        return str(known)
+    about = "Concord: what this Airflow is called in leases; no other Airflow may have the same"
+    Variable.set(VARIABLE, uuid4().hex[:12], description=about)
     return str(Variable.get(VARIABLE))  # of two that gave a name, one was later
