@@ -68,19 +68,21 @@ def take_for_run(engine: Engine, synchronization: str, owner: str, run_id: str) 
 
 def give_back(engine: Engine, synchronization: str, owner: str) -> bool:
     """Release the lease if `owner` still holds it, under whatever epoch its last try took."""
-    now = pendulum.now("UTC")
-    return any(
-        release(engine, Lease(synchronization, owner, each.epoch, now, now))
-        for each in synchronizations(engine)
-        if (each.name, each.owner) == (synchronization, owner)
-    )
+    return _give_back(engine, synchronization, lambda holder: holder == owner)
 
 
 def give_back_own(engine: Engine, synchronization: str) -> None:
     """Release the lease if this very process still holds it, in whichever run."""
-    for each in synchronizations(engine):
-        if each.name == synchronization and LeaseOwner.parse(each.owner or "").process == this_process():
-            give_back(engine, synchronization, str(each.owner))
+    _give_back(engine, synchronization, lambda holder: LeaseOwner.parse(holder).process == this_process())
+
+
+def _give_back(engine: Engine, synchronization: str, is_ours: Callable[[str], bool]) -> bool:
+    now = pendulum.now("UTC")
+    return any(
+        release(engine, Lease(synchronization, each.owner, each.epoch, now, now))
+        for each in synchronizations(engine)
+        if each.name == synchronization and each.owner is not None and is_ours(each.owner)
+    )
 
 
 @contextmanager
