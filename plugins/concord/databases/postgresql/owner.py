@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Row
-from concord.databases.postgresql.preflight import SiteFacts
+from concord.databases.postgresql.preflight import SiteFacts, has_attribute
 from concord.databases.postgresql.privileges import Grant, Kind
 from concord.databases.postgresql.session import Connection, one
 from concord.databases.quoting import literal, quote, shortened
@@ -117,6 +117,8 @@ _MEMBERS = """
   JOIN pg_roles w ON w.oid = m.member JOIN pg_roles g ON g.oid = m.grantor
  WHERE o.rolname = {name} AND NOT w.rolsuper AND w.rolname <> {installer}"""
 
+_OTHERS_THAN_ME = _MEMBERS.replace("{installer}", "current_user")
+
 #: A superuser takes back what another one granted only if he names him; until PostgreSQL 15 that did not matter.
 _REVOCATION = f"""format('REVOKE %I FROM %I', o.rolname, w.rolname)
                 || CASE WHEN current_setting('server_version_num')::int >= {OPTIONS}
@@ -128,8 +130,7 @@ WITH me AS (SELECT * FROM pg_roles WHERE rolname = current_user),
      others AS (SELECT o.rolname, pg_has_role(o.oid, 'USAGE') AS mine
                   FROM ({_OWNERS}) w JOIN pg_roles o ON o.oid = w.owner WHERE o.rolname <> {{name}})
 SELECT CASE WHEN r.rolcanlogin THEN 'may log in'
-            WHEN r.rolsuper OR r.rolcreatedb OR r.rolcreaterole OR r.rolreplication OR r.rolbypassrls
-            THEN 'has an attribute that gives it more rights'
+            WHEN {has_attribute("r")} THEN 'has an attribute that gives it more rights'
             WHEN EXISTS (SELECT 1 FROM pg_auth_members m WHERE m.member = r.oid) THEN 'is a member of another role'
             WHEN {_ELSEWHERE} AND NOT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = 'concord' AND nspowner = r.oid)
             THEN 'owns something in another database'
@@ -137,8 +138,8 @@ SELECT CASE WHEN r.rolcanlogin THEN 'may log in'
        r.oid IS NOT NULL AND {{able}},
        me.rolsuper OR me.rolcreaterole AND (r.oid IS NULL OR {_ADMITS}),
        array(SELECT rolname::text FROM others ORDER BY 1), (SELECT coalesce(bool_and(mine), true) FROM others),
-       array(SELECT DISTINCT w.rolname::text {_MEMBERS.replace("{installer}", "current_user")} ORDER BY 1),
-       array(SELECT {_REVOCATION} {_MEMBERS.replace("{installer}", "current_user")} ORDER BY 1)
+       array(SELECT DISTINCT w.rolname::text {_OTHERS_THAN_ME} ORDER BY 1),
+       array(SELECT {_REVOCATION} {_OTHERS_THAN_ME} ORDER BY 1)
   FROM me LEFT JOIN r ON true"""
 
 

@@ -298,12 +298,19 @@ SELECT current_database()::text AS database, current_user::text AS login, ({IDEN
        EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                 WHERE n.nspname = 'concord' AND c.relname = 'site') AS there"""
 
+
+def has_attribute(role: str) -> str:
+    """Condition on a row of `pg_roles`: the role, once acted as, can do more than it was granted."""
+    attributes = ("rolsuper", "rolcreatedb", "rolcreaterole", "rolreplication", "rolbypassrls")
+    return f"({' OR '.join(f'{role}.{each}' for each in attributes)})"
+
+
 #: Owners of what stands in schema `concord` but the schema's own; and that one, where it can do more than own. A
 #: restore without owners leaves all to whoever restored.
-_OTHERS = """
+_OTHERS = f"""
 array(SELECT o.rolname::text FROM pg_namespace n JOIN pg_roles o ON o.oid = n.nspowner
        WHERE n.nspname = 'concord'
-         AND (o.rolcanlogin OR o.rolsuper OR o.rolcreatedb OR o.rolcreaterole OR o.rolreplication OR o.rolbypassrls)
+         AND (o.rolcanlogin OR {has_attribute("o")})
       UNION
       SELECT o.rolname::text FROM pg_namespace n
         JOIN pg_depend d ON d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid
