@@ -144,19 +144,17 @@ def _of_installer(connection: Connection, state: SiteState, copies: Sequence[End
     user, made = state.facts.user, [*_views(state), *_copies_at(state.site, copies)]
     for schema in sorted({each.schema_name for each in [*state.tables, *made]}):
         yield usage(user, schema)
-    there = (
-        set()
-        if not made
-        else set(
-            rows(
-                connection,
-                "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-                f" WHERE {_named(made)}",
-            )
-        )
-    )
-    for schema in sorted({each.schema_name for each in made if (each.schema_name, each.name) not in there}):
+    for schema in sorted({each.schema_name for each in _absent(connection, made)}):
         yield Grant(user, ("CREATE",), Kind.SCHEMA, (schema,))
+
+
+def _absent(connection: Connection, names: Sequence[TableName]) -> list[TableName]:
+    """Those of them that do not exist."""
+    if not names:
+        return []
+    query = "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+    there = set(rows(connection, f"{query} WHERE {_named(names)}"))
+    return [each for each in names if (each.schema_name, each.name) not in there]
 
 
 def _of_concord(connection: Connection, standing: Standing) -> Iterator[str]:
