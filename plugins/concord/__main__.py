@@ -26,12 +26,8 @@ from concord.orchestration import shown
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[Any]
 
-
 _SYNCHRONIZATION = "its name in the configuration"
 _DIRECTION = "the link from source to target, the one back, or both"
-
-#: Where the statuses of signals begin.
-SIGNALLED = 128
 _PROJECT = Path(__file__).parents[2]
 _DAGS = "AIRFLOW__CORE__DAGS_FOLDER"
 
@@ -322,7 +318,7 @@ def _add_chosen(conflicts: argparse.ArgumentParser) -> None:
 
 def _exit(status: int) -> None:
     """After a signal at once: threads that wait for a database would be waited for."""
-    if status < SIGNALLED:
+    if status < ending.SIGNALLED:
         sys.exit(status)
     sys.stdout.flush()
     sys.stderr.flush()

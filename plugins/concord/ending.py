@@ -10,6 +10,8 @@ from typing import NoReturn
 
 #: A process that was started to ignore one of them (nohup) goes on ignoring it.
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+#: Where the statuses of signals begin, as a shell has them.
+SIGNALLED = 128
 Handler = Callable[[int, FrameType | None], None]
 
 
@@ -28,8 +30,8 @@ def word(interrupt: KeyboardInterrupt) -> str:
 
 
 def status(interrupt: KeyboardInterrupt) -> int:
-    """128 and the signal's number, as a shell has it."""
-    return 128 + int(getattr(interrupt, "number", signal.SIGINT))
+    """So far above `SIGNALLED` as the signal's number says."""
+    return SIGNALLED + int(getattr(interrupt, "number", signal.SIGINT))
 
 
 @contextmanager
