@@ -1,8 +1,8 @@
 """A clock that is set to the year 2099 for a minute harms nobody but the row it stamped (F13, F14)."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -224,23 +224,30 @@ def test_a_run_that_read_the_old_version_before_commits_nothing_after_it(pair: M
     assert sites.conflicts() == []
 
 
-def test_nothing_is_stamped_anew_once_a_newer_run_has_taken_over(
-    pair: MakePair, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@contextmanager
+def after_the_look(happens: Callable[[RestampedTable], object]) -> Iterator[None]:
+    """Each time when the other sites were asked, and nothing is written yet."""
+    look = RestampedTable._elsewhere
+
+    def looked(table: RestampedTable, keys: Sequence[str]) -> Mapping[str, Vector]:
+        seen = look(table, keys)
+        happens(table)
+        return seen
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(RestampedTable, "_elsewhere", looked)
+        yield
+
+
+def test_nothing_is_stamped_anew_once_a_newer_run_has_taken_over(pair: MakePair) -> None:
     """It stood still for longer than its lease: a run carries the version after it has looked."""
     sites = pair(*DDL)
     edit_in_2099(sites.london, "UPDATE item SET token = 'from 2099' WHERE id = 1")
-    look = RestampedTable._elsewhere
-
-    def carried_after_the_look(table: RestampedTable, keys: Sequence[str]) -> Mapping[str, Vector]:
-        seen = look(table, keys)
-        sites.run(target=in_a_time_when_it_is_2099(sites))
-        return seen
-
-    monkeypatch.setattr(RestampedTable, "_elsewhere", carried_after_the_look)
-    with pytest.raises(LeaseLost, match="a newer run of london_capetown has taken over"):
+    with (
+        after_the_look(lambda _: sites.run(target=in_a_time_when_it_is_2099(sites))),
+        pytest.raises(LeaseLost, match="a newer run of london_capetown has taken over"),
+    ):
         restamped(sites)
-    monkeypatch.undo()
     assert sites.london.value('SELECT changed_at FROM concord."public.item" WHERE id = 1') >= IN_2099
     assert "another site has accepted it" in restamped(sites)[0].why_not
     sites.london.run("UPDATE item SET token = 'edited since' WHERE id = 1")
@@ -249,21 +256,13 @@ def test_nothing_is_stamped_anew_once_a_newer_run_has_taken_over(
     assert sites.capetown.value("SELECT token FROM item WHERE id = 1") == "edited since"
 
 
-def test_a_row_that_a_user_edits_between_the_look_and_the_stamp_is_left_alone(
-    pair: MakePair, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_that_a_user_edits_between_the_look_and_the_stamp_is_left_alone(pair: MakePair) -> None:
     sites = pair(*DDL)
     from_2099(sites)
-    look = RestampedTable._elsewhere
-
-    def edited_after_the_look(table: RestampedTable, keys: Sequence[str]) -> Mapping[str, Vector]:
-        seen = look(table, keys)
-        sites.london.run("UPDATE item SET token = 'edited meanwhile' WHERE id = 1")
-        return seen
-
-    monkeypatch.setattr(RestampedTable, "_elsewhere", edited_after_the_look)
-    assert [each.why_not for each in restamped(sites)] == ["it was edited meanwhile: ask again", "", ""]
-    monkeypatch.undo()
+    with after_the_look(
+        lambda _: sites.london.run("UPDATE item SET token = 'edited meanwhile' WHERE id = 1")
+    ):
+        assert [each.why_not for each in restamped(sites)] == ["it was edited meanwhile: ask again", "", ""]
     assert [(each.key, each.why_not) for each in restamped(sites)] == [("1", "")]
     sites.settle()
     assert sites.equal
@@ -271,21 +270,12 @@ def test_a_row_that_a_user_edits_between_the_look_and_the_stamp_is_left_alone(
     assert sites.conflicts() == []
 
 
-def test_no_new_stamp_is_given_out_below_a_floor_that_a_cleanup_raises_meanwhile(
-    pair: MakePair, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_new_stamp_is_given_out_below_a_floor_that_a_cleanup_raises_meanwhile(pair: MakePair) -> None:
     sites = pair(*DDL)
     from_2099(sites)
-    look = RestampedTable._elsewhere
-
-    def raised_after_the_look(table: RestampedTable, keys: Sequence[str]) -> Mapping[str, Vector]:
-        seen = look(table, keys)
-        sites.london.run(f"UPDATE concord.site SET stamp_floor = {table.clock.now + 1_000_000}")
-        return seen
-
-    monkeypatch.setattr(RestampedTable, "_elsewhere", raised_after_the_look)
-    assert {each.new for each in restamped(sites)} == {None}
-    monkeypatch.undo()
+    raised = "UPDATE concord.site SET stamp_floor = {}"
+    with after_the_look(lambda table: sites.london.run(raised.format(table.clock.now + 1_000_000))):
+        assert {each.new for each in restamped(sites)} == {None}
     floor = int(sites.london.value("SELECT stamp_floor FROM concord.site"))
     assert all(each.new is not None and each.new > floor for each in restamped(sites))
 

@@ -202,6 +202,13 @@ def put_back(backup: Path, data: Path) -> None:
     copy(backup, data)
 
 
+def send_before(sites: Pair) -> None:
+    """What both sites know when the backup is taken."""
+    sites.settle()
+    sites.capetown.run("UPDATE book SET title = 'sent before' WHERE id = 20")
+    sites.settle()
+
+
 def live_on(sites: Pair) -> None:
     """After the backup: Cape Town's edits travel, and are then lost there; London goes on."""
     sites.capetown.run(
@@ -242,9 +249,7 @@ def test_a_site_restored_from_a_copy_of_its_files_is_refused_and_then_brought_ba
     restorable: Pair, mortal: Server, tmp_path: Path
 ) -> None:
     """F65: same system, same timeline; the heartbeat went back. After a clone ran first, the original stands so."""
-    restorable.settle()
-    restorable.capetown.run("UPDATE book SET title = 'sent before' WHERE id = 20")
-    restorable.settle()
+    send_before(restorable)
     backup = mortal.data.parent / "backup"
     while_stopped(restorable, mortal, lambda data: copy(data, backup))
     live_on(restorable)
@@ -266,9 +271,7 @@ def test_a_site_restored_from_a_dump_is_brought_back(
     restorable: Pair, mortal: Server, server_with_logins: Server
 ) -> None:
     """Another system: its transaction ids, and so all its positions, begin anew."""
-    restorable.settle()
-    restorable.capetown.run("UPDATE book SET title = 'sent before' WHERE id = 20")
-    restorable.settle()
+    send_before(restorable)
     dump = subprocess.run(
         [mortal.bin / "pg_dump", mortal.uri("capetown")], check=True, capture_output=True, text=True
     ).stdout
@@ -306,9 +309,7 @@ def test_a_site_restored_without_owners_is_handed_back_before_it_begins_its_next
     restorable: Pair, mortal: Server, server_with_logins: Server
 ) -> None:
     """`pg_restore --no-owner`: everything belongs to whoever restored, and capture would run with those rights."""
-    restorable.settle()
-    restorable.capetown.run("UPDATE book SET title = 'sent before' WHERE id = 20")
-    restorable.settle()
+    send_before(restorable)
     archive = mortal.data.parent / "archive"
     options = ["--no-owner", "--no-privileges"]
     subprocess.run([mortal.bin / "pg_dump", "-Fc", "-f", archive, mortal.uri("capetown")], check=True)

@@ -106,6 +106,12 @@ def run_in(copy: Path, query: str) -> int:
         return int(database.execute(query).fetchone()[0])
 
 
+def ended(why: str) -> tuple[int, str]:
+    """Status and line of a command that waits no more for the one run."""
+    [run] = queued()
+    return 1, f"{why}, and the run {run} goes on by itself; or mark that run as failed\n"
+
+
 def test_a_scheduler_that_dies_after_the_trigger_ends_the_waiting_with_one_line(
     scheduler: Scheduler, terminal: Terminal
 ) -> None:
@@ -113,12 +119,7 @@ def test_a_scheduler_that_dies_after_the_trigger_ends_the_waiting_with_one_line(
     with once_triggered(scheduler.kill):
         status, _, said = terminal("synchronize", NAME)
     assert THRESHOLD < time.monotonic() - began < THRESHOLD + 10
-    [run] = queued()
-    assert (status, said) == (
-        1,
-        "Airflow's scheduler gives no sign of life any more: start it, and the run"
-        f" {run} goes on by itself; or mark that run as failed\n",
-    )
+    assert (status, said) == ended("Airflow's scheduler gives no sign of life any more: start it")
 
 
 def test_a_dag_that_is_paused_after_the_trigger_ends_the_waiting_with_one_line(
@@ -126,12 +127,7 @@ def test_a_dag_that_is_paused_after_the_trigger_ends_the_waiting_with_one_line(
 ) -> None:
     with once_triggered(pause, True):
         status, _, said = terminal("synchronize", NAME)
-    [run] = queued()
-    assert (status, said) == (
-        1,
-        "the DAG was paused in Airflow meanwhile: unpause it, and the run"
-        f" {run} goes on by itself; or mark that run as failed\n",
-    )
+    assert (status, said) == ended("the DAG was paused in Airflow meanwhile: unpause it")
 
 
 def test_a_database_of_airflows_that_ends_meanwhile_is_told_in_one_line(
