@@ -1,19 +1,14 @@
-"""What Concord adds to Airflow itself: the only file of this directory that Airflow runs.
+"""Concord as Airflow's plugin where Concord is a folder: the only file of this directory that Airflow runs.
 
-Airflow's scheduler reads it before its local executor forks the processes that tasks are forked from. What is imported
-here is in their memory when they read a DAG: a second less for every task.
+An installed Concord is found by its entry point. Where both are there, this file leaves it to that one: Airflow
+registers a plugin once, and calls the second an import error.
 """
 
 from __future__ import annotations
 
-from airflow.plugins_manager import AirflowPlugin
+from importlib.metadata import entry_points
 
-import concord.orchestration.synchronize
+if not entry_points(group="airflow.plugins", name="concord"):
+    from concord.orchestration.plugin import ConcordPlugin
 
-__all__ = ["ConcordPlugin", "concord"]
-
-
-class ConcordPlugin(AirflowPlugin):
-    """Makes Concord show up under Airflow's plugins; the console's pages are registered here."""
-
-    name = "concord"
+    __all__ = ["ConcordPlugin"]

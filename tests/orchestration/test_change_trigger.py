@@ -229,7 +229,7 @@ def test_the_dag_runs_by_its_schedule_and_by_its_watched_asset(
     configuration: Configuration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CONCORD_CONFIG", str(tmp_path / "concord.yaml"))
-    bag = DagBag(str(PROJECT / "dags" / "synchronize.py"))
+    bag = DagBag(str(PROJECT / "dags"))
     assert bag.import_errors == {}
     dag = bag.dags[f"synchronize__{NAME}"]
     [asset] = dag.timetable.asset_condition.objects

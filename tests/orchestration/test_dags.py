@@ -77,7 +77,7 @@ def test_a_mistake_in_the_configuration_is_an_import_error_with_its_lines(
     path = tmp_path / "concord.yaml"
     path.write_text(CONFIGURATION.replace("target: capetown", "target: capetwon"))
     monkeypatch.setenv("CONCORD_CONFIG", str(path))
-    [error] = DagBag(str(PROJECT / "dags" / "synchronize.py")).import_errors.values()
+    [error] = DagBag(str(PROJECT / "dags")).import_errors.values()
     assert "concord.yaml:10: synchronizations.london_capetown.target" in error
     assert "did you mean 'capetown'" in error
 
@@ -122,7 +122,7 @@ plugins_manager.ensure_plugins_loaded()
 from airflow.dag_processing.dagbag import BundleDagBag
 before = {*sys.modules}
 sys.path.insert(0, sys.argv[1])
-import synchronize
+import concord_dags
 print(sorted(name for name in {*sys.modules} - before if not name.startswith("airflow.")))
 """
 
@@ -136,4 +136,4 @@ def test_a_task_imports_nothing_more_than_the_scheduler_has_in_memory() -> None:
         text=True,
         check=True,
     )
-    assert read.stdout.splitlines()[-1] == "['synchronize']"
+    assert read.stdout.splitlines()[-1] == "['concord_dags']"

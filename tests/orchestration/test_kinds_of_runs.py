@@ -72,7 +72,7 @@ def scene(server: Server, logins: None, tmp_path_factory: pytest.TempPathFactory
     path, dags = folder / "concord.yaml", folder / "dags"
     path.write_text(CONFIGURATION)
     dags.mkdir()
-    shutil.copy(PROJECT / "dags" / "synchronize.py", dags)
+    shutil.copy(PROJECT / "dags" / "concord_dags.py", dags)
     databases = {name: f"kinds_{os.urandom(6).hex()}" for name in SITES}
     sites, connections = {}, {}
     for name, database in databases.items():

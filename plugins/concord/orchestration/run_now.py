@@ -10,7 +10,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from socket import socketpair
 from threading import Event, Thread, main_thread
 from typing import Any
@@ -18,7 +17,6 @@ from uuid import uuid4
 
 import pendulum
 from airflow.api.common.trigger_dag import trigger_dag
-from airflow.dag_processing.dagbag import DagBag
 from airflow.jobs.job import most_recent_job
 from airflow.models import DagModel, DagRun
 from airflow.sdk.exceptions import AirflowFailException
@@ -31,6 +29,7 @@ from concord.connection_words import one_sentence
 from concord.ending import Ended, by_signals
 from concord.errors import AirflowUnavailable
 from concord.orchestration import waiting_person
+from concord.orchestration.configured_dags import all_dags
 
 #: Seconds between two looks at how far a run is.
 PAUSE = 0.5
@@ -120,9 +119,9 @@ def _airflows_database(advice: str) -> Iterator[None]:
         raise AirflowUnavailable(f"{refused}. {advice}") from None
 
 
-def here(file: Path, dag_id: str, conf: Mapping[str, Any], look: Look) -> str:
+def here(dag_id: str, conf: Mapping[str, Any], look: Look) -> str:
     """Run the DAG in this process; "success" or "failed". Raises Ended when a signal has ended it."""
-    dag = DagBag(str(file), collect_dags=True).dags[dag_id]
+    dag = all_dags()[dag_id]
     moment = pendulum.now("UTC")
     run_id = f"manual__{moment.isoformat()}"
     with (

@@ -38,16 +38,20 @@ SOON, PAUSE = timedelta(seconds=2), timedelta(seconds=15)
 PATIENCE = timedelta(hours=24)
 
 
-def begin(synchronization: str, context: Context) -> dict[str, Any]:
+def begin(
+    synchronization: str, context: Context, given: SynchronizeParameters | None = None
+) -> dict[str, Any]:
     """Check what the run was asked to do, take the lease, record the run; the plan, as XCom carries it.
+
+    What is `given` holds for every run of somebody's own DAG, whose conf and data interval are not ours to read.
 
     Works without a logical date: what a link sends comes from its position; only a backfill looks at its data
     interval. Fails for good on parameters it does not take, and waits while another run holds the lease.
     """
     dag_run = context["dag_run"]
     with in_airflow_terms():
-        asked = parameters.read(SynchronizeParameters, dag_run.conf)
-        scope = asked.scope(_interval(dag_run, asked))
+        asked = parameters.read(SynchronizeParameters, dag_run.conf) if given is None else given
+        scope = asked.scope(_interval(dag_run, asked) if given is None else None)
         configuration = load(config_path())
         for notice in configuration.notices:
             logger.info("%s", notice)
@@ -130,7 +134,8 @@ def _log_outcomes(newest: Iterable[TransmissionStatus]) -> None:
 
 def release(synchronization: str, context: Context) -> None:
     """Give the lease back, however the run went; a run that never said how it went is marked as released."""
-    plan = context["ti"].xcom_pull(task_ids="begin")
+    group = context["ti"].task_id.removesuffix("release")
+    plan = context["ti"].xcom_pull(task_ids=f"{group}begin")
     with in_airflow_terms():
         engine = repository()
         if plan is None:

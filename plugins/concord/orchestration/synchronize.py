@@ -27,6 +27,7 @@ from concord.orchestration.change_trigger import watchers
 from concord.orchestration.dag_page import page
 from concord.orchestration.link_operator import LinkOperator
 from concord.orchestration.reinitialize_operator import ReinitializeOperator
+from concord.orchestration.run_plan import SynchronizeParameters
 from concord.orchestration.table_assets import changed_tables, table_asset
 
 #: Transient errors are tried again; permanent ones never are (`airflow_errors`).
@@ -64,7 +65,7 @@ def synchronize_dag(configuration: Configuration, name: str) -> DAG:
         params=params,
         tags=["concord", "synchronization"],
     ) as dag:
-        _tasks(name, reinitializes=any(table.policy.reinitializes for table in tables))
+        synchronize_tasks(configuration, name)
     return dag
 
 
@@ -91,10 +92,14 @@ def _page(configuration: Configuration, name: str, params: Mapping[str, Param]) 
     )
 
 
-def _tasks(name: str, *, reinitializes: bool) -> None:
+def synchronize_tasks(
+    configuration: Configuration, name: str, asked: SynchronizeParameters | None = None
+) -> None:
+    """The tasks of one run, in the DAG or group at hand; what is `asked` of it, else what the DAG run's conf says."""
+
     @task
     def begin() -> dict[str, Any]:
-        return run_steps.begin(name, get_current_context())
+        return run_steps.begin(name, get_current_context(), asked)
 
     # none_failed: a direction that the run leaves out is skipped, and the rest goes on.
     @task(trigger_rule="none_failed")
@@ -110,7 +115,7 @@ def _tasks(name: str, *, reinitializes: bool) -> None:
     reverse = _link(name, Direction.REVERSE, plan, trigger_rule="none_failed")
     done, released = complete(plan), release()
     plan >> forward >> reverse >> done >> released
-    if reinitializes:
+    if any(table.policy.reinitializes for table in configuration.tables(name)):
         # After both: what follows a teardown alone would run however the links ended.
         [done, released] >> ReinitializeOperator(task_id="reinitialize", synchronization=name, plan=plan)
 

@@ -15,7 +15,6 @@ from concord.errors import ConcordError, LinkFailed
 from concord.how_many import how_many
 from concord.orchestration import jobs, run_lease, run_now
 from concord.orchestration.conflicts_command import show_entries
-from concord.orchestration.job_files import PROJECT
 from concord.orchestration.lease_owner import LeaseOwner
 from concord.orchestration.link_tables import Carried, show_links
 from concord.orchestration.process import is_gone
@@ -24,7 +23,6 @@ from concord.orchestration.shown import is_document, problem, progress, say
 from concord.repository import ledger, status
 from concord.repository.status import RunStatus, TransmissionStatus
 
-DAGS = PROJECT / "dags" / "synchronize.py"
 #: Conflicts shown at most; all are counted.
 SHOWN = 20
 
@@ -60,7 +58,7 @@ def _scheduled(dag_id: str, conf: dict[str, Any], looking: _Progress) -> str:
 
 def _here(engine: Engine, name: str, dag_id: str, conf: dict[str, Any], looking: _Progress) -> str:
     try:
-        return run_now.here(DAGS, dag_id, conf, looking.look)
+        return run_now.here(dag_id, conf, looking.look)
     finally:
         # Ended between two tasks, or within the one that gives the lease back, a run would keep it.
         with suppress(ConcordError):

@@ -1,0 +1,11 @@
+"""What a DAG file of a team's own takes from Concord: `all_dags`, and `ConcordTaskGroup` for a DAG of the team's.
+
+Airflow reads a file that has the words airflow and dag in it.
+"""
+
+from __future__ import annotations
+
+from concord.orchestration.configured_dags import all_dags
+from concord.orchestration.task_group import ConcordTaskGroup
+
+__all__ = ["ConcordTaskGroup", "all_dags"]

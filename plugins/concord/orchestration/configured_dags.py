@@ -1,0 +1,59 @@
+"""Every DAG of a configuration, by its id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from airflow.sdk import DAG, get_parsing_context
+
+from concord.config import Configuration, config_path, load
+from concord.orchestration.approve_dag import approve_dag
+from concord.orchestration.maintenance import (
+    compare_dag,
+    initialize_dag,
+    log_purge_dag,
+    provision_dag,
+    tombstone_cleanup_dag,
+)
+from concord.orchestration.overturn_dag import overturn_dag
+from concord.orchestration.resolve_dag import resolve_dag
+from concord.orchestration.snapshot_dag import snapshot_dag
+from concord.orchestration.synchronize import synchronize_dag
+
+Builders = Mapping[str, Callable[[], DAG]]
+
+
+def all_dags() -> dict[str, DAG]:
+    """The DAGs of the configuration at `config_path`, for `globals().update(all_dags())` in a DAG file.
+
+    A task reads its file for the sake of one DAG: then only that one is built. Raises ConfigurationInvalid, which
+    Airflow shows as the file's import error.
+    """
+    builders, asked = _builders(load(config_path())), get_parsing_context().dag_id
+    return {dag_id: build() for dag_id, build in builders.items() if asked not in builders or asked == dag_id}
+
+
+def _builders(configuration: Configuration) -> Builders:
+    return {
+        **_of_synchronizations(configuration),
+        **{
+            f"snapshot__{name}": partial(snapshot_dag, configuration, name)
+            for name in configuration.snapshots
+        },
+        "provision": provision_dag,
+        "log_purge": log_purge_dag,
+        "tombstone_cleanup": tombstone_cleanup_dag,
+        "approve_held_runs": approve_dag,
+        "resolve_conflicts": resolve_dag,
+        "overturn_conflict": overturn_dag,
+    }
+
+
+def _of_synchronizations(configuration: Configuration) -> Builders:
+    kinds = {"synchronize": synchronize_dag, "initialize": initialize_dag, "compare": compare_dag}
+    return {
+        f"{kind}__{name}": partial(build, configuration, name)
+        for name in configuration.synchronizations
+        for kind, build in kinds.items()
+    }
