@@ -9,13 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
-
-from pyspark.sql import Row, SparkSession
+from typing import TYPE_CHECKING, Any
 
 from concord.comparison import CompareJob, CompareReport, Difference, Kind, Repair, TableComparison
-from concord.databases.compared_site import ComparedSite, Cut, Extent
-from concord.databases.dialect import Progress, Shape, TargetEnd
+from concord.databases.compared_site import ComparedSite, Cut, Extent, Hashing, buckets
+from concord.databases.dialect import Progress, Shape, Snapshot, TargetEnd
 from concord.databases.registry import dialect
 from concord.errors import ConcordError, ParametersRefused, StructureChanged
 from concord.event_log import log_event
@@ -25,14 +23,17 @@ from concord.repair import Remedy, Rule
 from concord.replication_set import ReplicatedTable, chosen
 from concord.row_version import RowVersion
 from spark_jobs.application import run
-from spark_jobs.comparing import Compared, Comparing, Side
+from spark_jobs.comparing import Comparing
 from spark_jobs.deciding import Beside, altered_at, remedies
-from spark_jobs.opening import Opened, open_link
+from spark_jobs.differences import Differences
+from spark_jobs.opening import Opened, at_both, open_link
 from spark_jobs.repairing import BATCH, Place, Repairing, batches
-from spark_jobs.session import start
-from spark_jobs.tasks import by_tasks
+from spark_jobs.side import Side
 from spark_jobs.watch import Watch
 from spark_jobs.wording import worded
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 logger = logging.getLogger("concord.compare")
 
@@ -46,7 +47,8 @@ def compare(
 ) -> CompareReport:
     """Compare the pair's tables; with `repair: apply` also write what has to give way, at both sites.
 
-    Without that nothing is written anywhere. Raises a ConcordError.
+    Without that nothing is written anywhere. `spark` is called where many rows must be joined, or many are repaired.
+    Raises a ConcordError.
     """
     watch = Watch(progress, tell)
     with ExitStack() as stack:
@@ -54,7 +56,7 @@ def compare(
             ends = [_closing(stack, dialect(link.source.dialect).compared(link)) for link in _links(job)]
         with watch.step("inspect"):
             opened = _open(job, ends, stack, watch.progress)
-        comparison = _Comparison(job, opened, spark(), watch)
+        comparison = _Comparison(job, opened, spark, watch)
         return comparison.run()
 
 
@@ -117,11 +119,11 @@ def _refuse_marked(tables: Sequence[ReplicatedTable]) -> None:
 class _Comparison:
     job: CompareJob
     opened: _Opened
-    spark: SparkSession
+    spark: Callable[[], SparkSession]
     watch: Watch
     tables: list[TableComparison] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
-    compared: dict[str, Compared] = field(default_factory=dict)
+    compared: dict[str, Differences] = field(default_factory=dict)
     cuts: dict[str, tuple[Cut, Cut]] = field(default_factory=dict)
     altered: dict[str, str] = field(default_factory=dict)  #: tables that were altered while they were read
 
@@ -165,27 +167,33 @@ class _Comparison:
             here = stack.enter_context(source.snapshot())
             self.watch.progress("target_cut")
             there = stack.enter_context(target.snapshot())
-            cuts = self._cuts(table)
-            ours, theirs = (
-                Side(end, shapes[table], cut, end.extent(shapes[table]), snapshot)
-                for end, shapes, cut, snapshot in zip(
-                    self.opened.read, self.opened.shapes, cuts, (here, there), strict=True
-                )
-            )
+            self.cuts[table] = self._cuts(table)
+            ours, theirs = self._sides(table, (here, there))
             meter = Meter("compare", table, of=max(_known_rows(ours.extent), _known_rows(theirs.extent)))
-            with self.watch.long_step("scan", meter, by_tasks(self.spark, meter)):
-                compared = Comparing(self.spark, ours, theirs, self.job.link.priorities).run()
-            self.compared[table], self.cuts[table] = compared, cuts
+            with self.watch.long_step("scan", meter):
+                comparing = Comparing(self.spark, ours, theirs, self.job.link.priorities, _by_parts(meter))
+                compared = comparing.run(self.job.kept)
+            self.compared[table] = compared
             with self.watch.step("judge"):
                 counts = compared.counts()
                 planned = self._plan(compared, self._beside(table))
-                kept = list(self._kept(table, compared.first(self.job.kept)))
+                kept = list(self._kept(table, compared.first()))
         if altered := altered_at(self.opened.read, self.opened.shapes, [table]):
             self._leave_out(table, altered)
             return
         self.tables.append(counts.model_copy(update={"remedies": planned}))
         self.differences += kept
         log_event(logger, "table compared", **counts.model_dump(exclude={"remedies", "written"}))
+
+    def _sides(self, table: str, snapshots: tuple[Snapshot, Snapshot]) -> tuple[Side, Side]:
+        ours, theirs = (shapes[table] for shapes in self.opened.shapes)
+        source, target = self.opened.read
+        extents = at_both(lambda: source.extent(ours), lambda: target.extent(theirs))
+        hashing = Hashing(buckets(*extents), source.as_they_are(ours, theirs))
+        return (
+            Side(source, ours, self.cuts[table][0], extents[0], snapshots[0], hashing),
+            Side(target, theirs, self.cuts[table][1], extents[1], snapshots[1], hashing),
+        )
 
     def _leave_out(self, table: str, reasons: Mapping[str, str]) -> None:
         """What was read of it may be nothing at all, and is not to be repaired. Raises StructureChanged for the only
@@ -215,7 +223,7 @@ class _Comparison:
         chains = self.opened.link.shapes[table].policy.bound(priorities).without_hold()
         return Rule(chains, priorities, self.job.prefer)
 
-    def _plan(self, compared: Compared, ends: tuple[Beside, Beside]) -> dict[str, int]:
+    def _plan(self, compared: Differences, ends: tuple[Beside, Beside]) -> dict[str, int]:
         """How many keys each deed is planned for, all of them counted."""
         planned: Counter[str] = Counter()
         if self.job.repair is not Repair.NONE:
@@ -224,19 +232,18 @@ class _Comparison:
                 planned.update(remedy.deed.value for remedy in decided.values())
         return dict(planned)
 
-    def _kept(self, table: str, first: Sequence[Row]) -> Iterator[Difference]:
+    def _kept(self, table: str, first: Sequence[tuple[str, Kind]]) -> Iterator[Difference]:
         """The first differences with both rows and both versions."""
-        keys = [row["key"] for row in first]
+        keys = [key for key, _ in first]
         ends = self._beside(table)
         source, target = (end.found(keys) if keys else {} for end in ends)
         source_rows, target_rows = (end.compared.images(end.shape, keys) for end in ends)
         decided = remedies(*ends, self._rule(table), keys)
-        for row in first:
-            key = row["key"]
+        for key, kind in first:
             yield Difference(
                 table=table,
                 key=tuple(json.loads(key)),
-                kind=Kind(row["kind"]),
+                kind=kind,
                 source_row=source_rows.get(key),
                 target_row=target_rows.get(key),
                 source_version=_described(source[key].version),
@@ -271,6 +278,18 @@ def _known_rows(extent: Extent) -> int:
     return extent.rows if extent.rows > extent.blocks else 0
 
 
+def _by_parts(meter: Meter) -> Callable[[float], None]:
+    """Nothing is known of rows before the question about them is answered."""
+    read = 0.0
+
+    def heard(part: float) -> None:
+        nonlocal read
+        read += part
+        meter.done = min(meter.of, round(meter.of * read))
+
+    return heard
+
+
 def _described(version: RowVersion) -> dict[str, Any] | None:
     if version.is_absent:
         return None
@@ -285,6 +304,8 @@ def _described(version: RowVersion) -> dict[str, Any] | None:
 
 def work(job: CompareJob, progress: Progress, tell: Tell) -> CompareReport:
     """The application's work: one comparison, logged by counts."""
+    from spark_jobs.session import start  # noqa: PLC0415 - most comparisons need no Spark
+
     report = compare(job, lambda: start(f"concord compare {job.link.synchronization}"), progress, tell)
     log_event(logger, "comparison completed", differences=report.found, seconds=dict(report.seconds))
     return report

@@ -7,7 +7,7 @@ write decides once more under lock, so that a repair may be killed at any instan
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
@@ -56,7 +56,7 @@ class Place:
 class Repairing:
     """Writes at either site what the other one knows better."""
 
-    spark: SparkSession
+    spark: Callable[[], SparkSession]
     places: tuple[Place, Place]  #: the pair's source and its target
     rules: Mapping[str, Rule]  #: by table
     progress: Progress
@@ -119,7 +119,7 @@ class Repairing:
     ) -> Staged:
         self.progress("stage")
         reading = there.compared.rows_of(there.shapes[table], list(decided), snapshot)
-        rows = acquire(self.spark, reading)
+        rows = acquire(self.spark(), reading)
         place = here.target.create_staging(here.shapes[table], ordinal)
         decisions = F.broadcast(self._decisions(decided))
         sent = manipulate(
@@ -135,7 +135,7 @@ class Repairing:
 
     def _decisions(self, decided: Mapping[str, Remedy]) -> DataFrame:
         rows = [(key, *_decision(remedy)) for key, remedy in decided.items()]
-        return self.spark.createDataFrame(rows, _DECISION)
+        return self.spark().createDataFrame(rows, _DECISION)
 
 
 def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -3,13 +3,16 @@
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from pyspark.sql import SparkSession
 
 from concord.comparison import CompareReport
+from concord.databases.postgresql import compare as asking
 from concord.errors import NotInitialized, StructureChanged
 from embedded.postgres import Server
+from spark_jobs import comparing
 from tests.link.comparing import Kinds, behind_the_back, compared, kinds, only
 from tests.link.conftest import MakePair, site_on
 from tests.link.pair import At, Pair, begin
@@ -122,6 +125,49 @@ def shows_both_rows_and_both_versions(report: CompareReport) -> None:
     assert tombstone.target_version is None
     assert missing.target_row is None
     assert (missing.source_row or {})["token"] == "from london"
+
+
+def test_a_comparison_with_few_differences_asks_for_no_spark(sites: Pair, planted: Kinds) -> None:
+    def none() -> SparkSession:
+        raise AssertionError("nothing here is worth a session of Spark")
+
+    assert kinds(compared(replace(sites, spark=none))) == planted
+
+
+def test_many_rows_that_differ_are_joined_by_spark_to_the_same_result(
+    sites: Pair, planted: Kinds, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sites.london.run("UPDATE item SET token = 'unsent' WHERE id IN (5001, 5002)")
+    asked = []
+
+    def session() -> SparkSession:
+        asked.append(1)
+        return spark
+
+    monkeypatch.setattr(comparing, "SPARK_FROM", 1)
+    report = compared(replace(sites, spark=session))
+    assert (kinds(report), only(report).in_flight, asked) == (planted, 2, [1])
+
+
+def test_a_table_is_read_by_many_questions_in_one_cut_of_each_site(
+    sites: Pair, planted: Kinds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sessions that share the work join the cut, whatever has been committed since."""
+    monkeypatch.setattr(asking, "ROWS_PER_QUESTION", 300)
+    monkeypatch.setattr(asking, "BLOCKS_PER_QUESTION", 1)
+    later = At("target_cut", lambda: sites.london.run("INSERT INTO item VALUES (8200, 'later', 1)"))
+    report = compared(sites, at=later)
+    assert (kinds(report), only(report).in_flight) == (planted, 0)
+    assert compared(sites).tables[0].in_flight == 1
+
+
+def test_too_many_keys_in_flight_to_list_are_found_in_their_buckets(
+    sites: Pair, planted: Kinds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sites.london.run("UPDATE item SET token = 'unsent' WHERE id BETWEEN 400 AND 420")
+    monkeypatch.setattr(comparing, "MOST_VOLATILE", 20)
+    report = compared(sites)
+    assert (kinds(report), only(report).in_flight) == (planted, 21)
 
 
 def test_of_many_differences_the_first_are_kept_and_all_are_counted(sites: Pair, planted: Kinds) -> None:

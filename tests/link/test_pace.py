@@ -7,7 +7,7 @@ import pytest
 
 from concord import pace
 from concord.comparison import CompareJob, Repair
-from concord.databases.postgresql import compared
+from concord.databases.postgresql import compare as asking
 from concord.databases.postgresql.initialize import equal_already
 from concord.initialization import How
 from concord.pace import Pace
@@ -75,8 +75,8 @@ def test_the_proof_that_sites_are_equal_says_which_table_it_is_at(pair: MakePair
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_comparison_says_how_far_its_tasks_are(pair: MakePair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compared, "ROWS_PER_READER", 500)  # several tasks, as of a large table
+def test_a_comparison_says_how_much_it_has_read(pair: MakePair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "ROWS_PER_QUESTION", 100)  # several questions, as of a large table
     sites = pair(*BOOK)
     for site in sites.sites:
         unstamped(site, *MANY)

@@ -2,29 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from concord.databases.dialect import LinkState, SiteRow, Snapshot
 from concord.databases.reading import Reading
 from concord.repair import Held
 from concord.row_version import RowVersion
 
-#: Sums of one part of a table: which they are (`source_rows`, `target_volatile`), bucket, rows, two 64-bit hashes
-#: combined by XOR.
-SCAN_SCHEMA = "part string, bucket bigint, rows bigint, x1 bigint, x2 bigint"
-
-#: What one site holds of a key: the hash of its row (NULL: none), and its version (NULL: never changed).
-HELD_SCHEMA = (
-    "key string, x1 bigint, x2 bigint, origin string, changed_at bigint, derived int, vector string,"
-    " deleted boolean, born boolean, arrived boolean, outside boolean, left_filter boolean"
-)
-
 #: Base rows in a bucket, about: a single differing row makes this many travel.
 ROWS_PER_BUCKET = 2_000
-MOST_BUCKETS = 2**20
+FEWEST_BUCKETS = 64
+#: Bounds what the driver keeps, and what each query answers.
+MOST_BUCKETS = 2**17
+
+
+class Sums(NamedTuple):
+    """What one query says of one bucket."""
+
+    bucket: int
+    rows: int  #: negative where rows are taken out of the bucket again
+    x1: int  #: 64-bit hashes, combined by XOR
+    x2: int
+
+
+class HeldRow(NamedTuple):
+    """What one site holds of a key: the hash of its row (None: none), and its version (None: never changed)."""
+
+    place: int  #: hash of the key, the same at both sites; they are told in its order, and then in the key's
+    key: str
+    x1: int | None
+    x2: int | None
+    origin: str | None
+    changed_at: int | None
+    derived: int | None
+    vector: str | None
+    deleted: bool | None
+    born: bool | None
+    arrived: bool
+    outside: bool
+    left: bool
+
+    @property
+    def same(self) -> tuple[object, ...]:
+        """Equal at two sites that hold the same row under the same version."""
+        return self[2:7]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +61,17 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How large a table is at one site, by its catalogue."""
+    """How large a table is at one site, by its catalogue, and how large what is known of its rows' versions."""
 
     rows: int
     blocks: int
+    version_blocks: int
 
 
 def buckets(*extents: Extent) -> int:
     """How many buckets both sites use: a power of two, by the larger table."""
     rows = max(extent.rows for extent in extents)
-    return max(64, min(MOST_BUCKETS, 1 << (rows // ROWS_PER_BUCKET).bit_length()))
+    return max(FEWEST_BUCKETS, min(MOST_BUCKETS, 1 << (rows // ROWS_PER_BUCKET).bit_length()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +88,23 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
-    """What both sites are asked alike, but for `role`: source or target, the first word of every `part`."""
+class Hashing:
+    """What both sites must do alike, or equal rows would have other hashes."""
 
-    role: str
     buckets: int
-    volatile: Sequence[str]
+    as_they_are: frozenset[str]  #: columns hashed as values; all others as their exact canonical texts
+
+
+class Reader(AbstractContextManager["Reader"], Protocol):
+    """Answers one question of a comparison after the other, in one session that stands in the site's cut.
+
+    What it raises is a ConcordError. One that has opened no session yet can be sent to another process.
+    """
+
+    def sums(self, question: str) -> list[Sums]: ...
+
+    def held(self, question: str) -> Iterator[HeldRow]:
+        """In the order of `place` and `key`, never all of them in memory."""
 
 
 class ComparedSite(Protocol):
@@ -91,28 +127,31 @@ class ComparedSite(Protocol):
 
     def extent(self, shape: Any) -> Extent: ...
 
+    def as_they_are(self, shape: Any, other: Any) -> frozenset[str]:
+        """The columns that may be hashed as values, given the table's shape at either site."""
+
     def arrived_keys(self, shape: Any, cut: Cut, most: int) -> list[str] | None:
         """Keys that may not have been sent yet; None when there are more than `most`."""
 
-    def scan(self, shape: Any, cut: Cut, extent: Extent, scan: Scan, snapshot: Snapshot) -> Reading:
-        """Hashes by bucket (SCAN_SCHEMA), with those of the volatile keys taken out again."""
+    def own_reader(self, shape: Any, snapshot: Snapshot) -> Reader:
+        """The session that holds the cut: it costs no login, and stays in this process."""
 
-    def held(
-        self,
-        shape: Any,
-        cut: Cut,
-        extent: Extent,
-        buckets: int,
-        wanted: Sequence[int] | None,
-        snapshot: Snapshot,
-    ) -> Reading:
-        """What the site holds in the `wanted` buckets, or in all (HELD_SCHEMA)."""
+    def cut_readers(self, shape: Any, snapshot: Snapshot) -> Sequence[Reader]:
+        """As many as may be asked at the same time, none of which has opened a session yet."""
 
-    def held_by_key(self, shape: Any, cut: Cut, keys: Sequence[str], snapshot: Snapshot) -> Reading:
-        """What the site holds of the listed keys (HELD_SCHEMA)."""
+    def scan(
+        self, shape: Any, cut: Cut, extent: Extent, hashing: Hashing, volatile: Sequence[str]
+    ) -> list[str]:
+        """Questions about sums: together all rows and versions, those of the volatile keys taken out again."""
+
+    def held(self, shape: Any, cut: Cut, hashing: Hashing, wanted: Sequence[int]) -> str:
+        """The question what the site holds in the `wanted` buckets."""
+
+    def held_by_key(self, shape: Any, cut: Cut, hashing: Hashing, keys: Sequence[str]) -> str:
+        """The question what it holds of the listed keys, each told of."""
 
     def found(self, shape: Any, cut: Cut, keys: Sequence[str]) -> dict[str, Found]:
-        """The same, for the driver."""
+        """What it holds of the listed keys, at this moment."""
 
     def images(self, shape: Any, keys: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         """The whole rows of the listed keys that have one, as exact texts."""

@@ -7,9 +7,9 @@ exact text, so that no row leaves it before its bucket is known to differ.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from concord.databases.compared_site import Cut, Scan
+from concord.databases.compared_site import Cut, Extent, Hashing
 from concord.databases.postgresql.acquire import arrived
 from concord.databases.postgresql.canonical import canonical_texts
 from concord.databases.postgresql.catalogue import Column
@@ -20,23 +20,33 @@ from concord.manipulation import Manipulation
 
 #: Keys that are looked up by one query.
 KEYS_PER_QUERY = 5_000
+#: Rows and blocks of a table for which another question is worth its answer, and how many there are at most.
+ROWS_PER_QUESTION = 250_000
+BLOCKS_PER_QUESTION = 8_000
+MOST_QUESTIONS = 64
 
-#: Each partition is one sequential pass; its groups are few, which the planner cannot know.
+#: Each question is one sequential pass; its groups are few, which the planner cannot know.
 SCAN_SETTINGS = (
     "SET LOCAL enable_sort = off",
-    "SET LOCAL max_parallel_workers_per_gather = 0",
+    "SET LOCAL max_parallel_workers_per_gather = 0",  # a site is read by as many sessions as it allows (S0-45)
+    "SET LOCAL cursor_tuple_fraction = 1",
     UNHURRIED,
 )
 
 #: Equal at two sites whose hash functions agree; they do on machines of one byte order.
-PROBE_QUERY = "SELECT hashtextextended('Concord' COLLATE \"C\", 0)"
+PROBE_QUERY = "SELECT hash_record_extended(ROW('Concord'::text COLLATE \"C\", 1::int8, true), 0)"
 
 
 def estimate_query(shape: Shape) -> str:
-    """Rows and blocks of the table, without looking at it; rows from its size where it was never analyzed."""
-    blocks = f"pg_relation_size({shape.table.oid}) / current_setting('block_size')::int"
+    """Rows and blocks of the table and blocks of its shadow, without looking at them; rows from the size where it was
+    never analyzed."""
+    blocks, version_blocks = (
+        f"pg_relation_size({relation}) / current_setting('block_size')::int"
+        for relation in (str(shape.table.oid), f"{literal(shape.shadow.sql)}::regclass")
+    )
     return (
-        f"SELECT greatest(reltuples, {blocks})::bigint, {blocks} FROM pg_class WHERE oid = {shape.table.oid}"
+        f"SELECT greatest(reltuples, {blocks})::bigint, {blocks}, {version_blocks} FROM pg_class"
+        f" WHERE oid = {shape.table.oid}"
     )
 
 
@@ -45,48 +55,61 @@ def arrived_keys_query(shape: Shape, since: str, most: int) -> str:
     return f"SELECT {key_text(shape, 'p')} FROM {shape.shadow.sql} p WHERE {arrived(since)} LIMIT {most + 1}"
 
 
-def scan_queries(shape: Shape, scan: Scan, blocks: int, parts: int, cut: Cut) -> list[str]:
-    """Rows of the base table by bucket, each part a range of blocks; and the versions of the shadow table."""
-    rows = [
-        _hashed_rows(shape, scan.buckets, f"WHERE {_blocks('t', part, parts, blocks)}")
+def scan_queries(
+    shape: Shape, cut: Cut, extent: Extent, hashing: Hashing, volatile: Sequence[str]
+) -> list[str]:
+    """Rows of the base table and versions of the shadow table, each query a range of blocks; of a small table one
+    query for all. The volatile keys are taken out again: XOR is its own inverse."""
+    parts = _questions(extent.rows, extent.blocks)
+    version_parts = _questions(0, extent.version_blocks)
+    queries = [
+        _sums(_hashed_rows(shape, hashing, f"WHERE {_blocks('t', part, parts, extent.blocks)}"))
         for part in range(parts)
     ]
-    versions = _hashed_versions(shape, scan.buckets, f"WHERE {_counted(cut)}")
-    return [*(_sums(f"{scan.role}_rows", each) for each in rows), _sums(f"{scan.role}_versions", versions)]
+    queries += [
+        _sums(
+            _hashed_versions(
+                shape,
+                hashing,
+                f"WHERE {_counted(cut)} AND {_blocks('p', part, version_parts, extent.version_blocks)}",
+            )
+        )
+        for part in range(version_parts)
+    ]
+    queries += [each for keys in chunks(volatile) for each in _taken_out(shape, cut, hashing, keys)]
+    return [" UNION ALL ".join(queries)] if parts == version_parts == 1 else queries
 
 
-def volatile_queries(shape: Shape, scan: Scan, cut: Cut) -> list[str]:
-    """The same sums over the volatile keys alone: they cancel out, since XOR is its own inverse."""
-    queries = []
-    for chunk in _chunks(scan.volatile):
-        rows_of = f"JOIN {listed(shape, chunk)} ON {shape.same_key('t', 'w')} WHERE true"
-        versions_of = f"JOIN {listed(shape, chunk)} ON {shape.same_key('p', 'w')} WHERE {_counted(cut)}"
-        queries.append(_sums(f"{scan.role}_volatile", _hashed_rows(shape, scan.buckets, rows_of)))
-        queries.append(_sums(f"{scan.role}_versions", _hashed_versions(shape, scan.buckets, versions_of)))
-    return queries
+def _questions(rows: int, blocks: int) -> int:
+    return min(MOST_QUESTIONS, max(rows // ROWS_PER_QUESTION, blocks // BLOCKS_PER_QUESTION) + 1)
 
 
-def _sums(part: str, hashed: str) -> str:
-    hashes = ", ".join(
-        f'bit_xor(hashtextextended(image COLLATE "C", {seed})) AS x{seed + 1}' for seed in (0, 1)
-    )
+def _taken_out(shape: Shape, cut: Cut, hashing: Hashing, keys: Sequence[str]) -> Iterator[str]:
+    rows_of = f"JOIN {listed(shape, keys)} ON {shape.same_key('t', 'w')} WHERE true"
+    versions_of = f"JOIN {listed(shape, keys)} ON {shape.same_key('p', 'w')} WHERE {_counted(cut)}"
+    yield _sums(_hashed_rows(shape, hashing, rows_of, counted=-1))
+    yield _sums(_hashed_versions(shape, hashing, versions_of))
+
+
+def _sums(hashed: str) -> str:
+    hashes = ", ".join(f"bit_xor(hash_record_extended(image, {seed})) AS x{seed + 1}" for seed in (0, 1))
     return (
-        f"SELECT {literal(part)}::text AS part, bucket, sum(rows)::bigint AS rows, {hashes}"
-        f" FROM ({hashed} OFFSET 0) h GROUP BY bucket"
+        f"(SELECT bucket, sum(counted)::bigint AS rows, {hashes} FROM ({hashed} OFFSET 0) h GROUP BY bucket)"
     )
 
 
-def _hashed_rows(shape: Shape, buckets: int, chosen: str) -> str:
+def _hashed_rows(shape: Shape, hashing: Hashing, chosen: str, counted: int = 1) -> str:
     return (
-        f"SELECT {_bucket(shape, 't', buckets)} AS bucket, 1 AS rows, {_row_text(shape)} AS image"
+        f"SELECT {_bucket(shape, 't', hashing)} AS bucket, {counted} AS counted, {_row(shape, hashing)} AS image"
         f" FROM {shape.table.sql} t {chosen} AND {shape.in_scope('t')}"
     )
 
 
-def _hashed_versions(shape: Shape, buckets: int, chosen: str) -> str:
-    image = f"ROW({', '.join(_key_texts(shape, 'p'))}, p.origin, p.changed_at, p.derived)::text"
+def _hashed_versions(shape: Shape, hashing: Hashing, chosen: str) -> str:
+    key = ", ".join(_key_values(shape, "p", hashing))
+    image = f'ROW({key}, p.origin COLLATE "C", p.changed_at, p.derived)'
     return (
-        f"SELECT {_bucket(shape, 'p', buckets)} AS bucket, 0 AS rows, {image} AS image"
+        f"SELECT {_bucket(shape, 'p', hashing)} AS bucket, 0 AS counted, {image} AS image"
         f" FROM {shape.shadow.sql} p {chosen}{_of_rows_in_scope(shape)}"
     )
 
@@ -110,38 +133,36 @@ def _blocks(alias: str, part: int, parts: int, blocks: int) -> str:
     return start if part == parts - 1 else f"{start} AND {alias}.ctid < '({(part + 1) * share},0)'::tid"
 
 
-def held_queries(
-    shape: Shape, buckets: int, wanted: Sequence[int] | None, blocks: int, parts: int, cut: Cut
-) -> list[str]:
-    """What the site holds of every key in the `wanted` buckets (None: in all of them)."""
+def held_query(shape: Shape, cut: Cut, hashing: Hashing, wanted: Sequence[int]) -> str:
+    """What the site holds of every key in the `wanted` buckets (HeldRow), in the order in which both sites tell it."""
 
     def chosen(row: str) -> str:
-        if wanted is None:
-            return "true"
-        return f"{_bucket(shape, row, buckets)} = ANY ('{{{','.join(map(str, wanted))}}}'::bigint[])"
+        return f"{_bucket(shape, row, hashing)} = ANY ('{{{','.join(map(str, wanted))}}}'::bigint[])"
 
     shadow = f"{shape.shadow.sql} p ON {shape.same_key('p', 't')} AND {_counted(cut)}"
-    queries = [
-        f"SELECT {_held(shape, 't', cut)} FROM {shape.table.sql} t LEFT JOIN {shadow}"
-        f" WHERE {_blocks('t', part, parts, blocks)} AND {shape.in_scope('t')} AND {chosen('t')}"
-        for part in range(parts)
-    ]
-    alone = f"NOT EXISTS ({_row_in_scope(shape, 'p')})"
-    queries.append(
-        f"SELECT {_held(shape, 'p', cut, row_exists=False)} FROM {shape.shadow.sql} p"
-        f" WHERE {_counted(cut)} AND {chosen('p')} AND {alone}"
+    rows = (
+        f"SELECT {_held(shape, 't', cut, hashing)} FROM {shape.table.sql} t LEFT JOIN {shadow}"
+        f" WHERE {shape.in_scope('t')} AND {chosen('t')}"
     )
-    return queries
+    alone = (
+        f"SELECT {_held(shape, 'p', cut, hashing, row_exists=False)} FROM {shape.shadow.sql} p"
+        f" WHERE {_counted(cut)} AND {chosen('p')} AND NOT EXISTS ({_row_in_scope(shape, 'p')})"
+    )
+    return f"SELECT * FROM ({rows} UNION ALL {alone}) h{_IN_ORDER}"
 
 
-def held_by_key_queries(shape: Shape, keys: Sequence[str], cut: Cut) -> list[str]:
+def held_by_key_query(shape: Shape, cut: Cut, hashing: Hashing, keys: Sequence[str]) -> str:
     """What the site holds of the listed keys; one row for each, also where it holds nothing."""
-    return [
-        f"SELECT {_held(shape, 'w', cut)} FROM {listed(shape, chunk)}"
+    held = (
+        f"SELECT {_held(shape, 'w', cut, hashing)} FROM {listed(shape, keys)}"
         f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'w')} AND {shape.in_scope('t')}"
         f" LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'w')} AND {_counted(cut)}"
-        for chunk in _chunks(keys)
-    ]
+    )
+    return f"SELECT * FROM ({held}) h{_IN_ORDER}"
+
+
+#: Keys whose hashes are equal are told apart by their text, byte by byte.
+_IN_ORDER = ' ORDER BY place, key COLLATE "C"'
 
 
 def images_query(shape: Shape, keys: Sequence[str]) -> str:
@@ -160,7 +181,7 @@ def rows_queries(shape: Shape, keys: Sequence[str]) -> list[str]:
     return [
         f"SELECT {key_text(shape, 'w')} AS key, {', '.join(texts)} FROM {listed(shape, chunk)}"
         f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'w')}"
-        for chunk in _chunks(keys)
+        for chunk in chunks(keys)
     ]
 
 
@@ -170,17 +191,18 @@ def _side(shape: Shape, column: Column) -> str:
     return f"coalesce({told}, w.{column.sql})" if column in shape.key else told
 
 
-def _held(shape: Shape, row: str, cut: Cut, *, row_exists: bool = True) -> str:
+def _held(shape: Shape, row: str, cut: Cut, hashing: Hashing, *, row_exists: bool = True) -> str:
     there = f"t.{shape.key[0].sql} IS NOT NULL"
     hashes = [
-        f'CASE WHEN {there} THEN hashtextextended({_row_text(shape)} COLLATE "C", {seed}) END'
+        f"CASE WHEN {there} THEN hash_record_extended({_row(shape, hashing)}, {seed}) END"
         if row_exists
         else "NULL::bigint"
         for seed in (0, 1)
     ]
     outside = _is_outside(shape, row)
     return (
-        f"{key_text(shape, row)} AS key, {hashes[0]} AS x1, {hashes[1]} AS x2, p.origin, p.changed_at, p.derived,"
+        f"{_place(shape, row, hashing)} AS place, {key_text(shape, row)} AS key, {hashes[0]} AS x1, {hashes[1]} AS x2,"
+        " p.origin, p.changed_at, p.derived,"
         f" p.vector::text AS vector, p.deleted, p.born, coalesce({arrived(cut.since)}, false) AS arrived,"
         f" {outside} AS outside, ({outside} OR p.out_of_scope IS NOT NULL) AS left_filter"
     )
@@ -203,11 +225,13 @@ def _counted(cut: Cut) -> str:
     return f"p.origin <> '' AND NOT p.agreed AND NOT ({old})"
 
 
-def _bucket(shape: Shape, row: str, buckets: int) -> str:
-    """By the hash of the key, the same at both sites; `buckets` is a power of two."""
-    texts = _key_texts(shape, row)
-    whole = texts[0] if len(texts) == 1 else f"ROW({', '.join(texts)})::text"
-    return f'(hashtextextended({whole} COLLATE "C", 2) & {buckets - 1})'
+def _bucket(shape: Shape, row: str, hashing: Hashing) -> str:
+    return f"({_place(shape, row, hashing)} & {hashing.buckets - 1})"
+
+
+def _place(shape: Shape, row: str, hashing: Hashing) -> str:
+    """The hash of the key, the same at both sites; its last bits are the bucket, whose number is a power of two."""
+    return f"hash_record_extended(ROW({', '.join(_key_values(shape, row, hashing))}), 2)"
 
 
 def key_text(shape: Shape, row: str) -> str:
@@ -221,17 +245,56 @@ def _key_texts(shape: Shape, row: str) -> list[str]:
     return [text for _, text in sorted(canonical_texts(shape.manipulation, texts).items())]
 
 
+def _key_values(shape: Shape, row: str, hashing: Hashing) -> list[str]:
+    """The same to be hashed."""
+    values = {
+        column.name: shape.key_in(row, column)
+        if column.name in hashing.as_they_are
+        else _formless(column, shape.key_in(row, column))
+        for column in shape.key
+    }
+    return _hashable(shape, values, hashing)
+
+
+def _row(shape: Shape, hashing: Hashing) -> str:
+    """A record is hashed column by column, so that no two rows read the same."""
+    values = {
+        column.name: f"t.{column.sql}"
+        if column.name in hashing.as_they_are
+        else column.type.exact(f"t.{column.sql}")
+        for column in shape.columns
+    }
+    return f"ROW({', '.join(_hashable(shape, values, hashing))})"
+
+
+def _hashable(shape: Shape, values: Mapping[str, str], hashing: Hashing) -> list[str]:
+    """By canonical name. Texts are hashed by their bytes, whatever their collation holds equal."""
+    return [
+        value if name in hashing.as_they_are else f'({value}) COLLATE "C"'
+        for name, value in sorted(canonical_texts(shape.manipulation, values).items())
+    ]
+
+
+def as_they_are(shape: Shape, other: Shape) -> frozenset[str]:
+    """The columns that need no text to be hashed: equal values are the same text, and of one type at both sites."""
+    if shape.manipulation or other.manipulation or shape.marks or other.marks:
+        return frozenset()
+    alike = {(column.name, column.type.descriptor) for column in other.columns}
+    return frozenset(
+        column.name
+        for column in shape.columns
+        if column.type.has_one_image
+        and column.type.built_in
+        and (column.name, column.type.descriptor) in alike
+    )
+
+
 def _formless(column: Column, expression: str) -> str:
     if column.type.root == "numeric" and column.type.kind in ("b", "d"):
         return f"trim_scale({expression})::text"
     if column.type.root == "bpchar" and column.type.kind in ("b", "d"):
         return f"{expression}::text"
     return column.type.exact(expression)
-
-
-def _row_text(shape: Shape) -> str:
-    """A record's text form quotes each field, so that no two rows read the same."""
-    return f"ROW({', '.join(shape.canonical_row('t'))})::text"
 
 
 def listed(shape: Shape, keys: Sequence[str]) -> str:
@@ -253,5 +316,6 @@ def _own_key(shape: Shape, key: str) -> str:
     return json.dumps([own[column.name] for column in shape.key])
 
 
-def _chunks(keys: Sequence[str]) -> list[Sequence[str]]:
+def chunks(keys: Sequence[str]) -> list[Sequence[str]]:
+    """The keys, as many at once as one query looks up."""
     return [keys[start : start + KEYS_PER_QUERY] for start in range(0, len(keys), KEYS_PER_QUERY)]

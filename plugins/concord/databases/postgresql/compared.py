@@ -6,21 +6,27 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from concord.databases.compared_site import HELD_SCHEMA, SCAN_SCHEMA, Cut, Extent, Found, Scan
+from concord.databases.compared_site import Cut, Extent, Found, Hashing
 from concord.databases.dialect import Snapshot
 from concord.databases.postgresql import acquire, compare
+from concord.databases.postgresql.cut_reader import CutReader, Where
 from concord.databases.postgresql.ends import Source, worded
 from concord.databases.postgresql.session import conninfo, one, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.reading import Reading
 from concord.row_version import ABSENT, RowVersion
 
-#: Rows that one reader scans before a second one is worth its start.
-ROWS_PER_READER = 200_000
+#: Nothing is compared with what is asked for at this moment, so that texts serve.
+_TEXTS = Hashing(1, frozenset())
 
 
 class Compared(Source):
     """A site that is read and never written; `snapshot` opens the cut in which everything below is answered."""
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Its own session scans as well."""
+        return compare.SCAN_SETTINGS
 
     @worded
     def probe(self) -> int:
@@ -30,42 +36,55 @@ class Compared(Source):
     def extent(self, shape: Shape) -> Extent:
         return Extent(*one(self.connection, compare.estimate_query(shape)))
 
+    def as_they_are(self, shape: Shape, other: Shape) -> frozenset[str]:
+        """The columns that may be hashed as values."""
+        return compare.as_they_are(shape, other)
+
     @worded
     def arrived_keys(self, shape: Shape, cut: Cut, most: int) -> list[str] | None:
         """Keys that may not have been sent yet; None when there are more than `most`."""
         keys = [key for (key,) in rows(self.connection, compare.arrived_keys_query(shape, cut.since, most))]
         return None if len(keys) > most else keys
 
-    def scan(self, shape: Shape, cut: Cut, extent: Extent, scan: Scan, snapshot: Snapshot) -> Reading:
-        """Hashes by bucket, with those of the volatile keys taken out again."""
-        queries = compare.scan_queries(shape, scan, extent.blocks, self._parts(extent), cut)
-        queries += compare.volatile_queries(shape, scan, cut)
-        return self._reading(queries, SCAN_SCHEMA, snapshot)
+    def own_reader(self, shape: Shape, snapshot: Snapshot) -> CutReader:
+        """The session that holds the cut."""
+        return CutReader(self._cut(shape, snapshot), self.connection)
 
-    def held(
-        self,
-        shape: Shape,
-        cut: Cut,
-        extent: Extent,
-        buckets: int,
-        wanted: Sequence[int] | None,
-        snapshot: Snapshot,
-    ) -> Reading:
-        """What the site holds in the `wanted` buckets."""
-        queries = compare.held_queries(shape, buckets, wanted, extent.blocks, self._parts(extent), cut)
-        return self._reading(queries, HELD_SCHEMA, snapshot)
+    def cut_readers(self, shape: Shape, snapshot: Snapshot) -> list[CutReader]:
+        """As many as the site allows (S0-45)."""
+        return [CutReader(self._cut(shape, snapshot)) for _ in range(self.access.readers)]
 
-    def held_by_key(self, shape: Shape, cut: Cut, keys: Sequence[str], snapshot: Snapshot) -> Reading:
-        queries = compare.held_by_key_queries(shape, keys, cut)
-        return self._reading(queries, HELD_SCHEMA, snapshot)
+    def _cut(self, shape: Shape, snapshot: Snapshot) -> Where:
+        isolation = acquire.import_snapshot(snapshot.exported)[:2]
+        return Where(
+            self.access.name,
+            conninfo(self._login, self._application),
+            (*isolation, *compare.SCAN_SETTINGS),
+            snapshot.position,
+            bool(shape.private),
+        )
+
+    def scan(
+        self, shape: Shape, cut: Cut, extent: Extent, hashing: Hashing, volatile: Sequence[str]
+    ) -> list[str]:
+        """Questions about sums, the volatile keys taken out again."""
+        return compare.scan_queries(shape, cut, extent, hashing, volatile)
+
+    def held(self, shape: Shape, cut: Cut, hashing: Hashing, wanted: Sequence[int]) -> str:
+        return compare.held_query(shape, cut, hashing, wanted)
+
+    def held_by_key(self, shape: Shape, cut: Cut, hashing: Hashing, keys: Sequence[str]) -> str:
+        return compare.held_by_key_query(shape, cut, hashing, keys)
 
     @worded
     def found(self, shape: Shape, cut: Cut, keys: Sequence[str]) -> dict[str, Found]:
-        """The same, here and now."""
+        """What it holds of the listed keys, here and now."""
         return {
             key: Found(version_of(*version), None if x1 is None else (x1, x2), outside, left)
-            for query in compare.held_by_key_queries(shape, keys, cut)
-            for key, x1, x2, *version, _, outside, left in rows(self.connection, query)
+            for some in compare.chunks(keys)
+            for _, key, x1, x2, *version, _, outside, left in rows(
+                self.connection, compare.held_by_key_query(shape, cut, _TEXTS, some)
+            )
         }
 
     @worded
@@ -76,19 +95,12 @@ class Compared(Source):
     def rows_of(self, shape: Shape, keys: Sequence[str], snapshot: Snapshot) -> Reading:
         """The listed keys as they travel, beside the text of the key."""
         columns = [f"{shape.alias(column)} {column.type.spark}" for column in shape.columns]
-        queries = compare.rows_queries(shape, keys)
-        return self._reading(queries, ", ".join(["key string", *columns]), snapshot)
-
-    def _parts(self, extent: Extent) -> int:
-        return max(1, min(self.access.readers, extent.rows // ROWS_PER_READER + 1))
-
-    def _reading(self, queries: Sequence[str], schema: str, snapshot: Snapshot) -> Reading:
         isolation = acquire.import_snapshot(snapshot.exported)[:2]
         return Reading(
             conninfo(self._login, self._application),
             (*isolation, *compare.SCAN_SETTINGS),
-            tuple(queries),
-            schema,
+            tuple(compare.rows_queries(shape, keys)),
+            ", ".join(["key string", *columns]),
             snapshot.position,
             acquire.POSITION_QUERY,
         )
@@ -97,7 +109,7 @@ class Compared(Source):
 def version_of(
     origin: str | None, changed_at: int, derived: int, vector: str, deleted: bool, born: bool
 ) -> RowVersion:
-    """A version as a row of HELD_SCHEMA carries it; ABSENT where there is none."""
+    """A version as the columns of a HeldRow tell it; ABSENT where there is none."""
     if not origin:
         return ABSENT
     dots = {name: (int(entry[0]), int(entry[1])) for name, entry in json.loads(vector).items()}

@@ -1,0 +1,78 @@
+"""A session of a comparison: it stands in the site's cut, and answers one question after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import psycopg
+
+from concord.databases.compared_site import HeldRow, Sums
+from concord.databases.postgresql.acquire import POSITION_QUERY
+from concord.databases.postgresql.session import Connection, in_our_words, log_in, one, rows
+from concord.errors import SiteUnavailable
+
+#: Rows that the database hands over at once: few enough for memory, many enough for a far site.
+ROWS_AT_ONCE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which cut of which site. `login` is a secret: it travels in pickled closures only."""
+
+    site: str
+    login: str = field(repr=False)
+    preamble: tuple[str, ...]
+    position: str
+    private: bool  #: no message tells a value
+
+
+@dataclass
+class CutReader:
+    """Opens its session at the first question, unless it is given one that holds the cut; closes what it opened."""
+
+    where: Where
+    connection: Connection | None = None
+    opened: Connection | None = None
+
+    def __enter__(self) -> CutReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.opened is not None:
+            self.opened.close()
+        self.opened = None
+
+    def sums(self, question: str) -> list[Sums]:
+        """Raises a ConcordError."""
+        with self._in_our_words():
+            return [Sums._make(row) for row in rows(self._session(), question)]
+
+    def held(self, question: str) -> Iterator[HeldRow]:
+        """Raises a ConcordError."""
+        with self._in_our_words(), self._session().cursor(name="concord_held") as cursor:
+            cursor.itersize = ROWS_AT_ONCE
+            cursor.execute(question.encode())
+            yield from map(HeldRow._make, cursor)
+
+    @contextmanager
+    def _in_our_words(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            said = in_our_words(error, self.where.site, private=self.where.private)
+            raise said from (None if self.where.private else error)
+
+    def _session(self) -> Connection:
+        if self.connection is not None:
+            return self.connection
+        if self.opened is None:
+            self.opened = log_in(self.where.login)
+            self._join(self.opened)
+        return self.opened
+
+    def _join(self, connection: Connection) -> None:
+        """Prove that this is the cut (F06): two of them would make differences that are none."""
+        if one(connection, "BEGIN", *self.where.preamble, POSITION_QUERY) != (self.where.position,):
+            raise SiteUnavailable(f"{self.where.site}: a reader could not join the snapshot; run it again")
