@@ -20,7 +20,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: install
-install: $(VENV)/installed ## Install what running Concord needs into .venv
+install: $(VENV)/installed ## Install what running Concord and its demo needs into .venv
 
 .PHONY: install-dev
 install-dev: $(VENV)/installed-dev ## Install what testing and checking need, too
@@ -82,10 +82,13 @@ up: ## Start Airflow, Spark and two sites with docker compose
 config-schema: install ## Print the JSON schema of the configuration file, for editors
 	@$(PYTHON) -m concord config-schema
 
+PIN = $(UV) pip compile --upgrade --quiet --generate-hashes --no-emit-index-url --no-annotate
 .PHONY: requirements
 requirements: $(UV) ## Pin the newest versions that requirements*.in allow
-	$(UV) pip compile --upgrade --quiet --generate-hashes --no-emit-index-url --no-annotate -o requirements.txt requirements.in
-	$(UV) pip compile --upgrade --quiet --generate-hashes --no-emit-index-url --no-annotate -o requirements-dev.txt requirements-dev.in
+	$(PIN) -o requirements.txt requirements.in requirements-spark.in
+	$(PIN) -o requirements-demo.txt -c requirements.txt requirements-demo.in
+	$(PIN) -o requirements-build.txt requirements-build.in
+	$(PIN) -o requirements-dev.txt requirements-dev.in
 
 .PHONY: clean
 clean: ## Stop the demo's servers and delete all that was installed or generated
@@ -104,9 +107,9 @@ $(UV):
 	@python3 -m venv $(VENV)
 	@$(PYTHON) -m pip install -qq --disable-pip-version-check uv==$(UV_VERSION)
 
-$(VENV)/installed: requirements.txt | $(UV)
+$(VENV)/installed: requirements.txt requirements-demo.txt | $(UV)
 	@echo "Installing Airflow, Spark, PostgreSQL and Java into $(VENV): 1.4 GB, some minutes at first …"
-	@$(UV) pip install --quiet --python $(PYTHON) --require-hashes -r requirements.txt
+	@$(UV) pip install --quiet --python $(PYTHON) --require-hashes -r requirements.txt -r requirements-demo.txt
 	@$(PYTHON) -m spark_jobs.archive 2>$(VENV)/java.log || { \
 	    cat $(VENV)/java.log >&2; exit 1; }
 	@touch $@

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concord import ending
+from concord.clone import clone
 from concord.config import config_path, json_schema, load
 from concord.duration import parse_duration
 from concord.errors import ConcordError, ParametersRefused
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 _SYNCHRONIZATION = "its name in the configuration"
 _DIRECTION = "the link from source to target, the one back, or both"
-_PROJECT = Path(__file__).parents[2]
 _DAGS = "AIRFLOW__CORE__DAGS_FOLDER"
 
 
@@ -70,8 +70,8 @@ def _run(asked: argparse.Namespace) -> int:
         case _:
             os.environ |= _airflow_settings(verbose=asked.verbose)
             # Only now: Airflow takes seconds to import.
-            command = importlib.import_module("concord.command")
-            return int(command.run(asked, load(config_path())))
+            found = importlib.import_module("concord.orchestration.airflow_configuration")
+            return int(importlib.import_module("concord.command").run(asked, found.configuration()))
     return 0
 
 
@@ -96,8 +96,9 @@ def _airflow_settings(*, verbose: bool) -> dict[str, str]:
 
     What went wrong is told by the command itself.
     """
-    dags = os.environ.get(_DAGS, str(_PROJECT / "dags"))
-    settings = {"_AIRFLOW_PROCESS_CONTEXT": "server", _DAGS: dags}
+    settings = {"_AIRFLOW_PROCESS_CONTEXT": "server"}
+    if _DAGS not in os.environ and (root := clone()):  # where Concord is installed, Airflow knows its folder
+        settings[_DAGS] = str(root / "dags")
     return settings if verbose else {**settings, "AIRFLOW__LOGGING__LOGGING_LEVEL": "CRITICAL"}
 
 
@@ -316,6 +317,11 @@ def _add_chosen(conflicts: argparse.ArgumentParser) -> None:
     conflicts.add_argument("--until", type=_moment, metavar="TIME", help="decided before")
 
 
+def command() -> None:
+    """The program `concord` of an installed Concord; `python -m concord` is the same."""
+    _exit(main())
+
+
 def _exit(status: int) -> None:
     """After a signal at once: threads that wait for a database would be waited for."""
     if status < ending.SIGNALLED:
@@ -326,4 +332,4 @@ def _exit(status: int) -> None:
 
 
 if __name__ == "__main__":
-    _exit(main())
+    command()

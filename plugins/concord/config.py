@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from concord import config_file, config_schema
+from concord.clone import clone
 from concord.config_conflict_rules import places
 from concord.config_field import ByName, Settings, is_name
 from concord.config_finding import Finding, below_any, dotted
@@ -47,7 +48,6 @@ __all__ = [
 Part = TypeVar("Part", bound=BaseModel)
 
 _DEFAULT = Path("config/concord.yaml")
-_PROJECT = Path(__file__).parents[2]
 
 
 class Configuration(Settings):
@@ -135,10 +135,12 @@ class Configuration(Settings):
 
 
 def config_path() -> Path:
-    """CONCORD_CONFIG, else config/concord.yaml of the working directory, else of the project."""
+    """CONCORD_CONFIG, else config/concord.yaml of the working directory, else of the clone, else of AIRFLOW_HOME."""
     if chosen := os.environ.get("CONCORD_CONFIG"):
         return Path(chosen).expanduser()
-    return _DEFAULT if _DEFAULT.exists() else _PROJECT / _DEFAULT
+    if _DEFAULT.exists():
+        return _DEFAULT
+    return (clone() or Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser()) / _DEFAULT
 
 
 def load(path: Path) -> Configuration:

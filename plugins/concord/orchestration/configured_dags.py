@@ -7,7 +7,8 @@ from functools import partial
 
 from airflow.sdk import DAG, get_parsing_context
 
-from concord.config import Configuration, config_path, load
+from concord.config import Configuration
+from concord.orchestration.airflow_configuration import configuration
 from concord.orchestration.approve_dag import approve_dag
 from concord.orchestration.maintenance import (
     compare_dag,
@@ -25,22 +26,19 @@ Builders = Mapping[str, Callable[[], DAG]]
 
 
 def all_dags() -> dict[str, DAG]:
-    """The DAGs of the configuration at `config_path`, for `globals().update(all_dags())` in a DAG file.
+    """The DAGs of the configuration, for `globals().update(all_dags())` in a DAG file.
 
     A task reads its file for the sake of one DAG: then only that one is built. Raises ConfigurationInvalid, which
     Airflow shows as the file's import error.
     """
-    builders, asked = _builders(load(config_path())), get_parsing_context().dag_id
+    builders, asked = _builders(configuration()), get_parsing_context().dag_id
     return {dag_id: build() for dag_id, build in builders.items() if asked not in builders or asked == dag_id}
 
 
-def _builders(configuration: Configuration) -> Builders:
+def _builders(configured: Configuration) -> Builders:
     return {
-        **_of_synchronizations(configuration),
-        **{
-            f"snapshot__{name}": partial(snapshot_dag, configuration, name)
-            for name in configuration.snapshots
-        },
+        **_of_synchronizations(configured),
+        **{f"snapshot__{name}": partial(snapshot_dag, configured, name) for name in configured.snapshots},
         "provision": provision_dag,
         "log_purge": log_purge_dag,
         "tombstone_cleanup": tombstone_cleanup_dag,
@@ -50,10 +48,10 @@ def _builders(configuration: Configuration) -> Builders:
     }
 
 
-def _of_synchronizations(configuration: Configuration) -> Builders:
+def _of_synchronizations(configured: Configuration) -> Builders:
     kinds = {"synchronize": synchronize_dag, "initialize": initialize_dag, "compare": compare_dag}
     return {
-        f"{kind}__{name}": partial(build, configuration, name)
-        for name in configuration.synchronizations
+        f"{kind}__{name}": partial(build, configured, name)
+        for name in configured.synchronizations
         for kind, build in kinds.items()
     }

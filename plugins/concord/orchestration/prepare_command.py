@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from concord.clone import clone
 from concord.config import load
 from concord.databases.postgresql.logins import APPLIER, INSTALLER, LOGINS, READER, Wanted, script
 from concord.errors import ConcordError, ParametersRefused
 from concord.identifier import TableName, parse_table_name
-from concord.orchestration.job_files import PROJECT
 from concord.orchestration.shown import say
 
 CONFIGURATION, ENVIRONMENT = "concord.yaml", "environment"
@@ -55,8 +55,11 @@ def run(asked: argparse.Namespace) -> int:
     """Write the folder and say what to type next. Raises a ConcordError."""
     places = [Place.parse(text) for text in asked.sites]
     prepare(asked.folder, places, asked.tables, asked.root_certificate)
-    _make_airflow(asked.folder.absolute())
-    say(f"{asked.folder} holds {', '.join(_names(places))} and Airflow's own database. Next:")
+    holds = ", ".join(_names(places))
+    if clone() is not None:  # an installed Concord has an Airflow already, beside it
+        _make_airflow(asked.folder.absolute())
+        holds += " and Airflow's own database"
+    say(f"{asked.folder} holds {holds}. Next:")
     for line in next_steps(asked.folder, places):
         say(f"  {line}")
     return 0
@@ -146,14 +149,17 @@ def _environment(
 
 
 def _settings(folder: Path) -> dict[str, str]:
+    ours = {"CONCORD_CONFIG": str(folder / CONFIGURATION)}
+    if (root := clone()) is None:
+        return ours
     return {
         "AIRFLOW_HOME": str(folder / "airflow"),
         "AIRFLOW__API__HOST": "127.0.0.1",  # `airflow standalone` would listen to everybody
-        "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(root / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(root / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "CONCORD_CONFIG": str(folder / CONFIGURATION),
-        "PYTHONPATH": f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}",
+        "PYTHONPATH": f"{root / 'plugins'}{os.pathsep}{root}",
+        **ours,
     }
 
 

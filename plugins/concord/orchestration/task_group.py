@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from airflow.sdk import TaskGroup
 
-from concord.config import config_path, load
+from concord.orchestration.airflow_configuration import configuration
 from concord.orchestration.jobs import synchronization_name
 from concord.orchestration.run_plan import SynchronizeParameters
 from concord.orchestration.synchronize import RETRIES, STEP_TIMEOUT, synchronize_tasks
@@ -32,12 +32,12 @@ class ConcordTaskGroup(TaskGroup):
         default_args: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        configuration = load(config_path())
-        name = synchronization_name(configuration, synchronization)
+        configured = configuration()
+        name = synchronization_name(configured, synchronization)
         chosen = None if tables is None else list(tables)
         asked = SynchronizeParameters(direction=direction, tables=chosen, plan_only=plan_only)
-        asked.check_tables([table.name for table in configuration.tables(name)])
+        asked.check_tables([table.name for table in configured.tables(name)])
         settings: Any = {"execution_timeout": STEP_TIMEOUT, **RETRIES, **(default_args or {})}
         super().__init__(group_id or name, default_args=settings, **kwargs)
         with self:
-            synchronize_tasks(configuration, name, asked)
+            synchronize_tasks(configured, name, asked)
