@@ -264,7 +264,10 @@ class _Comparison:
             )
         ]
         rules = {table: self._rule(table) for table in self.compared}
-        repairing = Repairing(self.spark, (places[0], places[1]), rules, self.watch.progress)
+        link = self.job.link
+        alike = link.source.dialect == link.target.dialect
+        relay = dialect(link.source.dialect).relay if alike else None
+        repairing = Repairing(self.spark, relay, (places[0], places[1]), rules, self.watch.progress)
         keys = ((table, key) for table, compared in self.compared.items() for key in compared.all())
         repairing.run(counted(keys, meter))
         self.tables = [

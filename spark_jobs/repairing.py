@@ -11,20 +11,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeVar
-
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from concord.databases.compared_site import ComparedSite, Cut
-from concord.databases.dialect import VERSION_TYPES, LinkState, Progress, Shape, Snapshot, Staged, TargetEnd
-from concord.errors import MappingNotReversible, StructureChanged
+from concord.databases.dialect import LinkState, Progress, Shape, Snapshot, Staged, TargetEnd
+from concord.databases.reading import Part, Reading, Relay
+from concord.errors import StructureChanged
 from concord.repair import ORDINARY, REPAIR, Remedy, Rule
 from concord.row_version import RowVersion, vector_to_json
-from spark_jobs.acquire import acquire
 from spark_jobs.deciding import Beside, altered_at, remedies
-from spark_jobs.manipulate import manipulate, refuse_unfaithful
-from spark_jobs.write import stage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Item = TypeVar("Item")
 
@@ -32,11 +30,6 @@ Item = TypeVar("Item")
 BATCH = 20_000
 #: There and back, and there again for the rows that were restamped: more passes than that meet new edits.
 MOST_PASSES = 6
-
-_VERDICT_TYPES = {"verdict": "string", "resolver": "string", "reason": "string", "against": "string"}
-_DECISION = ", ".join(
-    f"{name} {kind}" for name, kind in {"key": "string", **VERSION_TYPES, **_VERDICT_TYPES}.items()
-)
 
 
 @dataclass(frozen=True)
@@ -56,7 +49,8 @@ class Place:
 class Repairing:
     """Writes at either site what the other one knows better."""
 
-    spark: Callable[[], SparkSession]
+    spark: Callable[[], SparkSession]  #: for tables that a site maps
+    relay: Callable[[], Relay] | None  #: for all others, between databases of one kind
     places: tuple[Place, Place]  #: the pair's source and its target
     rules: Mapping[str, Rule]  #: by table
     progress: Progress
@@ -118,24 +112,29 @@ class Repairing:
         snapshot: Snapshot,
     ) -> Staged:
         self.progress("stage")
-        reading = there.compared.rows_of(there.shapes[table], list(decided), snapshot)
-        rows = acquire(self.spark(), reading)
-        place = here.target.create_staging(here.shapes[table], ordinal)
-        decisions = F.broadcast(self._decisions(decided))
-        sent = manipulate(
-            rows.join(decisions, on="key"), there.shapes[table], here.shapes[table], tuple(_VERDICT_TYPES)
-        )
-        done = stage(
-            refuse_unfaithful(sent), place.shape.aliases, here.target.staging_login(), place.relation
-        )
-        if done.unfaithful:
-            reasons = "; ".join(done.unfaithful)
-            raise MappingNotReversible(f"{table}: {reasons}. Nothing was written")
-        return place.believing(done.attempts, done.rows)
+        source, target = there.shapes[table], here.shapes[table]
+        decisions = {key: _decision(remedy) for key, remedy in decided.items()}
+        reading = there.compared.decided(source, decisions, snapshot)
+        place, login = here.target.create_staging(target, ordinal), here.target.staging_login()
+        if self.relay is not None and not (source.manipulation or target.manipulation):
+            return _relayed(self.relay, reading, place, login)
+        from spark_jobs.repair_mapped import stage_mapped  # noqa: PLC0415 - only where Spark is wanted
 
-    def _decisions(self, decided: Mapping[str, Remedy]) -> DataFrame:
-        rows = [(key, *_decision(remedy)) for key, remedy in decided.items()]
-        return self.spark().createDataFrame(rows, _DECISION)
+        return stage_mapped(self.spark(), reading, source, place, login)
+
+
+def _relayed(relay: Callable[[], Relay], reading: Reading, place: Staged, login: str) -> Staged:
+    """By the driver: so few rows go from COPY to COPY before a job of Spark would have begun."""
+    shape, types = place.shape, place.types
+    columns = tuple((name, types[name]) for name, _ in reading.columns)
+    with relay() as stage:
+        done = [
+            stage(
+                Part(shape.name, reading, query, login, place.relation, columns, bool(shape.private)), number
+            )
+            for number, query in enumerate(reading.queries)
+        ]
+    return place.believing([each.attempt for each in done], sum(each.rows for each in done))
 
 
 def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
@@ -149,10 +148,10 @@ def _of(batch: Sequence[tuple[str, str]], table: str) -> list[str]:
     return [key for name, key in batch if name == table]
 
 
-def _decision(remedy: Remedy) -> tuple[object, ...]:
+def _decision(remedy: Remedy) -> dict[str, Any]:
     """The version to be written, and the verdict the guard is to hold under the version it was taken against."""
     version, own = remedy.version, remedy.deed not in ORDINARY
-    written = {
+    return {
         "origin": version.origin,
         "changed_at": version.changed_at,
         "derived": version.derived,
@@ -160,14 +159,11 @@ def _decision(remedy: Remedy) -> tuple[object, ...]:
         "deleted": version.deleted,
         "born": version.born,
         "out_of_scope": remedy.left,
+        "verdict": "source_wins" if own and remedy.replaces else "apply",
+        "resolver": REPAIR if own else None,
+        "reason": f"{remedy.deed}: {remedy.reason}" if own else None,
+        "against": _dot(remedy.against) if own else None,
     }
-    return (
-        *(written[name] for name in VERSION_TYPES),
-        "source_wins" if own and remedy.replaces else "apply",
-        REPAIR if own else None,
-        f"{remedy.deed}: {remedy.reason}" if own else None,
-        _dot(remedy.against) if own else None,
-    )
 
 
 def _dot(version: RowVersion) -> str:

@@ -3,12 +3,13 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import pytest
 from pyspark.sql import SparkSession
 
-from concord.comparison import CompareJob, Repair
+from concord.comparison import CompareJob, CompareReport, Repair, TableComparison
 from concord.databases.postgresql.common_history import declare_equal
 from concord.errors import LeaseLost
 from embedded.postgres import Server
@@ -183,6 +184,24 @@ def test_a_person_may_prefer_one_side(shared: Pair) -> None:
     compared(shared, repair="apply", prefer="target")
     assert shared.london.rows("SELECT title FROM book WHERE id IN (32, 33)") == [("damaged",)] * 2
     assert lost(shared) == [("32", "edited"), ("33", "book 33")]
+
+
+def test_a_repair_of_tables_that_no_site_maps_asks_for_no_spark(shared: Pair) -> None:
+    def none() -> SparkSession:
+        raise AssertionError("nothing here is worth a session of Spark")
+
+    behind_the_back(shared.capetown, "UPDATE book SET title = 'by nobody' WHERE id = 40")
+    assert only_book(compared(replace(shared, spark=none), repair="apply")).written == {
+        "capetown": 1,
+        "london": 1,
+    }
+    assert shared.capetown.value("SELECT title FROM book WHERE id = 40") == "book 40"
+    assert compared(shared).found == 0
+
+
+def only_book(report: CompareReport) -> TableComparison:
+    (book,) = (table for table in report.tables if table.table == "public.book")
+    return book
 
 
 def test_a_user_who_writes_while_it_repairs_is_not_overwritten(shared: Pair) -> None:

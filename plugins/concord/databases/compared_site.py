@@ -12,6 +12,9 @@ from concord.databases.reading import Reading
 from concord.repair import Held
 from concord.row_version import RowVersion
 
+#: What staging is told of a row beside its version.
+DECIDED = ("verdict", "resolver", "reason", "against")
+
 #: Base rows in a bucket, about: a single differing row makes this many travel.
 ROWS_PER_BUCKET = 2_000
 FEWEST_BUCKETS = 64
@@ -156,5 +159,6 @@ class ComparedSite(Protocol):
     def images(self, shape: Any, keys: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         """The whole rows of the listed keys that have one, as exact texts."""
 
-    def rows_of(self, shape: Any, keys: Sequence[str], snapshot: Snapshot) -> Reading:
-        """The listed keys as they travel, beside `key`, the text of the key."""
+    def decided(self, shape: Any, decisions: Mapping[str, Mapping[str, Any]], snapshot: Snapshot) -> Reading:
+        """Keys with their rows as they travel, the versions decided for them, and the DECIDED columns: what a repair
+        stages."""

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from concord.databases.compared_site import Cut, Extent, Hashing
+from concord.databases.compared_site import DECIDED, Cut, Extent, Hashing
+from concord.databases.dialect import VERSION_TYPES
 from concord.databases.postgresql.acquire import arrived
 from concord.databases.postgresql.canonical import canonical_texts
 from concord.databases.postgresql.catalogue import Column
 from concord.databases.postgresql.session import UNHURRIED
 from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.stage import DECISION_TYPES
 from concord.databases.quoting import literal
 from concord.manipulation import Manipulation
 
@@ -32,6 +35,9 @@ SCAN_SETTINGS = (
     "SET LOCAL cursor_tuple_fraction = 1",
     UNHURRIED,
 )
+
+#: Beside a row: its version, and what was decided about it.
+_DECISION_TYPES = {name: DECISION_TYPES[name] for name in (*VERSION_TYPES, *DECIDED)}
 
 #: Equal at two sites whose hash functions agree; they do on machines of one byte order.
 PROBE_QUERY = "SELECT hash_record_extended(ROW('Concord'::text COLLATE \"C\", 1::int8, true), 0)"
@@ -173,16 +179,24 @@ def images_query(shape: Shape, keys: Sequence[str]) -> str:
     )
 
 
-def rows_queries(shape: Shape, keys: Sequence[str]) -> list[str]:
-    """The listed keys as they travel, with their rows where there are any: what a repair stages."""
+def decided_queries(shape: Shape, decisions: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Keys as they travel, with their rows where there are any, and what was decided: what a repair stages."""
     texts = [
         f"{column.type.outgoing(_side(shape, column))} AS {shape.alias(column)}" for column in shape.columns
     ]
+    columns = ", ".join([*texts, *(f"d.{name}" for name in _DECISION_TYPES)])
+    typed = ", ".join(f"{name} {kind}" for name, kind in {"key": "text", **_DECISION_TYPES}.items())
     return [
-        f"SELECT {key_text(shape, 'w')} AS key, {', '.join(texts)} FROM {listed(shape, chunk)}"
+        f"SELECT {columns} FROM {listed(shape, keys)}"
+        f" JOIN jsonb_to_recordset({_listed_decisions(decisions, keys)}::jsonb) d ({typed})"
+        f" ON d.key = {key_text(shape, 'w')}"
         f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'w')}"
-        for chunk in chunks(keys)
+        for keys in chunks(list(decisions))
     ]
+
+
+def _listed_decisions(decisions: Mapping[str, Mapping[str, Any]], keys: Sequence[str]) -> str:
+    return literal(json.dumps([{"key": key, **decisions[key]} for key in keys], ensure_ascii=False))
 
 
 def _side(shape: Shape, column: Column) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from concord.databases.compared_site import Cut, Extent, Found, Hashing
+from concord.databases.compared_site import DECIDED, Cut, Extent, Found, Hashing
 from concord.databases.dialect import Snapshot
 from concord.databases.postgresql import acquire, compare
 from concord.databases.postgresql.cut_reader import CutReader, Where
@@ -92,15 +92,17 @@ class Compared(Source):
         """The whole rows of the listed keys that have one."""
         return dict(rows(self.connection, compare.images_query(shape, keys))) if keys else {}
 
-    def rows_of(self, shape: Shape, keys: Sequence[str], snapshot: Snapshot) -> Reading:
-        """The listed keys as they travel, beside the text of the key."""
-        columns = [f"{shape.alias(column)} {column.type.spark}" for column in shape.columns]
+    def decided(
+        self, shape: Shape, decisions: Mapping[str, Mapping[str, Any]], snapshot: Snapshot
+    ) -> Reading:
+        """Keys with their rows as they travel, and what was decided about them."""
+        schema = [shape.spark_schema, *(f"{name} string" for name in DECIDED)]
         isolation = acquire.import_snapshot(snapshot.exported)[:2]
         return Reading(
             conninfo(self._login, self._application),
             (*isolation, *compare.SCAN_SETTINGS),
-            tuple(compare.rows_queries(shape, keys)),
-            ", ".join(["key string", *columns]),
+            tuple(compare.decided_queries(shape, decisions)),
+            ", ".join(schema),
             snapshot.position,
             acquire.POSITION_QUERY,
         )

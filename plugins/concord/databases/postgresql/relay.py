@@ -21,9 +21,6 @@ from concord.errors import ConcordError, LinkFailed, SiteUnavailable
 #: Bytes that are handed on at once: each call costs as much as some rows.
 BLOCK = 1 << 16
 
-#: What staging is told beside row and version: every row applies, unless the write finds otherwise.
-_BESIDE = ("verdict", "attempt")
-
 
 class _SourceFailed(Exception):
     """The source's COPY has failed. The target's is told so, and writes it to its log: no more than this."""
@@ -100,7 +97,7 @@ def _join(source: Connection, part: Part) -> None:
 def _copy(source: Connection, target: Connection, part: Part, attempt: int) -> Relayed:
     staging = qualified(STAGING, part.relation)
     send = f"COPY ({_cast(part, attempt)}) TO STDOUT (FORMAT binary)"
-    names = ", ".join([*(name for name, _ in part.columns), *_BESIDE])
+    names = ", ".join([*(name for name, _ in part.columns), *_beside(part, attempt)])
     receive = f"COPY {staging} ({names}) FROM STDIN (FORMAT binary)"
     with target.cursor() as writing:
         with writing.copy(receive.encode()) as staged:
@@ -125,7 +122,14 @@ def _pass_on(source: Connection, send: str, staged: psycopg.Copy) -> int:
 def _cast(part: Part, attempt: int) -> str:
     """Every column in staging's own type, whatever the query makes of it: binary, another one would be misread."""
     columns = [f"q.{name}::{kind}" for name, kind in part.columns]
-    return f"SELECT {', '.join(columns)}, 'apply'::text, {attempt}::int8 FROM ({part.query}) q"
+    return f"SELECT {', '.join([*columns, *_beside(part, attempt).values()])} FROM ({part.query}) q"
+
+
+def _beside(part: Part, attempt: int) -> dict[str, str]:
+    """What staging is told beside row and version: every row applies unless its query says otherwise, or the write
+    finds otherwise."""
+    told = {"verdict": "'apply'::text", "attempt": f"{attempt}::int8"}
+    return {name: sql for name, sql in told.items() if name not in dict(part.columns)}
 
 
 def _blocks(rows: Iterable[bytes | bytearray | memoryview]) -> Iterator[bytes]:

@@ -1,0 +1,26 @@
+"""By Spark: rows that a repair sends between sites of which one keeps the table otherwise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from concord.databases.compared_site import DECIDED
+from concord.databases.dialect import Shape, Staged
+from concord.databases.reading import Reading
+from concord.errors import MappingNotReversible
+from spark_jobs.acquire import acquire
+from spark_jobs.manipulate import manipulate, refuse_unfaithful
+from spark_jobs.write import stage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def stage_mapped(spark: SparkSession, reading: Reading, source: Shape, place: Staged, login: str) -> Staged:
+    """Stage them in the target's shape. Raises MappingNotReversible for a row that would not come back the same."""
+    rows = manipulate(acquire(spark, reading), source, place.shape, DECIDED)
+    done = stage(refuse_unfaithful(rows), place.shape.aliases, login, place.relation)
+    if done.unfaithful:
+        reasons = "; ".join(done.unfaithful)
+        raise MappingNotReversible(f"{place.shape.name}: {reasons}. Nothing was written")
+    return place.believing(done.attempts, done.rows)
