@@ -18,6 +18,7 @@ from concord.databases.postgresql.initialization_state import Progressed
 from concord.databases.postgresql.initialize import Initialization
 from concord.databases.postgresql.initialized_table import Passage, TablePassages
 from concord.databases.postgresql.key_range import Key, KeyRange
+from concord.databases.postgresql.load import Load
 from concord.databases.postgresql.stage import Staged
 from concord.errors import StructureChanged
 from concord.event_log import log_event
@@ -124,12 +125,37 @@ class TablePass:
     ordinals: Iterator[int]
 
     def run(self) -> None:
+        if self.table.goes_straight:
+            self._load()
+        if self.table.state.phase != "passed":
+            self._compare()
+        self._retry()
+
+    def _load(self) -> None:
+        """Rows go straight into the empty table; what it does not take so is staged, and the database tells why."""
+        begun_before = self.table.state.bound
+        try:
+            with Load(self.table, self.progress, self.meter) as load:
+                for each in load.declined():
+                    # What a run that was killed had staged and written may stand there already.
+                    self._take_alone(each, compared=begun_before is not None and each.lower == begun_before)
+        except ListenersCame as came:
+            log_event(logger, "rows need versions", why=str(came))
+
+    def _take_alone(self, each: KeyRange, *, compared: bool) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            if compared:
+                self._compared([each])
+            else:
+                self._written(self._staged(pool, [each]))
+        self.meter.done = self.table.state.looked_at
+
+    def _compare(self) -> None:
         with ThreadPoolExecutor(1) as pool:
             window: Window | None = self._prepared(pool, self.table.state.bound)
             while window is not None:
                 window = self._taken(pool, window)
                 self.meter.done = self.table.state.looked_at
-        self._retry()
 
     def _prepared(self, pool: Executor, lower: Key | None) -> Window:
         """The next key ranges. Plain ones are staged while those before them are written."""
@@ -138,6 +164,11 @@ class TablePass:
         ranges = self.table.next_ranges(lower, count)
         if not all(first.target_is_empty(each) for each in ranges):
             return Window(ranges, None)
+        return self._staged(pool, ranges)
+
+    def _staged(self, pool: Executor, ranges: list[KeyRange]) -> Window:
+        """Ranges that meet nothing at the target, on their way into staging."""
+        first = self.table.ways[0]
         rule = first.way(self.table.state)
         return Window(ranges, Staging(rule, pool.submit(self._stage, first, rule, ranges, empty=True)))
 
@@ -147,15 +178,21 @@ class TablePass:
         if ahead is not None:
             ahead.rows.result()
         following = None if upper is None else self._prepared(pool, upper)
-        first, second = self.table.ways
         if ahead is not None:
-            rows, written = self._way(first, window.ranges, ahead=ahead, counted=True)
-            self.table.advance(window.ranges, rows, [(first.name, written)])
-            return following
-        rows, differing = self._differing(window.ranges)
-        made = [(way.name, self._way(way, differing)[1]) for way in (first, second) if differing]
-        self.table.advance(window.ranges, rows, made)
+            self._written(window)
+        else:
+            self._compared(window.ranges)
         return following
+
+    def _written(self, window: Window) -> None:
+        first = self.table.ways[0]
+        rows, written = self._way(first, window.ranges, ahead=window.ahead, counted=True)
+        self.table.advance(window.ranges, rows, [(first.name, written)])
+
+    def _compared(self, ranges: list[KeyRange]) -> None:
+        rows, differing = self._differing(ranges)
+        made = [(way.name, self._way(way, differing)[1]) for way in self.table.ways if differing]
+        self.table.advance(ranges, rows, made)
 
     def _differing(self, ranges: list[KeyRange]) -> tuple[int, list[KeyRange]]:
         """The ranges that do not read alike at both sites, versions included; and rows looked at."""

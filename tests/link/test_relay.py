@@ -214,7 +214,7 @@ def test_what_the_source_refuses_names_the_table_and_no_value_of_a_private_one(
     assert ("secret" in whole) is not private
     assert raised.value.message.count("SQLSTATE") == private
     said = server.log.read_bytes()[logged:].decode()
-    assert "COPY from stdin failed: error from Python: _SourceFailed - the source sends no more" in said
+    assert "COPY from stdin failed: error from Python: SourceFailed - the source sends no more" in said
     assert said.count('"secret"') == 1, "by the source, which knows it"
     assert road.staged() == []
 

@@ -151,8 +151,8 @@ LINK = (
     Mutant(
         "the target is told in the source's words why its COPY ends",
         f"{POSTGRESQL}/relay.py",
-        '_SourceFailed("the source sends no more")',
-        "_SourceFailed(str(error))",
+        'SourceFailed("the source sends no more")',
+        "SourceFailed(str(error))",
         f"{TESTS}/test_relay.py -k no_value_of_a_private_one",
     ),
     Mutant(

@@ -106,10 +106,38 @@ REPLICATION_SET = (
     # Initialization
     Mutant(
         "a table that was rewritten while it was loaded is taken for empty",
-        "spark_jobs/initialize.py",
-        "        way.refuse_altered()\n",
+        f"{POSTGRESQL}/load.py",
+        "            self._refuse_altered(each.lane)\n",
         "",
         f"{LINK}/test_initialize.py -k rewritten",
+    ),
+    Mutant(
+        "rows are loaded over what users of the target deleted meanwhile",
+        f"{POSTGRESQL}/load.py",
+        "if rows(connection, self.statements.clashing(each.range)):",
+        "if False:",
+        f"{LINK}/test_load.py -k deleted_again",
+    ),
+    Mutant(
+        "each range of a load is read in a snapshot of its own",
+        f"{POSTGRESQL}/lane.py",
+        '"BEGIN", *acquire.import_snapshot(snapshot, settings)',
+        '"BEGIN", *settings',
+        f"{LINK}/test_load.py -k one_snapshot",
+    ),
+    Mutant(
+        "a load does not ask who began to listen meanwhile",
+        f"{POSTGRESQL}/load.py",
+        "            self._refuse_listeners(connection)\n",
+        "",
+        f"{LINK}/test_load.py -k listen",
+    ),
+    Mutant(
+        "what an overtaken load left in its transactions stands in the next one's way",
+        f"{POSTGRESQL}/load.py",
+        "        link_state.end_older(target.connection, target.job.synchronization)\n",
+        "",
+        f"{LINK}/test_load.py -k overtaken",
     ),
     Mutant(
         "what a stale pair knows of the tables that wait is forgotten",

@@ -90,6 +90,11 @@ class End:
     def _connect(self) -> Connection:
         return connect(self._login, self._application)
 
+    @worded
+    def another(self) -> Connection:
+        """One more session of the same login, which shows as this end's."""
+        return self._connect()
+
     @property
     def interval(self) -> Interval | None:
         """The versions that a backfill is about."""
@@ -210,8 +215,11 @@ class End:
         A table that was rewritten looks empty to older snapshots, and to a statement that had to wait for the rewrite:
         each of its rows would be read as deleted.
         """
-        tables = [shape.table for shape in shapes]
-        altered = self._beside(lambda connection: catalogue.altered_since(connection, tables))
+        return self._beside(lambda connection: self.altered_in(connection, shapes))
+
+    def altered_in(self, connection: Connection, shapes: Sequence[Shape]) -> dict[str, str]:
+        """The same, asked in a session that stands in no older snapshot."""
+        altered = catalogue.altered_since(connection, [shape.table for shape in shapes])
         return {
             shape.name: f"{self.access.name}: {shape.table.name} was altered while it was read; the next run looks anew"
             for shape in shapes
@@ -260,11 +268,12 @@ class Source(End):
         return acquire.BACKFILL_SETTINGS if self.interval else acquire.READER_SETTINGS
 
     @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
-        """One consistent cut for every reader, held open by this connection."""
+    def snapshot(self, connection: Connection | None = None) -> Iterator[Snapshot]:
+        """One consistent cut for every reader, held open by this end's connection, or by another one of its login."""
+        held = self.connection if connection is None else connection
         with ExitStack() as stack:
             try:
-                snapshot = stack.enter_context(acquire.open_snapshot(self.connection, self.settings))
+                snapshot = stack.enter_context(acquire.open_snapshot(held, self.settings))
             except psycopg.Error as error:
                 raise in_our_words(error, self.access.name) from error
             yield snapshot

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from concord.databases.dialect import Progress
@@ -74,6 +74,11 @@ class Passage:
         own, table = self.job.synchronization, self.target_shape.name
         return initialization_state.has_listeners(self.target.connection, own, table)
 
+    def range_after(self, lower: Key | None, size: int) -> KeyRange:
+        """The next one of so many rows at most, as the source has them."""
+        source = (self.source.connection, self.source_shape)
+        return KeyRange(lower, next_bound((source,), self.order, lower, size))
+
     def target_is_empty(self, within: KeyRange) -> bool:
         return is_empty(self.target.connection, self.target_shape, self.order, within)
 
@@ -97,8 +102,12 @@ class Passage:
     def refuse_altered(self) -> None:
         """Raises StructureChanged when one of the two tables is another one than when the initialization began."""
         ends = ((self.source, self.source_shape), (self.target, self.target_shape))
-        if altered := [why for end, shape in ends for why in end.altered_since([shape]).values()]:
-            raise StructureChanged(f"{'; '.join(altered)}. What stands already stays; initialize again")
+        self.refuse(why for end, shape in ends for why in end.altered_since([shape]).values())
+
+    def refuse(self, altered: Iterable[str]) -> None:
+        """Raises StructureChanged where there is any."""
+        if found := "; ".join(altered):
+            raise StructureChanged(f"{found}. What stands already stays; initialize again")
 
     def stage(self, ordinal: int) -> Staged:
         return self.target.create_staging(self.target_shape, ordinal)
@@ -161,6 +170,12 @@ class TablePassages:
         mapped = first.source_shape.manipulation or first.target_shape.manipulation
         return first.order.divisible and not mapped
 
+    @property
+    def goes_straight(self) -> bool:
+        """May rows go into the table as they are? Where it is empty, both sites keep it alike, and nobody else hears
+        of them by their versions."""
+        return self.state.how is How.LOAD and self.comparable and not self.ways[0].way(self.state).announced
+
     def refused_at(self, site: str) -> KeyRange | None:
         """The rows that a site refused, to be tried once more; forgets that it did."""
         refused = [each for each in self.state.errors if each.site == site]
@@ -174,21 +189,32 @@ class TablePassages:
 
     def note(self, written: Sequence[tuple[str, Written]]) -> None:
         """Add what was written."""
-        made, conflicts, errors = dict(self.state.written or {}), self.state.conflicts, self.state.errors
-        for site, each in written:
-            made[site] = made.get(site, 0) + each.rows
-            conflicts += each.conflicts
-            errors += tuple(each.errors)
-        self.state = replace(self.state, written=made, conflicts=conflicts, errors=errors)
+        self.state = _noted(self.state, written)
         self.place(self.state)
 
     def advance(self, ranges: Sequence[KeyRange], rows: int, written: Sequence[tuple[str, Written]]) -> None:
         """The ranges are done; both sites hold them."""
+        self.state = self.after(ranges, rows, written)
+        self.place(self.state)
+
+    def after(
+        self, ranges: Sequence[KeyRange], rows: int, written: Sequence[tuple[str, Written]]
+    ) -> Progressed:
+        """How far the table is when these ranges are done as well."""
         bound = ranges[-1].upper
-        self.state = replace(
+        passed = replace(
             self.state,
             bound=bound or self.state.bound,
             phase="running" if bound else "passed",
             looked_at=self.state.looked_at + rows,
         )
-        self.note(written)
+        return _noted(passed, written)
+
+
+def _noted(state: Progressed, written: Sequence[tuple[str, Written]]) -> Progressed:
+    made, conflicts, errors = dict(state.written or {}), state.conflicts, state.errors
+    for site, each in written:
+        made[site] = made.get(site, 0) + each.rows
+        conflicts += each.conflicts
+        errors += tuple(each.errors)
+    return replace(state, written=made, conflicts=conflicts, errors=errors)

@@ -199,7 +199,7 @@ def rows_query(shape: Shape, order: KeyOrder, within: KeyRange, unsent: str) -> 
     gone = f"t.{shape.key[0].sql} IS NULL"
     left = f"CASE WHEN {gone} THEN p.out_of_scope IS NOT NULL ELSE NOT {shape.in_scope('t')} END"
     columns = [
-        f"{column.type.outgoing(_side(shape, column))} AS {shape.alias(column)}" for column in shape.columns
+        f"{column.type.outgoing(side(shape, column))} AS {shape.alias(column)}" for column in shape.columns
     ]
     version = (
         f"p.origin, p.changed_at, p.derived, p.vector::text AS vector,"
@@ -215,7 +215,8 @@ def forget_other_filters(connection: Connection, shape: Shape) -> int:
     return run(connection, f"DELETE FROM {shape.shadow.sql} p WHERE {shape.left_elsewhere('p')} AND {gone}")
 
 
-def _side(shape: Shape, column: Column) -> str:
+def side(shape: Shape, column: Column) -> str:
+    """A column of a base row `t`; of the key also where only its shadow row `p` is left."""
     if column.name not in shape.shadow.key:
         return f"t.{column.sql}"
     return f"coalesce(t.{column.sql}, {shape.key_in('p', column)})"
@@ -225,7 +226,7 @@ def count_and_hash(
     connection: Connection, shape: Shape, order: KeyOrder, within: KeyRange
 ) -> tuple[int, str]:
     """How many rows and tombstones a range holds, and a hash over them and their versions in any order."""
-    texts = [column.type.exact(_side(shape, column)) for column in shape.columns]
+    texts = [column.type.exact(side(shape, column)) for column in shape.columns]
     version = ["p.origin", "p.changed_at", "p.derived", "p.vector", f"t.{shape.key[0].sql} IS NULL"]
     left, right = (
         f"coalesce(sum(('x' || {half}(h, 16))::bit(64)::bigint::numeric), 0)" for half in ("left", "right")

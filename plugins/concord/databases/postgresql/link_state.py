@@ -41,7 +41,7 @@ def fence(connection: Connection, synchronization: str, epoch: int, site: str) -
                 return
             raise LeaseLost(f"{site}: a newer run of {synchronization} has taken over; this one stops")
         except psycopg.errors.LockNotAvailable:
-            _end_stale_holder(connection, synchronization)
+            end_older(connection, synchronization)
     raise WriteContended(f"{site}: an older run of {synchronization} still holds its transaction")
 
 
@@ -56,8 +56,8 @@ ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch WHERE s.epoch < excluded
     return taken == 1
 
 
-def _end_stale_holder(connection: Connection, synchronization: str) -> None:
-    """End this login's own transactions that hold the fence; a login may signal its own sessions."""
+def end_older(connection: Connection, synchronization: str) -> None:
+    """End this login's own transactions for the synchronization, in whatever session; a login may signal its own."""
     holders = f"{literal(application_name(synchronization))}, {literal(RESTAMPING)}"
     run(
         connection,
@@ -95,6 +95,12 @@ def all_fenced(connection: Connection, epochs: Mapping[str, int], site: str) -> 
                 f"{site}: a newer run of {', '.join(lost)} has taken over; nothing more was written"
             )
         yield
+
+
+def hold(connection: Connection, synchronization: str, epoch: int, site: str) -> None:
+    """Hold the epoch until the end of the transaction that is open. Raises LeaseLost."""
+    if not rows(connection, _held(synchronization, epoch)):
+        raise LeaseLost(f"{site}: a newer run of {synchronization} has taken over; nothing more was written")
 
 
 def _held(synchronization: str, epoch: int) -> str:

@@ -22,7 +22,7 @@ from concord.errors import ConcordError, LinkFailed, SiteUnavailable
 BLOCK = 1 << 16
 
 
-class _SourceFailed(Exception):
+class SourceFailed(Exception):
     """The source's COPY has failed. The target's is told so, and writes it to its log: no more than this."""
 
 
@@ -53,7 +53,7 @@ class Relay:
             if self._sessions is None:
                 self._sessions = self._open(part)
             return _copy(*self._sessions, part, attempt)
-        except _SourceFailed as ended:
+        except SourceFailed as ended:
             failed = ended.__cause__
         except psycopg.Error as error:
             failed = error
@@ -101,21 +101,21 @@ def _copy(source: Connection, target: Connection, part: Part, attempt: int) -> R
     receive = f"COPY {staging} ({names}) FROM STDIN (FORMAT binary)"
     with target.cursor() as writing:
         with writing.copy(receive.encode()) as staged:
-            size = _pass_on(source, send, staged)
+            size = pass_on(source, send, staged)
         removals = f"SELECT count(*) FROM {staging} WHERE attempt = {attempt} AND (deleted OR out_of_scope)"
         return Relayed(attempt, writing.rowcount, one(target, removals)[0], size)
 
 
-def _pass_on(source: Connection, send: str, staged: psycopg.Copy) -> int:
-    """Bytes that went from the one COPY into the other. Raises _SourceFailed."""
+def pass_on(source: Connection, send: str, taken: psycopg.Copy) -> int:
+    """Bytes that went from the one COPY into the other. Raises SourceFailed."""
     size = 0
     try:
         with source.cursor() as reading, reading.copy(send.encode()) as rows:
             for block in _blocks(rows):
-                staged.write(block)
+                taken.write(block)
                 size += len(block)
     except psycopg.Error as error:
-        raise _SourceFailed("the source sends no more") from error
+        raise SourceFailed("the source sends no more") from error
     return size
 
 

@@ -193,6 +193,11 @@ class ColumnType:
         """What is relayed is a value of the type at both sites."""
         return self.relayed and self.kind == "b" and self.root in BINARY
 
+    @property
+    def is_alike_in_binary(self) -> bool:
+        """What one server writes of a column, another one reads into a column of the same type."""
+        return self.kind == "b" and (self.root in NATIVE or self.root in BINARY)
+
     def outgoing(self, expression: str) -> str:
         """SQL that turns a column into what travels."""
         as_it_is = self.travels_in_binary or (self.travels_natively and self.root != "varchar")

@@ -1,0 +1,113 @@
+"""Lane: two sessions, between which one key range after the other is passed into an empty table (COPY to COPY).
+
+A range stands in the target's open transaction until `load` commits it, in its turn, or the lane is cleared.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+import psycopg
+
+from concord.databases.postgresql import acquire, transaction
+from concord.databases.postgresql.key_range import KeyRange
+from concord.databases.postgresql.load_copy import LoadCopy
+from concord.databases.postgresql.relay import SourceFailed, pass_on
+from concord.databases.postgresql.session import Connection, one, run
+
+#: What the target has against a row, or who stands in its way: then the range goes the careful way, which finds out.
+DECLINED = (
+    psycopg.errors.IntegrityError,
+    psycopg.errors.DataError,
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.SerializationFailure,
+)
+
+#: A site is read by as many sessions as it allows, and no more (S0-45).
+_UNDIVIDED = "SET LOCAL max_parallel_workers_per_gather = 0"
+
+#: Of a range. Where nothing has been analyzed yet, the planner would read the whole table for each.
+_BY_INDEX = "SET LOCAL enable_seqscan = off"
+
+#: Seconds that a session is given to end what it is at.
+_PATIENCE: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """Rows and versions of a range that stand in the target's open transaction."""
+
+    rows: int
+    versions: int
+
+
+class Declined(Exception):
+    """The target takes the range in no such way; nothing of it is left there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lane:
+    """One session at the source, one at the target."""
+
+    source: Connection
+    target: Connection
+
+    def copy(self, statements: LoadCopy, within: KeyRange, snapshot: str) -> Copied:
+        """Pass the range on, read in the snapshot, and leave the target's transaction open.
+
+        Raises Declined, then it is not; or what the databases raise: SourceFailed, or a psycopg.Error of the target's.
+        """
+        try:
+            transaction_id = self._begun()
+            self._join(within, snapshot)
+            rows = self._passed(statements.send_rows(within), statements.take_rows)
+            send = statements.send_versions(within, transaction_id)
+            versions = self._passed(send, statements.take_versions)
+        except DECLINED as error:
+            self.clear()
+            raise Declined(type(error).__name__) from error
+        self._leave()
+        return Copied(rows, versions)
+
+    def _begun(self) -> str:
+        begun = one(self.target, "BEGIN", *transaction.SETTINGS, "SELECT pg_current_xact_id()::text")
+        return str(begun[0])
+
+    def _join(self, within: KeyRange, snapshot: str) -> None:
+        settings = [_UNDIVIDED] if within == KeyRange() else [_UNDIVIDED, _BY_INDEX]
+        try:
+            run(self.source, "BEGIN", *acquire.import_snapshot(snapshot, settings))
+        except psycopg.Error as error:
+            raise SourceFailed("the source sends nothing") from error
+
+    def _passed(self, send: str, take: str) -> int:
+        with self.target.cursor() as writing:
+            with writing.copy(take.encode()) as taken:
+                pass_on(self.source, send, taken)
+            return writing.rowcount
+
+    def _leave(self) -> None:
+        try:
+            run(self.source, "ROLLBACK")
+        except psycopg.Error as error:
+            raise SourceFailed("the source has ended") from error
+
+    def clear(self) -> None:
+        """Undo what stands in either session."""
+        for session in (self.target, self.source):
+            with suppress(psycopg.Error):
+                run(session, "ROLLBACK")
+
+    def cancel(self) -> None:
+        """Whatever it is at, from another thread."""
+        for session in (self.source, self.target):
+            with suppress(psycopg.Error):
+                session.cancel_safe(timeout=_PATIENCE)
+
+    def close(self) -> None:
+        """What was not committed is undone."""
+        self.source.close()
+        self.target.close()
