@@ -37,5 +37,3 @@ COPY --chown=airflow:0 dags/ dags/
 COPY --chown=airflow:0 compose/ compose/
 ENV PYSPARK_PYTHON=/opt/concord/venv/bin/python
 ENV PYSPARK_DRIVER_PYTHON=/opt/concord/venv/bin/python
-# Every link's Java then starts in half the time.
-RUN python -m spark_jobs.archive

@@ -97,7 +97,7 @@ clean: ## Stop the demo's servers and delete all that was installed or generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps below are written last, so that an interrupted installation is taken up again. The installers say nothing
-# but their errors, and Java's warnings of its own options are seen only where no archive comes of it.
+# but their errors.
 
 $(UV):
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -110,8 +110,6 @@ $(UV):
 $(VENV)/installed: requirements.txt requirements-demo.txt | $(UV)
 	@echo "Installing Airflow, Spark, PostgreSQL and Java into $(VENV): 1.4 GB, some minutes at first …"
 	@$(UV) pip install --quiet --python $(PYTHON) --require-hashes -r requirements.txt -r requirements-demo.txt
-	@$(PYTHON) -m spark_jobs.archive 2>$(VENV)/java.log || { \
-	    cat $(VENV)/java.log >&2; exit 1; }
 	@touch $@
 
 $(VENV)/installed-dev: requirements-dev.txt $(VENV)/installed | $(UV)

@@ -1,7 +1,6 @@
 """Measure a link and a script by hand on the same edits, in turn, and check that they wrote what the users wrote."""
 
 import os
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,15 +8,14 @@ from pathlib import Path
 
 from benchmarks import by_hand
 from benchmarks.bookings import WARM_UP, Edits
+from benchmarks.connected_run import server
 from benchmarks.databases import Database, Databases, Pair, fill
 from benchmarks.initialization import initialize, job
-from benchmarks.link_run import LinkRun, run_link
+from benchmarks.link_run import CONNECT, LinkRun, run_link
 from benchmarks.measurement import Measurement, Point, Start
 from concord.errors import ConcordError
 from concord.link import Direction
-from demo import background
 from demo.progress import Progress
-from spark_jobs.handover import RESIDENT
 
 
 class WrongResult(ConcordError):
@@ -48,40 +46,28 @@ class Results:
 
 
 @contextmanager
-def resident(directory: Path) -> Iterator[Path]:
-    """A Spark that stays below `directory`; where it listens."""
-    place, log = directory / "spark", directory / "spark.log"
-    with background.running(["spark_jobs.resident", str(place)], os.environ, log) as process:
-        while not place.exists():
-            if process.poll() is not None:
-                raise WrongResult(f"the Spark that is to stay ended; its output: {log}")
-            time.sleep(0.05)
-        yield place
-
-
-@contextmanager
-def started(start: Start, place: Path) -> Iterator[None]:
-    """Links get a Spark of their own, or the one that listens at `place`."""
-    os.environ.pop(RESIDENT, None)
+def started(start: Start, url: str) -> Iterator[None]:
+    """Links get a Spark of their own, or that of the Connect server at `url`."""
+    os.environ.pop(CONNECT, None)
     if start is Start.WARM:
-        os.environ[RESIDENT] = str(place)
+        os.environ[CONNECT] = url
     try:
         yield
     finally:
-        os.environ.pop(RESIDENT, None)
+        os.environ.pop(CONNECT, None)
 
 
 def compare(databases: Databases, plan: Plan, directory: Path, progress: Progress) -> Results:
     """Measure every point of the plan. Raises WrongResult, or whatever made a link or psql fail."""
     results = Results()
-    with resident(directory) as place:
+    with server(directory) as url:
         for ordinal, (rows, counts) in enumerate(plan.tables):
             with progress.step(f"Make a table of {rows:,} rows in three databases"):
                 fill(databases, rows)
             with progress.step("Provision London and Cape Town, and prove that they start equal"):
                 initialize(databases)
                 by_hand.prepare(databases)
-            table = _Table(databases, rows, place, progress, results)
+            table = _Table(databases, rows, url, progress, results)
             if not ordinal:
                 table.warm_up()
             table.measure(counts, plan.repeat)
@@ -94,7 +80,7 @@ class _Table:
 
     databases: Databases
     rows: int
-    spark: Path
+    spark: str
     progress: Progress
     results: Results
     edited: int = 0

@@ -11,7 +11,8 @@ from pathlib import Path
 from benchmarks import databases, report
 from benchmarks.arguments import add_places
 from benchmarks.bookings import Edits
-from benchmarks.comparison import WrongResult, check, resident, started
+from benchmarks.comparison import WrongResult, check, started
+from benchmarks.connected_run import server
 from benchmarks.databases import Pair, ServerKind
 from benchmarks.initialization import initialize, job
 from benchmarks.link_run import run_link
@@ -49,13 +50,13 @@ def between(pair: Pair, far: Way, direction: Direction) -> LinkJob:
     return plain.model_copy(update={"source": far.to(plain.source)})
 
 
-def run(pair: Pair, far: Way, edits: Edits | None, runs: Runs, place: Path) -> None:
+def run(pair: Pair, far: Way, edits: Edits | None, runs: Runs, url: str) -> None:
     """One run. Raises WrongResult where the edited rows then differ, or the reverse link carries any."""
     if edits is not None:
         pair.london.run(*edits.statements)
     for direction in Direction:
         far.forget()
-        with started(Start.WARM, place):
+        with started(Start.WARM, url):
             done = run_link(between(pair, far, direction))
         expected = runs.changes if direction is Direction.FORWARD else 0
         if done.report.total("applied") != expected:
@@ -97,23 +98,23 @@ def _line(runs: Runs) -> tuple[str, ...]:
 
 
 @contextmanager
-def _sites(directory: Path, progress: Progress) -> Iterator[tuple[Pair, Path]]:
+def _sites(directory: Path, progress: Progress) -> Iterator[tuple[Pair, str]]:
     with ExitStack() as stack:
         pair = stack.enter_context(databases.pair_in_workspace(directory, ServerKind()))
         with progress.step(f"Make a table of {ROWS:,} rows in two databases"):
             databases.fill_pair(pair, ROWS)
             initialize(pair)
-        yield pair, stack.enter_context(resident(directory))
+        yield pair, stack.enter_context(server(directory))
 
 
 def _measure(
     directory: Path, delays: Sequence[float], counts: Sequence[int], repeat: int, *, recorded: bool
 ) -> int:
     progress, every, edited = Progress(terminal.console()), list[Runs](), 0
-    with _sites(directory, progress) as (pair, place):
+    with _sites(directory, progress) as (pair, url):
         server = pair.capetown.server
         with progress.step("Warm up"), way(server.host, server.port) as near:
-            run(pair, near, None, Runs(0.0, 0), place)
+            run(pair, near, None, Runs(0.0, 0), url)
         for delay in delays:
             with way(server.host, server.port, delay) as far:
                 for count in counts:
@@ -121,7 +122,7 @@ def _measure(
                     with progress.step(f"{count:,} changes, a round trip of {2000 * delay:.0f} ms"):
                         for _ in range(repeat):
                             edits = Edits(ROWS, count, edited) if count else None
-                            run(pair, far, edits, runs, place)
+                            run(pair, far, edits, runs, url)
                             edited += count
                     every.append(runs)
         results = "\n\n".join([report.surroundings(pair.capetown, repeat), markdown(grid(every))])

@@ -9,7 +9,8 @@ from pathlib import Path
 from benchmarks import by_hand, databases, report
 from benchmarks.arguments import add_places, counts, positive
 from benchmarks.bookings import Edits
-from benchmarks.comparison import carrying, check, edit, resident, started
+from benchmarks.comparison import carrying, check, edit, started
+from benchmarks.connected_run import server
 from benchmarks.databases import Databases, Pair, ServerKind
 from benchmarks.growth_plan import FEW, OFTEN, Part, Plan
 from benchmarks.initialization import initialize, job
@@ -42,7 +43,7 @@ class Times:
 Seconds = dict[int, list[dict[Part, Times]]]
 
 
-def compare(pair: Pair, plan: Plan, spark: Path, progress: Progress) -> Seconds:
+def compare(pair: Pair, plan: Plan, spark: str, progress: Progress) -> Seconds:
     """Measure the plan. Raises WrongResult, or whatever made a link or psql fail."""
     seconds: Seconds = {}
     made = _make(pair, plan, progress)
@@ -146,7 +147,7 @@ def _spread(numbers: Iterable[float]) -> str:
 
 def _measure(directory: Path, plan: Plan, *, recorded: bool) -> int:
     with databases.pair_in_workspace(directory, ServerKind()) as pair:
-        with resident(directory) as spark:
+        with server(directory) as spark:
             seconds = compare(pair, plan, spark, Progress(terminal.console()))
         where = report.machine(pair.another(plan.parts[0].table).london.version)
     publish(PART, f"{where} {MEDIANS}\n\n{markdown(grid(plan, seconds))}", recorded=recorded)

@@ -24,21 +24,22 @@ from concord.config import Configuration, load
 from concord.repository import status
 from concord.repository.opening import open_repository
 from demo import background, sites, starting_point, terminal, workspace
-from demo.airflow import local_settings, make_password, resident_spark, wait_until_healthy
+from demo.airflow import local_settings, make_password, wait_until_healthy
 from demo.environment import PROJECT, environment
 from demo.sites import INSTALLER, USERS, Sites
 from embedded import ports
+from embedded.connect_server import connect_server
 
 PART = "lag"
 
 #: What the synchronization says, by mode. The daily schedule has no part in the measurement.
 MODES = {
-    "event-driven, resident Spark": 'schedule: "@daily", watch: {}',
+    "event-driven, over Connect": 'schedule: "@daily", watch: {}',
     "event-driven": 'schedule: "@daily", watch: {}',
     "scheduled, every minute": 'schedule: "* * * * *"',
     "polled, every second": 'schedule: "@daily", watch: {listen: false, poll: 1 s}',
 }
-_RESIDENT = "resident Spark"
+_CONNECTED = "over Connect"
 #: Of the quickest mode so many that a p99 says something; of the others, which take as long each, enough for a p50.
 MANY, SOME = 110, 40
 CONFIGURATION = """\
@@ -84,9 +85,11 @@ def measure(directory: Path, mode: str, commits: int, gap: float) -> Lags:
         _prepare(made, configuration)
         with ExitStack() as stack:
             reached = {}
-            if _RESIDENT in mode:
+            if _CONNECTED in mode:
                 log = _log(directory, "spark")
-                reached = stack.enter_context(resident_spark(directory / "airflow", log))
+                alone = environment(directory / "airflow", {})
+                spark = stack.enter_context(connect_server(log, alone))
+                reached = {"AIRFLOW_CONN_SPARK_DEFAULT": spark.connection}
             connections = sites.connections(made, configuration)
             stack.enter_context(_airflow(directory, path, connections, reached))
             _lags(made, 1, gap, first=1)  # until everything runs
@@ -99,7 +102,7 @@ def measure(directory: Path, mode: str, commits: int, gap: float) -> Lags:
 
 def commits_of(mode: str) -> int:
     """How many commits a mode is measured with, unless somebody says otherwise."""
-    return MANY if _RESIDENT in mode else SOME
+    return MANY if _CONNECTED in mode else SOME
 
 
 def _prepare(made: Sites, configuration: Configuration) -> None:
@@ -234,7 +237,7 @@ def _measure(directory: Path, options: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m benchmarks.lag", description=__doc__)
     made.add_argument(
-        "--commits", type=positive, help=f"of each mode; by default {MANY} with a {_RESIDENT}, else {SOME}"
+        "--commits", type=positive, help=f"of each mode; by default {MANY} {_CONNECTED}, else {SOME}"
     )
     made.add_argument("--gap", type=float, default=8.0, help="seconds between two commits, on average")
     made.add_argument(

@@ -1,4 +1,4 @@
-"""Run a link as Airflow's operator does: a Spark application of its own, started by spark-submit."""
+"""Run a link as Airflow's operator does: a Spark application of its own by spark-submit, or over a Connect server."""
 
 import json
 import os
@@ -12,15 +12,21 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from benchmarks.connected_run import run_connected
 from benchmarks.measurement import Measurement
 from benchmarks.peak_memory import PeakMemory
+from benchmarks.seconds_per_step import seconds_per_step
 from concord.errors import LinkFailed
 from concord.java import java_home
 from concord.link import LinkJob, TransmissionReport
 from concord.orchestration import spark_settings
-from concord.orchestration.job_files import PROJECT, JobFiles, job_files
+from concord.orchestration.job_files import JobFiles, job_files
+from spark_jobs.application import module
 
 Kind = TypeVar("Kind", bound=BaseModel)
+
+#: Names the Connect server over which links run, if any.
+CONNECT = "CONCORD_SPARK_CONNECT"
 
 _STEP = re.compile(r"concord\.application: step name=(\".*\")$")
 
@@ -53,7 +59,12 @@ def run_link(job: LinkJob, where: Where = HERE) -> LinkRun:
 def run_application(
     application: str, job: BaseModel, kind: type[Kind], where: Where = HERE
 ) -> tuple[Kind, Measurement]:
-    """Submit `spark_jobs/<application>.py`, wait for its end; its report. Raises the ConcordError that it reported."""
+    """Submit `spark_jobs/<application>.py`, wait for its end; its report. Raises the ConcordError that it reported.
+
+    Over the Connect server where `started` has named one.
+    """
+    if where is HERE and (url := os.environ.get(CONNECT)):
+        return run_connected(application, job, kind, url)
     with job_files(job, kind) as files:
         command, environment = submission(files, application, where)
         began = time.monotonic()
@@ -84,7 +95,6 @@ def submission(
     settings = [word for name, value in configuration.items() for word in ("--conf", f"{name}={value}")]
     memory = ["--driver-memory", spark_settings.MEMORY, "--executor-memory", spark_settings.MEMORY]
     library = spark_settings.library(where.master, files)
-    program = str(PROJECT / "spark_jobs" / f"{application}.py")
     command = [
         spark_settings.spark_submit(),
         "--master",
@@ -94,11 +104,9 @@ def submission(
         *([] if library is None else ["--py-files", library]),
         "--name",
         "concord benchmark",
-        program,
+        *map(str, (module(application), files.job, files.report)),
     ]
-    ours = {**os.environ, **where.environment, "SPARK_LOCAL_IP": "127.0.0.1"}
-    environment = {**ours, **spark_settings.environment(files)}
-    return command, environment
+    return command, {**spark_settings.environment(), **where.environment, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def _timed(lines: Iterable[str]) -> Iterator[tuple[float, str]]:
@@ -115,11 +123,6 @@ def _report(files: JobFiles[Kind], output: list[str]) -> Kind:
 
 
 def _seconds_per_step(lines: list[tuple[float, str]]) -> dict[str, float]:
-    """From one step's line in the log to the next one's: finer than the report inside the write's transaction."""
     steps = [(at, json.loads(found[1])) for at, line in lines if (found := _STEP.search(line))]
     assert steps, "the application's log names its steps"
-    ends = [at for at, _ in steps[1:]]
-    seconds: dict[str, float] = {}
-    for (began, name), ended in zip(steps, ends, strict=False):  # the last one has no end in the log
-        seconds[name] = seconds.get(name, 0.0) + ended - began
-    return seconds
+    return seconds_per_step(steps)

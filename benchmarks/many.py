@@ -33,7 +33,7 @@ def _measure(directory: Path, count: int, *, recorded: bool) -> int:
             databases.fill_pair(pair, count)
             initialize(pair)
         with progress.step(f"{count:,} changes in {count:,} rows") as step:
-            with started(Start.COLD, directory):
+            with started(Start.COLD, ""):
                 measured = _carry(pair, Edits(count, count))
             step.result = f"{measured.wall:.1f} s, {report.mebibytes(measured.memory)} MiB"
         text = "\n\n".join([report.surroundings(pair.london, 1), markdown(grid(count, measured))])

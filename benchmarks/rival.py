@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
 from benchmarks.bookings import Edits
 from benchmarks.comparison import check, started
@@ -52,7 +51,7 @@ def measure(rival: Rival, edits: Edits) -> float:
     return seconds
 
 
-def concord(pair: Pair, start: Start, spark: Path) -> Rival:
+def concord(pair: Pair, start: Start, spark: str) -> Rival:
     """Both links of a synchronization, one after the other; `spark` is where the Spark listens that stays."""
     initialize(pair)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks import bucardo, databases, logical_replication, packages, report
 from benchmarks.arguments import add_places, counts, positive
 from benchmarks.bookings import WARM_UP, Edits
-from benchmarks.comparison import resident
+from benchmarks.connected_run import server
 from benchmarks.databases import Pair, ServerKind
 from benchmarks.measurement import Spread, Start
 from benchmarks.record import markdown, publish
@@ -78,7 +78,7 @@ def rivals(pair: Pair, rows: int, directory: Path, progress: Progress) -> Iterat
             databases.copy_pair(pair, each)
     with ExitStack() as stack:
         with progress.step("Start Spark, Bucardo and logical replication"):
-            spark = stack.enter_context(resident(directory))
+            spark = stack.enter_context(server(directory))
             made = [
                 concord(pairs[Program.WARM], Start.WARM, spark),
                 concord(pairs[Program.COLD], Start.COLD, spark),

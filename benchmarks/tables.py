@@ -8,7 +8,8 @@ from pathlib import Path
 
 from benchmarks import databases, initialization, report
 from benchmarks.arguments import add_places
-from benchmarks.comparison import WrongResult, resident, started
+from benchmarks.comparison import WrongResult, started
+from benchmarks.connected_run import server
 from benchmarks.databases import Databases
 from benchmarks.link_run import run_link
 from benchmarks.measurement import Spread, Start
@@ -54,14 +55,14 @@ def make(made: Databases, tables: Sequence[ReplicatedTable]) -> None:
     declare_equal(initialization.job(made, tables=tables))
 
 
-def measure(made: Databases, chosen: Set, changed: int, repeat: int, place: Path) -> None:
+def measure(made: Databases, chosen: Set, changed: int, repeat: int, url: str) -> None:
     """Both kinds of start in turn. Raises WrongResult when a link reports other rows than were changed."""
     for turn in range(repeat + 1):
         for start in Start:
             for some in (False, True):
                 if some:
                     _change(made, chosen.tables[:changed])
-                seconds = _seconds(made, chosen, start, changed * 10 if some else 0, place)
+                seconds = _seconds(made, chosen, start, changed * 10 if some else 0, url)
                 if turn:  # the first of each reads programs and libraries from the disk
                     chosen.seconds.setdefault((start, some), []).append(seconds)
 
@@ -70,8 +71,8 @@ def _change(made: Databases, tables: Sequence[ReplicatedTable]) -> None:
     made.london.run(*(f"UPDATE {table.name} SET miles = miles + 1 WHERE id <= 10" for table in tables))
 
 
-def _seconds(made: Databases, chosen: Set, start: Start, expected: int, place: Path) -> float:
-    with started(start, place):
+def _seconds(made: Databases, chosen: Set, start: Start, expected: int, url: str) -> float:
+    with started(start, url):
         run = run_link(initialization.job(made, tables=chosen.tables))
     if run.report.total("applied") != expected:
         raise WrongResult(f"{expected} rows were changed, but the link reports {run.report.tables}")
@@ -97,12 +98,12 @@ def _measure(directory: Path, counts: Sequence[int], changed: int, repeat: int, 
     progress = Progress(terminal.console())
     sets = [Set(named(count)) for count in counts]
     with databases.in_workspace(directory) as made:
-        with resident(directory) as place:
+        with server(directory) as url:
             for each in sets:
                 with progress.step(f"Make {len(each.tables)} tables"):
                     make(made, each.tables)
                 with progress.step(f"{changed} of {len(each.tables)} tables, {repeat} times"):
-                    measure(made, each, changed, repeat, place)
+                    measure(made, each, changed, repeat, url)
         results = "\n\n".join([report.surroundings(made.capetown, repeat), markdown(grid(sets, changed))])
     publish(PART, results, recorded=recorded)
     return 0

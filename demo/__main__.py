@@ -18,6 +18,7 @@ from demo.outcome import RunOutcome, latest_run
 from demo.progress import Progress, Step
 from demo.proof import Check
 from demo.scene import Scene, opened
+from embedded.connect_server import starting
 
 MIGRATE = ["airflow", "db", "migrate"]
 
@@ -62,16 +63,25 @@ def _play(console: Console, progress: Progress, directory: Path, flights: int, *
         migration = stack.enter_context(
             background.running(MIGRATE, environment(home, {}), logs / "airflow.log")
         )
+        spark = stack.enter_context(starting(logs / "spark.log", environment(home, {})))
         scene = stack.enter_context(opened(progress, directory, configuration, flights, keep=keep))
-        with progress.step("Prepare an Airflow of the demo's own"):
+        with progress.step("Prepare an Airflow and a Spark of the demo's own"):
             background.wait(migration, MIGRATE, logs / "airflow.log")
-        return _synchronize_twice(console, progress, scene, configuration, home, logs)
+            spark.wait()
+        settings = environment(home, sites.connections(scene.sites, configuration))
+        settings["AIRFLOW_CONN_SPARK_DEFAULT"] = spark.connection
+        return _synchronize_twice(console, progress, scene, configuration, settings, home, logs)
 
 
 def _synchronize_twice(
-    console: Console, progress: Progress, scene: Scene, configuration: Configuration, home: Path, logs: Path
+    console: Console,
+    progress: Progress,
+    scene: Scene,
+    configuration: Configuration,
+    settings: Mapping[str, str],
+    home: Path,
+    logs: Path,
 ) -> list[Check]:
-    settings = environment(home, sites.connections(scene.sites, configuration))
     with progress.step(f"Run {runs.DAG}") as step:
         first = _synchronize(settings, home, logs / "run-1.log", step)
     expected = expect(scene.edits)

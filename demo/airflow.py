@@ -7,11 +7,9 @@ import secrets
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -23,7 +21,7 @@ from demo.options import parser
 from demo.progress import Progress
 from demo.scene import opened
 from embedded import ports
-from spark_jobs.handover import RESIDENT
+from embedded.connect_server import starting
 
 HOST = "127.0.0.1"
 _STANDALONE = ["airflow", "standalone"]
@@ -67,26 +65,15 @@ def _run_airflow(console: Console, progress: Progress, directory: Path, made: si
     home, log = directory / "airflow", directory / "logs" / "airflow.log"
     make_password(home)
     settings = {**environment(home, sites.connections(made, load(CONFIG))), **local_settings(home, port)}
-    with (
-        resident_spark(home, directory / "logs" / "spark.log") as reached,
-        background.running(_STANDALONE, settings | reached, log) as process,
-    ):
-        with progress.step("Start Airflow"):
-            wait_until_healthy(process, port, log)
-        invitation.write(directory, settings | reached, made)
-        console.print(_invitation(port, directory, log), highlight=False, soft_wrap=True)
-        background.wait(process, _STANDALONE, log)
-
-
-@contextmanager
-def resident_spark(home: Path, log: Path) -> Iterator[dict[str, str]]:
-    """A driver that stays while the block lasts, and what tells Airflow of it. It needs none of Airflow's secrets."""
-    alone = {name: value for name, value in environment(home, {}).items() if not name.startswith("AIRFLOW")}
-    with (
-        tempfile.TemporaryDirectory(prefix="concord-") as private,
-        background.running(["spark_jobs.resident", f"{private}/spark"], alone, log),
-    ):
-        yield {RESIDENT: f"{private}/spark"}
+    with starting(directory / "logs" / "spark.log", environment(home, {})) as spark:
+        settings["AIRFLOW_CONN_SPARK_DEFAULT"] = spark.connection
+        with background.running(_STANDALONE, settings, log) as process:
+            with progress.step("Start Airflow and Spark"):
+                wait_until_healthy(process, port, log)
+                spark.wait()
+            invitation.write(directory, settings, made)
+            console.print(_invitation(port, directory, log), highlight=False, soft_wrap=True)
+            background.wait(process, _STANDALONE, log)
 
 
 def local_settings(home: Path, port: int) -> Mapping[str, str]:

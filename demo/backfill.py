@@ -27,6 +27,7 @@ from demo.progress import Progress
 from demo.scene import Scene, opened
 from demo.sites import APPLIER, CAPETOWN, LONDON
 from embedded import ports
+from embedded.connect_server import starting
 
 #: Rows that Cape Town loses.
 LOST = 5
@@ -56,9 +57,18 @@ def _show(directory: Path, flights: int) -> int:
             log, port = directory / "logs" / "airflow.log", ports.free()
             make_password(directory / "airflow")
             settings |= local_settings(directory / "airflow", port)
-            with background.running(["airflow", "standalone"], settings, log) as process:
-                with progress.step("Start Airflow"):
+            alone = environment(directory / "airflow", {})
+            with (
+                starting(directory / "logs" / "spark.log", alone) as spark,
+                background.running(
+                    ["airflow", "standalone"],
+                    settings | {"AIRFLOW_CONN_SPARK_DEFAULT": spark.connection},
+                    log,
+                ) as process,
+            ):
+                with progress.step("Start Airflow and Spark"):
                     wait_until_healthy(process, port, log)
+                    spark.wait()
                 done = _Backfill(console, progress, settings, scene).run(began, edited)
         workspace.clear(directory, but="logs")
     return 0 if done else 1

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from concord.databases.reading import Reading, ddl_columns
 from concord.errors import SiteUnavailable
+from spark_jobs.code_state import in_this_code
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +51,9 @@ def acquire_together(spark: SparkSession, readings: Sequence[Reading]) -> DataFr
                 reading, query = parts[number]
                 yield from _read(reading, query, wanted)
 
-    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(read_numbered, readings[0].schema)
+    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(
+        in_this_code(read_numbered), readings[0].schema
+    )
 
 
 def arrow_schema(ddl: str) -> pa.Schema:

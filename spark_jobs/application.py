@@ -1,15 +1,19 @@
-"""What every application submitted to Spark does around its work: read the job once, report, end with a status."""
+"""What an application is: work on a job, with Spark when it is needed, and a report.
+
+An Airflow task calls the work itself (`work_of`). Submitted to Spark, an application reads the job from a file once,
+writes the report into another, and ends with a status.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -18,11 +22,28 @@ from concord.errors import ConcordError
 from concord.event_log import log_event
 from concord.pace import Pace, Tell
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 logger = logging.getLogger("concord.application")
 #: How far the work is, as a line of JSON, for the task that submitted the application (`orchestration.pace_heard`).
 pace_logger = logging.getLogger("concord.pace")
 
 Job = TypeVar("Job", bound=BaseModel)
+#: Asked for the session when it is first needed. Raises SparkUnavailable or ConnectionRefused.
+Spark = Callable[[], "SparkSession"]
+#: Raises a ConcordError.
+Work = Callable[[Job, Spark, Progress, Tell], BaseModel]
+
+
+def work_of(application: str) -> Work[BaseModel]:
+    """What `spark_jobs.<application>` does."""
+    return cast("Work[BaseModel]", import_module(f"spark_jobs.{application}").work)
+
+
+def module(application: str) -> Path:
+    """The file that is submitted."""
+    return Path(__file__).with_name(f"{application}.py")
 
 
 def read_job(path: Path, kind: type[Job]) -> Job:
@@ -39,18 +60,24 @@ def _tell(pace: Pace) -> None:
     pace_logger.info(pace.model_dump_json())
 
 
-def run(kind: type[Job], work: Callable[[Job, Progress, Tell], BaseModel]) -> int:
-    """CONCORD_JOB in, CONCORD_REPORT out; 0, or 1 for a transient error, or 2 for a permanent one.
+def _step(step: str) -> None:
+    log_event(logger, "step", name=step)
+
+
+def run(kind: type[Job], work: Work[Job], arguments: Sequence[str] | None = None) -> int:
+    """The job's file and the report's as arguments; 0, or 1 for a transient error, or 2 for a permanent one.
 
     Lines have no time of their own: Airflow writes one before each line that it logs.
     """
     logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s", stream=sys.stdout)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     logging.getLogger("psycopg").setLevel(logging.ERROR)  # what ends a pipeline is raised as well
-    job = read_job(Path(os.environ["CONCORD_JOB"]), kind)
-    report_path = Path(os.environ["CONCORD_REPORT"])
+    job_path, report_path = map(Path, sys.argv[1:] if arguments is None else arguments)
+    job = read_job(job_path, kind)
+    from spark_jobs.session import start  # noqa: PLC0415 - pyspark takes a while, and an Airflow task has its own way
+
     try:
-        report = work(job, lambda step: log_event(logger, "step", name=step), _tell)
+        report = work(job, start, _step, _tell)
     except ConcordError as error:
         log_event(logger, "failed", code=error.code, message=error.message)
         reported = {"error_code": error.code, "error_message": error.message, "error_facts": error.facts}

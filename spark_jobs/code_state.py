@@ -1,34 +1,67 @@
-"""Which files our code is in, as of now: a driver that stays must not run yesterday's."""
+"""Which Concord a process has imported: executors that stay may have another one than the driver they work for."""
 
 from __future__ import annotations
 
-import os
-import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import TypeVar
 
-import concord
-from spark_jobs.handover import HERE, home
+from concord.errors import OtherCode
 
-#: As they were found: a link on the way may lead to another release by now.
-_PLACES = (HERE, os.path.dirname(os.path.abspath(concord.__file__)))  # noqa: PTH100, PTH120
+T = TypeVar("T")
 
-
-def code() -> str:
-    """Changes when a file of ours does, or the way to them leads elsewhere."""
-    stated = sorted(_stated(file) for place in _PLACES for file in _python_below(place))
-    newest = max((changed for _, _, changed in stated), default=0)
-    return f"{home()}-{newest}-{zlib.crc32(repr(stated).encode()):08x}"
+#: The packages that tasks import, and what of them stays with Airflow.
+PACKAGES = ("concord", "spark_jobs")
+_AIRFLOW_ONLY = ("orchestration", "repository", "command.py", "__main__.py")
 
 
-def _python_below(place: str) -> Iterator[str]:
-    """Asked before each application: pathlib takes three times as long."""
-    for folder, _, names in os.walk(place):
-        yield from (os.path.join(folder, name) for name in names if name.endswith(".py"))  # noqa: PTH118
+def sources() -> Iterator[tuple[str, bytes]]:
+    """Every module that tasks may import: its path from the packages' folder, and its text."""
+    for package in PACKAGES:
+        yield from _below(files(package), package)
 
 
-def _stated(file: str) -> tuple[str, int, int]:
-    try:
-        state = os.stat(file)  # noqa: PTH116
-    except FileNotFoundError:  # it is being exchanged at this moment
-        return file, 0, 0
-    return file, state.st_size, state.st_mtime_ns
+def _below(place: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
+    for each in sorted(place.iterdir(), key=lambda each: each.name):
+        if each.name in _AIRFLOW_ONLY:
+            continue
+        if each.is_dir():
+            yield from _below(each, f"{path}/{each.name}")
+        elif each.name.endswith(".py"):
+            yield f"{path}/{each.name}", each.read_bytes()
+
+
+def _digest() -> str:
+    digest = sha256()
+    for path, text in sources():
+        digest.update(f"{path} {len(text)}\n".encode() + text)
+    return digest.hexdigest()[:16]
+
+
+#: What a person is told.
+OTHER_CODE = (
+    "Spark's workers run another version of Concord than Airflow: restart the Connect server, or install the same"
+    " version where its tasks run"
+)
+
+#: As this process has imported it; later changes of the files are not in it.
+CODE = _digest()
+
+
+def require(code: str) -> None:
+    """Raises OtherCode where this process has imported another Concord than that one."""
+    if code != CODE:
+        raise OtherCode(OTHER_CODE)
+
+
+def in_this_code(function: Callable[[Iterator[T]], Iterator[T]]) -> Callable[[Iterator[T]], Iterator[T]]:
+    """The function for tasks: it begins only where they have the code that it was written for."""
+    code = CODE
+
+    def run(batches: Iterator[T]) -> Iterator[T]:
+        require(code)
+        yield from function(batches)
+
+    return run

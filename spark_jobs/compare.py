@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from concord.pace import Meter, Tell, counted, of_tables, silent
 from concord.repair import Remedy, Rule
 from concord.replication_set import ReplicatedTable, chosen
 from concord.row_version import RowVersion
-from spark_jobs.application import run
+from spark_jobs.application import Spark, run
 from spark_jobs.comparing import Comparing
 from spark_jobs.deciding import Beside, altered_at, remedies
 from spark_jobs.differences import Differences
@@ -43,7 +43,7 @@ def _silent(step: str) -> None:
 
 
 def compare(
-    job: CompareJob, spark: Callable[[], SparkSession], progress: Progress = _silent, tell: Tell = silent
+    job: CompareJob, spark: Spark, progress: Progress = _silent, tell: Tell = silent
 ) -> CompareReport:
     """Compare the pair's tables; with `repair: apply` also write what has to give way, at both sites.
 
@@ -305,11 +305,9 @@ def _described(version: RowVersion) -> dict[str, Any] | None:
     }
 
 
-def work(job: CompareJob, progress: Progress, tell: Tell) -> CompareReport:
+def work(job: CompareJob, spark: Spark, progress: Progress, tell: Tell) -> CompareReport:
     """The application's work: one comparison, logged by counts."""
-    from spark_jobs.session import start  # noqa: PLC0415 - most comparisons need no Spark
-
-    report = compare(job, lambda: start(f"concord compare {job.link.synchronization}"), progress, tell)
+    report = compare(job, spark, progress, tell)
     log_event(logger, "comparison completed", differences=report.found, seconds=dict(report.seconds))
     return report
 

@@ -26,6 +26,7 @@ from concord.how_many import how_many
 from concord.merging import Custom
 from concord.policy import named
 from concord.resolver import passed
+from spark_jobs.code_state import in_this_code
 from spark_jobs.verdicts import ASK, FAILED
 
 Function = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -89,7 +90,7 @@ def ask(decided: DataFrame, layout: Layout) -> DataFrame:
         for batch in batches:
             yield _answered(batch, layout).select(schema.names)
 
-    return decided.mapInArrow(answered, schema)
+    return decided.mapInArrow(in_this_code(answered), schema)
 
 
 def _answered(batch: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:

@@ -16,6 +16,7 @@ from concord.initialization_rule import Side, Verdict, Way, decide, ever
 from concord.policy import Chains
 from concord.resolver import Row
 from concord.row_version import ABSENT, RowVersion, vector_from_json, vector_to_json
+from spark_jobs.code_state import in_this_code
 from spark_jobs.verdicts import UNFAITHFUL
 
 _DECISION = ("verdict", "resolver", "reason", "against")
@@ -91,7 +92,7 @@ def changed(
             yield _decided(batch, carried, way, choosing)
 
     beside = _beside(incoming, present, aliases, key, way)
-    return beside.mapInArrow(decided, StructType(schema.fields))
+    return beside.mapInArrow(in_this_code(decided), StructType(schema.fields))
 
 
 def _beside(

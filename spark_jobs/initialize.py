@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
 from time import monotonic
-
-from pyspark.sql import SparkSession
 
 from concord.databases.dialect import Progress
 from concord.databases.postgresql.chunk import ListenersCame, Written
@@ -26,10 +24,9 @@ from concord.initialization import How, InitializationJob, InitializationReport
 from concord.initialization_rule import Way
 from concord.pace import Meter, Tell, silent, told
 from spark_jobs.acquire import acquire
-from spark_jobs.application import run
+from spark_jobs.application import Spark, run
 from spark_jobs.decide import Choosing, KeyMeaning, all_of, changed
 from spark_jobs.manipulate import manipulate, refuse_unfaithful
-from spark_jobs.session import start
 from spark_jobs.wording import worded
 from spark_jobs.write import stage
 
@@ -45,7 +42,7 @@ def _silent(step: str) -> None:
 
 def initialize(
     job: InitializationJob,
-    spark: Callable[[], SparkSession],
+    spark: Spark,
     progress: Progress = _silent,
     tell: Tell = silent,
 ) -> InitializationReport:
@@ -71,7 +68,7 @@ def initialize(
 def _pass(
     initialization: Initialization,
     state: Progressed,
-    spark: Callable[[], SparkSession],
+    spark: Spark,
     progress: Progress,
     tell: Tell,
     ordinals: Iterator[int],
@@ -119,7 +116,7 @@ class TablePass:
     """Takes one table through its key ranges."""
 
     table: TablePassages
-    spark: Callable[[], SparkSession]
+    spark: Spark
     progress: Progress
     meter: Meter
     ordinals: Iterator[int]
@@ -271,10 +268,10 @@ class TablePass:
                 self.table.note([(way.name, written)])
 
 
-def work(job: InitializationJob, progress: Progress, tell: Tell) -> InitializationReport:
+def work(job: InitializationJob, spark: Spark, progress: Progress, tell: Tell) -> InitializationReport:
     """The application's work: one initialization, logged."""
     name = job.link.synchronization
-    report = initialize(job, lambda: start(f"concord initialize {name}"), progress, tell)
+    report = initialize(job, spark, progress, tell)
     log_event(logger, "initialized", synchronization=name, seconds=report.seconds)
     return report
 

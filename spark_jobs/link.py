@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from functools import cache, partial
-from typing import TYPE_CHECKING
+from functools import partial
 
 from concord.brake import Hold
 from concord.databases.dialect import Progress, Snapshot, SourceEnd, TargetEnd
@@ -19,15 +18,12 @@ from concord.event_log import log_event
 from concord.link import LinkJob, TableReport, TransmissionReport
 from concord.pace import Meter, Tell, of_tables, silent
 from concord.position import Session
-from spark_jobs.application import run
+from spark_jobs.application import Spark, run
 from spark_jobs.braking import brake, leave_out_oscillating
 from spark_jobs.moved import Moved
 from spark_jobs.moving import Move
 from spark_jobs.opening import Opened, open_link
 from spark_jobs.watch import Watch
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 logger = logging.getLogger("concord.link")
 
@@ -40,7 +36,7 @@ def _silent(step: str) -> None:
 
 
 def transmit(
-    job: LinkJob, spark: Callable[[], SparkSession], progress: Progress = _silent, tell: Tell = silent
+    job: LinkJob, spark: Spark, progress: Progress = _silent, tell: Tell = silent
 ) -> TransmissionReport:
     """Run the link once. May be killed at any instant and repeated any number of times (design 1).
 
@@ -86,7 +82,7 @@ def _what_was_left_out(tables: Sequence[TableReport]) -> dict[str, str]:
 
 
 def _transmit(
-    job: LinkJob, source: SourceEnd, target: TargetEnd, spark: Callable[[], SparkSession], watch: Watch
+    job: LinkJob, source: SourceEnd, target: TargetEnd, spark: Spark, watch: Watch
 ) -> tuple[list[TableReport], int, list[Hold]]:
     with watch.step("inspect"):
         opened = open_link(job, source, target, watch.progress)
@@ -107,7 +103,7 @@ def _carry(
     source: SourceEnd,
     target: TargetEnd,
     opened: Opened,
-    spark: Callable[[], SparkSession],
+    spark: Spark,
     watch: Watch,
 ) -> tuple[list[TableReport], int, list[Hold]]:
     """Move and write; anew where a function was not shown what its rows met. In the last round it is not asked again:
@@ -145,7 +141,7 @@ def _move(
     source: SourceEnd,
     target: TargetEnd,
     opened: Opened,
-    spark: Callable[[], SparkSession],
+    spark: Spark,
     watch: Watch,
     met: Mapping[str, Sequence[str]],
 ) -> tuple[Snapshot, int, Moved]:
@@ -232,16 +228,9 @@ def _write(
     return moved.reports(written)
 
 
-def work(job: LinkJob, progress: Progress, tell: Tell) -> TransmissionReport:
+def work(job: LinkJob, spark: Spark, progress: Progress, tell: Tell) -> TransmissionReport:
     """The application's work: one transmission, logged."""
-
-    @cache
-    def session() -> SparkSession:
-        from spark_jobs.session import start  # noqa: PLC0415 - most links need no Spark, which takes a while to import
-
-        return start(f"concord {job.link}", asks=any(table.policy.asks for table in job.tables))
-
-    report = transmit(job, session, progress, tell)
+    report = transmit(job, spark, progress, tell)
     log_event(
         logger, "transmission completed", link=job.link, rows=report.total("acquired"), seconds=report.seconds
     )

@@ -100,8 +100,7 @@ class Move:
         count = moved.counted[name]
         source, target = self.opened.shapes[name], self.opened.target_shapes[name]
         since = self.opened.going_on.session.position.of(name)
-        meets_nothing = not candidates and not self.met.get(name)
-        straight_on = meets_nothing and goes_straight(self.job, source, target) and not self.job.plan_only
+        straight_on = goes_straight(self.job, source, target, candidates)
         read = source.relayed if straight_on else source
         reading = self.source.readers(read, since, self.opened.excluded, count, self.snapshot)
         if straight_on:
@@ -111,7 +110,7 @@ class Move:
         return []
 
     def _by_spark(self, name: str, ordinal: int, reading: Reading, moved: Moved, candidates: int) -> None:
-        """A table that is mapped, or whose changes may meet others: what becomes of each is Spark's to find out."""
+        """A table that is mapped, or whose changes may meet very many: what becomes of each is Spark's to find out."""
         from spark_jobs import by_spark  # noqa: PLC0415 - most links need no Spark, which takes half a second to import
 
         with self.watch.step("start_spark"):

@@ -8,10 +8,14 @@ from concord.databases.dialect import Shape, Staged
 from concord.databases.reading import Part, Reading
 from concord.link import LinkJob
 
+#: Versions at the target that changes may meet, at most: so many are judged while it holds its locks. Beyond, Spark
+#: judges before anything is locked (docs/benchmarks.md).
+MOST_UNDER_LOCK = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The way of one table whose changes meet nothing."""
+    """The way of one table whose changes the target judges."""
 
     reading: Reading
     place: Staged
@@ -26,7 +30,12 @@ class Route:
         ]
 
 
-def goes_straight(job: LinkJob, source: Shape, target: Shape) -> bool:
-    """Is there nothing to compute for a change that meets nothing, between databases of one kind?"""
+def goes_straight(job: LinkJob, source: Shape, target: Shape, candidates: int) -> bool:
+    """Is there nothing to compute before the target judges the changes, between databases of one kind?
+
+    A backfill looks at the rows behind equal versions, and a plan writes nothing: Spark judges what these meet.
+    """
+    if job.plan_only or candidates > (0 if job.interval else MOST_UNDER_LOCK):
+        return False
     alike = job.source.dialect == job.target.dialect
     return alike and not (source.manipulation or target.manipulation or target.policy.asks)

@@ -1,79 +1,61 @@
-"""The Spark session of a transmission: started only when there is something to move (performance.md)."""
+"""The Spark session of an application that spark-submit has started."""
 
 from __future__ import annotations
 
 import logging
+import os
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from concord.errors import ConnectionRefused
-from spark_jobs import prepared_workers, sharing
-from spark_jobs.gateway import close_entrance, open_gateway, submitted
-from spark_jobs.submit import is_local
+from spark_jobs.settings import SETTINGS
 
 logger = logging.getLogger("concord.session")
 
+#: What the application itself is told, beside what each session is.
+_OF_THE_APPLICATION = {
+    "spark.speculation": "false",
+    # A function larger than that goes by way of a file, and with it the logins that tasks need (S5).
+    "spark.broadcast.UDFCompressionThreshold": "1g",
+}
+#: Workers on this machine are forked from a process that has imported our code; elsewhere the code comes later.
+#: With the others Spark itself makes a secret for each application on one machine, and keeps it in the driver's memory:
+#: no other process of the machine is answered on the driver's ports. On a cluster its own settings say the same (S5).
+_ON_THIS_MACHINE = {
+    "spark.python.daemon.module": "spark_jobs.worker_daemon",
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+}
 
-def start(name: str, *, asks: bool = False) -> SparkSession:
-    """The session of this application; master, memory and jars come from spark-submit.
+#: Where pyspark finds the Java that has started us: no process that we start may attach to it.
+_ENTRANCE = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
 
-    `asks` says that somebody else's functions may run in it, with whatever they import.
+
+def start() -> SparkSession:
+    """The session; master, memory, name and jars come from spark-submit.
+
     Raises ConnectionRefused where a cluster's settings leave the driver open to others.
     """
-    workers = f"spark_jobs.{'worker_daemon' if asks else 'lean_worker_daemon'}"
-    if is_local(submitted()):
-        prepared_workers.begin(workers)
-    open_gateway()
-    if not is_local(submitted()):
-        _refuse_without_a_secret()
-    spark = (
-        _with_a_secret(_with_workers(SparkSession.builder, workers))
-        .appName(name)
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "20000")
-        .config("spark.sql.shuffle.partitions", "4")
-        .config("spark.speculation", "false")
-        .config("spark.sql.ansi.enabled", "true")
-        # A function larger than that goes by way of a file, and with it the logins that tasks need (S5).
-        .config("spark.broadcast.UDFCompressionThreshold", "1g")
-        .getOrCreate()
-    )
-    close_entrance()
-    prepared_workers.close_entrance()
+    builder = SparkSession.builder.config(map={**SETTINGS, **_OF_THE_APPLICATION})
+    SparkContext._ensure_initialized()  # Java has read the settings, and nothing listens yet
+    given = SparkConf()
+    if given.get("spark.master", "local").startswith("local"):
+        builder = builder.config(map=dict(_ON_THIS_MACHINE))
+    else:
+        refuse_without_a_secret(given.get("spark.authenticate"))
+    spark = builder.getOrCreate()
+    for name in _ENTRANCE:
+        os.environ.pop(name, None)
     spark.sparkContext.setLogLevel("ERROR")
-    if (ours := sharing.group()) is not None:
-        spark.sparkContext.setJobGroup(ours, "an application", interruptOnCancel=True)
     return spark
 
 
-def _with_workers(builder: SparkSession.Builder, daemon: str) -> SparkSession.Builder:
-    """On this machine workers are forked from a daemon of ours; on a cluster our code reaches the workers alone."""
-    if not is_local(submitted()):
-        return builder
-    return builder.config("spark.python.daemon.module", daemon)
-
-
-#: With these Spark itself makes a secret for each application on one machine, and keeps it in the driver's memory: no
-#: other process of the machine is answered on the driver's ports. On a cluster its own settings say the same (S5).
-_SECRET = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
-
-
-def _with_a_secret(builder: SparkSession.Builder) -> SparkSession.Builder:
-    return builder.config(map=dict(_SECRET)) if is_local(submitted()) else builder
-
-
-def _refuse_without_a_secret() -> None:
-    """On a cluster its settings decide: tasks carry the sites' logins, so they must say something. Java has read them,
-    and nothing listens yet.
+def refuse_without_a_secret(said: str | None) -> None:
+    """On a cluster its settings decide: tasks carry the sites' logins, so they must say something.
 
     Raises ConnectionRefused.
     """
-    SparkContext._ensure_initialized()
-    settings = SparkConf()
-    if settings.get("spark.master", "local").startswith("local"):
-        return  # named in the driver's own file, or not at all
-    said = settings.get("spark.authenticate")
     if said is None:
         raise ConnectionRefused(
             "the settings of the Spark cluster do not say spark.authenticate, and whoever reached the driver's ports"

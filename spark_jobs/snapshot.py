@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from concord.databases.dialect import Progress, Snapshot
@@ -20,8 +19,7 @@ from concord.pace import Meter, Tell, silent
 from concord.position import LinkPosition, Session
 from concord.snapshot import SnapshotJob, SnapshotReport
 from spark_jobs.acquire import acquire
-from spark_jobs.application import run
-from spark_jobs.session import start
+from spark_jobs.application import Spark, run
 from spark_jobs.snapshot_opening import Going, open_snapshot
 from spark_jobs.stage_rows import stage_rows
 from spark_jobs.tasks import by_tasks
@@ -36,7 +34,7 @@ def _silent(step: str) -> None:
 
 
 def refresh(
-    job: SnapshotJob, spark: Callable[[], SparkSession], progress: Progress = _silent, tell: Tell = silent
+    job: SnapshotJob, spark: Spark, progress: Progress = _silent, tell: Tell = silent
 ) -> SnapshotReport:
     """Refresh the snapshot once. May be killed at any instant and repeated any number of times. `tell` hears how far it
     is where it takes long.
@@ -63,7 +61,7 @@ class Refresh:
     job: SnapshotJob
     source: SnapshotSourceEnd
     target: SnapshotTargetEnd
-    spark: Callable[[], SparkSession]
+    spark: Spark
     watch: Watch
 
     def run(self) -> SnapshotReport:
@@ -194,9 +192,9 @@ def _compared(wanted: DataFrame, present: DataFrame) -> Written:
     )
 
 
-def work(job: SnapshotJob, progress: Progress, tell: Tell) -> SnapshotReport:
+def work(job: SnapshotJob, spark: Spark, progress: Progress, tell: Tell) -> SnapshotReport:
     """The application's work: one refresh, logged."""
-    report = refresh(job, lambda: start(f"concord {job.synchronization}"), progress, tell)
+    report = refresh(job, spark, progress, tell)
     log_event(
         logger, "snapshot refreshed", snapshot=job.snapshot.name, rows=report.written, seconds=report.seconds
     )

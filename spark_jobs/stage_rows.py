@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
+from spark_jobs.code_state import in_this_code
 from spark_jobs.write import copy
 
 
@@ -27,7 +28,7 @@ def stage_rows(rows: DataFrame, login: str, relation: str) -> StagedRowCount:
     def ingest(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _ingest(batches, login, relation)
 
-    summary = rows.mapInArrow(ingest, "attempt bigint, rows bigint, bytes bigint").collect()
+    summary = rows.mapInArrow(in_this_code(ingest), "attempt bigint, rows bigint, bytes bigint").collect()
     return StagedRowCount(
         attempts=tuple(sorted({row["attempt"] for row in summary})),
         rows=sum(row["rows"] for row in summary),

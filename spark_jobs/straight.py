@@ -1,27 +1,33 @@
 """The straight way: parts of tables' changes go from the source's COPY into the target's, and no row enters Java.
 
-For tables that neither site maps, whose changes meet nothing at the target: then there is nothing to join and nothing
-to compute, and the two ways between Python and Java would take as long as both databases together. All such tables are
-staged together, so that a small table does not wait for a large one: as one job of Spark, or, where they are fewer rows
-than would be staged before Spark has started, by the driver itself.
+For tables that neither site maps: the target judges what their changes meet, so there is nothing to join and nothing to
+compute, and the two ways between Python and Java would take as long as both databases together. All such tables are
+staged together, so that a small table does not wait for a large one: as one job of Spark, or, where they are few rows,
+by the driver itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from itertools import chain, islice
 from threading import Event
 from traceback import format_exception
 from typing import TYPE_CHECKING
 
 from concord.databases.reading import Part, Relay, Relayed
+from spark_jobs.code_state import in_this_code
 from spark_jobs.route import Route
 from spark_jobs.staged_table import StagedTable
 from spark_jobs.wording import STAGING, TaskFailed
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
+
+#: What a task says of each part that it has staged.
+_COUNTED = "ordinal int, attempt bigint, rows bigint, removals bigint, bytes bigint"
 
 #: Threads of the driver, at most: more are not faster in one process.
 THREADS = 4
@@ -32,25 +38,30 @@ def stage_by_spark(
 ) -> list[StagedTable]:
     """What `resolve.unopposed` and `write.stage` do together: every row applies, unless the write finds otherwise.
 
-    Without Spark SQL, which would only be started for this. No more than `readers` tasks run at once, each with one
-    session of the source at a time (S0-45); their shares are dealt out in turn, so that each has some of every table.
+    No more than `readers` tasks run at once, each with one session of the source at a time (S0-45); their shares are
+    dealt out in turn, so that each has some of every table.
     """
-    from pyspark import TaskContext  # noqa: PLC0415 - what the driver carries itself needs no Spark
+    import pyarrow as pa  # noqa: PLC0415 - what the driver carries itself needs no Spark
+    from pyspark import TaskContext  # noqa: PLC0415
+
+    from spark_jobs.acquire import arrow_schema  # noqa: PLC0415
 
     parts = _parts(routes, login)
-    shares = min(readers, len(parts))
+    shares, schema = min(readers, len(parts)), arrow_schema(_COUNTED)
 
-    def run(share: int, _: Iterable[int]) -> Iterator[tuple[int, Relayed]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None, "inside a task"
         with relay() as stage:
-            for number in range(share, len(parts), shares):
-                ordinal, part = parts[number]
-                yield ordinal, _staged(stage, part, context.taskAttemptId() * len(parts) + number)
+            for share in (each for batch in batches for each in batch.column(0).to_pylist()):
+                for number in range(share, len(parts), shares):
+                    ordinal, part = parts[number]
+                    done = _staged(stage, part, context.taskAttemptId() * len(parts) + number)
+                    yield pa.RecordBatch.from_pylist([{"ordinal": ordinal, **asdict(done)}], schema)
 
-    # Logins are in the function. What Spark is given as data it writes to a file first.
-    tasks = spark.sparkContext.parallelize(range(shares), shares)
-    return _by_route(routes, tasks.mapPartitionsWithIndex(run).collect())
+    # Logins are in the function. What Spark is given as data it shows, and writes to files.
+    counted = spark.range(0, shares, 1, shares).mapInArrow(in_this_code(run), _COUNTED).collect()
+    return _by_route(routes, [(ordinal, Relayed(*relayed)) for ordinal, *relayed in counted])
 
 
 def stage_by_the_driver(

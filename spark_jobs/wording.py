@@ -8,7 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from concord import errors
-from concord.errors import ConcordError, LinkFailed, PrivilegeMissing, SiteUnavailable
+from concord.errors import (
+    ConcordError,
+    LinkFailed,
+    OtherCode,
+    PrivilegeMissing,
+    SiteUnavailable,
+    SparkUnavailable,
+)
+from spark_jobs.code_state import OTHER_CODE
 
 #: Stands before the name of the table in what a task says of an error.
 STAGING = "while staging "
@@ -18,6 +26,10 @@ _DATABASE_SAID = re.compile(r"(?:ERROR|FATAL|PANIC):  (.+)")
 _WHERE = re.compile(f"^{STAGING}(.+)$", re.MULTILINE)
 #: What a task says in our words already. An executor's error comes as text alone.
 _OURS = re.compile(r"^concord\.errors\.(\w+): (.+)$", re.MULTILINE)
+#: What Spark Connect says of a server that has ended, or has begun anew, while a job ran.
+_NO_SPARK = re.compile(r"UNAVAILABLE|NO_ACTIVE_SESSION|SESSION_CLOSED|SESSION_CHANGED|RETRIES_EXCEEDED")
+#: What a worker says that was given a function of ours which its own Concord does not have.
+_NOT_OURS = re.compile(r"No module named '(?:concord|spark_jobs)|on <module '(?:concord|spark_jobs)")
 #: What ADBC calls a connection that is not to be had or has broken; and a snapshot ends with the session that holds it.
 _AWAY = re.compile(r"OperationalError: IO:|query 'SET TRANSACTION SNAPSHOT")
 
@@ -44,6 +56,12 @@ def worded(table: str) -> Iterator[None]:
             about = message if message.startswith(f"{table}: ") else f"{table}: {message}"
             raise kind(f"{about.rstrip('.')}. Nothing was written") from error
         said = _what_was_said(str(error))
+        if _NOT_OURS.search(str(error)):
+            raise OtherCode(f"{OTHER_CODE} ({said}). Nothing was written") from error
+        if _NO_SPARK.search(str(error)):
+            raise SparkUnavailable(
+                f"{table}: Spark has ended while it worked: {said}. Nothing was written; the next run tries again"
+            ) from error
         if "permission denied" in said:
             raise PrivilegeMissing(
                 f"{table}: {said}. Run `provision` to grant what the role needs; nothing was written"

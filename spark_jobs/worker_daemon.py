@@ -1,12 +1,23 @@
-"""The daemon that Spark's Python workers are forked from on this machine."""
+"""What Spark forks its Python workers from: it has imported what they need, once.
 
-from spark_jobs.prepared_workers import serve
+Idle workers end after a minute. Without this the next job would import all of it again, which takes longer than
+carrying some thousand rows (docs/benchmarks.md).
+"""
 
+import gc
 
-def load() -> None:
-    """Import what workers need."""
-    import spark_jobs.worker_libraries  # noqa: F401, PLC0415 - not before it is known who will be the daemon
+import pyspark.daemon
 
+import concord.databases.postgresql.relay
+import spark_jobs.acquire
+import spark_jobs.adbc_session
+import spark_jobs.custom
+import spark_jobs.decide
+import spark_jobs.straight
+import spark_jobs.write
+
+__all__ = ["concord", "pyspark", "spark_jobs"]
 
 if __name__ == "__main__":
-    serve(load)
+    gc.freeze()  # workers collect garbage after every task, and need not look at what was imported
+    pyspark.daemon.manager()

@@ -12,6 +12,7 @@ from pyspark import TaskContext
 
 from concord.databases.dialect import VERSION_TYPES
 from spark_jobs.acquire import Batches
+from spark_jobs.code_state import in_this_code
 from spark_jobs.staged_table import StagedTable
 from spark_jobs.verdicts import SETTLED, STOPPING
 
@@ -60,7 +61,7 @@ def stage(
         for counted in attempt(batches, login, relation, context.taskAttemptId()):
             yield pa.RecordBatch.from_pylist([counted], schema=_SUMMARY_ARROW)
 
-    return believed(row.asDict() for row in selected.mapInArrow(staged, _SUMMARY).collect())
+    return believed(row.asDict() for row in selected.mapInArrow(in_this_code(staged), _SUMMARY).collect())
 
 
 def believed(counted: Iterable[Summary]) -> StagedTable:

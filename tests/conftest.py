@@ -19,6 +19,7 @@ from hypothesis import settings
 from psycopg import sql
 
 from concord.java import java_home
+from embedded.connect_server import ConnectServer, connect_server
 from embedded.postgres import Server
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -154,6 +155,13 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         environment.setenv("SPARK_CONF_DIR", str(configuration))
         environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         yield home
+
+
+@pytest.fixture(scope="session")
+def connect(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    """The Spark Connect server that the tests share. A test that stops or kills one makes its own."""
+    with connect_server(tmp_path_factory.mktemp("connect") / "spark.log") as shared:
+        yield shared
 
 
 @pytest.fixture(autouse=True)

@@ -229,7 +229,7 @@ def main() -> int:
     os.environ |= {"PYTHONPATH": f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}", "SPARK_LOCAL_IP": "127.0.0.1"}
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     print(f"seed {given.seed}", flush=True)
-    session = start("soak")
+    session = start()
     with tempfile.TemporaryDirectory() as folder, mesh(Path(folder), lambda: session) as (network, server):
         soak = Soak(network, given.seed, server)
         soak.run(given.minutes * 60, lambda line: print(line, flush=True))

@@ -56,6 +56,19 @@ class SiteUnavailable(ConcordError):
     transient = True
 
 
+class SparkUnavailable(ConcordError):
+    """Spark does not answer."""
+
+    code = "spark_unavailable"
+    transient = True
+
+
+class OtherCode(ConcordError):
+    """Spark's workers run another version of Concord."""
+
+    code = "other_code"
+
+
 class ConnectionRefused(ConcordError):
     """A connection's settings are not safe or not complete."""
 

@@ -15,7 +15,7 @@ from concord.site import SiteAccess
 
 #: Changed rows from which Spark carries them. Its start is a tenth of such a run; of a smaller one it is more, and the
 #: driver reads and stages as fast on one machine (docs/benchmarks.md).
-SPARK_FROM = 2_000_000
+SPARK_FROM = 1_000
 
 
 class Direction(StrEnum):

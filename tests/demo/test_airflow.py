@@ -126,7 +126,7 @@ def test_it_listens_on_this_machine_alone_and_stops_with_all_its_processes(demo)
     assert _listening_addresses(started, port) == {"127.0.0.1"}
 
     commands = [(each, each.as_dict(["cmdline"])["cmdline"] or []) for each in started]  # of a zombie: None
-    (spark,) = [each for each, command in commands if "spark_jobs.resident" in command]
+    (spark,) = [each for each, command in commands if "spark_jobs.connect_server" in command]
     assert not [name for name in spark.environ() if name.startswith("AIRFLOW")], (
         "it needs none of its secrets"
     )

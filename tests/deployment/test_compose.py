@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from concord import config
+from spark_jobs.connect_server import PORT
 from tests.deployment.compose_file import (
     PROJECT,
     REQUIRED,
@@ -141,7 +142,12 @@ def test_spark_services_hold_no_secret_but_spark_s_own() -> None:
         held = {
             variable for variable, value in service["environment"].items() if value.startswith("value-of-")
         }
-        assert held == {"_SPARK_AUTH_SECRET"}
+        assert "_SPARK_AUTH_SECRET" in held
+        assert held <= {"_SPARK_AUTH_SECRET", "SPARK_CONNECT_AUTHENTICATE_TOKEN"}
+
+
+def test_airflow_holds_no_secret_of_the_cluster_s() -> None:
+    assert "_SPARK_AUTH_SECRET" not in services()["airflow-scheduler"]["environment"]
 
 
 def test_ports_are_reachable_from_this_machine_alone() -> None:
@@ -182,10 +188,14 @@ def test_databases_say_their_dialect_in_extra() -> None:
     assert {given["extra"]["dialect"] for given in databases.values()} == {"postgresql"}
 
 
-def test_spark_jobs_go_to_the_cluster_with_the_driver_beside_the_task() -> None:
-    spark = connections()["spark_default"]
-    assert f"{spark['host']}:{spark['port']}" == "spark://spark-master:7077"
-    assert (spark["conn_type"], spark["extra"]) == ("spark", {"deploy-mode": "client"})
+def test_tasks_ask_the_connect_server_with_its_token_and_it_works_on_the_cluster() -> None:
+    spark, server = connections()["spark_default"], services()["spark-connect"]
+    assert (spark["conn_type"], spark["host"], spark["port"]) == ("spark_connect", "spark-connect", PORT)
+    assert spark["password"] == server["environment"]["SPARK_CONNECT_AUTHENTICATE_TOKEN"]
+    assert server["entrypoint"] == ["python", "-m", "spark_jobs.connect_server"]
+    options = dict(zip(*[iter(server["command"])] * 2, strict=True))
+    assert options["--master"] == "spark://spark-master:7077"
+    assert networks(server) == {"spark"}, "it reaches no site: executors do"
 
 
 @pytest.mark.parametrize("site", SITES)
@@ -229,7 +239,7 @@ def test_executors_find_the_driver_by_its_name_on_spark_s_network() -> None:
     defaults = (PROJECT / "compose" / "spark-defaults.conf").read_text()
     driver = re.search(r"^spark\.driver\.host\s+(\S+)$", defaults, re.MULTILINE)
     assert driver
-    assert services()["airflow-scheduler"]["networks"]["spark"]["aliases"] == [driver[1]]
+    assert services()["spark-connect"]["networks"]["spark"]["aliases"] == [driver[1]]
     worker = services()["spark-worker"]
     assert worker["networks"]["spark"]["aliases"] == [
         worker["command"][worker["command"].index("--host") + 1]

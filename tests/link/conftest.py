@@ -27,7 +27,7 @@ def spark(java: object) -> Iterator[SparkSession]:
     """One session in this process, with the settings of a real transmission."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("PYSPARK_SUBMIT_ARGS", "--master local[2] pyspark-shell")
-        session = start("link tests")
+        session = start()
     yield session
     session.stop()
 

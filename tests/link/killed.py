@@ -88,7 +88,7 @@ def started(job: LinkJob, step: str, folder: Path) -> subprocess.CompletedProces
 
 def main(job: str, step: str) -> None:
     stop = At(step, lambda: os.kill(os.getpid(), signal.SIGKILL))
-    transmit(read_job(Path(job), LinkJob), lambda: start("to be killed"), stop)
+    transmit(read_job(Path(job), LinkJob), start, stop)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,11 @@ import subprocess
 import sys
 
 from concord.link import LinkJob, TransmissionReport
+from concord.orchestration import spark_settings
 from concord.orchestration.job_files import PROJECT, job_files
 from concord.orchestration.spark_settings import SHORT_LIVED
 from embedded.spark_cluster import AUTHENTICATED, Cluster
+from spark_jobs.application import module
 
 
 class Submission:
@@ -17,7 +19,7 @@ class Submission:
         files = self._files.__enter__()
         self._read_report = files.read_report
         command = [
-            str(PROJECT / "spark_jobs" / "spark-submit"),
+            spark_settings.spark_submit(),
             "--master",
             cluster.url,
             "--py-files",
@@ -31,10 +33,9 @@ class Submission:
         for name, value in settings.items():
             command += ["--conf", f"{name}={value}"]
         python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-        report = {"CONCORD_JOB": str(files.job), "CONCORD_REPORT": str(files.report)}
         self.process = subprocess.Popen(
-            [*command, "--driver-memory", "512m", str(PROJECT / "spark_jobs" / "link.py")],
-            env={**cluster.environment, **python, **report},
+            [*command, "--driver-memory", "512m", str(module("link")), str(files.job), str(files.report)],
+            env={**cluster.environment, **python, "PYTHONPATH": f"{PROJECT}:{PROJECT / 'plugins'}"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -3,7 +3,7 @@
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -15,10 +15,12 @@ from concord.databases.postgresql import acquire
 from concord.databases.postgresql.ends import Source
 from concord.databases.postgresql.session import connect
 from concord.errors import CountMismatch, LinkFailed, PrivilegeMissing
+from concord.orchestration import spark_settings
 from embedded.postgres import Server
+from spark_jobs.acquire import Batches
 from spark_jobs.link import transmit
 from spark_jobs.wording import worded
-from tests.conftest import PROJECT, Database
+from tests.conftest import Database
 from tests.link import power_loss
 from tests.link.conftest import MakePair, site_on
 from tests.link.expected import goes_on
@@ -37,8 +39,14 @@ from spark_jobs.session import start
 
 secret = "pass" + "word of a site"
 logins = [f"{secret} {number} {os.urandom(600).hex()}" for number in range(4_000)]
-spark = start("test")
-assert spark.sparkContext.parallelize([0], 1).map(lambda _: len(logins)).collect() == [4_000]
+spark = start()
+
+def counted(batches):
+    import pyarrow
+    for _ in batches:
+        yield pyarrow.RecordBatch.from_pydict({"count": [len(logins)]})
+
+assert spark.range(0, 1, 1, 1).mapInArrow(counted, "count bigint").collect() == [(4_000,)]
 search = ["grep", "--recursive", "--files-with-matches", "--text", secret, os.environ["TMPDIR"]]
 sys.exit(subprocess.run(search, capture_output=True).stdout.decode() or 0)
 """
@@ -151,13 +159,13 @@ def test_a_worker_that_ends_is_told_in_our_words_and_the_next_run_goes_on(
     sites: Pair, spark: SparkSession
 ) -> None:
     # F57
-    def end(numbers: Iterable[int]) -> Iterator[int]:
+    def end(batches: Batches) -> Batches:
         os.kill(os.getpid(), signal.SIGKILL)
-        yield from numbers
+        yield from batches
 
     told = r"^public\.book: its rows could not be moved: Python worker exited unexpectedly \(crashed\)"
     with pytest.raises(LinkFailed, match=told), worded("public.book"):
-        spark.sparkContext.parallelize([0], 1).mapPartitions(end).collect()
+        spark.range(0, 1, 1, 1).mapInArrow(end, "id bigint").collect()
     sites.london.run("INSERT INTO book VALUES (100, 'a')")
     assert carried(sites.run("forward")).applied == 1
 
@@ -168,7 +176,7 @@ def test_what_a_job_of_very_many_tables_carries_to_its_tasks_is_written_to_no_di
     # S5: pyspark would write a function of more than a megabyte to a file, with the logins that are in it
     program = tmp_path / "application.py"
     program.write_text(LARGE)
-    command = [PROJECT / "spark_jobs" / "spark-submit", "--master", "local[1]"]
+    command = [spark_settings.spark_submit(), "--master", "local[1]"]
     command += ["--conf", f"spark.local.dir={tmp_path / 'local'}", program]
     subprocess.run(command, check=True, env={**os.environ, "TMPDIR": str(tmp_path)})
     assert (tmp_path / "local").is_dir()

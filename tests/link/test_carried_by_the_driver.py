@@ -1,14 +1,11 @@
-"""Few rows that meet nothing are carried by the driver itself, before Spark would have started."""
+"""Few rows are carried by the driver itself, and Spark is asked for nothing."""
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from threading import Event, Lock
 
 import pytest
@@ -21,15 +18,17 @@ from concord.databases.postgresql.link_source import LinkSource
 from concord.databases.postgresql.relay import Relay
 from concord.databases.reading import Part, Relayed
 from concord.errors import LinkFailed, PrivilegeMissing
-from concord.link import SPARK_FROM, TransmissionReport
-from spark_jobs import straight
+from concord.link import TransmissionReport
+from spark_jobs import route, straight
 from spark_jobs.link import transmit
-from tests.conftest import PROJECT
 from tests.link.conftest import MakePair
 from tests.link.killed import killed
 from tests.link.pair import READER, At, Pair, Site, carried
 
 pytestmark = pytest.mark.spark
+
+#: Rows from which Spark would carry them: more than any test has.
+BY_THE_DRIVER = 1_000_000
 
 LIBRARY = (
     "CREATE TABLE shelf (id int PRIMARY KEY, room numeric(6, 2))",
@@ -49,7 +48,7 @@ def refuse() -> SparkSession:
 
 
 def by_the_driver(
-    sites: Pair, direction: str = "forward", at: At | None = None, spark_from: int = SPARK_FROM
+    sites: Pair, direction: str = "forward", at: At | None = None, spark_from: int = BY_THE_DRIVER
 ) -> TransmissionReport:
     return transmit(sites.job(direction, spark_from=spark_from), refuse, at or (lambda step: None))
 
@@ -130,12 +129,21 @@ def test_spark_is_started_from_so_many_rows_on(sites: Pair, spark_from: int, beg
     assert sites.equal
 
 
-def test_a_table_of_the_same_run_that_met_an_edit_is_left_to_spark(sites: Pair) -> None:
+@pytest.mark.parametrize(("most", "is_asked"), [(1, False), (0, True)])
+def test_a_table_that_met_an_edit_is_judged_at_the_target_up_to_so_many_and_beyond_by_spark(
+    sites: Pair, monkeypatch: pytest.MonkeyPatch, most: int, is_asked: bool
+) -> None:
+    monkeypatch.setattr(route, "MOST_UNDER_LOCK", most)
     sites.london.run("UPDATE shelf SET room = 7 WHERE id = 1", "UPDATE book SET title = 'new' WHERE id = 1")
     sites.capetown.run("UPDATE shelf SET room = 8 WHERE id = 1")
-    with pytest.raises(AssertionError, match="Spark was started"):
-        by_the_driver(sites)
-    report = sites.run(spark_from=SPARK_FROM)
+    asked: list[bool] = []
+
+    def spark() -> SparkSession:
+        asked.append(True)
+        return sites.spark()
+
+    report = transmit(sites.job(spark_from=BY_THE_DRIVER), spark)
+    assert bool(asked) is is_asked
     assert (carried(report, "public.shelf").lost, carried(report, "public.book").applied) == (1, 1)
     sites.settle()
     assert sites.equal
@@ -253,7 +261,7 @@ def test_a_run_killed_where_the_driver_carries_can_be_repeated(
 ) -> None:
     # D3, F57: what the killed run had staged is never read
     sites.london.run("INSERT INTO shelf VALUES (4)", "UPDATE book SET shelf = 4 WHERE id = 1")
-    killed(sites, partial(transmit, sites.job(spark_from=SPARK_FROM), refuse), step, occurrence)
+    killed(sites, partial(transmit, sites.job(spark_from=BY_THE_DRIVER), refuse), step, occurrence)
     assert sites.capetown.rows("SELECT shelf FROM book WHERE id = 1") == [(1,)]
     settle(sites)
     assert sites.capetown.rows("SELECT shelf FROM book WHERE id = 1") == [(4,)]
@@ -273,35 +281,9 @@ def test_a_run_killed_between_two_parts_can_be_repeated(sites: Pair, monkeypatch
 
     with monkeypatch.context() as patched:
         relay_by(patched, kill_before_the_second)
-        killed(sites, partial(transmit, sites.job(spark_from=SPARK_FROM), refuse), "write")
+        killed(sites, partial(transmit, sites.job(spark_from=BY_THE_DRIVER), refuse), "write")
     left = stage.orphans(sites.capetown.connection, [])
     counts = [sites.capetown.rows(f'SELECT count(*) FROM concord_staging."{name}"') for name in left]
     assert sorted(counts) == [[(0,)], [(1,)]]
     settle(sites)
     assert sites.capetown.rows("SELECT shelf FROM book WHERE id = 1") == [(4,)]
-
-
-def test_a_submitted_link_of_few_rows_needs_no_java(sites: Pair, tmp_path: Path) -> None:
-    sites.london.run("UPDATE book SET title = 'new' WHERE id = 1")
-    job, report = tmp_path / "job.json", tmp_path / "report.json"
-    job.touch(mode=0o600)
-    job.write_text(sites.job(spark_from=SPARK_FROM).model_dump_json())
-    environment = {
-        **os.environ,
-        "JAVA_HOME": str(tmp_path / "nowhere"),
-        "PATH": "/usr/bin:/bin",
-        "PYTHONPATH": f"{PROJECT}:{PROJECT / 'plugins'}",
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "CONCORD_JOB": str(job),
-        "CONCORD_REPORT": str(report),
-    }
-    command = [
-        PROJECT / "spark_jobs" / "spark-submit",
-        "--master",
-        "local[2]",
-        PROJECT / "spark_jobs" / "link.py",
-    ]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert TransmissionReport.model_validate_json(report.read_text()).total("applied") == 1
-    assert sites.equal

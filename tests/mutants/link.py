@@ -165,8 +165,8 @@ LINK = (
     Mutant(
         "logins are given to Spark as data",
         "spark_jobs/straight.py",
-        "parallelize(range(shares), shares)",
-        "parallelize([parts] * shares, shares)",
+        "spark.range(0, shares, 1, shares)",
+        "spark.createDataFrame([(n, repr(parts)) for n in range(shares)], 'id long, parts string')",
         f"{TESTS}/test_relay.py -k no_file_holds",
     ),
     Mutant(
@@ -175,6 +175,41 @@ LINK = (
         "    found = _OURS.search(str(error))\n",
         "    found = None\n",
         f"{SPARK_JOBS}/test_wording.py",
+    ),
+    Mutant(
+        "a worker's code is not compared with the driver's",
+        "spark_jobs/code_state.py",
+        "        require(code)\n",
+        "",
+        f"{SPARK_JOBS}/test_code_state.py",
+    ),
+    Mutant(
+        "whatever meets an edit is left to Spark",
+        "spark_jobs/route.py",
+        "(0 if job.interval else MOST_UNDER_LOCK)",
+        "0",
+        f"{DRIVER} -k judged_at_the_target",
+    ),
+    Mutant(
+        "a backfill does not look at the rows behind equal versions",
+        "spark_jobs/route.py",
+        "(0 if job.interval else MOST_UNDER_LOCK)",
+        "MOST_UNDER_LOCK",
+        f"{TESTS}/test_backfill.py",
+    ),
+    Mutant(
+        "a server that does not answer is waited for as long as pyspark likes",
+        "spark_jobs/connect.py",
+        "    session.client.set_retry_policies([_RETRIES])\n",
+        "",
+        f"{SPARK_JOBS}/test_connect.py -k nobody_answers",
+    ),
+    Mutant(
+        "what a driver had asked for goes on when it has failed",
+        "spark_jobs/connect.py",
+        "        session.interrupt()\n        raise\n",
+        "        raise\n",
+        f"{SPARK_JOBS}/test_connect.py -k ends_what_the_server",
     ),
     # The one transaction
     Mutant(
@@ -274,27 +309,6 @@ LINK = (
         "        if self._flusher is not None:\n",
         "        if False:\n",
         f"{TESTS}/test_log_flush.py -k does_not_end_before",
-    ),
-    Mutant(
-        "a driver goes on where the way to its code leads elsewhere",
-        "spark_jobs/code_state.py",
-        'f"{home()}-{newest}',
-        'f"{newest}',
-        f"{TESTS}/test_resident.py -k leads_to_no_more",
-    ),
-    Mutant(
-        "a driver runs the applications of another Concord",
-        "spark_jobs/resident.py",
-        "        if terms.home != home():\n",
-        "        if False:\n",
-        f"{TESTS}/test_resident.py -k another_concord",
-    ),
-    Mutant(
-        "a driver goes on with yesterday's code",
-        "spark_jobs/resident.py",
-        "        if self._is_outdated:\n",
-        "        if False:\n",
-        f"{TESTS}/test_resident.py -k has_changed",
     ),
     Mutant(
         "marks are registered as if each relation but one could be looked up",

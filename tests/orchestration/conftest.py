@@ -1,7 +1,7 @@
 """Two provisioned sites with one table, their Airflow connections, and the DAGs of their synchronization."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,13 @@ from concord.orchestration import lease_owner
 from concord.orchestration.initialization import initialize
 from concord.orchestration.jobs import installations
 from concord.orchestration.repository_connection import repository
+from embedded.connect_server import ConnectServer
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database
 from tests.orchestration.terminal import Terminal
-from tests.resident_driver import resident_driver
 
+#: The Spark connection of those that are about what is submitted: each link then starts a Spark of its own.
+SUBMITTED = '{"conn_type": "spark", "host": "local[1]"}'
 #: No encoding of it is itself, and nothing else looks like it.
 CANARY = "canary/5ecret ümlaut%+"
 SITES = ("london", "capetown")
@@ -118,17 +120,9 @@ def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     return Terminal(monkeypatch, capsys)
 
 
-@pytest.fixture(scope="session")
-def resident(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where a Spark that stays listens: most of these tests are about what is submitted, not about Spark's start."""
-    place = tmp_path_factory.mktemp("resident") / "socket"
-    with resident_driver(place):
-        yield place
-
-
 @pytest.fixture
 def unprovisioned(
-    resident: Path,
+    connect: ConnectServer,
     server: Server,
     logins: None,
     database: Callable[[], Database],
@@ -149,9 +143,8 @@ def unprovisioned(
     path.write_text(CONFIGURATION)
     repository_file = tmp_path / "repository.db"
     monkeypatch.setenv("CONCORD_CONFIG", str(path))
-    monkeypatch.setenv("CONCORD_RESIDENT", str(resident))
     monkeypatch.setenv(f"AIRFLOW_VAR_{lease_owner.VARIABLE.upper()}", "tests")
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", connect.connection)
     monkeypatch.setenv(
         "AIRFLOW_CONN_CONCORD_REPOSITORY",
         json.dumps({"conn_type": "sqlite", "host": str(repository_file)}),

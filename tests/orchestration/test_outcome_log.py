@@ -8,7 +8,7 @@ import pytest
 from concord.link import TableReport
 from concord.orchestration.outcome_log import log_outcome
 from tests.conftest import PROJECT
-from tests.orchestration.conftest import NAME, Pair
+from tests.orchestration.conftest import NAME, SUBMITTED, Pair
 
 #: A time of day, as a log may begin a line with it.
 TIME = re.compile(r"^(\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d")
@@ -60,7 +60,7 @@ def test_each_links_log_ends_with_rows_per_table_and_outcome_and_conflicts_by_ty
 def test_a_line_of_the_spark_application_has_no_time_of_its_own(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv("CONCORD_RESIDENT")
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", SUBMITTED)
     assert pair.run(conf={"direction": "forward", "plan_only": True}).state == "success"
     lines = AIRFLOWS.findall(capsys.readouterr().out)
     assert any(line.startswith("concord.link: transmission completed") for line in lines)

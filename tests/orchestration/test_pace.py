@@ -42,7 +42,7 @@ from spark_jobs.application import run
 class Nothing(BaseModel):
     pass
 
-def work(job, progress, tell):
+def work(job, spark, progress, tell):
     progress("write")
     tell(Pace(work="initialize", what="public.flights", done=120_000, of=336_776, seconds=12))
     return Nothing()
@@ -54,9 +54,8 @@ raise SystemExit(run(Nothing, work))
 def test_what_an_application_tells_is_heard() -> None:
     with job_files(FLIGHTS, Pace) as files:
         files.job.write_text("{}")
-        given = {"CONCORD_JOB": str(files.job), "CONCORD_REPORT": str(files.report)}
-        given["PYTHONPATH"] = f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}"
-        command = [sys.executable, "-c", APPLICATION]
+        given = {"PYTHONPATH": f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}"}
+        command = [sys.executable, "-c", APPLICATION, str(files.job), str(files.report)]
         said = subprocess.run(
             command, env=os.environ | given, cwd=PROJECT, text=True, stdout=subprocess.PIPE, check=True
         )

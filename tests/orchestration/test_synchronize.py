@@ -11,7 +11,7 @@ from sqlalchemy import update
 from concord.orchestration.run_plan import RunPlan
 from concord.repository import status
 from concord.repository.models import Synchronization
-from tests.orchestration.conftest import NAME, Pair, Site, states
+from tests.orchestration.conftest import NAME, SUBMITTED, Pair, Site, states
 
 TABLES_OF_CONCORD = """
 SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 def test_a_run_carries_a_change_each_way_and_records_run_transmissions_and_conflict(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("CONCORD_RESIDENT")  # each link starts a Spark of its own
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", SUBMITTED)
     pair.london.run("UPDATE flights SET delay = 10 WHERE flight IN (1, 3)")
     pair.capetown.run("UPDATE flights SET delay = 20 WHERE flight = 2")
     pair.capetown.run("UPDATE flights SET delay = 30 WHERE flight = 3")

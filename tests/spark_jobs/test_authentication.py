@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from concord.orchestration import spark_settings
 from embedded.spark_cluster import Cluster
 from tests.conftest import PROJECT
 
@@ -19,7 +20,7 @@ import subprocess, sys
 from spark_jobs.session import start
 
 password = sys.argv[1]
-spark = start("carries a login", asks=True)
+spark = start()
 context = spark.sparkContext
 assert context.parallelize([0], 1).map(lambda _: len(password)).collect() == [len(password)]
 environment = context._jvm.org.apache.spark.SparkEnv.get()
@@ -38,7 +39,7 @@ def attacked(tmp_path: Path, program: str = DRIVER) -> dict[str, str]:
     intruder = [*plain, str(PROJECT / "tests" / "spark_jobs" / "intruder.py")]
     ran = subprocess.run(
         [
-            str(PROJECT / "spark_jobs" / "spark-submit"),
+            spark_settings.spark_submit(),
             "--master",
             "local[1]",
             str(application),
@@ -51,8 +52,9 @@ def attacked(tmp_path: Path, program: str = DRIVER) -> dict[str, str]:
         env=dict(os.environ),
         timeout=250,
     )
-    assert ran.returncode == 0, ran.stderr[-3000:]
-    return dict(line.split(" ", 1) for line in ran.stdout.splitlines())
+    assert ran.returncode == 0, (ran.stdout + ran.stderr)[-3000:]
+    said = (line.partition(" ") for line in ran.stdout.splitlines())
+    return {name: what for name, _, what in said if name in ("authenticates:", "block", "endpoint")}
 
 
 def test_another_process_of_the_machine_takes_no_block_of_a_driver_and_reaches_no_endpoint(
@@ -68,7 +70,8 @@ def test_another_process_of_the_machine_takes_no_block_of_a_driver_and_reaches_n
 def test_without_a_secret_it_would_take_the_login_out_of_a_task(tmp_path: Path) -> None:
     """That the attack is one: the same driver as Spark starts it where nothing is said."""
     careless = (
-        "import spark_jobs.session\nspark_jobs.session._SECRET = {'spark.authenticate': 'false'}\n" + DRIVER
+        "import spark_jobs.session\n"
+        "spark_jobs.session._ON_THIS_MACHINE = {'spark.authenticate': 'false'}\n" + DRIVER
     )
     found = attacked(tmp_path, careless)
     assert CANARY in found["block"]
@@ -80,7 +83,7 @@ import logging, sys
 from spark_jobs.session import start
 
 logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s", stream=sys.stdout)
-spark = start("carries a login")
+spark = start()
 print("ran:", spark.sparkContext.parallelize([1, 2], 1).map(lambda n: n + 1).sum())
 """
 #: A port that nobody listens on: a driver that asked there would say so.
@@ -92,7 +95,7 @@ def on_a_cluster(
 ) -> subprocess.CompletedProcess[str]:
     application = tmp_path / "application.py"
     application.write_text(ON_A_CLUSTER)
-    submit = [str(PROJECT / "spark_jobs" / "spark-submit"), "--master", master]
+    submit = [spark_settings.spark_submit(), "--master", master]
     given = [word for setting in settings for word in ("--conf", setting)]
     python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     return subprocess.run(
@@ -111,17 +114,25 @@ def test_a_cluster_whose_settings_say_nothing_of_a_secret_is_refused_before_anyb
     # Issue 27, 3
     ran = on_a_cluster(tmp_path, NOBODY, environment={})
     assert ran.returncode != 0
-    assert "ConnectionRefused: the settings of the Spark cluster do not say spark.authenticate" in ran.stderr
-    assert "or say spark.authenticate false there, if nobody else reaches that network" in ran.stderr
-    assert "All masters are unresponsive" not in ran.stderr
+    assert (
+        "ConnectionRefused: the settings of the Spark cluster do not say spark.authenticate"
+        in ran.stdout + ran.stderr
+    )
+    assert (
+        "or say spark.authenticate false there, if nobody else reaches that network"
+        in ran.stdout + ran.stderr
+    )
+    assert "All masters are unresponsive" not in ran.stdout + ran.stderr
     assert "ran:" not in ran.stdout
 
 
 def test_the_settings_of_the_drivers_own_file_count_as_those_of_the_command_line_do(tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text("spark.authenticate true\n")
     ran = on_a_cluster(tmp_path, NOBODY, environment={"SPARK_CONF_DIR": str(tmp_path)})
-    assert "do not say spark.authenticate" not in ran.stderr
-    assert "A secret key must be specified via the spark.authenticate.secret config" in ran.stderr
+    assert "do not say spark.authenticate" not in ran.stdout + ran.stderr
+    assert (
+        "A secret key must be specified via the spark.authenticate.secret config" in ran.stdout + ran.stderr
+    )
 
 
 def test_a_cluster_that_its_operator_calls_open_carries_work_and_the_log_says_so(

@@ -17,6 +17,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from pydantic import BaseModel
 
 from concord.errors import LinkFailed, from_code
+from spark_jobs.code_state import sources
 
 #: The project's root: plugins/concord/orchestration/job_files.py.
 PROJECT = Path(__file__).parents[3]
@@ -26,11 +27,6 @@ _PREFIX = "concord-job-"
 _UNHELD = 60.0
 
 Report = TypeVar("Report", bound=BaseModel)
-
-#: Packages that Spark imports, and the directory that each is found in.
-_LIBRARY = {"concord": PROJECT / "plugins", "spark_jobs": PROJECT}
-#: These stay with Airflow.
-_AIRFLOW_ONLY = ("orchestration", "repository", "command.py", "__main__.py", "__pycache__")
 
 
 class JobFiles(Generic[Report]):
@@ -97,8 +93,5 @@ def _clear_up_if_left(place: Path) -> None:
 
 def _archive(path: Path) -> None:
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
-        for package, root in _LIBRARY.items():
-            for module in sorted((root / package).rglob("*.py")):
-                name = module.relative_to(root)
-                if not set(name.parts[1:]) & set(_AIRFLOW_ONLY):
-                    archive.write(module, name)
+        for name, text in sources():
+            archive.writestr(name, text)

@@ -1,42 +1,77 @@
-"""A Spark application of Concord's, submitted over an Airflow connection: a job goes in, a report comes out."""
+"""A Spark application of Concord's, over an Airflow connection: a job goes in, a report comes out.
+
+Over a connection of type `spark_connect` the driver is the Airflow task itself. Over one of type `spark` it is a
+process that Spark's own spark-submit starts.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from typing import Any, cast
 
+from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from pydantic import BaseModel
 
+from concord.event_log import log_event
 from concord.orchestration import spark_settings
 from concord.orchestration.connections import airflow_connection
-from concord.orchestration.job_files import PROJECT, JobFiles, Report, job_files
+from concord.orchestration.job_files import JobFiles, Report, job_files
 from concord.orchestration.pace_heard import heard
 from concord.pace import Tell, logged
+from spark_jobs.application import module, work_of
+
+logger = logging.getLogger("concord.application")
 
 
 class SparkApplication(SparkSubmitOperator):
-    """Submits `spark_jobs/<application>.py`; what a subclass does before and after is its own.
+    """Runs `spark_jobs.<application>`; what a subclass does before and after is its own.
 
-    Logins travel in a file of mode 0600 that lives as long as the submission. Memory comes from the arguments,
-    else from the Spark connection's extra (`driver-memory`, `executor-memory`), else it is 2 GiB each.
+    Submitted, logins travel in a file of mode 0600 that lives as long as the submission. Memory then comes from the
+    arguments, else from the Spark connection's extra (`driver-memory`, `executor-memory`), else it is 2 GiB each.
     """
 
     template_fields = tuple(field for field in SparkSubmitOperator.template_fields if field != "env_vars")
 
     def __init__(self, *, application: str, **kwargs: Any) -> None:
-        super().__init__(application=str(PROJECT / "spark_jobs" / f"{application}.py"), **kwargs)
+        super().__init__(application=str(module(application)), **kwargs)
+        self._works_as = application
         #: Who hears how far it is; a task's log has a line a while.
         self.tell: Tell | None = None
+        self._connected: Any = None
 
     def submit(self, job: BaseModel, report: type[Report]) -> Report:
-        """Run the application and wait for its report. Raises the ConcordError it reported."""
+        """Have the job done, and wait for the report. Raises the ConcordError that stopped it."""
+        if airflow_connection(self._conn_id).conn_type == SparkConnectHook.conn_type:
+            return cast("Report", self._done_here(job))
+        return self._submitted(job, report)
+
+    def hears(self) -> Tell:
+        """Whom to tell how far the work is."""
+        return self.tell or logged(self.log.info)
+
+    def on_kill(self) -> None:
+        """End what Spark does for this task."""
+        if self._connected is not None:
+            self._connected.interrupt()
+        super().on_kill()
+
+    def _done_here(self, job: BaseModel) -> BaseModel:
+        from spark_jobs.connect import connected  # noqa: PLC0415 - who submits needs none of it
+
+        url = SparkConnectHook(self._conn_id).get_connection_url()
+        with connected(url, str(self.name)) as self._connected:
+            work = work_of(self._works_as)
+            return work(job, self._connected, lambda step: log_event(logger, "step", name=step), self.hears())
+
+    def _submitted(self, job: BaseModel, report: type[Report]) -> Report:
         with job_files(job, report) as files:
             self._hook = self._prepared_hook(files)
             self._listen(self._hook)
             try:
-                self._hook.submit(self.application)
+                self._hook.submit(self.application, env=spark_settings.environment())
             except (KeyboardInterrupt, AirflowFailException):  # a person at a terminal pressed Ctrl-C
                 self.on_kill()
                 raise
@@ -46,10 +81,6 @@ class SparkApplication(SparkSubmitOperator):
             finally:
                 _close_output(self._hook)
             return files.read_report()
-
-    def hears(self) -> Tell:
-        """Whom to tell how far the work is."""
-        return self.tell or logged(self.log.info)
 
     def _listen(self, hook: SparkSubmitHook) -> None:
         """What the application prints goes to the log, but for how far it is."""
@@ -64,10 +95,10 @@ class SparkApplication(SparkSubmitOperator):
         self._driver_memory = self._driver_memory or extra.get("driver-memory", spark_settings.MEMORY)
         self._executor_memory = self._executor_memory or extra.get("executor-memory", spark_settings.MEMORY)
         submission = self._get_hook()._connection
-        spark_settings.require_client_mode(self._conn_id, submission["master"], submission["deploy_mode"])
+        spark_settings.require_client_mode(self._conn_id, submission["deploy_mode"])
         self.conf = spark_settings.configuration(submission["master"], self.conf or {})
-        self.env_vars = spark_settings.environment(files)
         self.py_files = spark_settings.library(submission["master"], files)
+        self.application_args = [str(files.job), str(files.report)]
         return self._get_hook()
 
 

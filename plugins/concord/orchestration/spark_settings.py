@@ -1,30 +1,36 @@
-"""How a Spark application is started: where, with which Java options, memory and environment."""
+"""How a Spark application is submitted: with which program, Java options, memory and environment."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import concord
 from concord.environment import of_airflow
 from concord.errors import ConnectionRefused
 from concord.java import java_home
-from concord.orchestration.job_files import PROJECT, JobFiles
+from concord.orchestration.job_files import JobFiles
+from spark_jobs.application import module
 
 MEMORY = "2g"
-_JOBS = PROJECT / "spark_jobs"
 #: A link's driver lives for seconds: the serial collector and the quick compiler start twice as fast.
 SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+#: By this pyspark's Connect client marks its process; classic Spark refuses to start under it.
+_CONNECT = "SPARK_CONNECT_MODE_ENABLED"
 
 
-def require_client_mode(connection_id: str, master: str, deploy_mode: str | None) -> None:
-    """The driver must run on this machine, where the job file is. Raises ConnectionRefused."""
-    known = master.startswith(("local", "spark://"))
-    if not known or deploy_mode not in (None, "", "client"):
+def require_client_mode(connection_id: str, deploy_mode: str | None) -> None:
+    """The driver must run on this machine, where the job file is; its executors may run anywhere.
+
+    Raises ConnectionRefused.
+    """
+    if deploy_mode not in (None, "", "client"):
         raise ConnectionRefused(
-            f"connection {connection_id!r}: the master is {master}, deploy mode {deploy_mode or 'client'}; a link's"
-            " driver reads its logins from a file of this machine, so use local[n] or spark://host:port in client mode"
+            f"connection {connection_id!r}: deploy mode {deploy_mode}; a link's driver reads its logins from a file of"
+            " this machine: set deploy-mode to client, on any master, or use a connection of type spark_connect"
         )
 
 
@@ -40,7 +46,7 @@ def library(master: str, files: JobFiles[Any]) -> str | None:
 
 def configuration(master: str, given: Mapping[str, str]) -> dict[str, str]:
     """Spark properties; what the operator was given goes before ours."""
-    options = f"-Dlog4j2.configurationFile={(_JOBS / 'log4j2.properties').as_uri()}"
+    options = f"-Dlog4j2.configurationFile={module('link').with_name('log4j2.properties').as_uri()}"
     if is_local(master):
         options += f" {SHORT_LIVED}"
     ours = {
@@ -53,29 +59,33 @@ def configuration(master: str, given: Mapping[str, str]) -> dict[str, str]:
     return {**ours, **given}
 
 
-def environment(files: JobFiles[Any]) -> dict[str, str]:
-    """Java, paths for the application, and nothing of Airflow's: Spark needs none of its secrets (S5).
+def environment() -> dict[str, str]:
+    """Of spark-submit: ours, with Java and our code, and nothing of Airflow's. Spark needs none of its secrets (S5).
 
     Raises ConnectionRefused when there is no Java.
     """
-    hidden = dict.fromkeys(of_airflow(), "")
+    kept = {name: value for name, value in os.environ.items() if name not in (*of_airflow(), _CONNECT)}
     python = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    places = [*_places(), os.environ.get("PYTHONPATH", "")]
     return {
-        **hidden,
+        **kept,
         "JAVA_HOME": _java_home(),
-        "CONCORD_JOB": str(files.job),
-        "CONCORD_REPORT": str(files.report),
-        "PYTHONPATH": os.pathsep.join(
-            filter(None, [str(PROJECT), str(PROJECT / "plugins"), os.environ.get("PYTHONPATH")])
-        ),
+        "PYTHONPATH": os.pathsep.join(filter(None, places)),
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": os.environ.get("PYSPARK_DRIVER_PYTHON", python),
     }
 
 
+def _places() -> list[str]:
+    """Where our packages are imported from."""
+    found = (module("link").parents[1], Path(str(concord.__file__)).parents[1])
+    return list(dict.fromkeys(map(str, found)))
+
+
 def spark_submit() -> str:
-    """Our own program of this name, which starts Python first."""
-    return str(_JOBS / "spark-submit")
+    """Spark's own program: the one that came with this Python's pyspark, else the one on PATH."""
+    beside = Path(sys.executable).with_name("spark-submit")
+    return str(beside) if beside.exists() else "spark-submit"
 
 
 def _java_home() -> str:

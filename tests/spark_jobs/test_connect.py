@@ -1,0 +1,187 @@
+"""A session on a real Spark Connect server: who is admitted, what a person is told, and what is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import psutil
+import pyarrow as pa
+import pytest
+
+from concord.errors import ConnectionRefused, OtherCode, SparkUnavailable
+from embedded import ports
+from embedded.connect_server import ConnectServer, ConnectServerFailed, connect_server, starting
+from spark_jobs import code_state
+from spark_jobs.code_state import in_this_code
+from spark_jobs.connect import Connected, check, connected
+from spark_jobs.settings import SETTINGS
+from spark_jobs.wording import worded
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:.*RETRIES_EXCEEDED")]
+
+CANARY = "a-login-that-nobody-may-see"
+
+
+def sleeping(place: Path) -> object:
+    """A task that says that it lives, a tenth of a second each."""
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for _ in range(600):
+                place.write_text(str(time.time()))
+                time.sleep(0.1)
+                yield batch
+
+    return task
+
+
+def alive(place: Path) -> bool:
+    return place.exists() and time.time() - float(place.read_text() or 0) < 2
+
+
+def until(condition: object, seconds: float = 30) -> None:
+    assert callable(condition)
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.05)
+
+
+def test_a_session_is_told_what_every_session_of_ours_is_told(connect: ConnectServer) -> None:
+    with connected(connect.url) as session:
+        assert {name: session().conf.get(name) for name in SETTINGS} == SETTINGS
+        assert session() is session()
+
+
+def test_sessions_share_their_workers(connect: ConnectServer) -> None:
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"parent": [os.getppid()]})
+
+    daemons = set()
+    for _ in range(3):
+        with connected(connect.url) as session:
+            daemons |= {row.parent for row in session().range(1).mapInArrow(task, "parent bigint").collect()}
+    (daemon,) = daemons
+    assert "spark_jobs.worker_daemon" in psutil.Process(daemon).cmdline()
+
+
+def test_the_process_may_start_a_spark_of_its_own_afterwards(connect: ConnectServer) -> None:
+    with connected(connect.url) as session:
+        session()
+        assert "SPARK_CONNECT_MODE_ENABLED" in os.environ
+    assert "SPARK_CONNECT_MODE_ENABLED" not in os.environ
+
+
+@pytest.mark.parametrize("given", [";token=wrong", ""])
+def test_who_has_not_the_token_is_refused_at_once(connect: ConnectServer, given: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(ConnectionRefused, match=r"refuses the token: .*SPARK_CONNECT_AUTHENTICATE_TOKEN"):
+        check(f"sc://127.0.0.1:{connect.port}/{given}")
+    assert time.monotonic() - began < 5
+
+
+def test_where_nobody_answers_it_is_told_within_seconds() -> None:
+    began = time.monotonic()
+    with pytest.raises(SparkUnavailable, match=r"no Spark Connect server answers at 127.0.0.1:\d+: start it"):
+        check(f"sc://127.0.0.1:{ports.free()}")
+    assert time.monotonic() - began < 30
+
+
+def test_workers_of_another_code_are_refused(connect: ConnectServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(code_state, "CODE", "yesterday's")
+    with pytest.raises(OtherCode, match="restart the Connect server"):
+        check(connect.url)
+
+
+def test_an_error_in_the_block_ends_what_the_server_does_for_it(
+    connect: ConnectServer, tmp_path: Path
+) -> None:
+    place, failed = tmp_path / "alive", []
+
+    def work(session: Connected) -> None:
+        try:
+            session().range(1).mapInArrow(sleeping(place), "id bigint").collect()  # type: ignore[arg-type]
+        except Exception as error:  # noqa: BLE001
+            failed.append(error)
+
+    with pytest.raises(KeyboardInterrupt), connected(connect.url) as session:  # noqa: PT012
+        working = Thread(target=work, args=(session,))
+        working.start()
+        until(lambda: alive(place))
+        raise KeyboardInterrupt
+    working.join(20)
+    until(lambda: not alive(place))
+    assert "OPERATION_CANCELED" in str(failed)
+
+
+def test_a_server_that_is_killed_fails_the_work_in_our_words_within_seconds(
+    java: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "alive"
+    with connect_server(tmp_path / "spark.log") as server:
+        killer = Thread(target=lambda: (until(lambda: alive(place)), server.kill()))
+        killer.start()
+        began = time.monotonic()
+        with (
+            pytest.raises(
+                SparkUnavailable, match=r"Spark has ended while it worked.*the next run tries again"
+            ),
+            connected(server.url) as session,
+            worded("public.book"),
+        ):
+            session().range(1).mapInArrow(sleeping(place), "id bigint").collect()  # type: ignore[arg-type]
+        killer.join()
+    assert time.monotonic() - began < 60
+
+
+def test_a_server_ends_with_its_java_and_leaves_nothing(java: Path, tmp_path: Path) -> None:
+    with connect_server(tmp_path / "spark.log") as server:
+        family = psutil.Process(server.process.pid).children(recursive=True)
+        (java_process,) = [each for each in family if "java" in each.name()]
+        java_process.send_signal(signal.SIGKILL)
+        assert server.process.wait(30) != 0
+        until(lambda: not any(each.is_running() and each.status() != "zombie" for each in family))
+    assert "Java has ended" in (tmp_path / "spark.log").read_text()
+
+
+def test_a_server_without_a_token_binds_no_address_that_others_reach(
+    java: Path,
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "spark_jobs.connect_server", "--host", "0.0.0.0"],  # noqa: S104
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert "set SPARK_CONNECT_AUTHENTICATE_TOKEN" in ended.stderr
+
+
+def test_a_server_that_ends_before_it_listens_is_no_server(java: Path, tmp_path: Path) -> None:
+    with (
+        starting(tmp_path / "spark.log", master="nonsense") as server,
+        pytest.raises(ConnectServerFailed, match=r"ended\. Its output"),
+    ):
+        server.wait()
+
+
+def test_what_a_function_carries_is_in_no_log_of_the_server(connect: ConnectServer) -> None:
+    secret = CANARY
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"length": [len(secret)]})
+
+    with connected(connect.url) as session:
+        rows = session().range(1).mapInArrow(in_this_code(task), "length bigint").collect()
+    assert [row.length for row in rows] == [len(CANARY)]
+    assert CANARY not in connect.log.read_text()
+    assert connect.token not in connect.log.read_text()
