@@ -240,8 +240,8 @@ class SynchronizationSettings(Settings):
     spark_from: StrictInt = Field(
         default=SPARK_FROM,
         ge=0,
-        description="Changed rows of a run from which Spark is started; fewer that meet no change at the other site are"
-        " carried by the driver before Spark would be up. 0: Spark carries all.",
+        description="Changed rows of a run from which Spark carries them; fewer of unmapped tables are carried by the"
+        " driver. 0: Spark carries all.",
     )
     notify: NotifySettings | None = Field(
         default=None, description="Whom to tell of a run with many conflicts. Default: nobody."

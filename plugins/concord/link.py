@@ -51,7 +51,7 @@ class LinkJob(BaseModel):
     plan_only: bool = False
     max_quarantined: int = 1000  #: rows that the target may refuse before the link stops; 0: none
     spark_from: int = (
-        SPARK_FROM  #: fewer rows that meet nothing are carried by the driver itself; 0: Spark always does
+        SPARK_FROM  #: fewer rows of unmapped tables are carried by the driver itself; 0: Spark always does
     )
     interval: Interval | None = None  #: a backfill of these versions; None is what arrived since the position
     approvals: tuple[Approval, ...] = ()  #: what a person lets pass the brakes
