@@ -347,3 +347,6 @@ class Dialect:
     compared: Callable[[LinkJob], ComparedSite]
     relay: Callable[[], Relay]  #: between two databases of this kind; tasks bring it along by its name
     between: Callable[[Any, Any], Relay]  #: two open ends, which serve it while the source holds its snapshot
+    cancel: Callable[
+        [], None
+    ]  #: end what this process's sessions do at this moment; callable by a signal's handler

@@ -9,6 +9,7 @@ from concord.databases.dialect import Dialect
 from concord.databases.postgresql.compared import Compared
 from concord.databases.postgresql.ends import Target
 from concord.databases.postgresql.link_source import LinkSource, between
+from concord.databases.postgresql.open_sessions import cancel
 from concord.databases.postgresql.relay import Relay
 from concord.databases.postgresql.snapshot_ends import SnapshotSource, SnapshotTarget
 from concord.databases.snapshot_ends import SnapshotDialect
@@ -16,7 +17,9 @@ from concord.errors import ConnectionRefused
 
 D = TypeVar("D")
 
-DIALECTS: Mapping[str, Dialect] = {"postgresql": Dialect(LinkSource, Target, Compared, Relay, between)}
+DIALECTS: Mapping[str, Dialect] = {
+    "postgresql": Dialect(LinkSource, Target, Compared, Relay, between, cancel)
+}
 
 #: How each dialect opens the two ends of a snapshot.
 SNAPSHOTS: Mapping[str, SnapshotDialect] = {"postgresql": SnapshotDialect(SnapshotSource, SnapshotTarget)}
@@ -25,6 +28,12 @@ SNAPSHOTS: Mapping[str, SnapshotDialect] = {"postgresql": SnapshotDialect(Snapsh
 def dialect(name: str) -> Dialect:
     """Raises ConnectionRefused for a database that Concord does not know."""
     return _known(name, DIALECTS)
+
+
+def cancel_all() -> None:
+    """End what this process's sessions wait for at any site; a signal's handler may call it. The work fails."""
+    for each in DIALECTS.values():
+        each.cancel()
 
 
 def snapshot_dialect(name: str) -> SnapshotDialect:

@@ -26,6 +26,7 @@ from sqlalchemy import select, update
 from sqlalchemy.exc import DBAPIError
 
 from concord.connection_words import one_sentence
+from concord.databases.registry import cancel_all
 from concord.ending import Ended, by_signals
 from concord.errors import AirflowUnavailable
 from concord.orchestration import waiting_person
@@ -145,6 +146,7 @@ def _interruptible(dag_id: str, run_id: str) -> Iterator[None]:
 
     def interrupt(number: int, _frame: object) -> None:
         if number != signal.SIGTERM:
+            cancel_all()  # another thread of the link's may wait for a database
             raise Interrupted("interrupted by a signal")
 
     with suppress(Interrupted), _as_ctrl_c(heard), by_signals(interrupt, signal.SIGINT):

@@ -15,6 +15,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from pydantic import BaseModel
 
+from concord.databases.registry import cancel_all
 from concord.event_log import log_event
 from concord.orchestration import spark_settings
 from concord.orchestration.connections import airflow_connection
@@ -53,9 +54,10 @@ class SparkApplication(SparkSubmitOperator):
         return self.tell or logged(self.log.info)
 
     def on_kill(self) -> None:
-        """End what Spark does for this task."""
+        """End what Spark and the databases do for this task."""
         if self._connected is not None:
             self._connected.interrupt()
+            cancel_all()
         super().on_kill()
 
     def _done_here(self, job: BaseModel) -> BaseModel:

@@ -14,6 +14,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from concord.connection_words import one_sentence
+from concord.databases.postgresql import open_sessions
 from concord.databases.postgresql.refusal import told
 from concord.databases.quoting import quote
 from concord.errors import ConcordError, ConnectionRefused, PrivilegeMissing, SiteUnavailable, WriteContended
@@ -107,6 +108,7 @@ def log_in(login: str) -> Connection:
     """The same with a connection string. Raises OperationalError."""
     # No statement of ours has parameters, and few come twice: to prepare them would be one more round trip.
     connection = psycopg.connect(login, autocommit=True, prepare_threshold=None)
+    open_sessions.note(connection)
     if connection.info.server_version >= _ENDS_TRANSACTIONS:
         run(connection, UNHURRIED)
     return connection

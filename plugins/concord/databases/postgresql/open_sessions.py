@@ -1,0 +1,26 @@
+"""The sessions that this process has open: who ends its work must be able to end what they wait for, in any thread."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+from weakref import WeakSet
+
+import psycopg
+
+_OPEN: WeakSet[psycopg.Connection[Any]] = WeakSet()
+#: Seconds until a database that was asked to cancel must have heard it.
+_PATIENCE = 2.0
+
+
+def note(connection: psycopg.Connection[Any]) -> None:
+    """Remember the session for as long as anybody holds it."""
+    _OPEN.add(connection)
+
+
+def cancel() -> None:
+    """Cancel what every session does at this moment: whoever waits for it gets QueryCanceled. No session is closed."""
+    for connection in list(_OPEN):
+        if not connection.closed:
+            with suppress(psycopg.Error):
+                connection.cancel_safe(timeout=_PATIENCE)
