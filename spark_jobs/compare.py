@@ -6,10 +6,10 @@ import json
 import logging
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from concord.comparison import CompareJob, CompareReport, Difference, Kind, Repair, TableComparison
 from concord.databases.compared_site import ComparedSite, Cut, Extent, Hashing, buckets
@@ -31,9 +31,6 @@ from spark_jobs.repairing import BATCH, Place, Repairing, batches
 from spark_jobs.side import Side
 from spark_jobs.watch import Watch
 from spark_jobs.wording import worded
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 logger = logging.getLogger("concord.compare")
 
@@ -119,7 +116,7 @@ def _refuse_marked(tables: Sequence[ReplicatedTable]) -> None:
 class _Comparison:
     job: CompareJob
     opened: _Opened
-    spark: Callable[[], SparkSession]
+    spark: Spark
     watch: Watch
     tables: list[TableComparison] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
