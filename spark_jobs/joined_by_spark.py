@@ -10,6 +10,7 @@ from pyspark import StorageLevel
 
 from concord.comparison import Kind
 from concord.databases.compared_site import Reader
+from spark_jobs.code_state import in_this_code
 from spark_jobs.comparing import joined
 from spark_jobs.judging import Differing
 from spark_jobs.side import Side
@@ -50,7 +51,7 @@ def joined_by_spark(
                 yield from _in_batches(joined(readers, questions, priorities, filtered=filtered))
 
     tasks = spark.range(0, len(shares), 1, len(shares))
-    found = tasks.mapInArrow(judge, _SCHEMA).persist(StorageLevel.DISK_ONLY)
+    found = tasks.mapInArrow(in_this_code(judge), _SCHEMA).persist(StorageLevel.DISK_ONLY)
     try:
         found.count()  # all tasks at once; the rows are then taken one task after the other
         for row in found.toLocalIterator():

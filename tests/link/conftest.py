@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from embedded.postgres import Server
+from spark_jobs import route
 from spark_jobs.session import start
 from tests.conftest import Database
 from tests.link import pair as pair_module
@@ -43,6 +44,13 @@ def server_with_logins(server: Server) -> Server:
 def carried_by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if there were very many rows: Spark carries what meets nothing as well."""
     monkeypatch.setattr(pair_module, "SPARK_FROM_HERE", 0)
+
+
+@pytest.fixture(params=["at the target", "by Spark"])
+def judged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Conflicts are judged under the target's locks, or by Spark before anything is locked: with the same end."""
+    if request.param == "by Spark":
+        monkeypatch.setattr(route, "MOST_UNDER_LOCK", 0)
 
 
 def site_on(server: Server, name: str, database: str) -> Site:

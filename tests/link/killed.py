@@ -17,11 +17,14 @@ import psutil
 from concord.errors import ConcordError
 from concord.link import LinkJob
 from spark_jobs.application import read_job
+from spark_jobs.connect import Connected
 from spark_jobs.link import transmit
 from spark_jobs.session import start
 from tests.conftest import PROJECT
 from tests.link.pair import At, Pair
 
+#: Names the Connect server of a driver that `started`.
+CONNECT = "CONCORD_SPARK_CONNECT"
 _BROKEN = 3  #: status of a driver that ended in an error of nobody's making
 
 
@@ -70,15 +73,21 @@ def killed(sites: Pair, work: Work, step: str, occurrence: int = 1) -> None:
     assert Forked(sites, work, signal.SIGKILL, step, occurrence).wait() == (-signal.SIGKILL, "")
 
 
-def started(job: LinkJob, step: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run `python -m tests.link.killed JOB STEP`, which kills itself there, to its end."""
+def started(
+    job: LinkJob, step: str, folder: Path, url: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `python -m tests.link.killed JOB STEP`, which kills itself there, to its end; over the Connect server at
+    `url`, if any.
+    """
     file = folder / "job.json"
     file.touch(mode=0o600)
     file.write_text(job.model_dump_json())
     return subprocess.run(
         [sys.executable, "-m", "tests.link.killed", file, step],
         cwd=PROJECT,
-        env=os.environ | {"PYSPARK_SUBMIT_ARGS": "--master local[1] pyspark-shell"},
+        env=os.environ
+        | {"PYSPARK_SUBMIT_ARGS": "--master local[1] pyspark-shell"}
+        | ({} if url is None else {CONNECT: url}),
         stderr=subprocess.PIPE,
         text=True,
         timeout=120,
@@ -88,7 +97,8 @@ def started(job: LinkJob, step: str, folder: Path) -> subprocess.CompletedProces
 
 def main(job: str, step: str) -> None:
     stop = At(step, lambda: os.kill(os.getpid(), signal.SIGKILL))
-    transmit(read_job(Path(job), LinkJob), start, stop)
+    spark = Connected(os.environ[CONNECT]) if CONNECT in os.environ else start
+    transmit(read_job(Path(job), LinkJob), spark, stop)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from concord.policy import KINDS, Policy
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, Site
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("judged")]
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "conflicts.md"
 #: But for those that are others under a second name.

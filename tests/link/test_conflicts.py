@@ -7,7 +7,7 @@ import pytest
 from tests.link.conftest import MakePair
 from tests.link.pair import At, Pair, Site, carried
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("judged")]
 
 BOOK = (
     "CREATE TABLE book (id int PRIMARY KEY, title text, price numeric)",

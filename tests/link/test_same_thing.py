@@ -19,7 +19,7 @@ from tests.link.merging import STOCK, merging
 from tests.link.network import Network, ring
 from tests.link.pair import At, Pair, carried, declare_equal, provision_site
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("judged")]
 
 DELETE = "DELETE FROM stock WHERE id = 1"
 UPDATE = "UPDATE stock SET seats = 90, title = 'new', data = NULL WHERE id = 2"
