@@ -1,37 +1,34 @@
-"""`python -m benchmarks.compare`: find a few damaged rows of many while users write, beside a plain md5 scan."""
+"""`python -m benchmarks.compare`: find a few damaged rows of many while users write, beside md5 scans of both sites."""
 
 import argparse
-import platform
-import random
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import psycopg
-
-from benchmarks import databases
+from benchmarks import databases, report
+from benchmarks.alone import run_alone
+from benchmarks.arguments import add_places, positive
 from benchmarks.bookings import creation
+from benchmarks.damage import damage, users
 from benchmarks.databases import Database, Databases
 from benchmarks.initialization import initialize, job
-from benchmarks.link_run import run_application, run_link
-from benchmarks.measurement import Measurement
+from benchmarks.link_run import run_link
+from benchmarks.measurement import Measurement, Spread
+from benchmarks.record import markdown, publish
+from benchmarks.report import Grid
 from concord.comparison import CompareJob, CompareReport, Repair
-from concord.databases.postgresql import triggers
 from concord.errors import ConcordError
 from concord.link import Direction
-from demo import workspace
+from demo import terminal
+from demo.progress import Progress
 
-#: What is done to the damaged rows, in turn; each statement takes the key.
-DAMAGES = (
-    ("content", "capetown", "UPDATE bookings SET remarks = 'damaged' WHERE id = %s"),
-    ("only_source", "capetown", "DELETE FROM bookings WHERE id = %s"),
-    ("only_target", "london", "DELETE FROM bookings WHERE id = %s"),
-    ("content", "london", "UPDATE bookings SET price = price + 0.01 WHERE id = %s"),
-)
+#: What the results are called in docs/benchmarks.md.
+PART = "compare"
+#: By as many processes as a comparison has sessions at each site, so that neither has more of a busy machine.
+MD5 = "SET max_parallel_workers_per_gather = 1; SELECT count(md5(b::text)) FROM public.bookings b"
 _MIB = 2**20
 
 
@@ -39,150 +36,121 @@ class WrongResult(ConcordError):
     """The comparison did not find exactly what was damaged."""
 
 
-@dataclass(frozen=True)
-class Figures:
-    """Seconds and bytes of one comparison, and of what it stands beside."""
+@dataclass
+class Measured:
+    """Seconds and bytes of the comparisons of one size, and of what they stand beside."""
 
-    md5: dict[str, float]
-    compared: Measurement
-    report: CompareReport
-    repaired: Measurement
-    written: int  #: changes that users made while it compared
-
-
-def main(arguments: list[str]) -> int:
-    """0 when exactly the damaged rows were found, and none was left after the repair."""
-    options = _options(arguments)
-    directory = options.directory.absolute()
-    with databases.in_workspace(directory) as made:
-        figures = _measure(made, options.rows, options.differences, options.rate)
-    for line in _lines(options.rows, options.differences, options.rate, figures):
-        print(line)
-    return 0
+    rows: int
+    md5: list[float] = field(default_factory=list)
+    compared: list[Measurement] = field(default_factory=list)
+    in_flight: list[int] = field(default_factory=list)
+    repaired: Measurement | None = None
 
 
-def _options(arguments: list[str]) -> argparse.Namespace:
-    made = argparse.ArgumentParser(prog="python -m benchmarks.compare", description=__doc__)
-    made.add_argument("--rows", type=int, default=5_000_000)
-    made.add_argument("--differences", type=int, default=7, help="rows that are damaged")
-    made.add_argument("--rate", type=float, default=200.0, help="changes per second, both sites together")
-    made.add_argument(
-        "--directory", type=Path, default=workspace.DEFAULT / "benchmark-compare", help="for the servers"
-    )
-    return made.parse_args(arguments)
-
-
-def _measure(made: Databases, rows: int, differences: int, rate: float) -> Figures:
+def measure(made: Databases, options: argparse.Namespace, rows: int, progress: Progress) -> Measured:
     """Raises WrongResult when a planted difference is missed, another one found, or one left by the repair."""
-    sites = (made.london, made.capetown)
-    _say(f"Make a table of {rows:,} rows at two sites, provision, and prove them equal")
-    for each in sites:
-        each.server.create_database(each.name)
-        each.run(*creation(rows))
-    initialize(made)
-    planted = _damage(made, rows, differences)
-    md5 = {each.name: _md5(each) for each in sites}
-    _say(f"Compare while users make {rate:g} changes a second")
-    with _users(sites, rows, rate, spared=set(planted)) as written:
-        time.sleep(5)
-        before = sum(written)
-        report, compared = _run(made, Repair.NONE)
-        during = sum(written) - before
-    found = {int(each.key[0]): each.kind.value for each in report.differences}
-    if found != planted or report.found != len(planted):
-        raise WrongResult(f"damaged were {planted}, found were {found}")
-    _say("Repair, let the links run, and compare again")
-    _, repaired = _run(made, Repair.APPLY)
-    for direction in (Direction.FORWARD, Direction.REVERSE) * 2:
-        run_link(job(made, direction))
-    left, _ = _run(made, Repair.NONE)
+    measured, sites = Measured(rows), (made.london, made.capetown)
+    with progress.step(f"{rows:,} rows at two sites, proven equal, then {options.differences} damaged"):
+        for each in sites:
+            each.server.drop_database(each.name)
+            each.server.create_database(each.name)
+            each.run(*creation(rows))
+        initialize(made)
+        planted = damage(made, rows, options.differences)
+    with users(made, rows, options.rate, spared=set(planted)):
+        for turn in range(options.repeat):
+            with progress.step(f"{turn + 1} of {options.repeat}: both md5 scans, then compare"):
+                measured.md5.append(_md5(sites))
+                found, took = _run(made, Repair.NONE)
+            _check(found, planted)
+            measured.compared.append(took)
+            measured.in_flight.append(found.tables[0].in_flight)
+    with progress.step("repair, run both links twice, compare again"):
+        _, measured.repaired = _run(made, Repair.APPLY)
+        for direction in (Direction.FORWARD, Direction.REVERSE) * 2:
+            run_link(job(made, direction))
+        left, _ = _run(made, Repair.NONE)
     if left.found or left.tables[0].in_flight:
         raise WrongResult(f"after the repair {left.found} keys differ")
-    return Figures(md5, compared, report, repaired, during)
+    return measured
 
 
 def _run(made: Databases, repair: Repair) -> tuple[CompareReport, Measurement]:
-    return run_application("compare", CompareJob(link=job(made), repair=repair), CompareReport)
+    return run_alone(CompareJob(link=job(made), repair=repair))
 
 
-def _damage(made: Databases, rows: int, differences: int) -> dict[int, str]:
-    """Behind the back of capture, as broken storage or a careless superuser would."""
-    keys = random.Random(rows).sample(range(1, rows + 1), differences)
-    planted = {}
-    sites = {each.name: each for each in (made.london, made.capetown)}
-    for each in sites.values():
-        each.run("ALTER TABLE bookings DISABLE TRIGGER USER")
-    for turn, key in enumerate(keys):
-        kind, site, statement = DAMAGES[turn % len(DAMAGES)]
-        sites[site].run(statement.replace("%s", str(key)))
-        planted[key] = kind
-    for each in sites.values():
-        each.run(triggers.enabling("public.bookings"))
-    return planted
+def _check(found: CompareReport, planted: dict[int, str]) -> None:
+    kinds = {int(each.key[0]): each.kind.value for each in found.differences}
+    if kinds != planted or found.found != len(planted):
+        raise WrongResult(f"damaged were {planted}, found were {kinds}")
 
 
-def _md5(database: Database) -> float:
+def _md5(sites: Sequence[Database]) -> float:
+    """Both sites at the same time."""
     began = time.monotonic()
-    database.row("SELECT count(md5(b::text)) FROM public.bookings b")
+    with ThreadPoolExecutor(len(sites)) as threads:
+        list(threads.map(lambda each: each.run(MD5), sites))
     return time.monotonic() - began
 
 
-@contextmanager
-def _users(sites: tuple[Database, Database], rows: int, rate: float, spared: set[int]) -> Iterator[list[int]]:
-    """One user at each site, scattered over the table; the list counts what each has changed."""
-    over, counted = threading.Event(), [0, 0]
-
-    def write(which: int) -> None:
-        chosen, began = random.Random(which), time.monotonic()
-        with sites[which].connect() as connection:
-            while not over.is_set():
-                _change(connection, chosen.randint(1, rows), spared)
-                counted[which] += 1
-                due = began + counted[which] / (rate / 2)
-                over.wait(max(0.0, due - time.monotonic()))
-
-    threads = [threading.Thread(target=write, args=(which,)) for which in range(2)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield counted
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
-
-
-def _change(connection: psycopg.Connection[object], key: int, spared: set[int]) -> None:
-    if key not in spared:
-        connection.execute("UPDATE public.bookings SET miles = miles + 1 WHERE id = %s", [key])
-
-
-def _lines(rows: int, differences: int, rate: float, figures: Figures) -> Iterator[str]:
-    (table,) = figures.report.tables
-    apart = sum(figures.md5.values())
-    memory = platform.machine()
-    yield f"{rows:,} rows at each site, {differences} damaged, {rate:g} changes a second ({memory}, local[2])"
-    yield ""
-    yield "| what | seconds | memory, MiB |"
-    yield "| --- | ---: | ---: |"
-    for site, seconds in figures.md5.items():
-        yield f"| `SELECT count(md5(b::text))` at {site} | {seconds:.1f} | |"
-    yield f"| both scans | {apart:.1f} | |"
-    for name, measured in (("compare", figures.compared), ("compare and repair", figures.repaired)):
-        yield f"| {name}, whole process | {measured.wall:.1f} | {measured.memory // _MIB:,} |"
-        for step in ("scan", "judge", "repair"):
-            if step in measured.parts:
-                yield f"| … of it {step} | {measured.seconds(step):.1f} | |"
-    yield ""
-    yield (
-        f"Found: {figures.report.found} differences, exactly the damaged ones; {table.in_flight:,} keys in flight;"
-        f" {figures.written:,} changes were made meanwhile. Compare took {figures.compared.wall / apart:.2f} times"
-        " both scans. After the repair and two runs of both links: 0 differences, 0 in flight."
+def grid(measured: Sequence[Measured]) -> Grid:
+    """A line for each size; a ratio is of one repetition's comparison to its md5 scans."""
+    head = (
+        "rows at each site",
+        "both md5 scans, s",
+        "compare, s",
+        "ratio",
+        "with the start of its process, s",
+        "ratio",
+        "keys in flight",
+        "memory, MiB",
+        "compare and repair, s",
     )
+    return Grid("Comparing two sites", head, [_line(each) for each in measured])
 
 
-def _say(sentence: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {sentence} …", file=sys.stderr)
+def _line(each: Measured) -> list[str]:
+    walls = [run.wall for run in each.compared]
+    itself = [sum(run.parts.values()) for run in each.compared]
+    numbers = (each.md5, itself, _ratios(itself, each.md5), walls, _ratios(walls, each.md5))
+    assert each.repaired is not None, "it was measured"
+    return [
+        f"{each.rows:,}",
+        *(report.spread(Spread.of(some)) for some in numbers),
+        f"{max(each.in_flight):,}",
+        f"{max(run.memory for run in each.compared) // _MIB:,}",
+        f"{each.repaired.wall:.1f}",
+    ]
+
+
+def _ratios(seconds: Sequence[float], md5: Sequence[float]) -> list[float]:
+    return [one / other for one, other in zip(seconds, md5, strict=True)]
+
+
+def _measure(directory: Path, options: argparse.Namespace) -> int:
+    progress = Progress(terminal.console())
+    with databases.in_workspace(directory) as made:
+        measured = [measure(made, options, rows, progress) for rows in options.rows]
+        text = "\n\n".join([report.surroundings(made.capetown, options.repeat), markdown(grid(measured))])
+    publish(PART, text, recorded=options.record)
+    return 0
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(positive(part) for part in text.split(","))
+
+
+def main(arguments: list[str]) -> int:
+    """0 when exactly the damaged rows were found every time, and none was left after the repair."""
+    made = argparse.ArgumentParser(prog="python -m benchmarks.compare", description=__doc__)
+    made.add_argument("--rows", type=_sizes, default=(1_000, 1_000_000, 5_000_000), help="at each site")
+    made.add_argument("--differences", type=positive, default=7, help="rows that are damaged")
+    made.add_argument("--rate", type=float, default=200.0, help="changes per second, both sites together")
+    made.add_argument("--repeat", type=positive, default=3, help="comparisons of each size")
+    add_places(made, PART)
+    options = made.parse_args(arguments)
+    directory = options.directory.absolute()
+    return terminal.run(lambda: _measure(directory, options), directory)
 
 
 if __name__ == "__main__":
