@@ -19,7 +19,7 @@ def test_every_mode_is_a_valid_configuration(mode: str, tmp_path: Path) -> None:
 
 def test_the_mode_whose_p99_is_asked_for_is_measured_with_more_than_a_hundred_commits() -> None:
     counts = {mode: commits_of(mode) for mode in MODES}
-    assert counts.pop("event-driven, resident Spark") > 100
+    assert counts.pop("event-driven, over Connect") > 100
     assert set(counts.values()) == {40}
 
 
