@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks import databases, initialization, report
-from benchmarks.arguments import add_places, positive
+from benchmarks.arguments import add_places, counts, positive
 from benchmarks.bookings import TABLE
-from benchmarks.comparison import WrongResult
+from benchmarks.comparison import WrongResult, started
+from benchmarks.connected_run import server
 from benchmarks.databases import Databases
 from benchmarks.link_run import LinkRun, run_link
-from benchmarks.measurement import Spread
+from benchmarks.measurement import Spread, Start
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
 from concord.link import Direction, LinkJob
@@ -88,9 +89,9 @@ def rounds(changes: int) -> tuple[Round, ...]:
     )
 
 
-def measure(made: Databases, changes: int, repeat: int, progress: Progress) -> list[Measured]:
+def measure(made: Databases, counts: Sequence[int], repeat: int, progress: Progress) -> list[Measured]:
     """Every round, each time on rows of its own. Raises WrongResult when the sites differ or the counts do."""
-    planned = [Measured(each) for each in rounds(changes)]
+    planned = [Measured(each) for changes in counts for each in rounds(changes)]
     warm_up = Measured(planned[0].round)
     order = [warm_up, *planned * repeat]
     rows = sum(each.round.rows for each in order)
@@ -123,8 +124,7 @@ def _keys(first: int, count: int) -> str:
 
 
 def _job(made: Databases, direction: Direction, table: ReplicatedTable) -> LinkJob:
-    # Spark carries what meets nothing as well, so that the two can be compared.
-    return initialization.job(made, direction).model_copy(update={"tables": (table,), "spark_from": 0})
+    return initialization.job(made, direction).model_copy(update={"tables": (table,)})
 
 
 def _check(made: Databases, each: Round, run: LinkRun) -> None:
@@ -137,21 +137,23 @@ def _check(made: Databases, each: Round, run: LinkRun) -> None:
 
 def grid(measured: Sequence[Measured]) -> Grid:
     """A line for each round; the ratio is to as many changes that meet nothing, of the same repetition."""
-    head = ("policy", "changes", "of them conflicts", "new rows", "stage, s", "write, s", "ratio")
+    head = ("policy", "changes", "of them conflicts", "new rows", "stage, s", "write, s", "ratio", "whole, s")
     plain = {each.round.rows: each.seconds(*MOVING) for each in measured if not each.round.conflicts}
     rows = []
     for each in measured:
         counted = (each.round.rows, each.round.conflicts, each.runs[0].report.total("merged"))
         pairs = zip(each.seconds(*MOVING), plain[each.round.rows], strict=True)
-        spreads = (*(each.seconds(step) for step in MOVING), [one / other for one, other in pairs])
+        whole = [run.measurement.wall for run in each.runs]
+        spreads = (*(each.seconds(step) for step in MOVING), [one / other for one, other in pairs], whole)
         cells = (report.spread(Spread.of(numbers)) for numbers in spreads)
         rows.append([each.round.title, *(f"{n:,}" for n in counted), *cells])
-    return Grid("Cold links by what the changes meet", head, rows)
+    return Grid("Warm links by what the changes meet", head, rows)
 
 
-def _measure(directory: Path, count: int, repeat: int, *, recorded: bool) -> int:
+def _measure(directory: Path, counts: Sequence[int], repeat: int, *, recorded: bool) -> int:
     with databases.in_workspace(directory) as servers:
-        measured = measure(servers, count, repeat, Progress(terminal.console()))
+        with server(directory) as url, started(Start.WARM, url):
+            measured = measure(servers, counts, repeat, Progress(terminal.console()))
         text = "\n\n".join([report.surroundings(servers.capetown, repeat), markdown(grid(measured))])
     publish(PART, text, recorded=recorded)
     return 0
@@ -160,7 +162,7 @@ def _measure(directory: Path, count: int, repeat: int, *, recorded: bool) -> int
 def main(arguments: list[str]) -> int:
     """Measure and print; 0 when both sites are equal after every round."""
     made = argparse.ArgumentParser(prog="python -m benchmarks.conflicts", description=__doc__)
-    made.add_argument("--changes", type=positive, default=10_000, help="conflicts of each kind")
+    made.add_argument("--changes", type=counts, default=(10, 1_000, 10_000), help="conflicts of each kind")
     made.add_argument("--repeat", type=positive, default=3, help="runs of each")
     add_places(made, PART)
     options = made.parse_args(arguments)

@@ -49,5 +49,5 @@ def test_the_ratio_is_to_as_many_changes_that_meet_nothing() -> None:
     *_, last = grid([ten, twenty, measured(6, (2.0, 4.0), (2.0, 3.0))]).rows
     assert last == [
         *("half additive, merge_columns", "20", "10", "3"),
-        *("2.00", "3.50 (3.00 to 4.00)", "2.00 (1.50 to 2.50)"),
+        *("2.00", "3.50 (3.00 to 4.00)", "2.00 (1.50 to 2.50)", "1.00"),
     ]
