@@ -1,13 +1,19 @@
 """On a Spark standalone cluster a link does what it does on one machine, also when an executor dies (D3, F57)."""
 
 import os
+import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from embedded.spark_cluster import Cluster
+from embedded.connect_server import ConnectServer, connect_server
+from embedded.spark_cluster import AUTHENTICATED, Cluster
+from spark_jobs.connect import connected
+from tests.conftest import PROJECT
+from tests.link.comparing import compared
 from tests.link.conftest import MakePair
 from tests.link.pair import At, Pair, carried
 from tests.link.submission import Submission
@@ -27,6 +33,20 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, java: Path) -> Iterator[Cl
     started = Cluster(tmp_path_factory.mktemp("cluster"), java, os.environ)
     yield started
     started.stop()
+
+
+@pytest.fixture
+def on_the_cluster(cluster: Cluster, tmp_path: Path) -> Iterator[ConnectServer]:
+    """A Connect server whose tasks run on the cluster, where Concord is installed; it holds all of its cores."""
+    library = f"{PROJECT}:{PROJECT / 'plugins'}"
+    settings = {**AUTHENTICATED, "spark.executor.memory": "512m", "spark.executorEnv.PYTHONPATH": library}
+    (tmp_path / "spark-defaults.conf").write_text(
+        "".join(f"{name} {value}\n" for name, value in settings.items())
+    )
+    environment = {**cluster.environment, "PYTHONPATH": library, "SPARK_CONF_DIR": str(tmp_path)}
+    environment |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    with connect_server(tmp_path / "spark.log", environment, master=cluster.url, memory="512m") as server:
+        yield server
 
 
 def edit(sites: Pair) -> None:
@@ -58,6 +78,23 @@ def test_a_cluster_gives_the_same_rows_conflicts_and_counts_as_one_machine(
     assert recorded(spread) == recorded(alone)
     assert cluster.executors_of(1)
     assert cluster.executors_of(2)
+
+
+def test_a_connect_server_on_the_cluster_gives_the_same_rows_conflicts_and_counts(
+    pair: MakePair, on_the_cluster: ConnectServer, cluster: Cluster
+) -> None:
+    alone, spread = pair(*ITEM), pair(*ITEM)
+    for sites in (alone, spread):
+        edit(sites)
+    here = [alone.run(direction) for direction in ("forward", "reverse")]
+    with connected(on_the_cluster.url) as spark:
+        remote = replace(spread, spark=spark)
+        there = [remote.run(direction, spark_from=1) for direction in ("forward", "reverse")]
+        assert compared(remote).found == 0
+    assert [report.tables for report in there] == [report.tables for report in here]
+    assert spread.contents() == alone.contents()
+    assert spread.equal
+    assert recorded(spread) == recorded(alone)
 
 
 def recorded(sites: Pair) -> list[tuple[object, ...]]:
