@@ -9,6 +9,7 @@ from airflow import settings
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, get_parsing_context
 
+from concord.config import config_path
 from concord.dags import ConcordTaskGroup, all_dags
 from concord.errors import ParametersRefused
 from concord.repository import status
@@ -119,3 +120,15 @@ def test_a_group_of_an_unknown_synchronization_or_table_is_an_import_error(pair:
             ConcordTaskGroup("london_capetwon")
         with pytest.raises(ParametersRefused, match=r"there is no table 'public\.fligths'"):
             ConcordTaskGroup(NAME, tables=["public.fligths"])
+
+
+def test_airflows_own_configuration_may_name_the_file_and_the_environment_goes_before(
+    pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__CONCORD__CONFIGURATION", str(tmp_path / "nowhere.yaml"))
+    assert f"synchronize__{NAME}" in all_dags()
+    monkeypatch.setenv("AIRFLOW__CONCORD__CONFIGURATION", str(pair.path))
+    monkeypatch.delenv("CONCORD_CONFIG")
+    monkeypatch.chdir(tmp_path / "..")
+    assert f"synchronize__{NAME}" in all_dags()
+    assert config_path() == pair.path, "what the tasks of this process ask for"

@@ -22,7 +22,7 @@ from concord.errors import ConcordError, ParametersRefused
 from concord.identifier import TableName, parse_table_name
 from concord.orchestration.shown import say
 
-CONFIGURATION, ENVIRONMENT = "concord.yaml", "environment"
+CONFIGURATION, ENVIRONMENT, CONNECTIONS = "concord.yaml", "environment", "connections.json"
 #: What each login's connection is called after its site.
 _SUFFIXES = {INSTALLER: "", READER: "_reader", APPLIER: "_applier"}
 _PLACE = "write it as london=db.london.example:5432/crm"
@@ -80,7 +80,7 @@ def prepare(folder: Path, places: Sequence[Place], tables: Sequence[str], certif
     texts = {
         CONFIGURATION: configuration,
         **{f"{place.site}.sql": _script(place, named, passwords) for place in places},
-        ENVIRONMENT: "\n".join(_environment(folder.absolute(), places, passwords, certificate)) + "\n",
+        **_for_airflow(folder.absolute(), _connections(places, passwords, certificate)),
     }
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, text in texts.items():
@@ -93,7 +93,8 @@ Passwords = Mapping[
 
 
 def _names(places: Sequence[Place]) -> list[str]:
-    return [CONFIGURATION, ENVIRONMENT, *(f"{place.site}.sql" for place in places)]
+    ours = CONNECTIONS if clone() is None else ENVIRONMENT
+    return [CONFIGURATION, ours, *(f"{place.site}.sql" for place in places)]
 
 
 def _configuration(places: Sequence[Place], tables: Sequence[str]) -> str:
@@ -131,35 +132,34 @@ def _script(place: Place, tables: Sequence[TableName], passwords: Passwords) -> 
     return head + script(Wanted(place.database, tables, ours))
 
 
-def _environment(
-    folder: Path, places: Sequence[Place], passwords: Passwords, certificate: str | None
-) -> Iterator[str]:
+def _for_airflow(folder: Path, connections: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
+    """The file that tells Airflow of the sites: one to import into the Airflow that is there; else its environment."""
+    if clone() is None:
+        return {CONNECTIONS: json.dumps(connections, indent=2) + "\n"}
+    return {ENVIRONMENT: "\n".join(_environment(folder, connections)) + "\n"}
+
+
+def _environment(folder: Path, connections: Mapping[str, Mapping[str, object]]) -> Iterator[str]:
     yield f"# Read it into each shell that runs Concord or Airflow: . {shlex.quote(str(folder / ENVIRONMENT))}"
     for name, value in _settings(folder).items():
         yield _exported(name, value)
     yield f"export PATH={shlex.quote(str(Path(sys.executable).parent))}{os.pathsep}$PATH"
-    for place in places:
-        for login, suffix in _SUFFIXES.items():
-            password = passwords[place.host, place.port, login]
-            yield _exported(
-                f"AIRFLOW_CONN_{place.site.upper()}{suffix.upper()}",
-                _connection(place, login, password, certificate),
-            )
-    yield _exported("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
+    for name, connection in connections.items():
+        yield _exported(f"AIRFLOW_CONN_{name.upper()}", json.dumps(connection))
 
 
 def _settings(folder: Path) -> dict[str, str]:
-    ours = {"CONCORD_CONFIG": str(folder / CONFIGURATION)}
-    if (root := clone()) is None:
-        return ours
+    """Of an Airflow of the clone's own."""
+    root = clone()
+    assert root is not None
     return {
         "AIRFLOW_HOME": str(folder / "airflow"),
         "AIRFLOW__API__HOST": "127.0.0.1",  # `airflow standalone` would listen to everybody
         "AIRFLOW__CORE__DAGS_FOLDER": str(root / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(root / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "CONCORD_CONFIG": str(folder / CONFIGURATION),
         "PYTHONPATH": f"{root / 'plugins'}{os.pathsep}{root}",
-        **ours,
     }
 
 
@@ -173,12 +173,24 @@ def _make_airflow(folder: Path) -> None:
         raise ConcordError(f"`airflow db migrate` failed in {folder / 'airflow'}:\n{said}")
 
 
-def _connection(place: Place, login: str, password: str, certificate: str | None) -> str:
+def _connections(
+    places: Sequence[Place], passwords: Passwords, certificate: str | None
+) -> dict[str, dict[str, object]]:
+    """By their ids: three of each site, and Spark's."""
+    sites = {
+        f"{place.site}{suffix}": _connection(
+            place, login, passwords[place.host, place.port, login], certificate
+        )
+        for place in places
+        for login, suffix in _SUFFIXES.items()
+    }
+    return {**sites, "spark_default": {"conn_type": "spark", "host": "local[2]"}}
+
+
+def _connection(place: Place, login: str, password: str, certificate: str | None) -> dict[str, object]:
     extra = {"dialect": "postgresql", **({} if certificate is None else {"sslrootcert": certificate})}
     where = {"host": place.host, "port": place.port, "schema": place.database}
-    return json.dumps(
-        {"conn_type": "postgres", **where, "login": login, "password": password, "extra": extra}
-    )
+    return {"conn_type": "postgres", **where, "login": login, "password": password, "extra": extra}
 
 
 def _exported(name: str, value: str) -> str:
@@ -196,8 +208,13 @@ def next_steps(folder: Path, places: Sequence[Place]) -> Iterator[str]:
     for place in places:
         where = f"-h {shlex.quote(place.host)} -p {place.port} -U postgres -d {shlex.quote(place.database)}"
         yield f"psql {where} -f {shlex.quote(str(folder / f'{place.site}.sql'))}"
+    if clone() is None:
+        yield f"airflow connections import {shlex.quote(str(folder / CONNECTIONS))}"
+        configuration = shlex.quote(str(folder / CONFIGURATION))
+        yield f"install -D {configuration} ${{AIRFLOW_HOME:-~/airflow}}/config/{CONFIGURATION}"
+    else:
+        yield f". {shlex.quote(str(folder / ENVIRONMENT))}"
     name = "_".join(place.site for place in places)
-    yield f". {shlex.quote(str(folder / ENVIRONMENT))}"
     yield "python -m concord provision"
     yield f"python -m concord initialize {name}"
     yield f"python -m concord synchronize {name}"
