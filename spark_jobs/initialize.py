@@ -78,7 +78,7 @@ def _pass(
     table = initialization.open_table(state, progress)
     meter = Meter("initialize", state.table, of=state.total, done=state.looked_at, before=state.looked_at)
     with told(tell, meter):
-        TablePass(table, spark, progress, meter, ordinals).run()
+        TablePass(initialization, table, spark, progress, meter, ordinals).run()
     _log(table.state, meter)
     return table.state
 
@@ -115,6 +115,7 @@ class Window:
 class TablePass:
     """Takes one table through its key ranges."""
 
+    initialization: Initialization
     table: TablePassages
     spark: Spark
     progress: Progress
@@ -132,7 +133,10 @@ class TablePass:
         """Rows go straight into the empty table; what it does not take so is staged, and the database tells why."""
         begun_before = self.table.state.bound
         try:
-            with Load(self.table, self.progress, self.meter) as load:
+            with (
+                self.initialization.without_indexes(self.table, self.progress),
+                Load(self.table, self.progress, self.meter) as load,
+            ):
                 for each in load.declined():
                     # What a run that was killed had staged and written may stand there already.
                     self._take_alone(each, compared=begun_before is not None and each.lower == begun_before)

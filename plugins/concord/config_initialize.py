@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field, StrictInt
+from pydantic import Field, StrictBool, StrictInt
 
 from concord.config_field import Settings
 
@@ -12,6 +12,11 @@ class InitializeSettings(Settings):
 
     chunk_rows: StrictInt = Field(
         default=50_000, ge=1, le=10_000_000, description="Rows that are compared, and committed, at once."
+    )
+    late_indexes: StrictBool = Field(
+        default=False,
+        description="An empty table is loaded without the indexes that only make queries faster: the site's installer"
+        " drops them before, and builds them after, while users work.",
     )
     max_errors: StrictInt = Field(
         default=100, ge=0, le=100_000, description="Refused rows after which an initialization stops."

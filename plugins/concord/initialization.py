@@ -46,7 +46,8 @@ class InitializationJob(BaseModel):
     accept_restored: bool = False
     installers: Mapping[str, Credentials] = Field(
         default_factory=dict
-    )  #: by site, where a restored one is accepted
+    )  #: by site, where a restored one is accepted, or indexes are built late
+    late_indexes: bool = False
     chunk_rows: int = Field(default=50_000, ge=1)
     max_errors: int = Field(default=100, ge=0)
 

@@ -37,6 +37,7 @@ GRANTED = {
         for name in (
             "conflict",
             "initialization",
+            "late_index",
             "link_state",
             "replicated_table",
             "site",
@@ -55,6 +56,7 @@ GRANTED = {
     (APPLIER, "schema ops"): "USAGE",
     (APPLIER, "table concord.conflict"): "INSERT SELECT",
     (APPLIER, "table concord.initialization"): "DELETE INSERT SELECT UPDATE",
+    (APPLIER, "table concord.late_index"): "SELECT",
     (APPLIER, "table concord.waiting"): "DELETE INSERT SELECT UPDATE",
     (APPLIER, "table concord.link_state"): "INSERT SELECT UPDATE",
     (APPLIER, "table concord.overturn"): "INSERT SELECT",
@@ -159,6 +161,7 @@ NOT_FOR_LINKS = {
     (READER, "table concord.initialization", "SELECT"),
     *((login, "table concord.snapshot", "SELECT") for login in (READER, APPLIER)),
     *((login, "table concord.overturn", "SELECT") for login in (READER, APPLIER)),
+    *((login, "table concord.late_index", "SELECT") for login in (READER, APPLIER)),
     (APPLIER, "table concord.overturn", "INSERT"),
     (APPLIER, "function concord.purge_conflicts(timestamp with time zone,integer)", "EXECUTE"),
     # Waiting rows are looked at by `status`, and deleted where some wait.

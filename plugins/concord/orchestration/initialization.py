@@ -176,12 +176,14 @@ def initialization_job(
             f" {pair.source} and {pair.target}"
         )
     link = link_job(configuration, synchronization, Direction.FORWARD, epoch=epoch, chosen=asked.tables)
+    late_indexes = configuration.initialize.late_indexes
     return InitializationJob(
         link=link,
         how=How(asked.how),
         named=asked.named,
         accept_restored=asked.accept_restored,
-        installers=installers(configuration, pair.sites) if asked.accept_restored else {},
+        installers=installers(configuration, pair.sites) if asked.accept_restored or late_indexes else {},
+        late_indexes=late_indexes,
         chunk_rows=configuration.initialize.chunk_rows,
         max_errors=configuration.initialize.max_errors,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concord.databases.postgresql import (
     conflict_retention,
     initialization_state,
+    late_indexes,
     private_columns,
     waiting_table,
 )
@@ -14,7 +15,7 @@ SCHEMA = "concord"
 STAGING = "concord_staging"
 
 #: Raised when these objects change; `provision` brings an older site up to it.
-FORMAT = 9
+FORMAT = 10
 
 _VECTOR_FUNCTIONS = [
     """
@@ -95,6 +96,7 @@ CREATE TABLE IF NOT EXISTS concord.conflict (
   loser_row jsonb,
   decided_at timestamptz NOT NULL DEFAULT now())""",
     *initialization_state.STATEMENTS,
+    *late_indexes.STATEMENTS,
     *waiting_table.STATEMENTS,
     "ALTER TABLE concord.replicated_table ADD COLUMN IF NOT EXISTS tracking jsonb NOT NULL DEFAULT '{}',"
     " ADD COLUMN IF NOT EXISTS registered bigint, ADD COLUMN IF NOT EXISTS writers jsonb NOT NULL DEFAULT '{}'",

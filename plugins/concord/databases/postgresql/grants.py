@@ -24,6 +24,7 @@ OWN_TABLES = {
     "conflict": ("INSERT",),  # what is old is deleted by a function of the site's own (`conflict_retention`)
     "overturn": ("INSERT",),
     "initialization": ("INSERT", "UPDATE", "DELETE"),
+    "late_index": (),  # its installer's
     "waiting": ("INSERT", "UPDATE", "DELETE"),
 }
 

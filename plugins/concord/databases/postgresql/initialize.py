@@ -15,6 +15,7 @@ from concord.databases.postgresql import (
     common_history,
     initialization_state,
     key_range,
+    late_indexes,
     link_state,
     restored,
     whole_set,
@@ -301,6 +302,19 @@ class Initialization:
         with self.target.control() as connection, self._fenced(connection, self.target.access.name):
             initialization_state.place(connection, self.synchronization, state)
 
+    def without_indexes(self, table: TablePassages, progress: Progress) -> AbstractContextManager[None]:
+        """While an empty table is loaded, where that is asked for and the installer may. Raises SiteUnavailable."""
+        way = table.ways[0]
+        installer = self.job.installers.get(way.name) if self.job.late_indexes else None
+        return late_indexes.without(installer, way.target_shape, progress)
+
+    def _put_back_indexes(self) -> None:
+        """What a load had to leave dropped, since it was killed."""
+        for end in self._ends:
+            site = end.access.name
+            tables = [self._shape(name, site).table.name for name in self.shapes]
+            late_indexes.put_back_left(end.connection, self.job.installers.get(site), site, tables)
+
     # The end
 
     def clean_up(self) -> None:
@@ -314,6 +328,7 @@ class Initialization:
         Raises ConstraintViolated with the rows that were refused; then their tables are not initialized.
         """
         done = list(states)
+        self._put_back_indexes()
         progress("verify")
         errors = [error for each in done for error in each.errors] + self._violations(done)
         if errors:
