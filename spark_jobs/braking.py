@@ -40,6 +40,12 @@ def brake(job: LinkJob, target: TargetEnd, opened: Opened, moved: Moved, watch: 
         )
 
 
+def may_be_held(job: LinkJob, name: str, rows: int) -> bool:
+    """Could so many rows of the table be too many, whether they delete or change? Else nobody need ask which."""
+    (brakes,) = (table.brakes for table in job.tables if table.name == name)
+    return brakes.may_exceed(Effect(deletes=rows, changes=rows))
+
+
 def leave_out_oscillating(error: RowsOscillate, source: SourceEnd, moved: Moved, opened: Opened) -> set[str]:
     """Stop the tables whose rows come back without end; returns those that only seemed to. Raises RowsOscillate when
     no other table is left to carry.
@@ -78,6 +84,6 @@ def _named(row: Rebounding, *, private: bool) -> str:
 
 
 def _at_most(staged: Staged, moved: Moved) -> Effect:
-    """Were every staged row one that stands at the target."""
+    """Were every staged row one that stands at the target. Removals are not known where no brake is near."""
     removals = moved.removals[staged.shape.name]
     return Effect(deletes=removals, changes=staged.rows - removals)

@@ -20,6 +20,7 @@ from concord.merging import Custom
 from concord.pace import Meter, of_tables
 from concord.policy import KINDS, Policy
 from spark_jobs import straight
+from spark_jobs.braking import may_be_held
 from spark_jobs.moved import Moved
 from spark_jobs.opening import Opened
 from spark_jobs.route import Route, goes_straight
@@ -89,7 +90,7 @@ class Move:
         """Tables of which rows wait at the target, and of which nothing was staged."""
         staged = {each.shape.name for each in moved.staged}
         others = [shape for name, shape in self.opened.target_shapes.items() if name not in staged]
-        return self.target.waiting(others, first)
+        return self.target.waiting(others, first) if others else []
 
     def _since(self) -> dict[str, str]:
         position = self.opened.going_on.session.position
@@ -105,7 +106,8 @@ class Move:
         reading = self.source.readers(read, since, self.opened.excluded, count, self.snapshot)
         if straight_on:
             with self.watch.step("stage"):
-                return [Route(reading, self.target.create_staging(target.relayed, ordinal))]
+                place = self.target.create_staging(target.relayed, ordinal)
+                return [Route(reading, place, may_be_held(self.job, name, count))]
         self._by_spark(name, ordinal, reading, moved, candidates)
         return []
 

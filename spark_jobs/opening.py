@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from concord import incarnation
-from concord.databases.dialect import LinkState, Progress, Shape, SiteRow, SourceEnd, Survey, TargetEnd
+from concord.databases.dialect import (
+    LinkState,
+    Memory,
+    Progress,
+    Shape,
+    SiteRow,
+    SourceEnd,
+    Survey,
+    TargetEnd,
+)
 from concord.errors import (
     BelowFloor,
     ClockSkew,
@@ -68,15 +77,10 @@ def open_link(job: LinkJob, source: SourceEnd, target: TargetEnd, progress: Prog
         raise StructureChanged("; ".join(stopped.values()))
     if not job.plan_only:
         progress("fence")
-        at_both(source.fence, target.fence)
-    links = (job.link, job.related_link)
-    (at_source, related_at_target), (at_target, related_at_source) = at_both(
-        lambda: source.states(*links), lambda: target.states(*links)
-    )
-    # Read after the histories: a run that overtakes us must not look like a site that went back.
-    source_site, target_site = at_both(source.site, target.site)
-    _check_heartbeat(job, source_site, at_target)
-    _check_heartbeat(job, target_site, related_at_target)
+    ours, theirs = at_both(lambda: _memory(job, source), lambda: _memory(job, target))
+    (at_source, related_at_target), (at_target, related_at_source) = ours.states, theirs.states
+    source_site = _not_older(job, source, ours.site, at_target)
+    target_site = _not_older(job, target, theirs.site, related_at_target)
     _check_initialized(job, [table.name for table in tables], at_source, at_target)
     _check_filters(job, tables, at_source, at_target)
     return Opened(
@@ -180,11 +184,25 @@ def with_children(stopped: Mapping[str, str], parents: Mapping[str, Iterable[str
         found |= more
 
 
-def _check_heartbeat(job: LinkJob, site: SiteRow, known: LinkState) -> None:
-    """A heartbeat that went back is a database that went back (F65, D4)."""
+def _memory(job: LinkJob, end: SourceEnd | TargetEnd) -> Memory:
+    """What the end remembers of both links; whoever writes takes the fence first."""
+    links = (job.link, job.related_link)
+    return end.memory(*links) if job.plan_only else end.fenced_memory(*links)
+
+
+def _not_older(job: LinkJob, end: SourceEnd | TargetEnd, site: SiteRow, known: LinkState) -> SiteRow:
+    """The site, which is not older than what the other end knows of it. Raises IdentityChanged.
+
+    A heartbeat that went back is a database that went back (F65, D4). Both ends were asked at once, so that a run that
+    overtook us may have left its session at the other end since this one told its heartbeat, which only grows: a site
+    that seems older is asked again, after that history.
+    """
     newest = max((session.heartbeat for session in known.history), default=0)
     if site.heartbeat < newest:
+        site = end.site()
+    if site.heartbeat < newest:
         raise IdentityChanged(incarnation.older(site.name, site.heartbeat, newest, job.synchronization))
+    return site
 
 
 def _check_filters(job: LinkJob, tables: Sequence[ReplicatedTable], *states: LinkState) -> None:

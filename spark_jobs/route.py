@@ -19,13 +19,15 @@ class Route:
 
     reading: Reading
     place: Staged
+    weighed: bool = True  #: a brake may have to know what becomes of the rows
 
     def parts(self, login: str) -> list[Part]:
         """One for each query; `login` may write to staging."""
         shape, types = self.place.shape, self.place.types
         columns = tuple((name, types[name]) for name, _ in self.reading.columns)
+        how = (columns, bool(shape.private), self.weighed)
         return [
-            Part(shape.name, self.reading, query, login, self.place.relation, columns, bool(shape.private))
+            Part(shape.name, self.reading, query, login, self.place.relation, *how)
             for query in self.reading.queries
         ]
 

@@ -1,5 +1,6 @@
 """What a second reader broke once, and what must hold instead."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -164,19 +165,26 @@ def test_a_table_added_later_is_proven_alone_while_the_others_differ(sites: Pair
     assert sites.equal
 
 
+@pytest.mark.parametrize("first", ["source", "target"])
 def test_a_run_that_overtakes_a_plan_is_not_taken_for_a_restored_backup(
-    sites: Pair, monkeypatch: pytest.MonkeyPatch
+    sites: Pair, monkeypatch: pytest.MonkeyPatch, first: str
 ) -> None:
-    """The histories are read first, the heartbeat after them."""
+    """Both ends are asked at once: the one that answers first has told a heartbeat that is older than what the other
+    one remembers of it by the time that it answers."""
     from spark_jobs import opening  # noqa: PLC0415 - the function is replaced in its module
 
-    altered = opening._altered
+    at_both, asked = opening.at_both, []
 
-    def overtaken(*arguments: Any) -> dict[str, str]:
-        monkeypatch.setattr(opening, "_altered", altered)
+    def overtaken(source: Callable[[], Any], target: Callable[[], Any]) -> tuple[Any, Any]:
+        asked.append(first)
+        if len(asked) == 1:  # of the tables
+            return at_both(source, target)
+        monkeypatch.setattr(opening, "at_both", at_both)
+        early = (source if first == "source" else target)()
         sites.run("forward")
         sites.run("reverse")
-        return altered(*arguments)
+        return (early, target()) if first == "source" else (source(), early)
 
-    monkeypatch.setattr(opening, "_altered", overtaken)
+    monkeypatch.setattr(opening, "at_both", overtaken)
     assert sites.run("forward", plan_only=True).plan_only
+    assert len(asked) == 2

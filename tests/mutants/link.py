@@ -31,9 +31,16 @@ LINK = (
     Mutant(
         "a heartbeat that went back is not noticed",
         "spark_jobs/opening.py",
-        "    if site.heartbeat < newest:\n",
-        "    if False:\n",
+        "    if site.heartbeat < newest:\n        raise",
+        "    if False:\n        raise",
         f"{TESTS}/test_reinitialize.py -k restored_from_a_copy",
+    ),
+    Mutant(
+        "a run that overtakes another looks like a restored backup",
+        "spark_jobs/opening.py",
+        "        site = end.site()\n",
+        "        pass\n",
+        f"{TESTS}/test_second_reading.py -k overtakes_a_plan",
     ),
     Mutant(
         "a table whose parent is stopped is carried",
@@ -215,7 +222,7 @@ LINK = (
     Mutant(
         "a target that is altered before the write is written",
         f"{POSTGRESQL}/tables_written.py",
-        "    _refuse_altered(connection, ordered, writing.site)\n",
+        "    _refuse_altered(now, ordered, writing.site)\n",
         "",
         f"{TESTS}/test_schema_changes.py -k altered_before",
     ),
@@ -224,6 +231,20 @@ LINK = (
         f"{POSTGRESQL}/repetition.py",
         "if connection.broken and commit.happened():",
         "if False:",
+        f"{TESTS}/test_kill_points.py -k reply_is_lost",
+    ),
+    Mutant(
+        "no brake is told what becomes of rows that go from server to server",
+        "spark_jobs/moving.py",
+        "may_be_held(self.job, name, count)",
+        "False",
+        f"{TESTS}/test_brakes.py -k mass_delete",
+    ),
+    Mutant(
+        "the session does not travel with the commit",
+        f"{POSTGRESQL}/session.py",
+        'run(connection, *transaction.last, "COMMIT")',
+        'run(connection, "COMMIT")',
         f"{TESTS}/test_kill_points.py -k reply_is_lost",
     ),
     Mutant(
@@ -334,8 +355,8 @@ LINK = (
     Mutant(
         "a run that was overtaken remembers its session at the source",
         f"{POSTGRESQL}/link_state.py",
-        'f"{_remember(link, state, session)} AND {fenced}"',
-        "_remember(link, state, session)",
+        'f"{remembering(link, state, session)} AND {fenced}"',
+        "remembering(link, state, session)",
         f"{TESTS}/test_kill.py -k overtaken",
     ),
     Mutant(

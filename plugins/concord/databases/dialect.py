@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from concord.brake import Brakes, Effect
 from concord.databases.reading import Reading, Relay
@@ -88,6 +88,13 @@ class LinkState:
         """Tables whose common history was proven under another row filter (rule 9)."""
         known = {name: record.get("filter") for name, record in self.initialized.items()}
         return [each.name for each in tables if each.name in known and known[each.name] != each.filter_text]
+
+
+class Memory(NamedTuple):
+    """What an end remembers of some links, in their order, and of itself."""
+
+    states: Sequence[LinkState]
+    site: SiteRow
 
 
 class Job(Protocol):
@@ -261,8 +268,11 @@ class End(Protocol):
     def state(self, link: str) -> LinkState:
         """What this end remembers of a link. Raises NotInitialized."""
 
-    def states(self, *links: str) -> list[LinkState]:
-        """The same of several links."""
+    def memory(self, *links: str) -> Memory:
+        """The same of several links, and then the site as it knows itself."""
+
+    def fenced_memory(self, *links: str) -> Memory:
+        """The same, once the job's epoch is taken. Raises LeaseLost or NotInitialized."""
 
     def register(self, shapes: Sequence[Any], since: Mapping[str, str]) -> dict[str, int]:
         """Take up what the application has marked as changed on the rows themselves, under the fence; rows per

@@ -57,6 +57,7 @@ class Part:
     #: What is staged of a row: names, and the types that staging has for them.
     columns: tuple[tuple[str, str], ...]
     private: bool = False  #: no message tells a value
+    weighed: bool = True  #: a brake may have to know how many rows would take a row away
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Relayed:
 
     attempt: int
     rows: int
-    removals: int  #: how many of them may take a row away
+    removals: int  #: how many of them may take a row away; 0 where nobody weighs them
     bytes: int
 
 

@@ -326,12 +326,15 @@ class Storage(NamedTuple):
     casts: frozenset[str]
 
 
-def read_storage(connection: psycopg.Connection[Any], names: Sequence[TableName]) -> dict[TableName, Storage]:
-    """Of those that exist among `names`, in one round trip."""
+def read_storage(
+    connection: psycopg.Connection[Any], names: Sequence[TableName], *first: str
+) -> dict[TableName, Storage]:
+    """Of those that exist among `names`, once the statements `first` are done, in one round trip."""
     if not names:
         return {}
     named, oids = _named(names)
-    heads, columns = answers(connection, _TABLES + named, _columns_query(oids), row_factory=dict_row)
+    queries = (_TABLES + named, _columns_query(oids))
+    *_, heads, columns = answers(connection, *first, *queries, row_factory=dict_row)
     found = {oid: [*map(_column, described)] for oid, described in _by_table(columns).items()}
     return {
         TableName(schema_name=head["schema_name"], name=head["name"]): Storage(

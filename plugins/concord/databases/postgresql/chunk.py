@@ -25,7 +25,7 @@ from concord.databases.postgresql.acquire import BEGINNING
 from concord.databases.postgresql.key_range import Key, KeyOrder, KeyRange
 from concord.databases.postgresql.plans import BY_KEY
 from concord.databases.postgresql.refusal import told
-from concord.databases.postgresql.session import Connection, in_our_words, one, rows, run
+from concord.databases.postgresql.session import Connection, Transaction, in_our_words, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.writing import Writing
@@ -143,7 +143,7 @@ class ChunkWriter:
         if not isinstance(worded, WriteContended):
             raise worded from error
 
-    def _begun(self, connection: Connection) -> AbstractContextManager[None]:
+    def _begun(self, connection: Connection) -> AbstractContextManager[Transaction]:
         self.progress("chunk")
         job, settings = self.job, transaction.SETTINGS
         return link_state.fenced(connection, job.synchronization, job.epoch, job.target.name, *settings)

@@ -16,6 +16,7 @@ from concord.brake import Brakes, Effect
 from concord.databases.dialect import (
     Job,
     LinkState,
+    Memory,
     Progress,
     Rebounding,
     SiteRow,
@@ -42,7 +43,14 @@ from concord.databases.postgresql.grants import Logins
 from concord.databases.postgresql.link_state import application_name
 from concord.databases.postgresql.privileges import Grant
 from concord.databases.postgresql.read_ahead import reading_ahead
-from concord.databases.postgresql.session import Connection, asked_again, connect, conninfo, in_our_words
+from concord.databases.postgresql.session import (
+    Connection,
+    Transaction,
+    asked_again,
+    connect,
+    conninfo,
+    in_our_words,
+)
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.writing import Writing
@@ -187,10 +195,10 @@ class End:
         return link_state.read(self.connection, link, self.access.name)
 
     @worded
-    def states(self, *links: str) -> list[LinkState]:
-        return link_state.read_all(self.connection, links, self.access.name)
+    def memory(self, *links: str) -> Memory:
+        return link_state.memory(self.connection, links, self.access.name)
 
-    def fenced(self, connection: Connection, *first: str) -> AbstractContextManager[None]:
+    def fenced(self, connection: Connection, *first: str) -> AbstractContextManager[Transaction]:
         """A transaction here that no newer run's can overtake. Raises LeaseLost."""
         job = self.job
         return link_state.fenced(connection, job.synchronization, job.epoch, self.access.name, *first)
@@ -289,6 +297,12 @@ class Source(End):
             link_state.fence(connection, self.job.synchronization, self.job.epoch, self.access.name)
 
     @worded
+    def fenced_memory(self, *links: str) -> Memory:
+        job, site = self.job, self.access.name
+        with self.control() as connection:
+            return link_state.fenced_memory(connection, job.synchronization, job.epoch, links, site)
+
+    @worded
     def beat(self, position: str | None = None) -> int:
         return self.asked(lambda connection: acquire.beat(connection, position))
 
@@ -341,6 +355,11 @@ class WrittenEnd(End):
     @worded
     def fence(self) -> None:
         link_state.fence(self.connection, self.job.synchronization, self.job.epoch, self.access.name)
+
+    @worded
+    def fenced_memory(self, *links: str) -> Memory:
+        job, site = self.job, self.access.name
+        return link_state.fenced_memory(self.connection, job.synchronization, job.epoch, links, site)
 
     def staging_login(self) -> str:
         """Connection string for executors; a secret: it travels inside pickled closures only."""

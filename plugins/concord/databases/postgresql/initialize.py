@@ -29,7 +29,7 @@ from concord.databases.postgresql.initialization_state import Progressed
 from concord.databases.postgresql.initialized_table import Passage, TablePassages, unsent
 from concord.databases.postgresql.key_range import key_order
 from concord.databases.postgresql.restored import Restamping
-from concord.databases.postgresql.session import Connection, connect, in_our_words, one
+from concord.databases.postgresql.session import Connection, Transaction, connect, in_our_words, one
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.standing import Standing, check_provisioned, known, standing
 from concord.databases.quoting import literal
@@ -212,7 +212,7 @@ class Initialization:
                 restored.new_incarnation(installer)
             restored.wait_for_old_writers(connection, end.access.name)
 
-    def _fenced(self, connection: Connection, site: str) -> AbstractContextManager[None]:
+    def _fenced(self, connection: Connection, site: str) -> AbstractContextManager[Transaction]:
         return link_state.fenced(connection, self.synchronization, self.job.link.epoch, site)
 
     def _end(self, site: str) -> End:

@@ -6,11 +6,20 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Any
 
 import psycopg
 
-from concord.databases.dialect import LinkState, SiteRow
-from concord.databases.postgresql.session import Connection, in_transaction, one, rows, run
+from concord.databases.dialect import LinkState, Memory, SiteRow
+from concord.databases.postgresql.session import (
+    Connection,
+    Transaction,
+    every,
+    in_transaction,
+    one,
+    rows,
+    run,
+)
 from concord.databases.quoting import literal
 from concord.errors import LeaseLost, NotInitialized, WriteContended
 from concord.position import Session, remembered, session_from_json, session_to_json
@@ -22,38 +31,48 @@ FENCE_WAIT = "5s"
 RESTAMPING = "concord restamp"
 
 
+_SITE = "SELECT name, origin, identity, heartbeat, stamp_floor FROM concord.site"
+
+
 def site_row(connection: Connection) -> SiteRow:
     """The one row of `concord.site`."""
-    return SiteRow(
-        *one(connection, "SELECT name, origin, identity, heartbeat, stamp_floor FROM concord.site")
-    )
+    return SiteRow(*one(connection, _SITE))
 
 
-def fence(connection: Connection, synchronization: str, epoch: int, site: str) -> None:
-    """Take the epoch at this end; from here on no older run commits.
+def fence(
+    connection: Connection, synchronization: str, epoch: int, site: str, *then: str
+) -> list[list[tuple[Any, ...]]]:
+    """Take the epoch at this end; from here on no older run commits. The rows of what is asked `then`, in the same
+    round trip: each of these queries sees what an older run has committed before it lost the fence.
 
     An older run that stopped inside its transaction is ended, since it holds the lock and has lost its
     lease. Raises LeaseLost when a newer run was here, WriteContended when the old one cannot be ended.
     """
     for _ in range(3):
         try:
-            if _take(connection, synchronization, epoch):
-                return
+            taken, *found = _take(connection, synchronization, epoch, then)
+            if taken:
+                return found
             raise LeaseLost(f"{site}: a newer run of {synchronization} has taken over; this one stops")
         except psycopg.errors.LockNotAvailable:
             end_older(connection, synchronization)
     raise WriteContended(f"{site}: an older run of {synchronization} still holds its transaction")
 
 
-def _take(connection: Connection, synchronization: str, epoch: int) -> bool:
-    taken = run(
+def _take(
+    connection: Connection, synchronization: str, epoch: int, then: Sequence[str]
+) -> list[list[tuple[Any, ...]]]:
+    """A row where the epoch was taken, none where a newer one stands; and the rows of each of `then`."""
+    _, taken, _, *found = every(
         connection,
         f"SET LOCAL lock_timeout = '{FENCE_WAIT}'",
         f"""
 INSERT INTO concord.synchronization AS s (name, epoch) VALUES ({literal(synchronization)}, {epoch})
-ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch WHERE s.epoch < excluded.epoch""",
+ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch WHERE s.epoch < excluded.epoch RETURNING 1""",
+        "SET LOCAL lock_timeout = 0",  # what else may be waited for is no older run's
+        *then,
     )
-    return taken == 1
+    return [taken, *found]
 
 
 def end_older(connection: Connection, synchronization: str) -> None:
@@ -75,13 +94,14 @@ def application_name(synchronization: str) -> str:
 
 @contextmanager
 def fenced(
-    connection: Connection, synchronization: str, epoch: int, site: str, *first: str
-) -> Iterator[None]:
-    """A transaction that begins with these statements, and holds the epoch until its end. Raises LeaseLost."""
-    with in_transaction(connection, *first, _held(synchronization, epoch)) as found:
-        if not found:
+    connection: Connection, synchronization: str, epoch: int, site: str, *first: str, then: Sequence[str] = ()
+) -> Iterator[Transaction]:
+    """A transaction that begins with these statements, and holds the epoch until its end; what is asked `then` is
+    answered in the same round trip. Raises LeaseLost."""
+    with in_transaction(connection, *first, _held(synchronization, epoch), *then) as transaction:
+        if not transaction.answered[len(first)]:
             raise LeaseLost(f"{site}: a newer run of {synchronization} has taken over; nothing was written")
-        yield
+        yield transaction
 
 
 @contextmanager
@@ -89,7 +109,8 @@ def all_fenced(connection: Connection, epochs: Mapping[str, int], site: str) -> 
     """The same of several synchronizations at once. Raises LeaseLost."""
     these = " OR ".join(f"(name, epoch) = ({literal(name)}, {epoch})" for name, epoch in epochs.items())
     query = f"SELECT name FROM concord.synchronization WHERE {these or 'false'} ORDER BY name FOR UPDATE"
-    with in_transaction(connection, query) as found:
+    with in_transaction(connection, query) as transaction:
+        (found,) = transaction.answered
         if lost := sorted(set(epochs) - {name for (name,) in found}):
             raise LeaseLost(
                 f"{site}: a newer run of {', '.join(lost)} has taken over; nothing more was written"
@@ -111,16 +132,34 @@ def _held(synchronization: str, epoch: int) -> str:
 
 def read(connection: Connection, link: str, site: str) -> LinkState:
     """Raises NotInitialized when this end has never heard of the link (rule 8)."""
-    return read_all(connection, [link], site)[0]
+    return _states(rows(connection, _of([link])), [link], site)[0]
 
 
-def read_all(connection: Connection, links: Sequence[str], site: str) -> list[LinkState]:
-    """The same of several links. Raises NotInitialized."""
-    found = rows(
-        connection,
+def memory(connection: Connection, links: Sequence[str], site: str) -> Memory:
+    """The same of several links, and then the site's row, in one round trip. Raises NotInitialized."""
+    return _memory(every(connection, _of(links), _SITE), links, site)
+
+
+def fenced_memory(
+    connection: Connection, synchronization: str, epoch: int, links: Sequence[str], site: str
+) -> Memory:
+    """The same, once the epoch is taken. Raises what `fence` raises, and NotInitialized."""
+    return _memory(fence(connection, synchronization, epoch, site, _of(links), _SITE), links, site)
+
+
+def _memory(found: Sequence[list[tuple[Any, ...]]], links: Sequence[str], site: str) -> Memory:
+    states, (row,) = found
+    return Memory(_states(states, links, site), SiteRow(*row))
+
+
+def _of(links: Sequence[str]) -> str:
+    return (
         "SELECT link, initialized, history, floor, forced_at, updated_at FROM concord.link_state"
-        f" WHERE link IN ({', '.join(map(literal, links))})",
+        f" WHERE link IN ({', '.join(map(literal, links))})"
     )
+
+
+def _states(found: Sequence[tuple[Any, ...]], links: Sequence[str], site: str) -> list[LinkState]:
     states = {link: _state(*rest) for link, *rest in found}
     for link in links:
         if link not in states:
@@ -144,7 +183,7 @@ def _state(
 
 def remember(connection: Connection, link: str, state: LinkState, session: Session) -> None:
     """Add the session to this end's history; the same session twice is one (kill points 17 and 18)."""
-    run(connection, _remember(link, state, session))
+    run(connection, remembering(link, state, session))
 
 
 def remember_fenced(
@@ -158,11 +197,12 @@ def remember_fenced(
 ) -> None:
     """The same as a transaction of its own, in one round trip. Raises LeaseLost."""
     fenced = f"EXISTS ({_held(synchronization, epoch)})"
-    if not run(connection, f"{_remember(link, state, session)} AND {fenced}"):
+    if not run(connection, f"{remembering(link, state, session)} AND {fenced}"):
         raise LeaseLost(f"{site}: a newer run of {synchronization} has taken over, which goes on from here")
 
 
-def _remember(link: str, state: LinkState, session: Session) -> str:
+def remembering(link: str, state: LinkState, session: Session) -> str:
+    """The statement that does it."""
     history = [session_to_json(kept) for kept in remembered(state.history, session)]
     return (
         f"UPDATE concord.link_state SET history = {literal(json.dumps(history))}::jsonb, updated_at = now()"

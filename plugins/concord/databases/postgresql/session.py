@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -213,7 +214,7 @@ def every(connection: Connection, *statements: str) -> list[list[tuple[Any, ...]
 
 class _Result(NamedTuple):
     rowcount: int
-    rows: list[tuple[Any, ...]]
+    rows: list[Any]
 
 
 def _executed(connection: Connection, statements: Sequence[str]) -> list[_Result]:
@@ -225,8 +226,16 @@ def _executed(connection: Connection, statements: Sequence[str]) -> list[_Result
     return results
 
 
-def _result(cursor: psycopg.Cursor[tuple[Any, ...]]) -> _Result:
+def _result(cursor: psycopg.Cursor[Any]) -> _Result:
     return _Result(cursor.rowcount, [] if cursor.description is None else cursor.fetchall())
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """One that is open, and what need not wait for an answer at its begin or its end."""
+
+    answered: list[list[tuple[Any, ...]]]  #: the rows of each statement that it began with
+    last: list[str] = field(default_factory=list)  #: statements that are sent together with the COMMIT
 
 
 class SessionEnded(psycopg.OperationalError):
@@ -234,38 +243,37 @@ class SessionEnded(psycopg.OperationalError):
 
 
 @contextmanager
-def in_transaction(connection: Connection, *first: str) -> Iterator[list[tuple[Any, ...]]]:
-    """One transaction, which begins with these statements in one round trip; undone when the block raises.
-
-    The block is given the rows of the last one. Raises SessionEnded.
+def in_transaction(connection: Connection, *first: str) -> Iterator[Transaction]:
+    """One transaction, which begins with these statements in one round trip; undone when the block raises, or one of
+    its last statements. Raises SessionEnded.
     """
     if connection.closed:
         raise SessionEnded("the session has ended")
     assert connection.info.transaction_status is TransactionStatus.IDLE, "a transaction in a transaction"
     try:
         try:
-            found = rows(connection, "BEGIN", *first)
+            _, *answered = every(connection, "BEGIN", *first)
         except psycopg.OperationalError as error:
             if connection.closed:
                 raise SessionEnded(str(error)) from error
             raise
-        yield found
+        yield (transaction := Transaction(answered))
+        run(connection, *transaction.last, "COMMIT")
     except BaseException:
         with suppress(psycopg.Error):  # what went wrong first must be told
             run(connection, "ROLLBACK")
         raise
-    run(connection, "COMMIT")
 
 
 def answers(
     connection: psycopg.Connection[Any], *queries: str, row_factory: Any = tuple_row
 ) -> list[list[Any]]:
-    """The rows of each query, all in one round trip."""
+    """The rows of each query, all in one round trip; of a statement that gives none, none."""
     if not queries:
         return []
     with connection.cursor(row_factory=row_factory) as cursor:
         cursor.execute(";\n".join(queries).encode())
-        found = [cursor.fetchall()]
+        found = [_result(cursor).rows]
         while cursor.nextset():
-            found.append(cursor.fetchall())
+            found.append(_result(cursor).rows)
     return found

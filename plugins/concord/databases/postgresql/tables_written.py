@@ -19,7 +19,6 @@ from concord.databases.postgresql import (
     restoration,
     uniqueness,
     waiting,
-    waiting_table,
 )
 from concord.databases.postgresql.catalogue import Storage, Table, read_storage
 from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY, any_plan
@@ -31,18 +30,26 @@ from concord.errors import DecideAgain, StructureChanged
 from concord.how_many import how_many
 from concord.link import LinkJob, TableReport
 from concord.policy import Chains
+from concord.replication_set import TableName
 
 
 def write_tables(
-    connection: Connection, writing: Writing, *, moving: bool, care: Care, locked: bool
+    connection: Connection,
+    writing: Writing,
+    waits: Mapping[str, int],
+    *,
+    moving: bool,
+    care: Care,
+    locked: bool,
 ) -> dict[str, TableReport]:
     """Write what is staged, and what waits; with `care`, without the rows that the target refuses.
+
+    `waits`: the tables of which rows wait, as `waiting_table.counted` tells.
 
     `locked`: every row is locked before it is judged. Else only those are that do not simply apply, and the write of
     a version refuses what is another one by then: a pass less over every row, in vain where applications edit the same
     rows at the same time. Raises WriteContended then; the next try locks.
     """
-    waits = waiting_table.counted(connection, writing.job.link)
     again = waits if writing.session is not None and writing.job.moves_positions else {}
     staged = [
         _with_waiting(connection, writing, each) if again.get(each.shape.name) else each
@@ -104,15 +111,18 @@ def _lock(
     """What is staged, parents first, and each table found as it was when the rows were read."""
     ordered = _parents_first([each for each in staged if each.rows])
     writing.progress("lock")
+    if not ordered:
+        return []
     marked_edits.lock(connection, [each.shape for each in ordered])
-    run(
+    now = read_storage(
         connection,
+        [each.shape.table.name for each in ordered],
         *BY_KEY,
         *(f"ANALYZE {each.sql}" for each in ordered),
         # Nobody alters them from here on.
         *(f"LOCK TABLE ONLY {each.shape.table.sql} IN ROW EXCLUSIVE MODE" for each in ordered),
     )
-    _refuse_altered(connection, ordered, writing.site)
+    _refuse_altered(now, ordered, writing.site)
     for each in ordered:  # from here on staged text becomes values
         if locked or each.shape.marks is not None:
             guard.lock(connection, each)
@@ -195,13 +205,12 @@ def _with_conflicts(report: TableReport, more: int) -> TableReport:
     return report.model_copy(update={"conflicts": report.conflicts + more})
 
 
-def _refuse_altered(connection: Connection, staged: Sequence[Staged], site: str) -> None:
+def _refuse_altered(now: Mapping[TableName, Storage], staged: Sequence[Staged], site: str) -> None:
     """Their locks keep the tables as they are from here on; were they altered before? (F87)
 
     A cast needs no lock of the table: one that is made from here on is seen by the next run alone.
     """
     tables = {each.shape.table.name: each.shape.table for each in staged}
-    now = read_storage(connection, list(tables))
     if wrong := [str(name) for name, table in tables.items() if _is_altered(table, now.get(name))]:
         raise StructureChanged(
             f"{site}: {', '.join(wrong)}: the columns were altered while rows were on their way; nothing was written"

@@ -7,7 +7,7 @@ from itertools import count
 
 import psycopg
 
-from concord.databases.postgresql import link_state, reinitialization
+from concord.databases.postgresql import link_state, reinitialization, waiting_table
 from concord.databases.postgresql.refusal import is_refusal
 from concord.databases.postgresql.repetition import COLLISIONS, RACES, Commit, repeat
 from concord.databases.postgresql.session import Connection
@@ -83,11 +83,13 @@ def _attempt(
     """One try; `reports` is filled before the commit, so that it is known even when the answer is lost."""
     writing.progress("hold_fence")
     job = writing.job
-    with link_state.fenced(connection, job.synchronization, job.epoch, writing.site, *SETTINGS):
+    fence, waits = (job.synchronization, job.epoch, writing.site), waiting_table.counting(job.link)
+    with link_state.fenced(connection, *fence, *SETTINGS, then=(waits,)) as begun:
         if writing.staged:
-            reports |= write_tables(connection, writing, moving=moving, care=care, locked=locked)
+            waiting = dict(begun.answered[-1])
+            reports |= write_tables(connection, writing, waiting, moving=moving, care=care, locked=locked)
             reinitialization.ask(connection, writing.job, reports.values())
         if writing.session is not None and writing.job.moves_positions:
             writing.progress("link_state")
-            link_state.remember(connection, writing.job.link, writing.state, writing.session)
+            begun.last.append(link_state.remembering(writing.job.link, writing.state, writing.session))
         writing.progress("commit")

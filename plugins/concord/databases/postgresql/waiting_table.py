@@ -41,11 +41,15 @@ CREATE TABLE IF NOT EXISTS concord.waiting (
 
 def counted(connection: Connection, link: str) -> dict[str, int]:
     """The tables of which rows wait at this site for the link; how many of each are to be tried again."""
-    query = (
+    return dict(rows(connection, counting(link)))
+
+
+def counting(link: str) -> str:
+    """The query that tells."""
+    return (
         "SELECT table_name, count(*) FILTER (WHERE kind = 'quarantined') FROM concord.waiting"
         f" WHERE link = {literal(link)} GROUP BY 1"
     )
-    return dict(rows(connection, query))
 
 
 @dataclass(frozen=True, slots=True)
