@@ -15,7 +15,7 @@ from concord.orchestration.pace_heard import heard
 from concord.orchestration.pace_shown import shown
 from concord.pace import Pace
 from tests.conftest import PROJECT
-from tests.orchestration.conftest import NAME, Pair
+from tests.orchestration.conftest import NAME, SUBMITTED, Pair
 from tests.orchestration.terminal import Terminal
 
 FLIGHTS = Pace(work="initialize", what="public.flights", done=120_000, of=336_776, seconds=12)
@@ -93,6 +93,7 @@ def test_a_tasks_log_has_the_pace_in_words_and_no_json(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The real application, whose Spark tells nothing in so short a time: so it is told beside its own lines."""
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", SUBMITTED)
     monkeypatch.setattr(pace, "A_WHILE", 0.0)
     monkeypatch.setattr(spark_application, "heard", lambda itr, tell: heard([*itr, LINES[1]], tell))
     assert pair.run(f"compare__{NAME}").state == "success"

@@ -4,9 +4,10 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event, Thread
+from typing import NamedTuple
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -14,11 +15,20 @@ from airflow import settings
 from airflow.models.renderedtifields import RenderedTaskInstanceFields
 from airflow.models.xcom import XComModel
 
-from tests.orchestration.conftest import CANARY, Pair
+from embedded.connect_server import connect_server
+from tests.orchestration.conftest import CANARY, SUBMITTED, Pair
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
 FORMS = {CANARY, quote(CANARY), quote(CANARY, safe=""), quote_plus(CANARY), json.dumps(CANARY)[1:-1]}
+
+
+class Seen(NamedTuple):
+    """What a run left to be read: arguments of processes, the log, rendered templates and XComs."""
+
+    arguments: str
+    logged: str
+    kept: str
 
 
 def found_in(text: str) -> list[str]:
@@ -59,40 +69,69 @@ def command_lines() -> Iterator[set[str]]:
         sampler.join()
 
 
-def test_no_password_reaches_arguments_logs_templates_xcoms_files_or_sparks_events(
+@pytest.fixture
+def seen(
     pair: Pair,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
-) -> None:
+) -> Callable[[], Seen]:
+    """Runs the synchronization, all of it by Spark; what everybody could read of it meanwhile, and afterwards."""
     files = tmp_path / "files"
     files.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(files))
-    events = keep_events(tmp_path, monkeypatch)
-    # A conflict, of which Spark's events show plans.
+    pair.path.write_text(pair.path.read_text().replace('schedule: "*/5 * * * *"', "spark_from: 0"))
     pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
     pair.capetown.run("UPDATE flights SET delay = 20 WHERE flight = 1")
-    with command_lines() as arguments:
-        run = pair.run()
-    assert run.state == "success"
-    submitted = [line for line in arguments if "spark_jobs/link.py" in line]
-    assert submitted
-    assert found_in("\n".join(arguments)) == []
-    logged = caplog.text + "".join(capfd.readouterr())
-    assert "Spark-Submit cmd" in logged
-    assert found_in(logged) == []
-    with settings.Session() as session:
-        rendered = session.query(RenderedTaskInstanceFields).filter_by(run_id=run.run_id).all()
-        xcoms = session.query(XComModel).filter_by(run_id=run.run_id).all()
-        fields = [str(each.rendered_fields) for each in rendered]
-        values = [str(each.value) for each in xcoms]
-    assert any("plan_only" in value for value in fields)
-    assert any("transmission" in value for value in values)
-    assert found_in("\n".join(fields + values)) == []
-    assert any("org.apache.spark.deploy.SparkSubmit" in line for line in arguments)
-    assert list(files.glob("concord-*")) == []
+
+    def run_and_look() -> Seen:
+        with command_lines() as arguments:
+            run = pair.run()
+        assert run.state == "success"
+        with settings.Session() as session:
+            rendered = session.query(RenderedTaskInstanceFields).filter_by(run_id=run.run_id).all()
+            xcoms = session.query(XComModel).filter_by(run_id=run.run_id).all()
+            fields = [str(each.rendered_fields) for each in rendered]
+            values = [str(each.value) for each in xcoms]
+        assert any("plan_only" in value for value in fields)
+        assert any("transmission" in value for value in values)
+        assert list(files.glob("concord-*")) == []
+        return Seen(
+            "\n".join(arguments), caplog.text + "".join(capfd.readouterr()), "\n".join(fields + values)
+        )
+
+    return run_and_look
+
+
+def events_of(events: Path) -> str:
     shown = "\n".join(log.read_text() for log in events.iterdir())
     assert "SparkListenerEnvironmentUpdate" in shown
     assert "SparkListenerSQLExecutionStart" in shown
-    assert found_in(shown) == []
+    return shown
+
+
+def test_no_password_reaches_arguments_logs_templates_xcoms_files_or_sparks_events(
+    seen: Callable[[], Seen], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = keep_events(tmp_path, monkeypatch)
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", SUBMITTED)
+    found = seen()
+    assert "spark_jobs/link.py" in found.arguments
+    assert "org.apache.spark.deploy.SparkSubmit" in found.arguments
+    assert "Spark-Submit cmd" in found.logged
+    assert found_in("\n".join([*found, events_of(events)])) == []
+
+
+def test_over_connect_neither_a_password_nor_the_token_does(
+    seen: Callable[[], Seen], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = keep_events(tmp_path, monkeypatch)
+    with connect_server(tmp_path / "spark.log") as server:
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", server.connection)
+        found = seen()
+        everything = "\n".join([*found, server.log.read_text(), events_of(events)])
+    assert "spark_jobs.connect_server" in found.arguments
+    assert "Spark-Submit cmd" not in found.logged
+    assert found_in(everything) == []
+    assert server.token not in everything
