@@ -18,7 +18,7 @@ from concord.config import config_path, load
 from concord.databases.postgresql import records
 from concord.errors import ConcordError, LeaseLost
 from concord.link import COUNTS, Direction, LinkJob, TransmissionReport
-from concord.orchestration import run_lease
+from concord.orchestration import metrics, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms, may_be_tried_again
 from concord.orchestration.jobs import link_job
 from concord.orchestration.outcome_log import log_outcome
@@ -143,6 +143,7 @@ class LinkOperator(SparkApplication):
     ) -> None:
         ended_at = pendulum.now("UTC")
         record_transmission(engine, plan.run_id, report, started_at=started_at, ended_at=ended_at)
+        metrics.of_link(engine, report, ended_at - started_at)
 
 
 def will_not_be_tried_again(error: ConcordError, context: Context) -> bool:
