@@ -30,6 +30,7 @@ T = TypeVar("T")
 _NAME = r"^[a-z][a-z0-9_]{0,62}$"
 _ZONE = r"[A-Z][A-Za-z_]+(?:/[A-Za-z0-9_+\-]+)+"
 _CONNECTION = r"^[A-Za-z0-9_][A-Za-z0-9_.\-]{0,199}$"
+_POOL = r"^[A-Za-z0-9_][A-Za-z0-9_.\- ]{0,199}$"
 
 
 class Settings(BaseModel):
@@ -71,6 +72,12 @@ def _connection(text: str) -> str:
     return text
 
 
+def _pool(text: str) -> str:
+    if not re.fullmatch(_POOL, text):
+        raise ValueError("not the name of an Airflow pool; use letters, digits, spaces, '_', '-' and '.'")
+    return text
+
+
 def _time_zone(text: str) -> str:
     """By its whole name: abbreviations such as EST mean several zones, and `+02` is read backwards by databases."""
     if text != "UTC" and (not re.fullmatch(_ZONE, text) or text not in available_timezones()):
@@ -96,6 +103,7 @@ Name = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "
 ConnectionId = Annotated[
     str, AfterValidator(_connection), WithJsonSchema({"type": "string", "pattern": _CONNECTION})
 ]
+PoolName = Annotated[str, AfterValidator(_pool), WithJsonSchema({"type": "string", "pattern": _POOL})]
 Duration = Annotated[
     timedelta,
     BeforeValidator(parse_duration),

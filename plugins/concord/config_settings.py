@@ -19,6 +19,7 @@ from concord.config_field import (
     Identifier,
     Key,
     Name,
+    PoolName,
     Schedule,
     Settings,
     Table,
@@ -63,6 +64,11 @@ class SiteSettings(Settings):
     )
     insecure: StrictBool = Field(default=False, description="Permits an unencrypted connection.")
     readers: StrictInt = Field(default=2, ge=1, le=32, description="Parallel readers of one snapshot.")
+    pool: PoolName | None = Field(
+        default=None,
+        description="Airflow pool that links run in which read here; each takes as many of its slots as readers."
+        " Default: Airflow's default pool.",
+    )
 
     @property
     def reader_connection(self) -> str:

@@ -89,6 +89,8 @@ def test_every_word_that_yaml_takes_for_a_boolean_must_be_quoted(problems: Probl
         ("connection: capetown", "connection:", "text expected"),
         ("connection: capetown", "connection: 1.5", "text expected"),
         ("connection: capetown", "connection: a b", "not the id of an Airflow connection"),
+        ("readers: 2", "pool: a/b", "not the name of an Airflow pool"),
+        ("readers: 2", "pool: 5", "text expected"),
         ("readers: 2", 'readers: "2"', "a whole number expected"),
         ("readers: 2", "readers: true", "a whole number expected"),
         ("readers: 2", "readers: 0", "too small"),

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx
 
@@ -58,6 +59,20 @@ class Airflow:
         """A manual run without a logical date, as the page's button makes it."""
         asked = {"logical_date": None, "conf": conf}
         self._asked(self.client.post(f"{self.page}/api/v2/dags/{dag}/dagRuns", json=asked))
+
+    def tasks(self, dag: str, run_id: str) -> dict[str, dict[str, Any]]:
+        """The tasks of a run by their id."""
+        path = f"{self.page}/api/v2/dags/{dag}/dagRuns/{quote(run_id)}/taskInstances"
+        return {each["task_id"]: each for each in self._asked(self.client.get(path))["task_instances"]}
+
+    def set_pool(self, name: str, slots: int) -> None:
+        """Make a pool, or give it another number of slots."""
+        path, body = f"{self.page}/api/v2/pools", {"name": name, "slots": slots}
+        if self.client.get(f"{path}/{name}").is_success:
+            asked = self.client.patch(f"{path}/{name}", params={"update_mask": "slots"}, json=body)
+        else:
+            asked = self.client.post(path, json=body)
+        self._asked(asked)
 
     def says(self, *arguments: str) -> str:
         """What a command of Airflow's says."""

@@ -63,6 +63,20 @@ def test_a_synchronization_is_begin_forward_reverse_complete_and_the_release_of_
     assert not dag.get_task("release").on_failure_fail_dagrun
 
 
+def test_a_link_takes_as_many_slots_of_the_pool_of_the_site_that_it_reads_as_it_may_have_readers_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "concord.yaml"
+    path.write_text(
+        CONFIGURATION.replace("{connection: capetown,", "{pool: far away, readers: 5, connection: capetown,")
+    )
+    monkeypatch.setenv("CONCORD_CONFIG", str(path))
+    tasks = DagBag(str(PROJECT / "dags")).dags["synchronize__london_capetown"].tasks
+    pools = {task.task_id: (task.pool, task.pool_slots) for task in tasks}
+    assert pools.pop("reverse_link") == ("far away", 5)
+    assert set(pools.values()) == {("default_pool", 1)}
+
+
 def test_runs_neither_overlap_nor_catch_up_but_may_backfill(bag: DagBag) -> None:
     # airflow.md 3: max_active_runs does not hold for backfills, the lease does (test_backfill.py)
     dag = bag.dags["synchronize__london_capetown"]

@@ -5,9 +5,11 @@ Airflow itself decides when each begins, and gives it its interval; nothing of i
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pendulum
 import pytest
@@ -31,7 +33,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
 #: Flights go daily, by hand and as backfills; airlines whenever a user commits.
 CONFIGURATION = """\
 sites:
-  london: {connection: london, reader: london_reader, applier: london_applier}
+  london: {connection: london, reader: london_reader, applier: london_applier, pool: sessions, readers: 3}
   capetown: {connection: capetown, reader: capetown_reader, applier: capetown_applier}
 replication_sets:
   flights: {tables: [{table: public.flights}]}
@@ -87,6 +89,7 @@ def scene(server: Server, logins: None, tmp_path_factory: pytest.TempPathFactory
         _initialize(path, connections, folder / "airflow")
         _edit(sites["london"], sites["capetown"])
         with airflow(folder, dags, connections, path) as at_work:
+            at_work.set_pool("sessions", 3)
             for name in load(path).synchronizations:
                 at_work.unpause(f"synchronize__{name}")
             repository = open_repository(f"sqlite:///{folder / 'airflow' / 'concord.db'}")
@@ -228,3 +231,24 @@ def test_in_the_end_the_sites_are_equal_and_the_repository_knows_every_run_of_ai
         assert {(each.dag_run_id, each.run_type) for each in recorded} == known
         assert {each.state for each in recorded} <= {"succeeded"}
     assert {each.owner for each in status.synchronizations(scene.repository)} == {None}
+
+
+def test_a_link_waits_until_the_pool_of_the_site_that_it_reads_has_slots_for_all_readers(
+    scene: Scene,
+) -> None:
+    scene.airflow.set_pool("sessions", 2)
+    scene.airflow.trigger("synchronize__daily", plan_only=True)
+    run_id = scene.airflow.runs("synchronize__daily", "manual")[-1]["dag_run_id"]
+
+    def tasks() -> dict[str, dict[str, Any]]:
+        return scene.airflow.tasks("synchronize__daily", run_id)
+
+    until(lambda: tasks()["begin"]["state"] == "success" or None, "the run has begun")
+    time.sleep(5)
+    assert tasks()["forward_link"]["state"] in (None, "scheduled")
+    scene.airflow.set_pool("sessions", 3)
+    until(lambda: tasks()["release"]["state"] == "success" or None, "the run has ended")
+    told = {name: (task["pool"], task["pool_slots"]) for name, task in tasks().items()}
+    assert told["forward_link"] == ("sessions", 3)
+    assert told["reverse_link"] == told["begin"] == ("default_pool", 1)
+    assert {task["state"] for task in tasks().values()} == {"success"}

@@ -20,6 +20,7 @@ from airflow.sdk import (
 )
 
 from concord.config import Configuration
+from concord.config_settings import SiteSettings
 from concord.cron import PRESETS
 from concord.link import Direction
 from concord.orchestration import parameters, run_steps
@@ -111,8 +112,9 @@ def synchronize_tasks(
         run_steps.release(name, get_current_context())
 
     plan = begin()
-    forward = _link(name, Direction.FORWARD, plan)
-    reverse = _link(name, Direction.REVERSE, plan, trigger_rule="none_failed")
+    source, target = (configuration.sites[site] for site in configuration.synchronizations[name].sites)
+    forward = _link(name, Direction.FORWARD, plan, **_pool(source))
+    reverse = _link(name, Direction.REVERSE, plan, trigger_rule="none_failed", **_pool(target))
     done, released = complete(plan), release()
     plan >> forward >> reverse >> done >> released
     if any(table.policy.reinitializes for table in configuration.tables(name)):
@@ -130,6 +132,11 @@ def _link(name: str, direction: Direction, plan: Any, **settings: Any) -> LinkOp
         execution_timeout=LINK_TIMEOUT,
         **settings,
     )
+
+
+def _pool(site: SiteSettings) -> dict[str, Any]:
+    """Where a link that reads at the site waits until the site has sessions left for its readers."""
+    return {} if site.pool is None else {"pool": site.pool, "pool_slots": site.readers}
 
 
 def schedule(dag_id: str, uri: str, cron: str | None, watchers: Sequence[AssetWatcher] = ()) -> Any:
