@@ -53,7 +53,7 @@ class CompareOperator(SparkApplication):
         with in_airflow_terms():
             asked = parameters.read(CompareParameters, dag_run.conf)
             owner = lease_owner.of_run(dag_run)
-            report = self.compare(asked, owner, LeaseHolder(context).has_ended)
+            report = self.compare(asked, owner, LeaseHolder(context["ti"]).has_ended)
         verdict = "the sites differ" if report.found else "the sites are equal"
         log_event(logger, verdict, comparison=report.comparison, keys=report.found)
         log_table(f"{report.synchronization}: {verdict}", *_table(report))

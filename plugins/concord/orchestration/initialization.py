@@ -51,7 +51,7 @@ class InitializeOperator(SparkApplication):
         owner = lease_owner.of_run(dag_run)
         with in_airflow_terms():
             asked = parameters.read(InitializeParameters, _given(dag_run.conf))
-            report = self.initialize(load(config_path()), asked, owner, LeaseHolder(context).has_ended)
+            report = self.initialize(load(config_path()), asked, owner, LeaseHolder(context["ti"]).has_ended)
         _log(report)
         return {each.table: each.model_dump(mode="json", exclude={"table"}) for each in report.tables}
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from airflow.sdk import Context
+from datetime import datetime
+from typing import Protocol
+
 from airflow.sdk.exceptions import AirflowRuntimeError
 
 from concord.orchestration.lease_owner import LeaseOwner, airflow_name
@@ -14,14 +16,26 @@ _OF_ANOTHER_AIRFLOW = _NOTHING + "this run begins when its lease ends; its Airfl
 _OF_A_TERMINAL = _NOTHING + "this run begins when its lease ends"
 
 
+class CountsRuns(Protocol):
+    """What Airflow gives a task, and its class gives a trigger."""
+
+    @staticmethod
+    def get_dr_count(
+        dag_id: str,
+        logical_dates: list[datetime] | None = None,
+        run_ids: list[str] | None = None,
+        states: list[str] | None = None,
+    ) -> int: ...
+
+
 class LeaseHolder:
-    """Asks Airflow, as a task may, about the run whose name (`lease_owner`) a lease carries.
+    """Asks Airflow, as a task or a trigger may, about the run whose name (`lease_owner`) a lease carries.
 
     An equal id proves nothing: another Airflow may call a run the same, which is alive.
     """
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, airflow: CountsRuns) -> None:
+        self._airflow = airflow
 
     def has_ended(self, owner: str) -> bool:
         """Is it a DAG run of this Airflow, which knows it to have ended? In doubt it has not."""
@@ -45,6 +59,6 @@ class LeaseHolder:
     def _is_known(self, holder: LeaseOwner, states: list[str] | None) -> bool:
         dag_id, _, run_id = holder.name.partition("/")
         try:
-            return self._context["ti"].get_dr_count(dag_id, run_ids=[run_id], states=states) > 0
+            return self._airflow.get_dr_count(dag_id, run_ids=[run_id], states=states) > 0
         except AirflowRuntimeError:  # the API server does not answer: the run waits, as for one that is alive
             return False

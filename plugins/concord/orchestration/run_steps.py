@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -38,15 +38,23 @@ SOON, PAUSE = timedelta(seconds=2), timedelta(seconds=15)
 PATIENCE = timedelta(hours=24)
 
 
+#: Puts the task off, by an exception: the lease is held, and is asked for again after the pause.
+PutOff = Callable[[LeaseHeld, timedelta], None]
+
+
 def begin(
-    synchronization: str, context: Context, given: SynchronizeParameters | None = None
+    synchronization: str,
+    context: Context,
+    given: SynchronizeParameters | None = None,
+    put_off: PutOff | None = None,
 ) -> dict[str, Any]:
     """Check what the run was asked to do, take the lease, record the run; the plan, as XCom carries it.
 
     What is `given` holds for every run of somebody's own DAG, whose conf and data interval are not ours to read.
 
     Works without a logical date: what a link sends comes from its position; only a backfill looks at its data
-    interval. Fails for good on parameters it does not take, and waits while another run holds the lease.
+    interval. Fails for good on parameters it does not take, and waits while another run holds the lease: where,
+    `put_off` says; None is in Airflow's scheduler.
     """
     dag_run = context["dag_run"]
     with in_airflow_terms():
@@ -58,7 +66,7 @@ def begin(
         asked.check_tables([table.name for table in configuration.tables(synchronization)])
         engine = repository()
         owner = lease_owner.of_run(dag_run)
-        lease = _lease(engine, synchronization, owner, context)
+        lease = _lease(engine, synchronization, owner, context, put_off or to_scheduler)
         run_type = dag_run.run_type.value
         if asked.approve:
             _approve(engine, synchronization, dag_run)
@@ -159,17 +167,16 @@ def _interval(dag_run: DagRunProtocol, asked: SynchronizeParameters) -> Interval
     return data_interval(dag_run.data_interval_start, dag_run.data_interval_end)
 
 
-def _lease(engine: Engine, synchronization: str, owner: str, context: Context) -> Lease:
+def _lease(engine: Engine, synchronization: str, owner: str, context: Context, put_off: PutOff) -> Lease:
     """The lease, now. While another run holds it, ours is put off, and its worker is free for the other's tasks:
 
     `airflow backfill create` lets ten runs begin at once, whatever max_active_runs says (airflow.md 3).
     """
-    holder, dag_run = LeaseHolder(context), context["dag_run"]
+    holder, dag_run = LeaseHolder(context["ti"]), context["dag_run"]
     try:
         return run_lease.take(engine, synchronization, owner, holder.has_ended)
     except LeaseHeld as held:
-        now = pendulum.now("UTC")
-        waited = now - pendulum.instance(dag_run.start_date or now)
+        waited = pendulum.now("UTC") - pendulum.instance(dag_run.start_date or pendulum.now("UTC"))
         if waited > PATIENCE:
             raise
         pause = min(PAUSE, max(SOON, waited / 2))
@@ -182,4 +189,10 @@ def _lease(engine: Engine, synchronization: str, owner: str, context: Context) -
             asks_again_in=pause.total_seconds(),
             what_to_do=holder.remedy(str(held.owner)),
         )
-        raise AirflowRescheduleException(now + pause) from None  # type: ignore[no-untyped-call]
+        put_off(held, pause)
+        raise
+
+
+def to_scheduler(_held: LeaseHeld, pause: timedelta) -> None:
+    """Let Airflow's scheduler start the task anew after the pause. Raises AirflowRescheduleException."""
+    raise AirflowRescheduleException(pendulum.now("UTC") + pause) from None  # type: ignore[no-untyped-call]

@@ -127,7 +127,7 @@ def _begin(name: str, context: Context) -> dict[str, Any]:
             load(config_path()),
             name,
             asked,
-            LeaseHolder(context).has_ended,
+            LeaseHolder(context["ti"]).has_ended,
             owner=lease_owner.of_run(dag_run),
             dag_run_id=dag_run.run_id,
             run_type=dag_run.run_type.value,

@@ -24,6 +24,7 @@ from concord.config_settings import SiteSettings
 from concord.cron import PRESETS
 from concord.link import Direction
 from concord.orchestration import parameters, run_steps
+from concord.orchestration.begin_operator import BeginOperator
 from concord.orchestration.change_trigger import watchers
 from concord.orchestration.dag_page import page
 from concord.orchestration.link_operator import LinkOperator
@@ -98,10 +99,6 @@ def synchronize_tasks(
 ) -> None:
     """The tasks of one run, in the DAG or group at hand; what is `asked` of it, else what the DAG run's conf says."""
 
-    @task
-    def begin() -> dict[str, Any]:
-        return run_steps.begin(name, get_current_context(), asked)
-
     # none_failed: a direction that the run leaves out is skipped, and the rest goes on.
     @task(trigger_rule="none_failed")
     def complete(plan: Any) -> None:
@@ -111,7 +108,7 @@ def synchronize_tasks(
     def release() -> None:
         run_steps.release(name, get_current_context())
 
-    plan = begin()
+    plan = BeginOperator(task_id="begin", synchronization=name, asked=asked).output
     source, target = (configuration.sites[site] for site in configuration.synchronizations[name].sites)
     forward = _link(name, Direction.FORWARD, plan, **_pool(source))
     reverse = _link(name, Direction.REVERSE, plan, trigger_rule="none_failed", **_pool(target))
