@@ -121,7 +121,8 @@ def test_backfill_runs_and_a_scheduled_one_at_once_never_overlap(pair: Pair) -> 
         together.append(list(inside))
         inside.remove(f"run_{number}")
         run_steps.complete(plan, {})
-        run_steps.release(NAME, {**context, "ti": SimpleNamespace(xcom_pull=lambda task_ids: plan)})
+        ending = SimpleNamespace(task_id="release", xcom_pull=lambda task_ids: plan)
+        run_steps.release(NAME, {**context, "ti": ending})
         return times
 
     with ThreadPoolExecutor(8) as pool:
