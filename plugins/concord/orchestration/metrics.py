@@ -18,6 +18,7 @@ from airflow.sdk.observability import stats
 from sqlalchemy import Engine
 
 from concord.link import TransmissionReport
+from concord.repository.runs import last_synchronized
 from concord.repository.status import links
 
 logger = logging.getLogger("concord.metrics")
@@ -41,10 +42,10 @@ def of_link(engine: Engine, report: TransmissionReport, duration: timedelta) -> 
                 _send_lag("concord.link", link.last_started_at, tags)
 
 
-def of_synchronization(name: str, last_started_at: datetime | None) -> None:
+def of_synchronization(engine: Engine, name: str) -> None:
     """How long ago the last whole run that was completed began. Never raises."""
     with _never_in_the_way():
-        _send_lag("concord.synchronization", last_started_at, {"synchronization": name})
+        _send_lag("concord.synchronization", last_synchronized(engine, name), {"synchronization": name})
 
 
 def _send_lag(prefix: str, began: datetime | None, tags: dict[str, str]) -> None:

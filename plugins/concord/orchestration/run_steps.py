@@ -72,7 +72,7 @@ def begin(
             _approve(engine, synchronization, dag_run)
         run_id = begin_run(engine, lease, dag_run_id=dag_run.run_id, run_type=run_type, scope=scope)
         last = last_synchronized(engine, synchronization)
-        metrics.of_synchronization(synchronization, last)
+        metrics.of_synchronization(engine, synchronization)
     log_event(logger, "run begins", synchronization=synchronization, run=run_id, last_started_at=last)
     plan = RunPlan(
         synchronization=synchronization,
@@ -116,7 +116,7 @@ def complete(plan: dict[str, Any], context: Context) -> None:
             fail_run(engine, done.run_id, stopped, pendulum.now("UTC"))
         else:
             complete_run(engine, done.run_id, pendulum.now("UTC"))
-            metrics.of_synchronization(done.synchronization, last_synchronized(engine, done.synchronization))
+            metrics.of_synchronization(engine, done.synchronization)
         # Only now: a repeated try of this task would tell twice.
         pair = load(config_path()).synchronizations.get(done.synchronization)
         if pair is not None and pair.notify is not None:
