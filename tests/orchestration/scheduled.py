@@ -67,7 +67,7 @@ class Airflow:
 
     def set_pool(self, name: str, slots: int) -> None:
         """Make a pool, or give it another number of slots."""
-        path, body = f"{self.page}/api/v2/pools", {"name": name, "slots": slots}
+        path, body = f"{self.page}/api/v2/pools", {"name": name, "slots": slots, "include_deferred": False}
         if self.client.get(f"{path}/{name}").is_success:
             asked = self.client.patch(f"{path}/{name}", params={"update_mask": "slots"}, json=body)
         else:

@@ -17,6 +17,7 @@ from sqlalchemy import Engine
 
 from concord.config import load
 from concord.databases import provisioning
+from concord.orchestration import run_lease
 from concord.orchestration.initialization import initialize
 from concord.orchestration.jobs import installations
 from concord.repository import status
@@ -42,6 +43,14 @@ synchronizations:
   daily: {replication_set: flights, source: london, target: capetown, schedule: "@daily"}
   watched:
     {replication_set: airlines, source: london, target: capetown, schedule: "@daily", watch: {debounce: 100 ms}}
+"""
+#: Its runs wait for the lease in the triggerer.
+OF_A_TEAM = """\
+from airflow.sdk import DAG
+from concord.dags import ConcordTaskGroup
+
+with DAG("of_a_team", schedule=None):
+    ConcordTaskGroup("daily", plan_only=True, default_args={"deferrable": True})
 """
 FLIGHTS = "SELECT flight, delay, note FROM flights ORDER BY flight"
 MAY = pendulum.datetime(2026, 5, 1)
@@ -75,6 +84,7 @@ def scene(server: Server, logins: None, tmp_path_factory: pytest.TempPathFactory
     path.write_text(CONFIGURATION)
     dags.mkdir()
     shutil.copy(PROJECT / "dags" / "concord_dags.py", dags)
+    (dags / "of_a_team.py").write_text(OF_A_TEAM)
     databases = {name: f"kinds_{os.urandom(6).hex()}" for name in SITES}
     sites, connections = {}, {}
     for name, database in databases.items():
@@ -236,6 +246,7 @@ def test_in_the_end_the_sites_are_equal_and_the_repository_knows_every_run_of_ai
 def test_a_link_waits_until_the_pool_of_the_site_that_it_reads_has_slots_for_all_readers(
     scene: Scene,
 ) -> None:
+    scene.airflow.ended("synchronize__daily", "scheduled")
     scene.airflow.set_pool("sessions", 2)
     scene.airflow.trigger("synchronize__daily", plan_only=True)
     run_id = scene.airflow.runs("synchronize__daily", "manual")[-1]["dag_run_id"]
@@ -252,3 +263,23 @@ def test_a_link_waits_until_the_pool_of_the_site_that_it_reads_has_slots_for_all
     assert told["forward_link"] == ("sessions", 3)
     assert told["reverse_link"] == told["begin"] == ("default_pool", 1)
     assert {task["state"] for task in tasks().values()} == {"success"}
+
+
+def test_a_run_that_waits_for_the_lease_in_the_triggerer_begins_when_the_lease_is_given_back(
+    scene: Scene,
+) -> None:
+    scene.airflow.ended("synchronize__daily", "scheduled")
+    run_lease.take(scene.repository, "daily", "another run")
+    scene.airflow.unpause("of_a_team")
+    scene.airflow.trigger("of_a_team")
+    run_id = scene.airflow.runs("of_a_team", "manual")[-1]["dag_run_id"]
+
+    def state(task: str) -> str:
+        return str(scene.airflow.tasks("of_a_team", run_id)[f"daily.{task}"]["state"])
+
+    until(lambda: state("begin") == "deferred" or None, "begin waits in the triggerer")
+    time.sleep(5)
+    assert state("begin") == "deferred"
+    run_lease.give_back(scene.repository, "daily", "another run")
+    until(lambda: state("release") == "success" or None, "the run has ended", 60)
+    assert state("begin") == state("complete") == "success"
