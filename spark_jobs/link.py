@@ -13,7 +13,7 @@ from functools import partial
 from concord.brake import Hold
 from concord.databases.dialect import Progress, Snapshot, SourceEnd, TargetEnd
 from concord.databases.registry import dialect
-from concord.errors import ConcordError, DecideAgain, RowsOscillate, TablesStopped
+from concord.errors import BrakeHeld, ConcordError, DecideAgain, RowsOscillate, TablesStopped
 from concord.event_log import log_event
 from concord.link import LinkJob, TableReport, TransmissionReport
 from concord.pace import Meter, Tell, of_tables, silent
@@ -21,7 +21,7 @@ from concord.position import Session
 from spark_jobs.application import Spark, run
 from spark_jobs.braking import brake, leave_out_oscillating
 from spark_jobs.moved import Moved
-from spark_jobs.moving import Move
+from spark_jobs.moving import Earlier, Move
 from spark_jobs.opening import Opened, open_link
 from spark_jobs.watch import Watch
 
@@ -110,10 +110,10 @@ def _carry(
     what it has not decided by then is left to the rest of its chain, so that no row stops the link."""
     met: dict[str, list[str]] = {}
     for rounds_left in reversed(range(ROUNDS)):
-        snapshot, heartbeat, moved = _move(job, source, target, opened, spark, watch, met)
+        move = partial(_move, job, source, target, opened, spark, watch)
+        snapshot, heartbeat, moved = _weighed(job, target, opened, watch, Earlier(met), move)
         if job.plan_only:
             return moved.reports({}), 0, []
-        brake(job, target, opened, moved, watch)
 
         def session(
             snapshot: Snapshot = snapshot, heartbeat: int = heartbeat, moved: Moved = moved
@@ -130,6 +130,30 @@ def _carry(
     raise AssertionError("the last round asks nobody")
 
 
+def _weighed(
+    job: LinkJob,
+    target: TargetEnd,
+    opened: Opened,
+    watch: Watch,
+    earlier: Earlier,
+    move: Callable[[Earlier], tuple[Snapshot, int, Moved]],
+) -> tuple[Snapshot, int, Moved]:
+    """What has moved, let pass by the brakes. A delete that loses takes no row away: before the brakes hold a table
+    whose changes the target has yet to judge, Spark judges them. Raises BrakeHeld."""
+    found = move(earlier)
+    try:
+        brake(job, target, opened, found[-1], watch)
+    except BrakeHeld:
+        unjudged = found[-1].unjudged
+        if not unjudged:
+            raise
+        log_event(logger, "judged before it is weighed", tables=sorted(unjudged))
+        target.drop_staging()
+        found = move(earlier._replace(judged_first=unjudged))
+        brake(job, target, opened, found[-1], watch)
+    return found
+
+
 def _united(met: Mapping[str, Sequence[str]], error: DecideAgain) -> dict[str, list[str]]:
     """The keys by table, with those of one more round."""
     more: Mapping[str, Sequence[str]] = error.facts["met"]  # type: ignore[assignment]
@@ -143,7 +167,7 @@ def _move(
     opened: Opened,
     spark: Spark,
     watch: Watch,
-    met: Mapping[str, Sequence[str]],
+    earlier: Earlier,
 ) -> tuple[Snapshot, int, Moved]:
     """One snapshot of the source, moved into staging; and the heartbeat that followed it, 0 for none."""
     watch.progress("snapshot")
@@ -152,7 +176,7 @@ def _move(
         if job.moves_positions:
             watch.progress("heartbeat")
             heartbeat = source.beat(snapshot.position)
-        moved = Move(job, source, target, opened, snapshot, spark, watch, met).run()
+        moved = Move(job, source, target, opened, snapshot, spark, watch, earlier).run()
     moved.check_complete()
     return snapshot, heartbeat, moved
 

@@ -28,6 +28,7 @@ class Moved:
     )  #: places for rows of other tables that wait at the target
     removals: dict[str, int] = field(default_factory=dict)  #: staged rows that may take a row away
     bytes: int = 0
+    unjudged: set[str] = field(default_factory=set)  #: staged, and may meet versions of the target
     not_owned: Mapping[str, int] = field(default_factory=dict)  #: sent all the same (S2-23)
     stopped: dict[str, str] = field(default_factory=dict)  #: tables left out, each with the reason
     holds: list[Hold] = field(default_factory=list)  #: those of them that wait for a person

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from concord.databases.dialect import Dialect, Snapshot, SourceEnd, Staged, TargetEnd
 from concord.databases.reading import Reading, Relay, readers_for
@@ -35,6 +36,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger("concord.link")
 
 
+class Earlier(NamedTuple):
+    """What the same run has found out before it begins anew."""
+
+    met: Mapping[str, Sequence[str]] = MappingProxyType({})  #: keys of conflicts that the write step found
+    judged_first: Collection[str] = ()  #: tables that Spark judges, however few versions they may meet
+
+
 @dataclass(frozen=True)
 class Move:
     """Carries tables from the source's snapshot to the target's staging."""
@@ -46,9 +54,11 @@ class Move:
     snapshot: Snapshot
     spark: Callable[[], SparkSession]
     watch: Watch
-    met: Mapping[str, Sequence[str]] = field(
-        default_factory=dict
-    )  #: keys of conflicts that the write step found
+    earlier: Earlier
+
+    @property
+    def met(self) -> Mapping[str, Sequence[str]]:
+        return self.earlier.met
 
     def run(self) -> Moved:
         """All tables that changed. Spark is not even started when none did."""
@@ -101,10 +111,14 @@ class Move:
         count = moved.counted[name]
         source, target = self.opened.shapes[name], self.opened.target_shapes[name]
         since = self.opened.going_on.session.position.of(name)
-        straight_on = goes_straight(self.job, source, target, candidates)
+        straight_on = (
+            goes_straight(self.job, source, target, candidates) and name not in self.earlier.judged_first
+        )
         read = source.relayed if straight_on else source
         reading = self.source.readers(read, since, self.opened.excluded, count, self.snapshot)
         if straight_on:
+            if candidates:
+                moved.unjudged.add(name)
             with self.watch.step("stage"):
                 place = self.target.create_staging(target.relayed, ordinal)
                 return [Route(reading, place, may_be_held(self.job, name, count))]

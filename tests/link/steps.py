@@ -9,7 +9,7 @@ STEPS = [
     "snapshot",
     "heartbeat",
     "count",
-    "start_spark",
+    "stage",
     "stage",
     "start_spark",
     "stage",
