@@ -9,6 +9,13 @@ from tests.mutants.planted import LINK, POSTGRESQL, Mutant
 
 BRAKES = (
     Mutant(
+        "deletes that lose are weighed where the target judges them",
+        "spark_jobs/link.py",
+        "        if not unjudged:\n            raise\n",
+        "        raise\n",
+        f"{LINK}/test_brakes.py -k deletes_are_weighed_alone",
+    ),
+    Mutant(
         "a share that is just reached is exceeded",
         "plugins/concord/brake.py",
         "rows >= smallest_table and count > self.share * rows",
