@@ -83,9 +83,9 @@ BRAKES = (
     Mutant(
         "a run that is held moves the position",
         "spark_jobs/link.py",
-        "        brake(job, target, opened, moved, watch)\n",
-        "        source.remember(opened.source_state, _session(job, opened, snapshot, moved))\n"
-        "        brake(job, target, opened, moved, watch)\n",
+        "    return snapshot, heartbeat, moved\n",
+        "    source.remember(opened.source_state, _session(job, opened, snapshot, moved))\n"
+        "    return snapshot, heartbeat, moved\n",
         f"{LINK}/test_brakes.py -k 'mass_delete and forward'",
     ),
     Mutant(
