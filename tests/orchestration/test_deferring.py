@@ -11,7 +11,7 @@ from airflow.utils.state import DagRunState
 
 from concord.orchestration import lease_trigger, run_lease, run_steps
 from concord.orchestration.begin_operator import BeginOperator
-from concord.orchestration.lease_trigger import LeaseTrigger
+from concord.orchestration.lease_trigger import LONGEST, OVERDUE, LeaseTrigger
 from concord.orchestration.task_group import ConcordTaskGroup
 from concord.repository import status
 from tests.orchestration.conftest import NAME, Pair, dag_named, states
@@ -28,6 +28,9 @@ INLINE = "running trigger in line"
 @pytest.fixture
 def deferring(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> Pair:
     monkeypatch.setenv("AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE", "True")
+    monkeypatch.setattr(
+        lease_trigger, "LONGEST", timedelta(hours=1)
+    )  # what it does not notice, it never does
     for name, seconds in {"SOON": 0.2, "PAUSE": 0.5}.items():
         monkeypatch.setattr(lease_trigger, name, timedelta(seconds=seconds))
         monkeypatch.setattr(run_steps, name, timedelta(seconds=seconds))
@@ -106,7 +109,7 @@ def test_where_no_triggerer_runs_the_scheduler_carries_the_waiting_on(
     context: Any = {"dag_run": dag_run("run_1", "manual"), "ti": ALL_ALIVE}
     with pytest.raises(TaskDeferred) as deferred:
         begin.execute(context)
-    assert deferred.value.timeout == lease_trigger.OVERDUE > lease_trigger.LONGEST
+    assert deferred.value.timeout == OVERDUE > LONGEST
     with pytest.raises(AirflowRescheduleException):
         begin.resume_execution("__fail__", {"error": "Trigger timeout"}, context)
     assert "the triggerer did not carry the waiting: Trigger timeout" in caplog.text
