@@ -173,7 +173,7 @@ LINK = (
         "logins are given to Spark as data",
         "spark_jobs/straight.py",
         "spark.range(0, shares, 1, shares)",
-        "spark.createDataFrame([(n, repr(parts)) for n in range(shares)], 'id long, parts string')",
+        "spark.createDataFrame([(n, parts[0][1].login) for n in range(shares)], 'id long, login string')",
         f"{TESTS}/test_relay.py -k no_file_holds",
     ),
     Mutant(
