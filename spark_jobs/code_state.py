@@ -56,6 +56,12 @@ def require(code: str) -> None:
         raise OtherCode(OTHER_CODE)
 
 
+def require_unchanged() -> None:
+    """Raises OtherCode where the files are others than those that this process began with: it would mix the two."""
+    if _digest() != CODE:
+        raise OtherCode("Concord was upgraded, and this process began before: restart Airflow's processes")
+
+
 def in_this_code(function: Callable[[Iterator[T]], Iterator[T]]) -> Callable[[Iterator[T]], Iterator[T]]:
     """The function for tasks: it begins only where they have the code that it was written for."""
     code = CODE

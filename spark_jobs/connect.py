@@ -22,7 +22,8 @@ from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 
 from concord.errors import ConcordError, ConnectionRefused, SparkUnavailable
-from spark_jobs.code_state import in_this_code
+from spark_jobs import interruption
+from spark_jobs.code_state import in_this_code, require_unchanged
 from spark_jobs.settings import SETTINGS
 from spark_jobs.wording import worded
 
@@ -35,7 +36,7 @@ warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")  # our own er
 #: By this pyspark's functions know that they are asked for a Connect session. Classic Spark refuses to start under it.
 _MODE = "SPARK_CONNECT_MODE_ENABLED"
 #: Seconds until a server that was asked to end a session's work must have answered.
-_PATIENCE = 5.0
+_PATIENCE = 2.0
 
 
 class Channel(DefaultChannelBuilder):
@@ -68,6 +69,7 @@ class Connected:
         with self._lock:
             if self._session is None:
                 self._session = _begun(self._url, self._tag)
+                interruption.begin(self.interrupt)
             return cast("SparkSession", self._session)  # it has all that both kinds share
 
     def interrupt(self) -> None:
@@ -79,6 +81,7 @@ class Connected:
 
     def close(self) -> None:
         """End the session."""
+        interruption.ended(self.interrupt)
         session, self._session = self._session, None
         if session is not None:
             os.environ.pop(_MODE, None)
@@ -100,8 +103,9 @@ def connected(url: str, tag: str = "concord") -> Iterator[Connected]:
 
 
 def _begun(url: str, tag: str) -> RemoteSession:
-    """Raises SparkUnavailable, or ConnectionRefused where the token is not the server's."""
-    session = RemoteSession(connection=Channel(url))
+    """Raises SparkUnavailable, ConnectionRefused where the token is not the server's, or OtherCode."""
+    require_unchanged()
+    session = RemoteSession(connection=_channel(url))
     session.client.set_retry_policies([_RETRIES])
     try:
         with _quiet():
@@ -109,10 +113,21 @@ def _begun(url: str, tag: str) -> RemoteSession:
                 session.conf.set(name, value)
     except PySparkException as error:
         session.client.close()
-        raise _refused(str(error), Channel(url).endpoint) from error
+        raise _refused(str(error), _channel(url).endpoint) from error
     session.addTag(tag)
     os.environ[_MODE] = "1"
     return session
+
+
+def _channel(url: str) -> Channel:
+    """The provider's hook leaves a token's `/` as it is, which pyspark takes for a path. Raises ConnectionRefused."""
+    where, found, parameters = url.partition("/;")
+    try:
+        return Channel(where + found + parameters.replace("/", "%2F"))
+    except PySparkException:  # its message has the token
+        raise ConnectionRefused(
+            "the connection's host, port and extra make no address of a Spark Connect server (sc://host:port)"
+        ) from None
 
 
 def _refused(said: str, endpoint: str) -> ConcordError:

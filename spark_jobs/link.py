@@ -9,11 +9,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
 from concord.brake import Hold
 from concord.databases.dialect import Progress, Snapshot, SourceEnd, TargetEnd
 from concord.databases.registry import dialect
-from concord.errors import BrakeHeld, ConcordError, DecideAgain, RowsOscillate, TablesStopped
+from concord.errors import (
+    BrakeHeld,
+    ConcordError,
+    DecideAgain,
+    RowsOscillate,
+    SparkUnavailable,
+    TablesStopped,
+)
 from concord.event_log import log_event
 from concord.link import LinkJob, TableReport, TransmissionReport
 from concord.pace import Meter, Tell, of_tables, silent
@@ -143,15 +151,23 @@ def _weighed(
     found = move(earlier)
     try:
         brake(job, target, opened, found[-1], watch)
-    except BrakeHeld:
-        unjudged = found[-1].unjudged
+    except BrakeHeld as held:
+        unjudged = found[-1].unjudged & _held(held)
         if not unjudged:
             raise
         log_event(logger, "judged before it is weighed", tables=sorted(unjudged))
         target.drop_staging()
-        found = move(earlier._replace(judged_first=unjudged))
+        try:
+            found = move(earlier._replace(judged_first=unjudged))
+        except SparkUnavailable:  # a person must hear of the hold
+            raise held from None
         brake(job, target, opened, found[-1], watch)
     return found
+
+
+def _held(error: BrakeHeld) -> set[str]:
+    """The tables that wait for a person."""
+    return {Hold.model_validate(each).table for each in cast("list[object]", error.holds)}
 
 
 def _united(met: Mapping[str, Sequence[str]], error: DecideAgain) -> dict[str, list[str]]:

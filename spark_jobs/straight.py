@@ -17,6 +17,7 @@ from traceback import format_exception
 from typing import TYPE_CHECKING
 
 from concord.databases.reading import Part, Relay, Relayed
+from concord.errors import ConcordError
 from spark_jobs.code_state import in_this_code
 from spark_jobs.route import Route
 from spark_jobs.staged_table import StagedTable
@@ -84,7 +85,7 @@ def stage_by_the_driver(
                     done.append((ordinal, _staged(stage, part, number)))
                 except BaseException as error:
                     failed.set()
-                    if isinstance(error, Exception):
+                    if isinstance(error, ConcordError):  # a relay raises no other; a signal's handler may
                         raise TaskFailed("".join(format_exception(error, limit=0))) from error
                     raise
         return done

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession, is_remote
 
 from concord.pace import Meter
@@ -24,6 +23,8 @@ def by_tasks(spark: SparkSession, meter: Meter) -> Callable[[], None]:
         spark.clearProgressHandlers()
         spark.registerProgressHandler(cast("ProgressHandler", _hearer(meter)))
         return _nothing
+
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415 - Connect's client has none
 
     def look() -> None:
         # A Spark that ends while it is asked is no error of the work's.

@@ -26,8 +26,11 @@ _DATABASE_SAID = re.compile(r"(?:ERROR|FATAL|PANIC):  (.+)")
 _WHERE = re.compile(f"^{STAGING}(.+)$", re.MULTILINE)
 #: What a task says in our words already. An executor's error comes as text alone.
 _OURS = re.compile(r"^concord\.errors\.(\w+): (.+)$", re.MULTILINE)
-#: What Spark Connect says of a server that has ended, or has begun anew, while a job ran.
-_NO_SPARK = re.compile(r"UNAVAILABLE|NO_ACTIVE_SESSION|SESSION_CLOSED|SESSION_CHANGED|RETRIES_EXCEEDED")
+#: What Spark Connect says of a server that has ended or begun anew while a job ran, or has given the job up.
+_NO_SPARK = re.compile(
+    r"UNAVAILABLE|NO_ACTIVE_SESSION|SESSION_CLOSED|SESSION_CHANGED|RETRIES_EXCEEDED|OPERATION_ABANDONED"
+    r"|RESPONSE_ALREADY_RECEIVED|OPERATION_CANCELED"
+)
 #: What a worker says that was given a function of ours which its own Concord does not have.
 _NOT_OURS = re.compile(r"No module named '(?:concord|spark_jobs)|on <module '(?:concord|spark_jobs)")
 #: What ADBC calls a connection that is not to be had or has broken; and a snapshot ends with the session that holds it.
@@ -86,8 +89,11 @@ def _of_tasks() -> tuple[type[Exception], ...]:
     """What brings us the words of a task. Where Spark was never imported, none of it can have failed."""
     if "pyspark" not in sys.modules:
         return (TaskFailed,)
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415
     from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    if "py4j" not in sys.modules:  # an installation that only speaks to a Connect server has none
+        return (TaskFailed, PySparkException)
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415
 
     return (TaskFailed, PySparkException, Py4JJavaError)
 

@@ -1,10 +1,12 @@
 """A link that would take too much away waits for a person: nothing is written, and an approved run carries all."""
 
 import pytest
+from pyspark.sql import SparkSession
 
 from concord.brake import Approval, Brakes, Limit, headroom
-from concord.errors import BrakeHeld
+from concord.errors import BrakeHeld, SparkUnavailable
 from concord.replication_set import ReplicatedTable, TableName
+from spark_jobs.link import transmit
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, carried
 
@@ -91,6 +93,17 @@ def test_deletes_are_weighed_alone_and_only_those_that_win(pair: MakePair) -> No
     assert (report.applied, report.lost) == (450 + 400, 150)
     sites.run("reverse")
     assert sites.equal
+
+
+def test_a_hold_is_told_though_spark_cannot_judge_first(pair: MakePair) -> None:
+    def absent() -> SparkSession:
+        raise SparkUnavailable
+
+    sites = pair(*DDL)
+    sites.london.run("DELETE FROM item")
+    sites.capetown.run("UPDATE item SET token = 'later' WHERE id = 1")
+    with pytest.raises(BrakeHeld, match="1,000 deletes of 1,000 rows"):
+        transmit(sites.job(spark_from=10_000), absent)
 
 
 def test_changes_are_held_where_a_limit_is_set_and_inserts_never(pair: MakePair) -> None:

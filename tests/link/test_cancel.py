@@ -5,10 +5,28 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
+from psycopg.pq import TransactionStatus
 
+from concord.databases.postgresql import stage
+from concord.databases.postgresql.ends import Target
 from concord.databases.postgresql.session import connect, one, run
 from concord.databases.registry import cancel_all
 from tests.link.conftest import MakePair
+
+
+def test_a_session_that_a_signal_left_waiting_does_not_keep_staging_from_being_dropped(
+    pair: MakePair,
+) -> None:
+    sites = pair("CREATE TABLE book (id int PRIMARY KEY)")
+    target = Target(sites.job())
+    shape = target.inspect(sites.tables)[0][0]
+    target.create_staging(shape, 0)
+    left = target.session()
+    left.pgconn.send_query(b"SELECT pg_sleep(30)")  # as when a handler raises in the middle of it
+    assert left.info.transaction_status is TransactionStatus.ACTIVE
+    target.drop_staging()
+    target.close()
+    assert stage.orphans(sites.capetown.connection, []) == []
 
 
 def test_a_session_that_waits_in_another_thread_is_cancelled_and_stays_usable(pair: MakePair) -> None:

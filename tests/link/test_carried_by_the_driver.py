@@ -233,6 +233,24 @@ def test_after_a_failure_no_other_part_is_begun_and_no_session_is_left_at_the_so
     assert by_the_driver(sites).total("applied") == 9999 * len(names)
 
 
+class Interrupted(Exception):
+    """As a signal's handler raises it wherever the driver is at that moment."""
+
+
+def test_a_signal_while_the_driver_carries_is_told_as_what_it_is(
+    sites: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(relay: Stage, part: Part, attempt: int) -> Relayed:
+        raise Interrupted
+
+    sites.london.run("UPDATE book SET title = 'new' WHERE id = 1")
+    with monkeypatch.context() as patched:
+        relay_by(patched, interrupted)
+        with pytest.raises(Interrupted):
+            by_the_driver(sites)
+    settle(sites)
+
+
 class Busy:
     """Tells how many parts were on their way at once, each of which waits until so many are."""
 

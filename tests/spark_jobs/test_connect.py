@@ -1,5 +1,6 @@
 """A session on a real Spark Connect server: who is admitted, what a person is told, and what is left behind."""
 
+import ast
 import os
 import signal
 import subprocess
@@ -8,17 +9,20 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
+from traceback import format_exception
 
 import psutil
 import pyarrow as pa
 import pytest
 
+import spark_jobs.connect
 from concord.errors import ConnectionRefused, OtherCode, SparkUnavailable
 from embedded import ports
 from embedded.connect_server import ConnectServer, ConnectServerFailed, connect_server, starting
 from spark_jobs import code_state
 from spark_jobs.code_state import in_this_code
 from spark_jobs.connect import Connected, check, connected
+from spark_jobs.interruption import interrupt_all
 from spark_jobs.settings import SETTINGS
 from spark_jobs.wording import worded
 
@@ -95,8 +99,53 @@ def test_where_nobody_answers_it_is_told_within_seconds() -> None:
 
 def test_workers_of_another_code_are_refused(connect: ConnectServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code_state, "CODE", "yesterday's")
+    monkeypatch.setattr(spark_jobs.connect, "require_unchanged", lambda: None)
     with pytest.raises(OtherCode, match="restart the Connect server"):
         check(connect.url)
+
+
+def test_a_process_that_began_before_an_upgrade_asks_for_no_session(
+    connect: ConnectServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code_state, "CODE", "yesterday's")
+    with pytest.raises(OtherCode, match="restart Airflow's processes"):
+        check(connect.url)
+
+
+def test_a_token_may_hold_what_the_providers_hook_leaves_as_it_is(java: Path, tmp_path: Path) -> None:
+    with pytest.raises(SparkUnavailable, match="no Spark Connect server answers"):
+        check(f"sc://127.0.0.1:{ports.free()}/;user_id=me;token=se/cr/et")
+    with pytest.raises(ConnectionRefused, match="make no address of a Spark Connect server") as refused:
+        check(f"sc:///;token={CANARY}")
+    assert CANARY not in "".join(format_exception(refused.value))
+
+
+def test_who_ends_a_process_ends_what_its_sessions_do(connect: ConnectServer, tmp_path: Path) -> None:
+    place, failed = tmp_path / "alive", []
+    with connected(connect.url) as session:
+        spark = session()
+
+        def work() -> None:
+            try:
+                spark.range(1).mapInArrow(sleeping(place), "id bigint").collect()  # type: ignore[arg-type]
+            except Exception as error:  # noqa: BLE001
+                failed.append(error)
+
+        working = Thread(target=work)
+        working.start()
+        until(lambda: alive(place))
+        interrupt_all()
+        working.join(20)
+    until(lambda: not alive(place))
+    assert "OPERATION_CANCELED" in str(failed)
+
+
+def test_nothing_that_a_connect_driver_imports_of_ours_brings_py4j() -> None:
+    """Beside an Airflow that only speaks to a Connect server there is none."""
+    for path, text in code_state.sources():
+        if path not in ("spark_jobs/session.py", "spark_jobs/connect_server.py"):
+            for node in ast.parse(text).body:
+                assert "py4j" not in ast.unparse(node).split("def ")[0].split("class ")[0], path
 
 
 def test_an_error_in_the_block_ends_what_the_server_does_for_it(

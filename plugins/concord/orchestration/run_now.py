@@ -26,11 +26,11 @@ from sqlalchemy import select, update
 from sqlalchemy.exc import DBAPIError
 
 from concord.connection_words import one_sentence
-from concord.databases.registry import cancel_all
 from concord.ending import Ended, by_signals
 from concord.errors import AirflowUnavailable
 from concord.orchestration import waiting_person
 from concord.orchestration.configured_dags import all_dags
+from spark_jobs.interruption import interrupt_all
 
 #: Seconds between two looks at how far a run is.
 PAUSE = 0.5
@@ -146,7 +146,7 @@ def _interruptible(dag_id: str, run_id: str) -> Iterator[None]:
 
     def interrupt(number: int, _frame: object) -> None:
         if number != signal.SIGTERM:
-            cancel_all()  # another thread of the link's may wait for a database
+            interrupt_all()  # another thread of the link's may wait for a database, or the link for Spark
             raise Interrupted("interrupted by a signal")
 
     with suppress(Interrupted), _as_ctrl_c(heard), by_signals(interrupt, signal.SIGINT):

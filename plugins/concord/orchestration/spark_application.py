@@ -15,7 +15,6 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from pydantic import BaseModel
 
-from concord.databases.registry import cancel_all
 from concord.event_log import log_event
 from concord.orchestration import spark_settings
 from concord.orchestration.connections import airflow_connection
@@ -23,6 +22,7 @@ from concord.orchestration.job_files import JobFiles, Report, job_files
 from concord.orchestration.pace_heard import heard
 from concord.pace import Tell, logged
 from spark_jobs.application import module, work_of
+from spark_jobs.interruption import interrupt_all
 
 logger = logging.getLogger("concord.application")
 
@@ -41,7 +41,6 @@ class SparkApplication(SparkSubmitOperator):
         self._works_as = application
         #: Who hears how far it is; a task's log has a line a while.
         self.tell: Tell | None = None
-        self._connected: Any = None
 
     def submit(self, job: BaseModel, report: type[Report]) -> Report:
         """Have the job done, and wait for the report. Raises the ConcordError that stopped it."""
@@ -55,18 +54,18 @@ class SparkApplication(SparkSubmitOperator):
 
     def on_kill(self) -> None:
         """End what Spark and the databases do for this task."""
-        if self._connected is not None:
-            self._connected.interrupt()
-            cancel_all()
-        super().on_kill()
+        if self._hook is not None:
+            super().on_kill()
+        else:  # the driver is this process
+            interrupt_all()
 
     def _done_here(self, job: BaseModel) -> BaseModel:
         from spark_jobs.connect import connected  # noqa: PLC0415 - who submits needs none of it
 
         url = SparkConnectHook(self._conn_id).get_connection_url()
-        with connected(url, str(self.name)) as self._connected:
+        with connected(url, str(self.name)) as spark:
             work = work_of(self._works_as)
-            return work(job, self._connected, lambda step: log_event(logger, "step", name=step), self.hears())
+            return work(job, spark, lambda step: log_event(logger, "step", name=step), self.hears())
 
     def _submitted(self, job: BaseModel, report: type[Report]) -> Report:
         with job_files(job, report) as files:

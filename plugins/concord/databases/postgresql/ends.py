@@ -10,6 +10,7 @@ from threading import Thread
 from typing import Concatenate, ParamSpec, TypeVar
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from concord import incarnation
 from concord.brake import Brakes, Effect
@@ -347,8 +348,11 @@ class WrittenEnd(End):
         super().__init__(job.target, job.target.applier, job, application_name(job.synchronization))
 
     def session(self) -> Connection:
-        """The one that looked at the site, or another one where that has ended: a login takes some round trips."""
-        if self.connection.closed:
+        """The one that looked at the site: a login takes some round trips. Another one where that has ended, or where a
+        signal came while it waited for an answer.
+        """
+        if self.connection.closed or self.connection.info.transaction_status is TransactionStatus.ACTIVE:
+            self.connection.close()
             self.connection = self._connect()
         return self.connection
 

@@ -20,7 +20,16 @@ def note(connection: psycopg.Connection[Any]) -> None:
 
 def cancel() -> None:
     """Cancel what every session does at this moment: whoever waits for it gets QueryCanceled. No session is closed."""
-    for connection in list(_OPEN):
+    for connection in _noted():
         if not connection.closed:
             with suppress(psycopg.Error):
                 connection.cancel_safe(timeout=_PATIENCE)
+
+
+def _noted() -> list[psycopg.Connection[Any]]:
+    """Another thread may log in meanwhile. No lock: a signal's handler asks, in a thread that may hold it."""
+    while True:
+        try:
+            return list(_OPEN)
+        except RuntimeError:  # it has changed while it was listed
+            continue

@@ -178,7 +178,7 @@ def in_our_words(error: psycopg.Error, where: str, *, private: bool = False) -> 
         return PrivilegeMissing(f"{where}: {said}. Run `provision` to grant what the role needs.")
     if state in {"40P01", "40001", "55P03", "23505"}:
         return WriteContended(f"{where}: {said}. The next run tries again.")
-    if not state or state.startswith(("08", "57P", "53")):
+    if not state or state.startswith(("08", "57", "53")):
         return SiteUnavailable(f"{where}: {said}. The next run tries again.")
     return ConcordError(f"{where}: {said} (SQLSTATE {state})")
 
