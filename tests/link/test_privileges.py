@@ -156,6 +156,8 @@ def test_they_are_enough_where_the_public_has_none(pair: MakePair) -> None:
 #: Rights that these links do not need, other tasks do: initializing, looking, removing tombstones, purging, snapshots.
 NOT_FOR_LINKS = {
     (APPLIER, "table concord.link_state", "INSERT"),
+    # A link reads its histories as it takes its epoch, as the applier; plans, `status` and cleanups as the reader.
+    (READER, "table concord.link_state", "SELECT"),
     (READER, "table concord.synchronization", "SELECT"),
     (READER, "table concord.conflict", "SELECT"),
     (READER, "table concord.initialization", "SELECT"),

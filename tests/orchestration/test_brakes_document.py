@@ -75,7 +75,7 @@ def test_a_run_approves_what_was_held_before_it_and_is_refused_where_nothing_was
         dag_id, run_id, conf, triggering_user_name, start_date = "d", "r", {"approve": True}, "ada", None
         run_type = DagRunType.MANUAL
 
-    context: Any = {"dag_run": Asked()}
+    context: Any = {"dag_run": Asked(), "ti": None}
     with pytest.raises(AirflowFailException, match="parameter approve: nothing of london_capetown is held"):
         run_steps.begin(NAME, context)
     seen = Hold(table="public.flights", kind=Kind.DELETES, count=800, rows=1000)
