@@ -24,7 +24,7 @@ from pyspark.sql.connect.session import SparkSession as RemoteSession
 from concord.errors import ConcordError, ConnectionRefused, SparkUnavailable
 from spark_jobs import interruption
 from spark_jobs.code_state import in_this_code, require_unchanged
-from spark_jobs.settings import SETTINGS
+from spark_jobs.settings import CONNECT_MODE, SETTINGS
 from spark_jobs.wording import worded
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 #: What is retried, and for about five seconds in all: by default it is more than eight minutes.
 _RETRIES = DefaultPolicy(max_retries=6, initial_backoff=100, backoff_multiplier=2.0, max_backoff=2000)
 warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")  # our own error says more
-#: By this pyspark's functions know that they are asked for a Connect session. Classic Spark refuses to start under it.
-_MODE = "SPARK_CONNECT_MODE_ENABLED"
 #: Seconds until a server that was asked to end a session's work must have answered.
 _PATIENCE = 2.0
 
@@ -84,7 +82,7 @@ class Connected:
         interruption.ended(self.interrupt)
         session, self._session = self._session, None
         if session is not None:
-            os.environ.pop(_MODE, None)
+            os.environ.pop(CONNECT_MODE, None)
             with _quiet():
                 session.stop()
 
@@ -105,7 +103,8 @@ def connected(url: str, tag: str = "concord") -> Iterator[Connected]:
 def _begun(url: str, tag: str) -> RemoteSession:
     """Raises SparkUnavailable, ConnectionRefused where the token is not the server's, or OtherCode."""
     require_unchanged()
-    session = RemoteSession(connection=_channel(url))
+    channel = _channel(url)
+    session = RemoteSession(connection=channel)
     session.client.set_retry_policies([_RETRIES])
     try:
         with _quiet():
@@ -113,9 +112,9 @@ def _begun(url: str, tag: str) -> RemoteSession:
                 session.conf.set(name, value)
     except PySparkException as error:
         session.client.close()
-        raise _refused(str(error), _channel(url).endpoint) from error
+        raise _refused(str(error), channel.endpoint) from error
     session.addTag(tag)
-    os.environ[_MODE] = "1"
+    os.environ[CONNECT_MODE] = "1"
     return session
 
 

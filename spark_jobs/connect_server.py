@@ -23,6 +23,7 @@ from concord.environment import of_airflow
 from concord.errors import ConcordError
 from concord.java import java_home
 from spark_jobs.session import refuse_without_a_secret
+from spark_jobs.settings import ON_THIS_MACHINE, is_local
 
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - its name
 HOST, PORT = "127.0.0.1", 15002
@@ -41,20 +42,13 @@ _CONNECT = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-#: On one machine: workers that have imported our code, and a secret of Spark's own making between its ports (S5).
-_ON_THIS_MACHINE = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.python.daemon.module": "spark_jobs.worker_daemon",
-    "spark.authenticate": "true",
-    "spark.network.crypto.enabled": "true",
-}
+_ON_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
 def settings(master: str, host: str, port: int) -> dict[str, str]:
     """Spark properties of the server. The token is none of them: they stand in a command line, and in Spark's UI."""
     where = {"spark.connect.grpc.binding.address": host, "spark.connect.grpc.binding.port": str(port)}
-    return {**_CONNECT, **where, **(_ON_THIS_MACHINE if master.startswith("local") else {})}
+    return {**_CONNECT, **where, **({**_ON_LOOPBACK, **ON_THIS_MACHINE} if is_local(master) else {})}
 
 
 def serve(host: str, port: int, given: dict[str, str]) -> None:
@@ -65,7 +59,7 @@ def serve(host: str, port: int, given: dict[str, str]) -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(given.items())))
     master = SparkConf().get("spark.master") or "local[*]"
-    if not master.startswith("local"):
+    if not is_local(master):
         refuse_without_a_secret(SparkConf().get("spark.authenticate"))
     ours = {"spark.master": master, **settings(master, host, port), **given}
     spark = SparkSession.builder.appName("concord connect").config(map=dict(ours)).getOrCreate()

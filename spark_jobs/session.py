@@ -9,7 +9,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from concord.errors import ConnectionRefused
-from spark_jobs.settings import SETTINGS
+from spark_jobs.settings import ON_THIS_MACHINE, SETTINGS, is_local
 
 logger = logging.getLogger("concord.session")
 
@@ -19,15 +19,6 @@ _OF_THE_APPLICATION = {
     # A function larger than that goes by way of a file, and with it the logins that tasks need (S5).
     "spark.broadcast.UDFCompressionThreshold": "1g",
 }
-#: Workers on this machine are forked from a process that has imported our code; elsewhere the code comes later.
-#: With the others Spark itself makes a secret for each application on one machine, and keeps it in the driver's memory:
-#: no other process of the machine is answered on the driver's ports. On a cluster its own settings say the same (S5).
-_ON_THIS_MACHINE = {
-    "spark.python.daemon.module": "spark_jobs.worker_daemon",
-    "spark.authenticate": "true",
-    "spark.network.crypto.enabled": "true",
-}
-
 #: Where pyspark finds the Java that has started us: no process that we start may attach to it.
 _ENTRANCE = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
 
@@ -40,8 +31,8 @@ def start() -> SparkSession:
     builder = SparkSession.builder.config(map={**SETTINGS, **_OF_THE_APPLICATION})
     SparkContext._ensure_initialized()  # Java has read the settings, and nothing listens yet
     given = SparkConf()
-    if given.get("spark.master", "local").startswith("local"):
-        builder = builder.config(map=dict(_ON_THIS_MACHINE))
+    if is_local(given.get("spark.master", "local")):
+        builder = builder.config(map=dict(ON_THIS_MACHINE))
     else:
         refuse_without_a_secret(given.get("spark.authenticate"))
     spark = builder.getOrCreate()

@@ -71,7 +71,7 @@ def test_without_a_secret_it_would_take_the_login_out_of_a_task(tmp_path: Path) 
     """That the attack is one: the same driver as Spark starts it where nothing is said."""
     careless = (
         "import spark_jobs.session\n"
-        "spark_jobs.session._ON_THIS_MACHINE = {'spark.authenticate': 'false'}\n" + DRIVER
+        "spark_jobs.session.ON_THIS_MACHINE = {'spark.authenticate': 'false'}\n" + DRIVER
     )
     found = attacked(tmp_path, careless)
     assert CANARY in found["block"]

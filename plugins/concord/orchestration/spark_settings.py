@@ -14,12 +14,11 @@ from concord.errors import ConnectionRefused
 from concord.java import java_home
 from concord.orchestration.job_files import JobFiles
 from spark_jobs.application import module
+from spark_jobs.settings import CONNECT_MODE, is_local
 
 MEMORY = "2g"
 #: A link's driver lives for seconds: the serial collector and the quick compiler start twice as fast.
 SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-#: By this pyspark's Connect client marks its process; classic Spark refuses to start under it.
-_CONNECT = "SPARK_CONNECT_MODE_ENABLED"
 
 
 def require_client_mode(connection_id: str, deploy_mode: str | None) -> None:
@@ -32,11 +31,6 @@ def require_client_mode(connection_id: str, deploy_mode: str | None) -> None:
             f"connection {connection_id!r}: deploy mode {deploy_mode}; a link's driver reads its logins from a file of"
             " this machine: set deploy-mode to client, on any master, or use a connection of type spark_connect"
         )
-
-
-def is_local(master: str) -> bool:
-    """Whether the executors run inside the driver."""
-    return master.startswith("local")
 
 
 def library(master: str, files: JobFiles[Any]) -> str | None:
@@ -64,7 +58,7 @@ def environment() -> dict[str, str]:
 
     Raises ConnectionRefused when there is no Java.
     """
-    kept = {name: value for name, value in os.environ.items() if name not in (*of_airflow(), _CONNECT)}
+    kept = {name: value for name, value in os.environ.items() if name not in (*of_airflow(), CONNECT_MODE)}
     python = os.environ.get("PYSPARK_PYTHON", sys.executable)
     places = [*_places(), os.environ.get("PYTHONPATH", "")]
     return {
