@@ -149,9 +149,9 @@ def test_nothing_that_a_connect_driver_imports_of_ours_brings_py4j() -> None:
 
 
 def test_an_error_in_the_block_ends_what_the_server_does_for_it(
-    connect: ConnectServer, tmp_path: Path
+    connect: ConnectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place, failed = tmp_path / "alive", []
+    place, failed, close = tmp_path / "alive", [], Connected.close
 
     def work(session: Connected) -> None:
         try:
@@ -163,6 +163,8 @@ def test_an_error_in_the_block_ends_what_the_server_does_for_it(
         working = Thread(target=work, args=(session,))
         working.start()
         until(lambda: alive(place))
+        # The work hears that it was interrupted before its channel is closed.
+        monkeypatch.setattr(Connected, "close", lambda self: (working.join(20), close(self)))
         raise KeyboardInterrupt
     working.join(20)
     until(lambda: not alive(place))
