@@ -11,6 +11,9 @@ COLUMNS = (
     *("price", "changed", "paid", "extras"),
 )
 
+#: Query of the count and the content of all rows; equal where all rows are.
+CONTENT = "SELECT count(*), sum(hashtextextended(b::text, 0)) FROM public.bookings b"
+
 #: Edits that nobody measures: the first run of a program reads it and its libraries from the disk.
 WARM_UP = 10
 

@@ -142,9 +142,10 @@ class _Bucardo:
         began = time.monotonic()
         if not self.kick(PATIENCE):
             raise WrongResult(f"Bucardo did not end its sync. {self._last_words}")
-        seconds = time.monotonic() - began
+        return time.monotonic() - began
+
+    def purge(self) -> None:
         self.pair.everywhere(_PURGE)
-        return seconds
 
     def end(self) -> None:
         """All its processes are in one session; the master's process id stands in a file."""
@@ -172,7 +173,7 @@ def at_work(program: Program, pair: Pair, directory: Path) -> Iterator[Rival]:
     made.add_sync()
     try:
         made.start()
-        yield Rival(program, pair, made.carry)
+        yield Rival(program, pair, made.carry, made.purge)
     finally:
         made.end()
 

@@ -17,6 +17,9 @@ from concord.errors import ConcordError
 from concord.link import Direction
 from demo.progress import Progress
 
+#: More rows than any table has.
+NEVER = 10**12
+
 
 class WrongResult(ConcordError):
     """A measured program did not do what it was measured for."""
@@ -47,9 +50,9 @@ class Results:
 
 @contextmanager
 def started(start: Start, url: str) -> Iterator[None]:
-    """Links get a Spark of their own, or that of the Connect server at `url`."""
+    """Links get a Spark of their own, or that of the Connect server at `url`; those in threads ask for none."""
     os.environ.pop(CONNECT, None)
-    if start is Start.WARM:
+    if start is not Start.COLD:
         os.environ[CONNECT] = url
     try:
         yield
@@ -116,7 +119,8 @@ class _Table:
 
     def _run(self, start: Start, direction: Direction = Direction.FORWARD) -> LinkRun:
         with started(start, self.spark):
-            return run_link(job(self.databases, direction))
+            made = job(self.databases, direction)
+            return run_link(made.model_copy(update={"spark_from": NEVER}) if start is Start.THREADS else made)
 
     def _edit(self, count: int) -> Edits:
         edits = Edits(self.rows, count, self.edited)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from benchmarks import databases, initialization, report
 from benchmarks.arguments import add_places, counts, positive
-from benchmarks.bookings import TABLE
+from benchmarks.bookings import CONTENT, TABLE
 from benchmarks.comparison import WrongResult, started
 from benchmarks.connected_run import server
 from benchmarks.databases import Databases
@@ -35,7 +35,6 @@ CHOOSING = ("latest_timestamp",)
 MERGING = ("additive(miles)", "merge_columns")
 CUSTOM = ("custom(benchmarks.conflicts:the_dearer_of_two)",)
 EDIT = "UPDATE public.bookings SET miles = miles + 500, price = price + {}, remarks = 'changed, ' || md5(remarks)"
-CONTENT = "SELECT count(*), sum(hashtextextended(b::text, 0)) FROM public.bookings b"
 
 
 def the_dearer_of_two(conflicts: pa.RecordBatch) -> pa.RecordBatch:

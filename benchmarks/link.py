@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m benchmarks.link", description=__doc__)
-    made.add_argument("--table-rows", type=positive, default=5_000_000, help="rows of the large table")
+    made.add_argument("--table-rows", type=positive, default=7_000_000, help="rows of the large table")
     made.add_argument(
         "--changes", type=counts, default=(10, 1_000, 100_000, 1_000_000), help="as in 10,1000,1000000"
     )
@@ -47,7 +47,7 @@ def _plan(options: argparse.Namespace) -> Plan:
     rows, changes, repeat = options.table_rows, options.changes, options.repeat
     if options.quick:
         rows, changes, repeat = 100_000, (10, 1_000), 1
-    small = [count for count in changes if count * 20 <= rows]
+    small = [count for count in changes if count * 10 <= rows]
     return Plan([(rows // 5, small), (rows, changes)], repeat)
 
 

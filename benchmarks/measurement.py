@@ -33,10 +33,11 @@ class Spread:
 
 
 class Start(StrEnum):
-    """How a link gets its Spark: one of its own, or one that stays."""
+    """How a link gets its Spark: one of its own, or one that stays; or none, its driver's threads carry all rows."""
 
     COLD = "cold"
     WARM = "warm"
+    THREADS = "in threads"
 
 
 @dataclass

@@ -3,7 +3,8 @@
 import re
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from benchmarks.by_hand import command_environment
@@ -33,15 +34,31 @@ def transactions_per_second(database: Database, script: str, users: Users) -> fl
 
     Raises ProgramFailed when a statement fails.
     """
-    with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
-        file.write(script)
-        file.flush()
-        return _rate(database, f"--file={file.name}", users)
+    with _file(script) as file:
+        return _rate(database, file, users)
+
+
+def run_transactions(database: Database, script: str, clients: int, count: int) -> None:
+    """So many transactions of the script by all clients together, as fast as each can.
+
+    Raises ProgramFailed when a statement fails.
+    """
+    with _file(script) as file:
+        _run(database, ["--no-vacuum", f"--client={clients}", f"--transactions={count // clients}", file], {})
 
 
 def simple_updates_per_second(database: Database, users: Users) -> float:
     """The same of a transaction that pgbench has built in: update a row, read it, and add to a history."""
     return _rate(database, "--builtin=simple-update", users)
+
+
+@contextmanager
+def _file(script: str) -> Iterator[str]:
+    """The option that names a file with the script."""
+    with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
+        file.write(script)
+        file.flush()
+        yield f"--file={file.name}"
 
 
 def _rate(database: Database, script: str, users: Users) -> float:

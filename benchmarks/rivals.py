@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks import bucardo, databases, logical_replication, packages, report
+from benchmarks import bucardo, databases, logical_replication, packages, report, sustained
 from benchmarks.arguments import add_places, counts, positive
 from benchmarks.bookings import WARM_UP, Edits
 from benchmarks.connected_run import server
@@ -16,6 +16,7 @@ from benchmarks.measurement import Spread, Start
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
 from benchmarks.rival import Program, Rival, concord, measure
+from benchmarks.sustained import Sustained, sustain
 from demo import terminal
 from demo.progress import Progress
 
@@ -32,11 +33,15 @@ Seconds = Mapping[Program, list[float]]
 
 @dataclass(frozen=True)
 class Plan:
-    """How many rows, how many changes in them, and how often on new servers; `FEW` changes in several rounds there."""
+    """How many rows, how many changes in them, and how often on new servers; `FEW` changes in several rounds there.
+
+    `transactions` are those of users who work all the while.
+    """
 
     rows: int
     counts: Sequence[int]
     repeat: int
+    transactions: int = 0
 
     @property
     def edits(self) -> Iterator[Edits]:
@@ -58,9 +63,12 @@ class Plan:
 
 @dataclass
 class Results:
-    """Seconds by the number of changes and the program, and where they were measured."""
+    """Seconds by the number of changes and the program, what each sustained, and where they were measured."""
 
     seconds: dict[int, Seconds] = field(default_factory=dict)
+    sustained: dict[Program, list[Sustained]] = field(
+        default_factory=lambda: {each: [] for each in sustained.PROGRAMS}
+    )
     surroundings: str = ""
 
     def add(self, count: int, program: Program, seconds: float) -> None:
@@ -113,6 +121,16 @@ def _repetition(plan: Plan, made: Sequence[Rival], results: Results, progress: P
                 seconds = measure(rival, edits)
                 results.add(edits.count, rival.program, seconds)
                 step.result += f" {rival.program} {seconds:.1f} s;"
+    if plan.transactions:
+        _sustain(plan, made, results, progress)
+
+
+def _sustain(plan: Plan, made: Sequence[Rival], results: Results, progress: Progress) -> None:
+    with progress.step(f"{plan.transactions:,} updates of single rows, all the while") as step:
+        for rival in made:
+            if (of_program := results.sustained.get(rival.program)) is not None:
+                of_program.append(sustain(rival, plan.rows, plan.transactions))
+                step.result += f" {rival.program} {of_program[-1].rate:,.0f}/s;"
 
 
 def grid(rows: int, seconds: Mapping[int, Seconds]) -> Grid:
@@ -146,7 +164,10 @@ def _ratios(rival: Sequence[float], ours: Sequence[float]) -> Spread:
 
 def _measure(directory: Path, plan: Plan, kind: ServerKind, *, recorded: bool) -> int:
     results = compare(plan, kind, directory, Progress(terminal.console()))
-    text = "\n\n".join([results.surroundings, markdown(grid(plan.rows, results.seconds))])
+    grids = [grid(plan.rows, results.seconds)]
+    if plan.transactions:
+        grids.append(sustained.grid(plan.transactions, results.sustained))
+    text = "\n\n".join([results.surroundings, *map(markdown, grids)])
     publish(PART, text, recorded=recorded)
     return 0
 
@@ -154,7 +175,7 @@ def _measure(directory: Path, plan: Plan, kind: ServerKind, *, recorded: bool) -
 def main(arguments: list[str]) -> int:
     """Measure and print; 0 when every program carried what the users had written."""
     options = _parser().parse_args(arguments)
-    plan = Plan(options.table_rows, options.changes, options.repeat)
+    plan = Plan(options.table_rows, options.changes, options.repeat, options.transactions)
     if plan.too_large:
         sys.stderr.write(
             f"a table of {plan.rows:,} rows has not as many different rows as the runs would edit\n"
@@ -177,6 +198,7 @@ def _parser() -> argparse.ArgumentParser:
         "--changes", type=counts, default=(1_000, 100_000, 1_000_000), help="as in 10,1000,1000000"
     )
     made.add_argument("--repeat", type=positive, default=3, help="how often on new servers")
+    made.add_argument("--transactions", type=int, default=40_000, help="of users who work meanwhile; 0: none")
     add_places(made, PART)
     return made
 

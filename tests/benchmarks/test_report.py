@@ -29,12 +29,17 @@ def point(table_rows: int, changes: int = 1_000) -> Point:
         link={
             Start.COLD: [link(8.0, 2.0, 3.0), link(7.0, 1.0, 1.0), link(9.0, 4.0, 2.0)],
             Start.WARM: [link(4.0, 2.0, 1.0)],
+            Start.THREADS: [link(2.0, 1.0, 0.5)],
         },
         by_hand=[by_hand(1.0, 2.0), by_hand(1.0, 1.0), by_hand(2.0, 2.0)],
     )
 
 
-IDLE = {Start.COLD: [Measurement(3.0, {})], Start.WARM: [Measurement(0.5, {})]}
+IDLE = {
+    Start.COLD: [Measurement(3.0, {})],
+    Start.WARM: [Measurement(0.5, {})],
+    Start.THREADS: [Measurement(0.4, {})],
+}
 RESULTS = Results([point(500), point(5_000), point(5_000, 10)], IDLE)
 
 
@@ -49,6 +54,7 @@ def test_the_speed_of_whole_processes_is_the_ratio_of_their_medians() -> None:
     assert cells["warm, s"] == "4.00"
     assert cells["by hand, s"] == "3.00 (2.00 to 4.00)"
     assert (cells["cold, speed"], cells["warm, speed"]) == ("0.38", "0.75")
+    assert cells["in threads, speed"] == "1.50"
     assert cells["memory, MiB"] == "300"
 
 
@@ -61,7 +67,7 @@ def test_a_links_parts_stand_beside_those_by_hand() -> None:
 
 
 def test_a_link_with_nothing_to_send_is_shown_for_each_start() -> None:
-    assert list(grids(RESULTS))[-1].rows == [("3.00", "0.50")]
+    assert list(grids(RESULTS))[-1].rows == [("3.00", "0.50", "0.40")]
 
 
 def test_the_same_changes_in_two_tables_are_set_side_by_side() -> None:
@@ -97,7 +103,7 @@ def test_the_chart_shows_every_point_of_the_largest_table_and_of_no_other() -> N
 
 
 def test_a_plan_that_would_edit_a_row_twice_is_refused() -> None:
-    assert not list(Plan([(1_000, [160])], repeat=3).too_large())
+    assert not list(Plan([(1_000, [100])], repeat=3).too_large())
     assert list(Plan([(1_000, [300])], repeat=2).too_large()) == [
-        "a table of 1,000 rows has not the 1,220 different rows that the runs would edit"
+        "a table of 1,000 rows has not the 1,830 different rows that the runs would edit"
     ]
