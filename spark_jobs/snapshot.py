@@ -4,27 +4,35 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from concord.databases.dialect import Progress, Snapshot
-from concord.databases.registry import snapshot_dialect
+from concord.databases.reading import Part, Reading
+from concord.databases.registry import dialect, snapshot_dialect
 from concord.databases.snapshot_ends import SnapshotSourceEnd, SnapshotTargetEnd, StagedPlace, Written
 from concord.errors import CountMismatch
 from concord.event_log import log_event
 from concord.how_many import how_many
+from concord.link import SPARK_FROM
 from concord.pace import Meter, Tell, silent
 from concord.position import LinkPosition, Session
 from concord.snapshot import SnapshotJob, SnapshotReport
+from spark_jobs import straight
 from spark_jobs.acquire import acquire
 from spark_jobs.application import Spark, run
 from spark_jobs.snapshot_opening import Going, open_snapshot
-from spark_jobs.stage_rows import stage_rows
+from spark_jobs.staged_table import StagedTable
 from spark_jobs.tasks import by_tasks
 from spark_jobs.watch import Watch
 from spark_jobs.wording import worded
+
+#: Stages what ways hold, by a login to staging and so many sessions of the source at once.
+Carrier = Callable[[Sequence[straight.Way], str, int], list[StagedTable]]
 
 logger = logging.getLogger("concord.snapshot")
 
@@ -52,6 +60,27 @@ def refresh(
             target.close()
     finally:
         source.close()
+
+
+def _nothing() -> None:
+    """Threads do not tell how far they are."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a refresh carries."""
+
+    snapshot: str
+    reading: Reading
+    place: StagedPlace
+
+    def parts(self, login: str) -> list[Part]:
+        """One for each query."""
+        where = (login, self.place.relation, self.place.columns)
+        return [
+            Part(self.snapshot, self.reading, query, *where, weighed=False, judged=False)
+            for query in self.reading.queries
+        ]
 
 
 @dataclass(frozen=True)
@@ -94,28 +123,24 @@ class Refresh:
             position=LinkPosition(snapshot.position),
         )
 
-    def _rows(self, going: Going, snapshot: Snapshot) -> tuple[DataFrame | None, int | None]:
-        """What must be staged, and how many rows that are; Spark is not even started when nothing changed."""
+    def _counted(self, going: Going, snapshot: Snapshot) -> tuple[Reading, int | None]:
+        """How what must be staged is read, and how many rows that are (None: a view's, which nobody counts)."""
         with self.watch.step("count"):
             if going.since is None:
-                reading, count = self.source.all_rows(snapshot)
-            else:
-                reading, count = self.source.changed_rows(going.since, snapshot)
-        if count == 0:
-            return None, 0
-        with self.watch.step("start_spark"):
-            return acquire(self.spark(), reading), count
+                return self.source.all_rows(snapshot)
+            return self.source.changed_rows(going.since, snapshot)
 
     def _staged(self, going: Going, snapshot: Snapshot) -> tuple[StagedPlace, int]:
         """The rows in the destination's database. Raises CountMismatch when some did not arrive."""
-        rows, count = self._rows(going, snapshot)
-        if rows is None:
-            with self.watch.step("stage"):
-                return self.target.create_staging(), 0
+        reading, count = self._counted(going, snapshot)
         meter = self._meter("stage", count or 0)
-        with self.watch.long_step("stage", meter, by_tasks(rows.sparkSession, meter)), worded(meter.what):
+        stage_all, look = self._carrier(count, meter)
+        with self.watch.long_step("stage", meter, look), worded(meter.what):
             place = self.target.create_staging()
-            done = stage_rows(rows, self.target.staging_login(), place.relation)
+            if count == 0:
+                return place, 0
+            rows = Rows(meter.what, reading, place)
+            [done] = stage_all([rows], self.target.staging_login(), self.job.source.readers)
         if count is not None and done.rows != count:
             raise CountMismatch(
                 f"{self.job.snapshot.relation}: the source counted {how_many(count, 'row')}, but"
@@ -123,6 +148,15 @@ class Refresh:
                 " nothing was written"
             )
         return place.believing(done.attempts, done.rows), done.bytes
+
+    def _carrier(self, count: int | None, meter: Meter) -> tuple[Carrier, Callable[[], None]]:
+        """Spark, or this process where rows are few; and what tells the meter how far it is."""
+        relay = dialect(self.job.source.dialect).relay
+        if count is not None and count < SPARK_FROM:
+            return partial(straight.stage_by_the_driver, iter(relay, None)), _nothing
+        with self.watch.step("start_spark"):
+            spark = self.spark()
+        return partial(straight.stage_by_spark, spark, relay), by_tasks(spark, meter)
 
     def _written(self, going: Going, session: Session, staged: StagedPlace) -> Written:
         if going.since is None:
@@ -152,9 +186,11 @@ class Refresh:
             return _compared(wanted, present)
 
     def _planned_changes(self, going: Going, snapshot: Snapshot) -> Written:
-        rows, _ = self._rows(going, snapshot)
-        if rows is None:
+        reading, count = self._counted(going, snapshot)
+        if count == 0:
             return Written()
+        with self.watch.step("start_spark"):
+            rows = acquire(self.spark(), reading)
         counts = {row["gone"]: row["count"] for row in rows.groupBy("gone").count().collect()}
         return Written(updated=counts.get(False, 0), deleted=counts.get(True, 0))
 

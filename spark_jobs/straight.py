@@ -14,12 +14,11 @@ from dataclasses import asdict
 from itertools import chain, islice
 from threading import Event
 from traceback import format_exception
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from concord.databases.reading import Part, Relay, Relayed
 from concord.errors import ConcordError
 from spark_jobs.code_state import in_this_code
-from spark_jobs.route import Route
 from spark_jobs.staged_table import StagedTable
 from spark_jobs.wording import STAGING, TaskFailed
 
@@ -34,8 +33,15 @@ _COUNTED = "ordinal int, attempt bigint, rows bigint, removals bigint, bytes big
 THREADS = 4
 
 
+class Way(Protocol):
+    """What goes straight of one table, or of a snapshot."""
+
+    def parts(self, login: str) -> list[Part]:
+        """What a task, or a thread, carries at a time; `login` may write to staging."""
+
+
 def stage_by_spark(
-    spark: SparkSession, relay: Callable[[], Relay], routes: Sequence[Route], login: str, readers: int
+    spark: SparkSession, relay: Callable[[], Relay], routes: Sequence[Way], login: str, readers: int
 ) -> list[StagedTable]:
     """What `resolve.unopposed` and `write.stage` do together: every row applies, unless the write finds otherwise.
 
@@ -66,7 +72,7 @@ def stage_by_spark(
 
 
 def stage_by_the_driver(
-    relays: Iterator[Relay], routes: Sequence[Route], login: str, readers: int
+    relays: Iterator[Relay], routes: Sequence[Way], login: str, readers: int
 ) -> list[StagedTable]:
     """The same in threads of this process, each with the next of `relays`, the first of which costs no login.
 
@@ -98,7 +104,7 @@ def stage_by_the_driver(
         return _by_route(routes, [*done, *chain.from_iterable(each.result() for each in pending)])
 
 
-def _parts(routes: Sequence[Route], login: str) -> list[tuple[int, Part]]:
+def _parts(routes: Sequence[Way], login: str) -> list[tuple[int, Part]]:
     """The parts of all tables, each with the place of its table. An attempt is one of a part."""
     return [(ordinal, part) for ordinal, route in enumerate(routes) for part in route.parts(login)]
 
@@ -111,7 +117,7 @@ def _staged(relay: Relay, part: Part, attempt: int) -> Relayed:
         raise
 
 
-def _by_route(routes: Sequence[Route], counted: Sequence[tuple[int, Relayed]]) -> list[StagedTable]:
+def _by_route(routes: Sequence[Way], counted: Sequence[tuple[int, Relayed]]) -> list[StagedTable]:
     """Of tasks only the attempts whose result reached the driver are believed (F57)."""
     found: list[list[Relayed]] = [[] for _ in routes]
     for ordinal, relayed in counted:

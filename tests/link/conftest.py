@@ -1,5 +1,6 @@
 """A pair of sites on real PostgreSQL, and the one Spark session of the test run."""
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from embedded.postgres import Server
 from spark_jobs import route
+from spark_jobs.connect import connected
 from spark_jobs.session import start
 from tests.conftest import Database
 from tests.link import pair as pair_module
@@ -23,9 +25,17 @@ MakeNetwork = Callable[..., Network]
 MakeShops = Callable[..., Shops]
 
 
+#: Has the whole link suite run over Spark Connect instead of classic Spark.
+OVER_CONNECT = "CONCORD_TESTS_OVER_CONNECT"
+
+
 @pytest.fixture(scope="session")
-def spark(java: object) -> Iterator[SparkSession]:
+def spark(request: pytest.FixtureRequest, java: object) -> Iterator[SparkSession]:
     """One session in this process, with the settings of a real transmission."""
+    if os.environ.get(OVER_CONNECT):
+        with connected(request.getfixturevalue("connect").url) as made:
+            yield made()
+        return
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("PYSPARK_SUBMIT_ARGS", "--master local[2] pyspark-shell")
         session = start()

@@ -4,8 +4,10 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
 from concord.errors import StructureChanged
+from spark_jobs.snapshot import refresh
 from tests.link.pair import APPLICATION, At
 from tests.link.snapshots import LATE, Copies, content, counts
 from tests.link.test_types import SAMPLE, by_type, insert_samples
@@ -28,6 +30,23 @@ def test_an_incremental_snapshot_follows_its_table_and_rows_that_leave_the_filte
     report = late.refresh("late")
     assert not report.full
     assert counts(report) == (2, 1, 3, 2)
+    content(late)
+
+
+def test_a_refresh_asks_for_spark_from_a_thousand_changed_rows_on(late: Copies) -> None:
+    asked = []
+
+    def spark() -> SparkSession:
+        asked.append(True)
+        return late.spark()
+
+    late.london.run("INSERT INTO flight SELECT n, 'EWR', n FROM generate_series(1001, 1999) n")
+    assert refresh(late.job("late"), spark).inserted == 999
+    assert not asked
+    content(late)
+    late.london.run("INSERT INTO flight SELECT n, 'EWR', n FROM generate_series(2000, 2999) n")
+    assert refresh(late.job("late"), spark).inserted == 1_000
+    assert asked
     content(late)
 
 

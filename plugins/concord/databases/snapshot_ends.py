@@ -40,6 +40,10 @@ class StagedPlace(Protocol):
     def relation(self) -> str: ...
 
     @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """What is staged of a row: names, and the types that staging has for them."""
+
+    @property
     def rows(self) -> int: ...
 
     def believing(self, attempts: tuple[int, ...], rows: int) -> StagedPlace: ...

@@ -136,8 +136,10 @@ def _cast(part: Part, attempt: int) -> str:
 def _beside(part: Part, attempt: int) -> dict[str, str]:
     """What staging is told beside row and version: every row applies unless its query says otherwise, or the write
     finds otherwise."""
-    told = {"verdict": "'apply'::text", "attempt": f"{attempt}::int8"}
-    return {name: sql for name, sql in told.items() if name not in dict(part.columns)}
+    told = {"attempt": f"{attempt}::int8"}
+    if part.judged and "verdict" not in dict(part.columns):
+        told["verdict"] = "'apply'::text"
+    return told
 
 
 def _blocks(rows: Iterable[bytes | bytearray | memoryview]) -> Iterator[bytes]:

@@ -40,6 +40,10 @@ class StagedRows:
     def sql(self) -> str:
         return qualified(STAGING, self.relation)
 
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        return self.layout.staged
+
     def believing(self, attempts: Sequence[int], rows: int) -> StagedRows:
         """The same place, counting only what these task attempts wrote."""
         return replace(self, attempts=tuple(attempts), rows=rows)

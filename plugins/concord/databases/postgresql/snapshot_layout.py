@@ -39,9 +39,13 @@ class Layout:
         return ", ".join([*columns, "gone boolean"])
 
     @property
+    def staged(self) -> tuple[tuple[str, str], ...]:
+        """What is staged of a row: names, and the types that staging has for them."""
+        return (*((self.alias(column), column.type.staging) for column in self.columns), ("gone", "boolean"))
+
+    @property
     def staging_columns(self) -> str:
-        columns = [f"{self.alias(column)} {column.type.staging}" for column in self.columns]
-        return ", ".join([*columns, "gone boolean", "attempt int8"])
+        return ", ".join(f"{name} {kind}" for name, kind in (*self.staged, ("attempt", "int8")))
 
     @property
     def column_list(self) -> str:
