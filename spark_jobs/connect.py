@@ -108,8 +108,9 @@ def _begun(url: str, tag: str) -> RemoteSession:
     session.client.set_retry_policies([_RETRIES])
     try:
         with _quiet():
-            for name, value in SETTINGS.items():
-                session.conf.set(name, value)
+            session.conf._set_all(
+                dict(SETTINGS), silent=False
+            )  # one round trip; as the builder of sessions does
     except PySparkException as error:
         session.client.close()
         raise _refused(str(error), channel.endpoint) from error

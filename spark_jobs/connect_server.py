@@ -23,7 +23,7 @@ from concord.environment import of_airflow
 from concord.errors import ConcordError
 from concord.java import java_home
 from spark_jobs.session import refuse_without_a_secret
-from spark_jobs.settings import ON_THIS_MACHINE, is_local
+from spark_jobs.settings import ON_THIS_MACHINE, is_local, own_sockets
 
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - its name
 HOST, PORT = "127.0.0.1", 15002
@@ -61,7 +61,8 @@ def serve(host: str, port: int, given: dict[str, str]) -> None:
     master = SparkConf().get("spark.master") or "local[*]"
     if not is_local(master):
         refuse_without_a_secret(SparkConf().get("spark.authenticate"))
-    ours = {"spark.master": master, **settings(master, host, port), **given}
+    sockets = own_sockets() if is_local(master) else {}
+    ours = {"spark.master": master, **settings(master, host, port), **sockets, **given}
     spark = SparkSession.builder.appName("concord connect").config(map=dict(ours)).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     sys.stdout.write(f"Spark Connect listens on {host}:{port}, master {master}\n")

@@ -9,7 +9,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from concord.errors import ConnectionRefused
-from spark_jobs.settings import ON_THIS_MACHINE, SETTINGS, is_local
+from spark_jobs.settings import ON_THIS_MACHINE, SETTINGS, is_local, own_sockets
 
 logger = logging.getLogger("concord.session")
 
@@ -32,7 +32,7 @@ def start() -> SparkSession:
     SparkContext._ensure_initialized()  # Java has read the settings, and nothing listens yet
     given = SparkConf()
     if is_local(given.get("spark.master", "local")):
-        builder = builder.config(map=dict(ON_THIS_MACHINE))
+        builder = builder.config(map={**ON_THIS_MACHINE, **own_sockets()})
     else:
         refuse_without_a_secret(given.get("spark.authenticate"))
     spark = builder.getOrCreate()

@@ -1,5 +1,9 @@
 """What Spark is told by whoever starts it, or asks it for a session."""
 
+import atexit
+from shutil import rmtree
+from tempfile import mkdtemp
+
 #: Of every session of ours.
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -18,6 +22,26 @@ ON_THIS_MACHINE = {
 #: By this variable pyspark's functions know that they are asked for a Connect session. Classic Spark refuses to start
 #: under it.
 CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
+
+
+#: The longest path of a socket where least is allowed (macOS), and what Spark calls one in its directory.
+_LONGEST, _NAME = 103, "/.00000000-0000-0000-0000-000000000000.sock"
+
+
+def own_sockets() -> dict[str, str]:
+    """Java speaks to the workers of this machine by sockets in a directory that nobody else may enter, and that goes
+    with this process.
+
+    Over TCP each task waits 40 ms: Java sends a task in small pieces, and a worker acknowledges the first one late.
+    """
+    directory = mkdtemp(prefix="concord-")
+    atexit.register(rmtree, directory, ignore_errors=True)
+    if len(directory + _NAME) > _LONGEST:
+        return {}
+    return {
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": directory,
+    }
 
 
 def is_local(master: str) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from concord.orchestration import spark_settings
 from embedded.spark_cluster import Cluster
+from spark_jobs.settings import own_sockets
 from tests.conftest import PROJECT
 
 pytestmark = pytest.mark.spark
@@ -17,6 +18,7 @@ CANARY = "a password that nothing else says: 8f3c1d77"
 
 DRIVER = """
 import subprocess, sys
+from pathlib import Path
 from spark_jobs.session import start
 
 password = sys.argv[1]
@@ -26,6 +28,8 @@ assert context.parallelize([0], 1).map(lambda _: len(password)).collect() == [le
 environment = context._jvm.org.apache.spark.SparkEnv.get()
 settings = dict(context.getConf().getAll())
 print("authenticates:", settings["spark.authenticate"], "; has told:", "spark.authenticate.secret" in settings)
+where = Path(settings["spark.python.unix.domain.socket.dir"])
+print("sockets:", where, oct(where.stat().st_mode), [each.suffix for each in where.iterdir()])
 rpc, blocks = environment.rpcEnv().address(), environment.blockManager().blockManagerId()
 subprocess.run([*sys.argv[2:], rpc.host(), str(rpc.port()), str(blocks.port())], check=True)
 """
@@ -54,7 +58,9 @@ def attacked(tmp_path: Path, program: str = DRIVER) -> dict[str, str]:
     )
     assert ran.returncode == 0, (ran.stdout + ran.stderr)[-3000:]
     said = (line.partition(" ") for line in ran.stdout.splitlines())
-    return {name: what for name, _, what in said if name in ("authenticates:", "block", "endpoint")}
+    return {
+        name: what for name, _, what in said if name in ("authenticates:", "sockets:", "block", "endpoint")
+    }
 
 
 def test_another_process_of_the_machine_takes_no_block_of_a_driver_and_reaches_no_endpoint(
@@ -65,6 +71,24 @@ def test_another_process_of_the_machine_takes_no_block_of_a_driver_and_reaches_n
     assert found["block"].startswith("failed: "), found
     assert found["endpoint"].startswith("failed: "), found
     assert CANARY not in str(found)
+
+
+def test_workers_are_spoken_to_in_a_directory_that_nobody_else_enters_and_that_goes_with_the_driver(
+    tmp_path: Path,
+) -> None:
+    directory, mode, sockets = attacked(tmp_path)["sockets:"].split(" ", 2)
+    assert int(mode, 8) & 0o777 == 0o700
+    assert set(sockets.strip("[]").split(", ")) == {"'.sock'"}
+    assert not Path(directory).exists()
+
+
+def test_where_the_directory_for_temporary_files_has_a_long_name_workers_are_spoken_to_over_tcp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    assert own_sockets() == {}
 
 
 def test_without_a_secret_it_would_take_the_login_out_of_a_task(tmp_path: Path) -> None:
