@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import psutil
 import pyspark
 
 from concord.orchestration.spark_settings import SHORT_LIVED
@@ -104,6 +105,12 @@ class Cluster:
     def kill_worker(self, worker: int) -> None:
         """SIGKILL the worker, its executors and their Python workers."""
         _kill(self._processes[worker])
+
+    def kill_executor(self, worker: int) -> None:
+        """SIGKILL the worker's executors, and neither itself nor their Python workers: it starts new ones."""
+        for child in psutil.Process(self._processes[worker].pid).children(recursive=True):
+            if child.name() == "java":
+                child.kill()
 
     def stop(self) -> None:
         for process in self._processes:

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -141,6 +142,31 @@ def copies_waiting(sites: Pair) -> int:
             " AND datname = current_database() AND wait_event_type = 'Lock'"
         )
     )
+
+
+def test_an_executor_of_a_connect_server_that_is_killed_while_staging_changes_nothing_in_the_result(
+    pair: MakePair, on_the_cluster: ConnectServer, cluster: Cluster
+) -> None:
+    # F57, over Connect: the driver hears of nothing
+    sites = pair(*ITEM)
+    sites.london.run("UPDATE item SET token = 'london'")
+
+    def kill() -> None:
+        until(lambda: bool(staging(sites)))
+        with sites.capetown.log_in("postgres", autocommit=False) as holder:
+            holder.execute(f"LOCK TABLE {staging(sites)[0][0]}".encode())
+            until(lambda: copies_waiting(sites) == 2)
+            cluster.kill_executor(1)
+
+    with connected(on_the_cluster.url) as spark, ThreadPoolExecutor(1) as killer:
+        remote = replace(sites, spark=spark)
+        killing = killer.submit(kill)
+        report = remote.run(spark_from=1)
+        killing.result()
+
+    assert carried(report).applied == MANY
+    assert sites.equal
+    assert staging(sites) == []
 
 
 def test_a_worker_that_is_killed_while_staging_changes_nothing_in_the_result(

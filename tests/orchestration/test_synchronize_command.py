@@ -117,10 +117,10 @@ def waits(pair: Pair) -> bool:
 
 
 @contextmanager
-def typed(*words: str) -> Iterator[subprocess.Popen[str]]:
+def typed(*words: str, module: str = "concord") -> Iterator[subprocess.Popen[str]]:
     """A command in a process of its own."""
     environment = os.environ | {"PYTHONPATH": f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}"}
-    command = [sys.executable, "-m", "concord", *words]
+    command = [sys.executable, "-m", module, *words]
     running = subprocess.Popen(
         command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -173,6 +173,25 @@ def test_after_sigkill_the_next_run_takes_the_lease_at_once(pair: Pair, terminal
     assert pair.capetown.run("SELECT delay FROM flights WHERE flight = 1") == [(10,)]
     [after] = status.synchronizations(pair.repository)
     assert (after.owner, after.epoch > left.epoch) == (None, True)
+
+
+@pytest.mark.parametrize("step", ["open", "count", "stage", "write", "commit", "remember"])
+def test_a_task_that_is_killed_at_any_step_of_a_link_leaves_what_the_next_run_ends_right(
+    pair: Pair, terminal: Terminal, step: str
+) -> None:
+    """F56, F57: nothing is lost, nothing applied twice, and the conflict stands in the ledger once."""
+    edit(pair)
+    with typed(step, "synchronize", NAME, module="tests.orchestration.killed") as running:
+        running.communicate(timeout=120)
+        assert running.returncode == -signal.SIGKILL
+    done = terminal("synchronize", NAME)
+    assert done.status == 0, done.err
+    query = "SELECT flight, delay FROM flights WHERE delay <> 0 ORDER BY flight"
+    assert pair.london.run(query) == pair.capetown.run(query) == [(1, 10), (2, 20), (3, 30)]
+    logged = [site.run("SELECT count(*) FROM concord.conflict") for site in (pair.london, pair.capetown)]
+    assert sorted(logged) == [[(0,)], [(1,)]]
+    [synchronization] = status.synchronizations(pair.repository)
+    assert synchronization.owner is None
 
 
 def interrupted_at(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, call: int = 1) -> None:
