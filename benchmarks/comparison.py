@@ -104,7 +104,9 @@ class _Table:
     def _repetition(self, point: Point, title: str, *, link_first: bool) -> None:
         """Each kind of start has edits of its own, which the script by hand carries as well."""
         with self.progress.step(title) as step:
-            for start in Start:
+            for start in list(Start)[
+                :: 1 if link_first else -1
+            ]:  # the later ones find more pages in the cache
                 edits = self._edit(point.changes)
                 for program in ("link", "by hand") if link_first else ("by hand", "link"):
                     self.databases.everywhere("CHECKPOINT")

@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 from pydantic import BaseModel
 
 from benchmarks.measurement import Measurement
-from benchmarks.seconds_per_step import seconds_per_step
+from benchmarks.seconds_per_step import seconds_of, seconds_per_step
 from concord.pace import silent
 from embedded.connect_server import connect_server
 from spark_jobs.application import work_of
@@ -32,4 +32,5 @@ def run_connected(application: str, job: BaseModel, kind: type[Kind], url: str) 
     began = time.monotonic()
     with connected(url) as spark:
         report = work_of(application)(job, spark, lambda step: steps.append((time.monotonic(), step)), silent)
-    return cast("Kind", report), Measurement(time.monotonic() - began, seconds_per_step(steps))
+    wall = time.monotonic() - began
+    return cast("Kind", report), Measurement(wall, seconds_of(report, seconds_per_step(steps)))

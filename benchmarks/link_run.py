@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from benchmarks.connected_run import run_connected
 from benchmarks.measurement import Measurement
 from benchmarks.peak_memory import PeakMemory
-from benchmarks.seconds_per_step import seconds_per_step
+from benchmarks.seconds_per_step import seconds_of, seconds_per_step
 from concord.errors import LinkFailed
 from concord.java import java_home
 from concord.link import LinkJob, TransmissionReport
@@ -81,9 +81,7 @@ def run_application(
             process.wait()
         wall = time.monotonic() - began
         report = _report(files, [line for _, line in lines])
-    told = getattr(report, "seconds", {})  # of an initialization: those of all of it
-    parts = {**_seconds_per_step(lines), **(told if isinstance(told, Mapping) else {})}
-    return report, Measurement(wall, parts, memory.bytes)
+    return report, Measurement(wall, seconds_of(report, _seconds_per_step(lines)), memory.bytes)
 
 
 def submission(

@@ -1,6 +1,8 @@
 """How long each step of an application took, by when it and the next one began."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from pydantic import BaseModel
 
 
 def seconds_per_step(steps: Sequence[tuple[float, str]]) -> dict[str, float]:
@@ -10,3 +12,9 @@ def seconds_per_step(steps: Sequence[tuple[float, str]]) -> dict[str, float]:
     for (began, name), ended in zip(steps, ends, strict=False):  # the last one's end is not told
         seconds[name] = seconds.get(name, 0.0) + ended - began
     return seconds
+
+
+def seconds_of(report: BaseModel, per_step: Mapping[str, float]) -> dict[str, float]:
+    """The same, with the report's own numbers where it has some: of steps that hold others, those of all of it."""
+    told = getattr(report, "seconds", {})  # of an initialization one number
+    return {**per_step, **(told if isinstance(told, Mapping) else {})}
