@@ -4,7 +4,6 @@ import argparse
 import math
 import os
 import random
-import shutil
 import sys
 import time
 from bisect import bisect_right
@@ -25,7 +24,7 @@ from concord.repository import status
 from concord.repository.opening import open_repository
 from demo import background, sites, starting_point, terminal, workspace
 from demo.airflow import local_settings, make_password, wait_until_healthy
-from demo.environment import PROJECT, environment
+from demo.environment import environment
 from demo.sites import INSTALLER, USERS, Sites
 from embedded import ports
 from embedded.connect_server import connect_server
@@ -50,6 +49,12 @@ replication_sets:
   bookings: {{tables: [{{table: public.bookings}}]}}
 synchronizations:
   london_capetown: {{replication_set: bookings, source: london, target: capetown, {}}}
+"""
+#: Nothing that is done beside a synchronization runs meanwhile.
+DAG = """\
+from concord.dags import all_dags  # for airflow
+
+globals().update({name: dag for name, dag in all_dags().items() if name.startswith("synchronize__")})
 """
 TABLE = (
     "CREATE TABLE public.bookings (id integer PRIMARY KEY, note text)",
@@ -132,7 +137,7 @@ def _airflow(
     """Airflow with this one DAG, unpaused."""
     home, dags, port = directory / "airflow", directory / "dags", ports.free()
     dags.mkdir()
-    shutil.copy(PROJECT / "dags" / "synchronize.py", dags)
+    (dags / "synchronize.py").write_text(DAG)
     make_password(home)
     settings = {
         **environment(home, connections),

@@ -21,12 +21,14 @@ from benchmarks.by_hand import command_environment
 from benchmarks.comparison import WrongResult
 from benchmarks.databases import Database, Databases
 from benchmarks.initialization import job, provision_pair
-from benchmarks.link_run import run_link, submission
+from benchmarks.link_run import run_link
 from benchmarks.peak_memory import PeakMemory
 from concord.initialization import InitializationJob, InitializationReport
 from concord.link import Direction
 from concord.orchestration.job_files import job_files
+from concord.orchestration.spark_settings import environment
 from demo import terminal, workspace
+from spark_jobs.application import module
 
 CONTENT = "SELECT count(*), sum(hashtextextended(b::text, 0)) FROM public.bookings b"
 DONE = "SELECT coalesce(max(looked_at), 0) FROM concord.initialization"
@@ -87,9 +89,10 @@ def load(made: Databases, rows: int, kills: int, *, late_indexes: bool) -> Load:
     for mark in [*marks, None]:
         initialization = InitializationJob(link=job(made), **asked)
         with job_files(initialization, InitializationReport) as files:
-            command, environment = submission(files, "initialize")
+            # As a task over Connect: a Python process, whose work asks Spark for nothing.
+            command = [sys.executable, str(module("initialize")), str(files.job), str(files.report)]
             began = time.monotonic()
-            process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+            process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL)
             with PeakMemory(process.pid) as memory:
                 if mark is None:
                     process.wait()
