@@ -1,4 +1,4 @@
-"""`python -m benchmarks.executors`: a load, a comparison and links on a Spark cluster, by how many executors it has."""
+"""`python -m benchmarks.executors`: links on a Spark cluster by how many executors it has, and in their driver's threads."""
 
 import argparse
 import os
@@ -11,16 +11,14 @@ from pathlib import Path
 from benchmarks import databases, report
 from benchmarks.arguments import add_places, positive
 from benchmarks.bookings import Edits
-from benchmarks.comparison import WrongResult, check
+from benchmarks.comparison import NEVER, check
 from benchmarks.databases import Pair, ServerKind
-from benchmarks.initialization import job, provision_pair
-from benchmarks.link_run import Where, run_application, run_link
+from benchmarks.initialization import initialize, job
+from benchmarks.link_run import Where, run_link
 from benchmarks.measurement import Spread
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
 from benchmarks.way import Way, way
-from concord.comparison import CompareJob, CompareReport
-from concord.initialization import InitializationJob, InitializationReport
 from concord.java import java_home
 from concord.link import LinkJob
 from concord.orchestration.spark_settings import SHORT_LIVED
@@ -34,14 +32,14 @@ PART = "executors"
 MEMORY = "2g"
 
 #: What is measured, in the order in which it is done.
-LOAD, COMPARE, LINK, DRIVER = "load", "compare", "link", "link without Spark"
+LINK, DRIVER = "link", "link in threads"
 
 Seconds = dict[str, list[float]]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many rows a load carries and links change, over how slow connections, by how many executors, how often."""
+    """How many rows a table has and links change, over how slow connections, by how many executors, how often."""
 
     rows: int
     changes: int
@@ -61,7 +59,7 @@ class Measured:
 
     rate: float | None
     executors: int
-    seconds: Seconds = field(default_factory=lambda: {each: [] for each in (LOAD, COMPARE, LINK, DRIVER)})
+    seconds: Seconds = field(default_factory=lambda: {each: [] for each in (LINK, DRIVER)})
 
 
 @dataclass(frozen=True)
@@ -75,14 +73,11 @@ class Bench:
     measured: Measured
 
     def repetition(self) -> None:
-        """Everything once, from an empty Cape Town. Raises WrongResult where a site then lacks a row."""
+        """Both once, in new tables. Raises WrongResult where a site then lacks a row."""
         databases.fill_pair(self.pair, self.plan.rows)
-        self.pair.capetown.run("TRUNCATE bookings")
-        provision_pair(self.pair)
-        self._load()
-        self._compare()
+        initialize(self.pair)
         self._link(LINK, 0, spark_from=1)
-        self._link(DRIVER, self.plan.changes)
+        self._link(DRIVER, self.plan.changes, spark_from=NEVER)
 
     def _job(self, **asked: int) -> LinkJob:
         plain = job(self.pair)
@@ -90,18 +85,6 @@ class Bench:
         there = plain.target if self.measured.rate is None else self.far.to(plain.target)
         target = there.model_copy(update={"readers": self.measured.executors})
         return plain.model_copy(update={"source": source, "target": target, **asked})
-
-    def _load(self) -> None:
-        asked = InitializationJob(link=self._job())
-        _, took = run_application("initialize", asked, InitializationReport, self.spark)
-        self.measured.seconds[LOAD].append(took.wall)
-        self.pair.everywhere("VACUUM (ANALYZE)", "CHECKPOINT")
-
-    def _compare(self) -> None:
-        found, took = run_application("compare", CompareJob(link=self._job()), CompareReport, self.spark)
-        if found.found or found.tables[0].equal != self.plan.rows:
-            raise WrongResult(f"{self.plan.rows} rows were loaded, but the comparison finds {found.tables}")
-        self.measured.seconds[COMPARE].append(took.wall)
 
     def _link(self, name: str, before: int, **asked: int) -> None:
         edits = Edits(self.plan.rows, self.plan.changes, before)
@@ -113,7 +96,7 @@ class Bench:
 
 def grid(plan: Plan, every: Sequence[Measured]) -> Grid:
     """A line for each rate and number of executors."""
-    head = ("MB/s of a connection", "executors", *(f"{name}, s" for name in (LOAD, COMPARE, LINK, DRIVER)))
+    head = ("MB/s of a connection", "executors", *(f"{name}, s" for name in (LINK, DRIVER)))
     lines = [
         (
             "no limit" if each.rate is None else f"{each.rate:g}",

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from benchmarks.executors import COMPARE, DRIVER, LINK, LOAD, Measured, Plan, grid, main
+from benchmarks.executors import DRIVER, LINK, Measured, Plan, grid, main
 from benchmarks.way import way
 from embedded.postgres import Server
 
@@ -34,9 +34,9 @@ def test_a_line_tells_the_rate_the_executors_and_the_seconds_of_everything() -> 
     plan = Plan(400_000, 100_000, (2.0, None), (2,), 1)
     measured = [Measured(2.0, 2), Measured(None, 2)]
     for each in measured:
-        each.seconds |= {LOAD: [9.0], COMPARE: [8.0], LINK: [7.0], DRIVER: [5.0, 6.0]}
+        each.seconds |= {LINK: [7.0], DRIVER: [5.0, 6.0]}
     one, other = grid(plan, measured).rows
-    assert one == ("2", "2", "9.00", "8.00", "7.00", "5.50 (5.00 to 6.00)")
+    assert one == ("2", "2", "7.00", "5.50 (5.00 to 6.00)")
     assert other[0] == "no limit"
 
 
