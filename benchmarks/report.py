@@ -94,7 +94,7 @@ def _parts(points: Sequence[Point], start: Start) -> Grid:
         )
         for point in points
     ]
-    return Grid(f"Where a {start} link's seconds go: staging, then the write and its parts", head, rows)
+    return Grid(f"Where the seconds of a link go, {start}: staging, then the write and its parts", head, rows)
 
 
 def _growth(points: Sequence[Point]) -> Iterator[Grid]:
