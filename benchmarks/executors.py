@@ -1,4 +1,4 @@
-"""`python -m benchmarks.executors`: links on a Spark cluster by how many executors it has, and in their driver's threads."""
+"""`python -m benchmarks.executors`: links by Spark clusters of several sizes, and in their driver's threads."""
 
 import argparse
 import os

@@ -12,6 +12,7 @@ from rich.table import Table
 from benchmarks import databases, report
 from benchmarks.arguments import add_places, counts, positive
 from benchmarks.comparison import Plan, compare
+from benchmarks.measurement import Start
 from benchmarks.record import PAGE, record
 from benchmarks.report import Grid
 from demo import terminal
@@ -47,7 +48,7 @@ def _plan(options: argparse.Namespace) -> Plan:
     rows, changes, repeat = options.table_rows, options.changes, options.repeat
     if options.quick:
         rows, changes, repeat = 100_000, (10, 1_000), 1
-    small = [count for count in changes if count * 10 <= rows]
+    small = [count for count in changes if 5 * count * repeat * len(Start) <= rows]
     return Plan([(rows // 5, small), (rows, changes)], repeat)
 
 

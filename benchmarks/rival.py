@@ -42,8 +42,8 @@ def measure(rival: Rival, edits: Edits) -> float:
     Databases are tidied up before and after the edits, as autovacuum would.
     """
     pair = rival.pair
-    pair.everywhere("VACUUM (ANALYZE)")
     rival.make_ready()
+    pair.everywhere("VACUUM (ANALYZE)")
     pair.london.run(*edits.statements, "VACUUM (ANALYZE)")
     pair.everywhere("CHECKPOINT")
     seconds = rival.carry()

@@ -181,6 +181,9 @@ def main(arguments: list[str]) -> int:
             f"a table of {plan.rows:,} rows has not as many different rows as the runs would edit\n"
         )
         return 2
+    if plan.transactions % sustained.SHARES:
+        sys.stderr.write(f"{plan.transactions} transactions are no multiple of {sustained.SHARES}\n")
+        return 2
     try:
         version, binaries = packages.newest_with_perl()
     except packages.NotInstalled as error:

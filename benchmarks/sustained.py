@@ -20,6 +20,8 @@ PROGRAMS = (Program.WARM, Program.BUCARDO, Program.TUNED)
 #: London's users edit rows with even keys, Cape Town's those with odd ones: nothing conflicts.
 _UPDATE = "\\set half random(1, {half})\nUPDATE public.bookings SET miles = miles + 1 WHERE id = 2 * :half - {odd};\n"
 _CLIENTS = 2
+#: Transactions come in as many equal shares.
+SHARES = 2 * _CLIENTS
 
 
 @dataclass(frozen=True)
@@ -43,23 +45,23 @@ def sustain(rival: Rival, rows: int, transactions: int) -> Sustained:
     The run that begins after the last commit is the last one. Raises WrongResult when the sites then differ.
     """
     pair = rival.pair
-    pair.everywhere("VACUUM (ANALYZE)", "CHECKPOINT")
     rival.make_ready()
+    pair.everywhere("VACUUM (ANALYZE)", "CHECKPOINT")
     began, runs = time.monotonic(), 1
     with _users(pair, rows, transactions) as users:
         while not all(each.done() for each in users):
             rival.carry()
             runs += 1
-        committed = time.monotonic()
     rival.carry()
     ended = time.monotonic()
+    committed = max(each.result() for each in users)
     _check(pair)
     return Sustained(transactions, ended - began, ended - committed, runs)
 
 
 @contextmanager
-def _users(pair: Pair, rows: int, transactions: int) -> Iterator[Sequence[Future[None]]]:
-    """Each site's, at work; raises ProgramFailed when a statement of theirs failed."""
+def _users(pair: Pair, rows: int, transactions: int) -> Iterator[Sequence[Future[float]]]:
+    """Each site's, at work, and when their last commit was; raises ProgramFailed when a statement of theirs failed."""
     with ThreadPoolExecutor(len(pair.all)) as pool:
         users = [
             pool.submit(_edit, database, rows, odd, transactions // 2)
@@ -71,8 +73,9 @@ def _users(pair: Pair, rows: int, transactions: int) -> Iterator[Sequence[Future
         each.result()
 
 
-def _edit(database: Database, rows: int, odd: int, transactions: int) -> None:
+def _edit(database: Database, rows: int, odd: int, transactions: int) -> float:
     pgbench.run_transactions(database, _UPDATE.format(half=rows // 2, odd=odd), _CLIENTS, transactions)
+    return time.monotonic()
 
 
 def _check(pair: Pair) -> None:

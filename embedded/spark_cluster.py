@@ -107,10 +107,15 @@ class Cluster:
         _kill(self._processes[worker])
 
     def kill_executor(self, worker: int) -> None:
-        """SIGKILL the worker's executors, and neither itself nor their Python workers: it starts new ones."""
-        for child in psutil.Process(self._processes[worker].pid).children(recursive=True):
-            if child.name() == "java":
-                child.kill()
+        """SIGKILL the worker's executors, and neither itself nor their Python workers: it starts new ones.
+
+        Raises AssertionError where it has none.
+        """
+        below = psutil.Process(self._processes[worker].pid).children(recursive=True)
+        executors = [each for each in below if "CoarseGrainedExecutorBackend" in " ".join(each.cmdline())]
+        assert executors, "the worker has no executor"
+        for each in executors:
+            each.kill()
 
     def stop(self) -> None:
         for process in self._processes:

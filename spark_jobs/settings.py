@@ -1,6 +1,7 @@
 """What Spark is told by whoever starts it, or asks it for a session."""
 
 import atexit
+from functools import cache
 from shutil import rmtree
 from tempfile import mkdtemp
 
@@ -28,9 +29,10 @@ CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 _LONGEST, _NAME = 103, "/.00000000-0000-0000-0000-000000000000.sock"
 
 
+@cache
 def own_sockets() -> dict[str, str]:
     """Java speaks to the workers of this machine by sockets in a directory that nobody else may enter, and that goes
-    with this process.
+    with this process. SIGKILL leaves it, with sockets that nobody listens on.
 
     Over TCP each task waits 40 ms: Java sends a task in small pieces, and a worker acknowledges the first one late.
     """

@@ -73,12 +73,13 @@ class Rows:
     snapshot: str
     reading: Reading
     place: StagedPlace
+    private: bool  #: no message tells a value
 
     def parts(self, login: str) -> list[Part]:
         """One for each query."""
         where = (login, self.place.relation, self.place.columns)
         return [
-            Part(self.snapshot, self.reading, query, *where, weighed=False, judged=False)
+            Part(self.snapshot, self.reading, query, *where, self.private, weighed=False, judged=False)
             for query in self.reading.queries
         ]
 
@@ -139,7 +140,8 @@ class Refresh:
             place = self.target.create_staging()
             if count == 0:
                 return place, 0
-            rows = Rows(meter.what, reading, place)
+            tracked = self.job.snapshot.tracked
+            rows = Rows(meter.what, reading, place, private=bool(tracked and tracked.private))
             [done] = stage_all([rows], self.target.staging_login(), self.job.source.readers)
         if count is not None and done.rows != count:
             raise CountMismatch(

@@ -1,7 +1,11 @@
 """Snapshots: read-only copies of any query's content at another site, replaced by each refresh (S4-005 to S4-026)."""
 
+from typing import Any
+
 import pytest
 
+from concord.databases.postgresql.snapshot_query import rows_queries
+from concord.errors import CountMismatch
 from spark_jobs.snapshot import refresh
 from tests.link.pair import At
 from tests.link.snapshots import Copies, counts
@@ -93,3 +97,40 @@ def test_two_readers_share_a_large_table_in_one_snapshot(
 
     assert counts(copies.refresh("all", At("stage", edit))) == (2000, 0, 0, 0)
     assert copies.capetown.value("SELECT count(*) FROM copy WHERE note = 'too late'") == 0
+
+
+def test_few_rows_of_a_large_table_are_carried_by_the_drivers_threads_in_one_snapshot(
+    copies: Copies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("concord.databases.postgresql.snapshot_query.PAGES_PER_READER", 5)
+    copies.london.run(
+        "INSERT INTO flight SELECT n, 'EWR', n, n, repeat('x', 100) FROM generate_series(11, 2000) n"
+    )
+    copies.define("some", "non_incremental", "public.flight", "public.copy", where="id < 1900 AND id > 990")
+    copies.provision()
+
+    def edit() -> None:
+        copies.london.run("UPDATE flight SET note = 'too late'", "DELETE FROM flight WHERE id = 1000")
+
+    def spark() -> Any:
+        raise AssertionError("so few rows ask for no Spark")
+
+    report = refresh(copies.job("some"), spark, At("stage", edit))
+    assert counts(report) == (909, 0, 0, 0)
+    assert copies.capetown.value("SELECT count(*) FROM copy WHERE note = 'too late'") == 0
+
+
+def test_rows_that_the_source_counted_and_nobody_read_stop_a_refresh(
+    copies: Copies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies.define("all", "non_incremental", "public.flight", "public.copy")
+    copies.provision()
+    monkeypatch.setattr(
+        "concord.databases.postgresql.snapshot_query.rows_queries",
+        lambda layout, condition, pages, readers: (
+            f"{rows_queries(layout, condition, pages, readers)[0]} AND t.id <> 7",
+        ),
+    )
+    with pytest.raises(CountMismatch, match="counted 10 rows, but 9 rows were read"):
+        copies.refresh("all")
+    assert copies.capetown.value("SELECT count(*) FROM copy") == 0

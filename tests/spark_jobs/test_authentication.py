@@ -29,7 +29,7 @@ environment = context._jvm.org.apache.spark.SparkEnv.get()
 settings = dict(context.getConf().getAll())
 print("authenticates:", settings["spark.authenticate"], "; has told:", "spark.authenticate.secret" in settings)
 where = Path(settings["spark.python.unix.domain.socket.dir"])
-print("sockets:", where, oct(where.stat().st_mode), [each.suffix for each in where.iterdir()])
+print("sockets:", where, oct(where.stat().st_mode), len(list(where.iterdir())))
 rpc, blocks = environment.rpcEnv().address(), environment.blockManager().blockManagerId()
 subprocess.run([*sys.argv[2:], rpc.host(), str(rpc.port()), str(blocks.port())], check=True)
 """
@@ -78,7 +78,7 @@ def test_workers_are_spoken_to_in_a_directory_that_nobody_else_enters_and_that_g
 ) -> None:
     directory, mode, sockets = attacked(tmp_path)["sockets:"].split(" ", 2)
     assert int(mode, 8) & 0o777 == 0o700
-    assert set(sockets.strip("[]").split(", ")) == {"'.sock'"}
+    assert int(sockets) >= 2, "the driver's own, and that of the process that forks workers"
     assert not Path(directory).exists()
 
 
@@ -88,7 +88,9 @@ def test_where_the_directory_for_temporary_files_has_a_long_name_workers_are_spo
     long = tmp_path / ("x" * 100)
     long.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(long))
+    own_sockets.cache_clear()
     assert own_sockets() == {}
+    own_sockets.cache_clear()
 
 
 def test_without_a_secret_it_would_take_the_login_out_of_a_task(tmp_path: Path) -> None:

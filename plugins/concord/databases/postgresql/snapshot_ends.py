@@ -74,10 +74,10 @@ class SnapshotSource(Source):
 
     @worded
     def all_rows(self, snapshot: Snapshot) -> tuple[Reading, int | None]:
-        """How executors read the whole query; a table is counted first, a view evaluated only once."""
+        """How executors read the whole query; what is stored is counted first, a view evaluated only once."""
         layout, where = self._query.layout, self._query.condition
         pages, counted = 0, None
-        if layout.table.kind == "r":
+        if layout.table.kind != "v":
             counted, pages = one(
                 self.connection,
                 f"SELECT (SELECT count(*) FROM {layout.table.sql} t WHERE {where}),"
