@@ -8,7 +8,7 @@ import time
 from benchmarks.measurement import Measurement
 from benchmarks.peak_memory import PeakMemory
 from concord.comparison import CompareJob, CompareReport
-from concord.errors import ConcordError
+from concord.messages.errors import ConcordError
 
 
 def run_alone(job: CompareJob) -> tuple[CompareReport, Measurement]:

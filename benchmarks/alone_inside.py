@@ -5,7 +5,7 @@ import sys
 from typing import NoReturn
 
 from concord.comparison import CompareJob
-from concord.errors import ConcordError
+from concord.messages.errors import ConcordError
 from spark_jobs.compare import compare
 
 

@@ -20,8 +20,8 @@ from benchmarks.measurement import Measurement, Spread
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
 from concord.comparison import CompareJob, CompareReport, Repair
-from concord.errors import ConcordError
 from concord.link import Direction
+from concord.messages.errors import ConcordError
 from demo import terminal
 from demo.progress import Progress
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from benchmarks.measurement import Measurement
 from benchmarks.seconds_per_step import seconds_of, seconds_per_step
-from concord.pace import silent
+from concord.messages.pace import silent
 from embedded.connect_server import connect_server
 from spark_jobs.application import work_of
 from spark_jobs.connect import connected

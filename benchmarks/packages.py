@@ -4,7 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
-from concord.errors import ConcordError
+from concord.messages.errors import ConcordError
 
 #: A directory for each version.
 VERSIONS = Path("/usr/lib/postgresql")

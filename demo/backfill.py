@@ -18,7 +18,7 @@ import pendulum
 from rich.console import Console
 
 from concord.config import load
-from concord.how_many import how_many
+from concord.messages.how_many import how_many
 from demo import background, runs, sites, terminal, workspace
 from demo.airflow import local_settings, make_password, wait_until_healthy
 from demo.environment import CONFIG, PROJECT, environment

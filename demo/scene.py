@@ -7,7 +7,7 @@ from pathlib import Path
 
 from concord.config import Configuration
 from concord.databases.postgresql.content import Content
-from concord.how_many import how_many
+from concord.messages.how_many import how_many
 from demo import edits, flights, sites, starting_point
 from demo.edits import Edit
 from demo.progress import Progress

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from concord.errors import ConcordError
+from concord.messages.errors import ConcordError
 from demo.background import ProgramFailed
 from demo.workspace import Unusable
 from embedded.errors import ServerError

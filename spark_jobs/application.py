@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from pydantic import BaseModel
 
 from concord.databases.dialect import Progress
-from concord.errors import ConcordError
-from concord.event_log import log_event
-from concord.pace import Pace, Tell
+from concord.messages.errors import ConcordError
+from concord.messages.event_log import log_event
+from concord.messages.pace import Pace, Tell
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

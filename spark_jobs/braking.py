@@ -7,9 +7,9 @@ from typing import cast
 
 from concord.brake import Effect, Hold, Kind, holds
 from concord.databases.dialect import Rebounding, Shape, SourceEnd, Staged, TargetEnd
-from concord.errors import BrakeHeld, RowsOscillate
-from concord.how_many import how_many
 from concord.link import LinkJob
+from concord.messages.errors import BrakeHeld, RowsOscillate
+from concord.messages.how_many import how_many
 from spark_jobs.moved import Moved
 from spark_jobs.opening import Opened
 from spark_jobs.watch import Watch

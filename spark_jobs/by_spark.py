@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from concord.databases.dialect import Shape, Staged
 from concord.databases.reading import Reading
-from concord.pace import Meter
+from concord.messages.pace import Meter
 from spark_jobs.acquire import acquire
 from spark_jobs.custom import Layout, ask
 from spark_jobs.damage import Damaged

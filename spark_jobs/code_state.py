@@ -8,7 +8,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import TypeVar
 
-from concord.errors import OtherCode
+from concord.messages.errors import OtherCode
 
 T = TypeVar("T")
 

@@ -15,10 +15,10 @@ from concord.comparison import CompareJob, CompareReport, Difference, Kind, Repa
 from concord.databases.compared_site import ComparedSite, Cut, Extent, Hashing, buckets
 from concord.databases.dialect import Progress, Shape, Snapshot, TargetEnd
 from concord.databases.registry import dialect
-from concord.errors import ConcordError, ParametersRefused, StructureChanged
-from concord.event_log import log_event
 from concord.link import LinkJob
-from concord.pace import Meter, Tell, counted, of_tables, silent
+from concord.messages.errors import ConcordError, ParametersRefused, StructureChanged
+from concord.messages.event_log import log_event
+from concord.messages.pace import Meter, Tell, counted, of_tables, silent
 from concord.repair import Remedy, Rule
 from concord.replication_set import ReplicatedTable, chosen
 from concord.row_version import RowVersion

@@ -21,7 +21,7 @@ from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 
-from concord.errors import ConcordError, ConnectionRefused, SparkUnavailable
+from concord.messages.errors import ConcordError, ConnectionRefused, SparkUnavailable
 from spark_jobs import interruption
 from spark_jobs.code_state import in_this_code, require_unchanged
 from spark_jobs.settings import CONNECT_MODE, SETTINGS

@@ -9,8 +9,8 @@ from heapq import nsmallest
 from tempfile import SpooledTemporaryFile
 
 from concord.comparison import Kind, TableComparison
-from concord.errors import CountMismatch
-from concord.how_many import how_many
+from concord.messages.errors import CountMismatch
+from concord.messages.how_many import how_many
 from spark_jobs.judging import Differing
 
 #: Bytes of keys that stay in memory; more go to a file that has no name and ends with its process.

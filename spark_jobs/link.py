@@ -14,7 +14,8 @@ from typing import cast
 from concord.brake import Hold
 from concord.databases.dialect import Progress, Snapshot, SourceEnd, TargetEnd
 from concord.databases.registry import dialect
-from concord.errors import (
+from concord.link import LinkJob, TableReport, TransmissionReport
+from concord.messages.errors import (
     BrakeHeld,
     ConcordError,
     DecideAgain,
@@ -22,9 +23,8 @@ from concord.errors import (
     SparkUnavailable,
     TablesStopped,
 )
-from concord.event_log import log_event
-from concord.link import LinkJob, TableReport, TransmissionReport
-from concord.pace import Meter, Tell, of_tables, silent
+from concord.messages.event_log import log_event
+from concord.messages.pace import Meter, Tell, of_tables, silent
 from concord.position import Session
 from spark_jobs.application import Spark, run
 from spark_jobs.braking import brake, leave_out_oscillating

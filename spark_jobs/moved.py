@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from concord.brake import Hold
 from concord.databases.dialect import Staged
-from concord.errors import CountMismatch
-from concord.how_many import how_many
 from concord.link import TableReport
+from concord.messages.errors import CountMismatch
+from concord.messages.how_many import how_many
 from spark_jobs.opening import with_children
 from spark_jobs.verdicts import SAME_THING, UNDER_LOCK
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from concord.databases.dialect import Dialect, Snapshot, SourceEnd, Staged, TargetEnd
 from concord.databases.reading import Reading, Relay, readers_for
 from concord.databases.registry import dialect
-from concord.errors import MappingNotReversible, ResolverFailed, StructureChanged
-from concord.event_log import log_event
-from concord.how_many import how_many
 from concord.link import LinkJob
 from concord.merging import Custom
-from concord.pace import Meter, of_tables
+from concord.messages.errors import MappingNotReversible, ResolverFailed, StructureChanged
+from concord.messages.event_log import log_event
+from concord.messages.how_many import how_many
+from concord.messages.pace import Meter, of_tables
 from concord.policy import KINDS, Policy
 from spark_jobs import straight
 from spark_jobs.braking import may_be_held

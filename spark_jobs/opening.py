@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from concord import incarnation
 from concord.databases.dialect import (
     LinkState,
     Memory,
@@ -18,7 +17,9 @@ from concord.databases.dialect import (
     Survey,
     TargetEnd,
 )
-from concord.errors import (
+from concord.link import LinkJob
+from concord.messages import incarnation
+from concord.messages.errors import (
     BelowFloor,
     ClockSkew,
     HistoryLost,
@@ -27,7 +28,6 @@ from concord.errors import (
     ParametersRefused,
     StructureChanged,
 )
-from concord.link import LinkJob
 from concord.position import Resume, resume
 from concord.replication_set import ReplicatedTable, chosen
 from concord.structure import differences

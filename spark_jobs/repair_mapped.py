@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from concord.databases.compared_site import DECIDED
 from concord.databases.dialect import Shape, Staged
 from concord.databases.reading import Reading
-from concord.errors import MappingNotReversible
+from concord.messages.errors import MappingNotReversible
 from spark_jobs.acquire import acquire
 from spark_jobs.manipulate import manipulate, refuse_unfaithful
 from spark_jobs.write import stage

@@ -8,7 +8,7 @@ import os
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from concord.errors import ConnectionRefused
+from concord.messages.errors import ConnectionRefused
 from spark_jobs.settings import ON_THIS_MACHINE, SETTINGS, is_local, own_sockets
 
 logger = logging.getLogger("concord.session")

@@ -15,11 +15,11 @@ from concord.databases.dialect import Progress, Snapshot
 from concord.databases.reading import Part, Reading
 from concord.databases.registry import dialect, snapshot_dialect
 from concord.databases.snapshot_ends import SnapshotSourceEnd, SnapshotTargetEnd, StagedPlace, Written
-from concord.errors import CountMismatch
-from concord.event_log import log_event
-from concord.how_many import how_many
 from concord.link import SPARK_FROM
-from concord.pace import Meter, Tell, silent
+from concord.messages.errors import CountMismatch
+from concord.messages.event_log import log_event
+from concord.messages.how_many import how_many
+from concord.messages.pace import Meter, Tell, silent
 from concord.position import LinkPosition, Session
 from concord.snapshot import SnapshotJob, SnapshotReport
 from spark_jobs import straight

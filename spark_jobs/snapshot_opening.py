@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from concord.databases.dialect import LinkState, Progress, SiteRow
 from concord.databases.snapshot_ends import SnapshotSourceEnd, SnapshotTargetEnd
-from concord.errors import BelowFloor, HistoryLost, IdentityChanged, NotInitialized
+from concord.messages.errors import BelowFloor, HistoryLost, IdentityChanged, NotInitialized
 from concord.position import resume
 from concord.snapshot import SnapshotJob
 

@@ -17,7 +17,7 @@ from traceback import format_exception
 from typing import TYPE_CHECKING, Protocol
 
 from concord.databases.reading import Part, Relay, Relayed
-from concord.errors import ConcordError
+from concord.messages.errors import ConcordError
 from spark_jobs.code_state import in_this_code
 from spark_jobs.staged_table import StagedTable
 from spark_jobs.wording import STAGING, TaskFailed

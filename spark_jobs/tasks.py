@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql import SparkSession, is_remote
 
-from concord.pace import Meter
+from concord.messages.pace import Meter
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.shell.progress import ProgressHandler

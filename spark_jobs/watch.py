@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from concord.databases.dialect import Progress
-from concord.pace import Meter, Tell, silent, told
+from concord.messages.pace import Meter, Tell, silent, told
 
 
 @dataclass

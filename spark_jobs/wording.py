@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from concord import errors
-from concord.errors import (
+from concord.messages import errors
+from concord.messages.errors import (
     ConcordError,
     LinkFailed,
     OtherCode,

@@ -25,8 +25,8 @@ from pathlib import Path
 import psycopg
 from pyspark.sql import SparkSession
 
-from concord.errors import ConcordError
 from concord.java import java_home
+from concord.messages.errors import ConcordError
 from embedded.postgres import Server
 from spark_jobs.session import start
 from tests.link import ledger

@@ -21,7 +21,7 @@ from concord import ending
 from concord.clone import clone
 from concord.config import config_path, json_schema, load
 from concord.duration import parse_duration
-from concord.errors import ConcordError, ParametersRefused
+from concord.messages.errors import ConcordError, ParametersRefused
 from concord.orchestration import shown
 
 if TYPE_CHECKING:

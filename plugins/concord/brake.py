@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from concord.how_many import how_many
+from concord.messages.how_many import how_many
 
 
 class Kind(StrEnum):

@@ -27,7 +27,7 @@ from concord.config_settings import (
     TableSettings,
 )
 from concord.config_snapshot import SnapshotSettings, captured_for_snapshots
-from concord.errors import ConfigurationInvalid, Problem
+from concord.messages.errors import ConfigurationInvalid, Problem
 from concord.replication_set import ReplicatedTable
 from concord.snapshot import SnapshotDefinition, SnapshotKind
 

@@ -10,7 +10,7 @@ from pathlib import Path as File
 import yaml
 
 from concord.config_finding import Finding, Path
-from concord.errors import ConcordError
+from concord.messages.errors import ConcordError
 
 _MOST_BYTES = 1_000_000
 _DEEPEST = 12

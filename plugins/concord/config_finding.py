@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from concord.config_secret import looks_secret
-from concord.errors import Problem
+from concord.messages.errors import Problem
 
 #: Keys of mappings and indices of lists, from the top of the file.
 Path = tuple[str | int, ...]

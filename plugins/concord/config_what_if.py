@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from concord.config import Configuration
 from concord.config_conflict import ConflictSettings
 from concord.config_conflict_rules import conflict_findings, places
-from concord.errors import ParametersRefused
+from concord.messages.errors import ParametersRefused
 from concord.policy import Chains, named
 
 #: These need the version that both came from, or somebody else's code.

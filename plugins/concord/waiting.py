@@ -10,7 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from concord.errors import DecisionRefused
+from concord.messages.errors import DecisionRefused
 from concord.privacy import PRIVATE
 
 Image = Mapping[str, str | None]

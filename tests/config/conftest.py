@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from concord.config import Configuration, load
-from concord.errors import ConfigurationInvalid, Problem
+from concord.messages.errors import ConfigurationInvalid, Problem
 
 
 @pytest.fixture

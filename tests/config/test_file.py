@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from concord.config import load
-from concord.errors import ConfigurationInvalid, Problem
+from concord.messages.errors import ConfigurationInvalid, Problem
 from tests.config.examples import VALID, spoiled
 
 Problems = Callable[[str | bytes], tuple[Problem, ...]]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from concord.config import Configuration, load
-from concord.errors import ConfigurationInvalid
+from concord.messages.errors import ConfigurationInvalid
 from tests.config.examples import VALID
 
 LINES = VALID.splitlines(keepends=True)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from concord.config import Configuration
-from concord.errors import Problem
 from concord.manipulation import Cut, Split
+from concord.messages.errors import Problem
 from tests.config.examples import spoiled
 
 Problems = Callable[[str | bytes], tuple[Problem, ...]]

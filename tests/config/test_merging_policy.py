@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from concord.config import Configuration
-from concord.errors import Problem
+from concord.messages.errors import Problem
 from tests.config.test_rules import pairs, written
 
 Parse = Callable[[str | bytes], Configuration]

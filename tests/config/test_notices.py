@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from concord.config import Configuration
-from concord.errors import Problem
+from concord.messages.errors import Problem
 from tests.config.examples import VALID, spoiled
 from tests.config.test_rules import pairs, written
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from concord.config import Configuration
-from concord.errors import Problem
+from concord.messages.errors import Problem
 
 Parse = Callable[[str | bytes], Configuration]
 Problems = Callable[[str | bytes], tuple[Problem, ...]]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from concord.config import Configuration
-from concord.errors import Problem
+from concord.messages.errors import Problem
 from concord.snapshot import SnapshotKind
 from tests.config.examples import VALID
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from concord.config import Configuration
-from concord.errors import Problem
+from concord.messages.errors import Problem
 from concord.orchestration.status_command import show_marks
 from concord.replication_set import Marks, TableName
 from tests.config.examples import spoiled

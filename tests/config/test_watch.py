@@ -7,7 +7,7 @@ import pytest
 
 from concord.config import Configuration
 from concord.config_watch import WatchSettings
-from concord.errors import Problem
+from concord.messages.errors import Problem
 from tests.config.examples import spoiled
 
 Parse = Callable[[str | bytes], Configuration]

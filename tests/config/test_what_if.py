@@ -8,7 +8,7 @@ import pytest
 
 from concord.config import Configuration
 from concord.config_what_if import other_chains
-from concord.errors import ParametersRefused
+from concord.messages.errors import ParametersRefused
 from tests.config.examples import VALID
 
 Parse = Callable[[str | bytes], Configuration]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from concord.connection_words import one_sentence
+from concord.messages.connection_words import one_sentence
 
 REFUSED = "failed: Connection refused\n\tIs the server running on that host and accepting TCP/IP connections?"
 SAID = [

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from concord.how_many import how_many
+from concord.messages.how_many import how_many
 
 PROJECT = Path(__file__).resolve().parents[2]
 NOUNS = "row|table|conflict|flight|change|delete|tombstone|key|version|decision|site|difference"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from concord import java
-from concord.errors import ConnectionRefused
 from concord.java import java_home
+from concord.messages.errors import ConnectionRefused
 from concord.orchestration import spark_settings
 
 SPARK_SUBMIT = Path(sys.executable).with_name("spark-submit")

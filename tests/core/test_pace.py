@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from concord import pace
-from concord.pace import Meter, Pace, now_and_then, silent, told
+from concord.messages import pace
+from concord.messages.pace import Meter, Pace, now_and_then, silent, told
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from concord.config import load
-from concord.errors import ConcordError, ConfigurationInvalid
+from concord.messages.errors import ConcordError, ConfigurationInvalid
 from demo.invitation import lines
 from demo.workspace import DEFAULT
 

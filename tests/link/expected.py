@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from concord.errors import ConcordError
+from concord.messages.errors import ConcordError
 
 
 @contextmanager

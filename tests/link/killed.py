@@ -14,8 +14,8 @@ from pathlib import Path
 
 import psutil
 
-from concord.errors import ConcordError
 from concord.link import LinkJob
+from concord.messages.errors import ConcordError
 from spark_jobs.application import read_job
 from spark_jobs.connect import Connected
 from spark_jobs.link import transmit

@@ -13,9 +13,9 @@ import psycopg
 import pytest
 
 from concord.databases.postgresql import forgetting, tombstones
-from concord.errors import IdentityChanged
 from concord.initialization import How, InitializationJob
 from concord.link import TransmissionReport
+from concord.messages.errors import IdentityChanged
 from embedded.postgres import Server
 from spark_jobs.initialize import initialize
 from tests.core.life import connected

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import psutil
 import psycopg
 
-from concord.errors import ConcordError
+from concord.messages.errors import ConcordError
 from embedded.postgres import Server
 from tests.link.pair import Pair, Site
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from concord.databases.postgresql import acquire
 from concord.databases.postgresql.ends import Source
 from concord.databases.postgresql.session import connect
-from concord.errors import CountMismatch, LinkFailed, PrivilegeMissing
+from concord.messages.errors import CountMismatch, LinkFailed, PrivilegeMissing
 from concord.orchestration import spark_settings
 from embedded.postgres import Server
 from spark_jobs.acquire import Batches

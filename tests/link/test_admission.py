@@ -11,8 +11,8 @@ import pytest
 from concord.databases import provisioning
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.provisioning import Installation
-from concord.errors import ProvisioningRefused
 from concord.identity import Identity
+from concord.messages.errors import ProvisioningRefused
 from concord.replication_set import Marks, ReplicatedTable, TableName
 from concord.snapshot import SnapshotDefinition, SnapshotKind
 from embedded.postgres import Server

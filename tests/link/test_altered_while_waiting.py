@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 
 from concord.databases.postgresql.decision import Desk
-from concord.errors import DecisionRefused
+from concord.messages.errors import DecisionRefused
 from tests.link.conftest import MakePair
 from tests.link.expected import goes_on
 from tests.link.pair import Pair, provision_site

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from concord.databases import provisioning
-from concord.errors import ProvisioningRefused
+from concord.messages.errors import ProvisioningRefused
 from tests.conftest import PROJECT
 from tests.link.conftest import MakePair
 from tests.link.installations import installation

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from concord.brake import Approval, Brakes, Limit, headroom
-from concord.errors import BrakeHeld, SparkUnavailable
+from concord.messages.errors import BrakeHeld, SparkUnavailable
 from concord.replication_set import ReplicatedTable, TableName
 from spark_jobs.link import transmit
 from tests.link.conftest import MakePair

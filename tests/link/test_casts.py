@@ -8,7 +8,7 @@ from concord.databases import provisioning
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.postgresql.content import content
 from concord.databases.postgresql.ends import Source
-from concord.errors import ProvisioningRefused, StructureChanged
+from concord.messages.errors import ProvisioningRefused, StructureChanged
 from concord.policy import Policy
 from embedded.postgres import Server
 from tests.link.conftest import Copies

@@ -7,8 +7,8 @@ import pytest
 
 from concord.databases.postgresql import forgetting
 from concord.databases.postgresql.tombstones import CarryingSite, Cleanup, clean
-from concord.errors import BelowFloor, NotInitialized, SitesDiffer
 from concord.initialization import How, InitializationJob
+from concord.messages.errors import BelowFloor, NotInitialized, SitesDiffer
 from concord.site import Credentials
 from spark_jobs.initialize import initialize
 from tests.link.conftest import MakeNetwork

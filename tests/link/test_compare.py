@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from concord.comparison import CompareReport
 from concord.databases.postgresql import compare as asking
-from concord.errors import NotInitialized, StructureChanged
+from concord.messages.errors import NotInitialized, StructureChanged
 from embedded.postgres import Server
 from spark_jobs import comparing
 from tests.link.comparing import Kinds, behind_the_back, compared, kinds, only

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from concord.errors import WriteContended
+from concord.messages.errors import WriteContended
 from concord.row_version import RowVersion
 from spark_jobs.link import transmit
 from tests.link import ledger

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from concord.databases.postgresql import provision
-from concord.errors import StructureChanged
+from concord.messages.errors import StructureChanged
 from concord.policy import Policy
 from tests.link.conftest import MakePair
 from tests.link.pair import APPLIER, READER, At, Pair

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from concord.errors import ResolverFailed
+from concord.messages.errors import ResolverFailed
 from spark_jobs import custom
 from spark_jobs.custom import Layout
 from spark_jobs.verdicts import ASK, FAILED

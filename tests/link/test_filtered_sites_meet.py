@@ -9,8 +9,8 @@ from itertools import product
 
 import pytest
 
-from concord.errors import BelowFloor
 from concord.initialization import How
+from concord.messages.errors import BelowFloor
 from tests.link.comparing import behind_the_back, compared, only
 from tests.link.conftest import MakePair
 from tests.link.filtered import filtered

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from concord.databases.postgresql.common_history import declare_equal
-from concord.errors import ConstraintViolated, NotInitialized, NotProvisioned, SitesDiffer
+from concord.messages.errors import ConstraintViolated, NotInitialized, NotProvisioned, SitesDiffer
 from concord.replication_set import ReplicatedTable
 from concord.row_filter_text import parse_row_filter
 from embedded.postgres import Server

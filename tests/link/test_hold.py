@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from concord.databases.postgresql.decision import Desk
-from concord.errors import DecisionRefused
+from concord.messages.errors import DecisionRefused
 from concord.policy import Policy
 from concord.waiting import Choice, WaitingRow
 from tests.link.comparing import compared, kinds

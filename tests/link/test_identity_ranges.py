@@ -10,8 +10,8 @@ import pytest
 
 from concord.config import load
 from concord.databases import provisioning
-from concord.errors import PrivilegeMissing, ProvisioningRefused
 from concord.identity import Identity
+from concord.messages.errors import PrivilegeMissing, ProvisioningRefused
 from concord.replication_set import ReplicatedTable
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database

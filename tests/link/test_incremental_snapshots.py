@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from concord.errors import StructureChanged
+from concord.messages.errors import StructureChanged
 from spark_jobs.snapshot import refresh
 from tests.link.pair import APPLICATION, At
 from tests.link.snapshots import LATE, Copies, content, counts

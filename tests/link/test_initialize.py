@@ -9,14 +9,14 @@ from itertools import product
 import psycopg
 import pytest
 
-from concord.errors import (
+from concord.initialization import How
+from concord.messages.errors import (
     ConstraintViolated,
     NotInitialized,
     ParametersRefused,
     SitesDiffer,
     StructureChanged,
 )
-from concord.initialization import How
 from tests.conftest import PROJECT
 from tests.link.conftest import MakePair
 from tests.link.initializing import forget, initialized, unstamped

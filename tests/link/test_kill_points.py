@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from concord.databases.postgresql import merge, provision, transaction
-from concord.errors import ConcordError
 from concord.link import TransmissionReport
+from concord.messages.errors import ConcordError
 from embedded.postgres import Server
 from spark_jobs.link import transmit
 from tests.conftest import Database

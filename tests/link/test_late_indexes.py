@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from concord.databases.provisioning import check
-from concord.errors import ConcordError
+from concord.messages.errors import ConcordError
 from spark_jobs.initialize import initialize
 from tests.link.conftest import MakePair
 from tests.link.initializing import forget, initialization, initialized, unstamped

@@ -12,7 +12,7 @@ from concord.databases.postgresql import log_flush
 from concord.databases.postgresql.log_flush import FROM, WAITING, flushing
 from concord.databases.postgresql.session import Connection, connect, one
 from concord.databases.postgresql.stage import Staged
-from concord.errors import SiteUnavailable
+from concord.messages.errors import SiteUnavailable
 from tests.link.conftest import MakePair
 from tests.link.pair import APPLIER, At, Pair, Site, carried
 

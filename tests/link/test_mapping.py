@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from concord.databases import provisioning
-from concord.errors import MappingNotReversible, ProvisioningRefused
+from concord.messages.errors import MappingNotReversible, ProvisioningRefused
 from embedded.postgres import Server
 from tests.conftest import Database
 from tests.link.conftest import site_on

@@ -3,7 +3,7 @@
 import pytest
 
 from concord.brake import Approval, Brakes, Kind
-from concord.errors import RowsOscillate
+from concord.messages.errors import RowsOscillate
 from concord.privacy import Treatment
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, carried, provision_site

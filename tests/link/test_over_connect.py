@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from concord.errors import SparkUnavailable
+from concord.messages.errors import SparkUnavailable
 from embedded.connect_server import ConnectServer, connect_server
 from spark_jobs import route
 from spark_jobs.connect import Connected, connected

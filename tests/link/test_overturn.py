@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from concord.databases.postgresql import overturning
-from concord.errors import ConstraintViolated, OverturnRefused
 from concord.ledger import Entry, Image, Overturn
 from concord.link import Direction
+from concord.messages.errors import ConstraintViolated, OverturnRefused
 from embedded.postgres import Server
 from tests.conftest import Database
 from tests.link import collected

@@ -2,7 +2,7 @@
 
 import pytest
 
-from concord.errors import ConstraintViolated
+from concord.messages.errors import ConstraintViolated
 from tests.link import collected
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair

@@ -15,7 +15,7 @@ from psycopg import sql
 from concord.databases import provisioning
 from concord.databases.postgresql import owner
 from concord.databases.provisioning import Installation
-from concord.errors import ProvisioningRefused
+from concord.messages.errors import ProvisioningRefused
 from concord.policy import Policy
 from embedded.postgres import Server
 from embedded.programs import versions

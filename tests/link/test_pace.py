@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from concord import pace
 from concord.comparison import CompareJob, Repair
 from concord.databases.postgresql import compare as asking
 from concord.databases.postgresql.initialize import equal_already
 from concord.initialization import How
-from concord.pace import Pace
+from concord.messages import pace
+from concord.messages.pace import Pace
 from spark_jobs.compare import compare
 from spark_jobs.initialize import initialize
 from spark_jobs.link import transmit

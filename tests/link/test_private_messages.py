@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from concord.databases.postgresql.decision import Desk
-from concord.errors import ConcordError, ConstraintViolated
+from concord.messages.errors import ConcordError, ConstraintViolated
 from concord.policy import Policy
 from concord.privacy import PRIVATE, Treatment
 from tests.link.conftest import MakePair

@@ -11,7 +11,7 @@ from concord.databases import provisioning
 from concord.databases.postgresql import grants, privileges, provision
 from concord.databases.postgresql.grants import Logins
 from concord.databases.postgresql.privileges import Grant, Kind
-from concord.errors import ConnectionRefused, NotProvisioned, PrivilegeMissing
+from concord.messages.errors import ConnectionRefused, NotProvisioned, PrivilegeMissing
 from tests.link.conftest import MakePair
 from tests.link.initializing import initialized
 from tests.link.installations import installation

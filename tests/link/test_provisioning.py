@@ -18,7 +18,7 @@ from concord.databases import provisioning
 from concord.databases.postgresql import control, owner
 from concord.databases.postgresql.records import purge_conflicts
 from concord.databases.provisioning import Installation
-from concord.errors import (
+from concord.messages.errors import (
     NotInitialized,
     NotProvisioned,
     ProvisioningRefused,

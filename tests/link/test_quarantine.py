@@ -8,8 +8,8 @@ import pytest
 
 from concord.databases.postgresql.decision import Desk
 from concord.databases.postgresql.waiting_table import drop, others
-from concord.errors import ConstraintViolated, DecisionRefused
 from concord.link import TableReport
+from concord.messages.errors import ConstraintViolated, DecisionRefused
 from concord.waiting import Choice, columns_given
 from concord.what_if import version_of
 from tests.link.conftest import MakePair

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from concord.databases import provisioning
-from concord.errors import ProvisioningRefused
+from concord.messages.errors import ProvisioningRefused
 from concord.replication_set import ReplicatedTable, TableName
 from embedded.postgres import Server
 from tests.link.conftest import site_on

@@ -12,8 +12,8 @@ import pytest
 from concord.databases.postgresql import records
 from concord.databases.postgresql.refused_links import refused
 from concord.databases.provisioning import check, provision
-from concord.errors import BelowFloor, HistoryLost, IdentityChanged, NotInitialized, NotProvisioned
 from concord.initialization import How
+from concord.messages.errors import BelowFloor, HistoryLost, IdentityChanged, NotInitialized, NotProvisioned
 from embedded.postgres import Server
 from spark_jobs.initialize import initialize
 from tests.conftest import Database

@@ -15,7 +15,7 @@ from concord.databases.postgresql.link_source import LinkSource, between
 from concord.databases.postgresql.relay import BLOCK, Relay
 from concord.databases.postgresql.session import conninfo
 from concord.databases.reading import Part, Reading, Relayed
-from concord.errors import LinkFailed, PrivilegeMissing, SiteUnavailable
+from concord.messages.errors import LinkFailed, PrivilegeMissing, SiteUnavailable
 from embedded.postgres import Server
 from spark_jobs.route import Route
 from tests.link.conftest import MakePair

@@ -4,7 +4,13 @@ import psycopg
 import pytest
 
 from concord.databases import provisioning
-from concord.errors import IdentityChanged, NotInitialized, PrivilegeMissing, SitesDiffer, StructureChanged
+from concord.messages.errors import (
+    IdentityChanged,
+    NotInitialized,
+    PrivilegeMissing,
+    SitesDiffer,
+    StructureChanged,
+)
 from tests.link.comparing import compared
 from tests.link.conftest import MakePair
 from tests.link.initializing import initialized

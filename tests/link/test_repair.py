@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from concord.comparison import CompareJob, CompareReport, Repair, TableComparison
 from concord.databases.postgresql.common_history import declare_equal
-from concord.errors import LeaseLost
+from concord.messages.errors import LeaseLost
 from embedded.postgres import Server
 from spark_jobs.compare import compare
 from tests.conftest import Database

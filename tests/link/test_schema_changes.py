@@ -7,7 +7,13 @@ import pytest
 
 from concord.databases import provisioning
 from concord.databases.postgresql.common_history import declare_equal
-from concord.errors import NotInitialized, ProvisioningRefused, SitesDiffer, StructureChanged, TablesStopped
+from concord.messages.errors import (
+    NotInitialized,
+    ProvisioningRefused,
+    SitesDiffer,
+    StructureChanged,
+    TablesStopped,
+)
 from tests.link.conftest import MakePair
 from tests.link.mapped import installations
 from tests.link.pair import At, Pair, carried

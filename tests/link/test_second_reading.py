@@ -7,7 +7,7 @@ import pytest
 
 from concord.databases.postgresql import triggers
 from concord.databases.postgresql.common_history import declare_equal
-from concord.errors import NotInitialized, SitesDiffer
+from concord.messages.errors import NotInitialized, SitesDiffer
 from tests.link.conftest import MakePair
 from tests.link.pair import APPLIER, Pair, Site, carried, provision_site
 from tests.link.test_tombstones import cleaned, held

@@ -6,7 +6,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from concord.databases.postgresql.tombstones import CarryingSite, SiteTombstones, clean
-from concord.errors import BelowFloor, HistoryLost, IdentityChanged, StructureChanged
+from concord.messages.errors import BelowFloor, HistoryLost, IdentityChanged, StructureChanged
 from tests.link.pair import At
 from tests.link.snapshots import LATE, WANTED, Copies, content, counts
 

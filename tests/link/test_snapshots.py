@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from concord.databases.postgresql.snapshot_query import rows_queries
-from concord.errors import CountMismatch
+from concord.messages.errors import CountMismatch
 from spark_jobs.snapshot import refresh
 from tests.link.pair import At
 from tests.link.snapshots import Copies, counts

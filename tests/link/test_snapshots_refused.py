@@ -4,7 +4,7 @@ import pytest
 
 from concord.databases import provisioning
 from concord.databases.postgresql.snapshot_provision import drop
-from concord.errors import PrivilegeMissing, ProvisioningRefused, StructureChanged
+from concord.messages.errors import PrivilegeMissing, ProvisioningRefused, StructureChanged
 from tests.link.pair import APPLIER, READER
 from tests.link.snapshots import Copies
 

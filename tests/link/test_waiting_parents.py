@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from concord.databases.postgresql.decision import Desk
-from concord.errors import ConstraintViolated
+from concord.messages.errors import ConstraintViolated
 from concord.policy import Policy
 from tests.link.conftest import MakePair
 from tests.link.pair import At, Pair

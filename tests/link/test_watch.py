@@ -8,7 +8,7 @@ import pytest
 from concord.databases import provisioning
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.postgresql.listen import WatchedLink, arrivals
-from concord.errors import ConcordError, SiteUnavailable
+from concord.messages.errors import ConcordError, SiteUnavailable
 from embedded.postgres import Server
 from tests.conftest import Database
 from tests.link.conftest import site_on

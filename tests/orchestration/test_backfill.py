@@ -17,7 +17,7 @@ from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.sdk.exceptions import AirflowRescheduleException
 from airflow.utils.types import DagRunType as StoredRunType
 
-from concord.errors import LeaseHeld
+from concord.messages.errors import LeaseHeld
 from concord.orchestration import run_lease, run_steps
 from concord.repository import status
 from tests.orchestration.conftest import NAME, Pair, dag_named, states

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from concord.errors import ConcordError
+from concord.messages.errors import ConcordError
 from concord.orchestration.job_files import job_files
 from spark_jobs.application import read_job
 from tests.conftest import PROJECT

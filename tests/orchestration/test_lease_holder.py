@@ -15,7 +15,7 @@ from airflow.models.variable import Variable
 from airflow.utils.session import create_session
 from airflow.utils.state import DagRunState
 
-from concord.errors import LeaseHeld, LeaseLost
+from concord.messages.errors import LeaseHeld, LeaseLost
 from concord.orchestration import lease_owner, run_lease, run_steps
 from concord.orchestration.lease_owner import LeaseOwner
 from concord.orchestration.process import this_process

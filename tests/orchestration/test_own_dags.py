@@ -11,7 +11,7 @@ from airflow.sdk import DAG, get_parsing_context
 
 from concord.config import config_path
 from concord.dags import ConcordTaskGroup, all_dags
-from concord.errors import ParametersRefused
+from concord.messages.errors import ParametersRefused
 from concord.repository import status
 from tests.conftest import PROJECT
 from tests.orchestration.conftest import NAME, Pair, states

@@ -8,12 +8,12 @@ import sys
 import pytest
 from rich.console import Console
 
-from concord import pace
+from concord.messages import pace
+from concord.messages.pace import Pace
 from concord.orchestration import spark_application
 from concord.orchestration.job_files import job_files
 from concord.orchestration.pace_heard import heard
 from concord.orchestration.pace_shown import shown
-from concord.pace import Pace
 from tests.conftest import PROJECT
 from tests.orchestration.conftest import NAME, SUBMITTED, Pair
 from tests.orchestration.terminal import Terminal
@@ -36,7 +36,7 @@ def test_of_what_an_application_prints_the_lines_of_its_pace_are_heard_and_the_o
 #: An application whose whole work is to say how far it is.
 APPLICATION = """
 from pydantic import BaseModel
-from concord.pace import Pace
+from concord.messages.pace import Pace
 from spark_jobs.application import run
 
 class Nothing(BaseModel):

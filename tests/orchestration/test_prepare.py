@@ -14,7 +14,7 @@ from psycopg import sql
 from concord.config import load
 from concord.databases.postgresql.logins import APPLIER, LOGINS, READER
 from concord.databases.postgresql.owner import role
-from concord.errors import ConfigurationInvalid, ParametersRefused
+from concord.messages.errors import ConfigurationInvalid, ParametersRefused
 from concord.orchestration.prepare_command import Place, next_steps, prepare
 from embedded.postgres import Server
 from tests.conftest import Database

@@ -7,7 +7,7 @@ import pytest
 from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.sdk.exceptions import AirflowFailException
 
-from concord.errors import ParametersRefused
+from concord.messages.errors import ParametersRefused
 from concord.orchestration import parameters, run_steps
 from concord.orchestration.run_plan import SynchronizeParameters
 from concord.repository import status

@@ -2,7 +2,7 @@
 
 import pytest
 
-from concord.errors import ParametersRefused
+from concord.messages.errors import ParametersRefused
 from concord.orchestration import parameters
 from concord.orchestration.compare_operator import CompareParameters
 from concord.orchestration.run_plan import SynchronizeParameters

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from concord.errors import LeaseHeld, LeaseLost
+from concord.messages.errors import LeaseHeld, LeaseLost
 from concord.repository.lease import Lease, acquire, release, renew
 from concord.repository.migration import migrate
 from concord.repository.opening import open_repository

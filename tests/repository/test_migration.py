@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from concord.errors import RepositoryUnavailable
+from concord.messages.errors import RepositoryUnavailable
 from concord.repository.migration import NEWEST, VERSION_TABLE, migrate
 from concord.repository.models import Record
 from concord.repository.opening import open_repository

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError, StatementError
 
-from concord.errors import ConnectionRefused, RepositoryUnavailable
+from concord.messages.errors import ConnectionRefused, RepositoryUnavailable
 from concord.repository.maintenance import last_completed, mark_completed
 from concord.repository.migration import migrate
 from concord.repository.opening import open_repository, reading

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.errors import ParametersRefused
+from concord.messages.errors import ParametersRefused
 from concord.repository.purge_calendar import PurgeCalendar, due
 
 AT_3 = time(3)

@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import Engine, text
 
-from concord.errors import LeaseLost
 from concord.interval import Interval
 from concord.link import Direction
+from concord.messages.errors import LeaseLost
 from concord.repository.lease import release
 from concord.repository.runs import (
     Scope,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from concord.errors import OtherCode
+from concord.messages.errors import OtherCode
 from concord.orchestration.job_files import PROJECT
 from spark_jobs import code_state
 from spark_jobs.code_state import CODE, in_this_code, sources
@@ -30,8 +30,10 @@ def test_what_is_sent_to_tasks_of_another_code_is_refused_and_says_what_to_do(
 def test_the_code_is_that_of_every_module_that_tasks_may_import() -> None:
     paths = [path for path, _ in sources()]
     assert len(CODE) == 16
-    assert {"concord/errors.py", "concord/databases/postgresql/relay.py", "spark_jobs/straight.py"} <= {
-        *paths
-    }
+    assert {
+        "concord/messages/errors.py",
+        "concord/databases/postgresql/relay.py",
+        "spark_jobs/straight.py",
+    } <= {*paths}
     assert [path for path in paths if "orchestration" in path or "repository" in path] == []
     assert (PROJECT / "spark_jobs" / "straight.py").read_bytes() == dict(sources())["spark_jobs/straight.py"]

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import spark_jobs.connect
-from concord.errors import ConnectionRefused, OtherCode, SparkUnavailable
+from concord.messages.errors import ConnectionRefused, OtherCode, SparkUnavailable
 from embedded import ports
 from embedded.connect_server import ConnectServer, ConnectServerFailed, connect_server, starting
 from spark_jobs import code_state

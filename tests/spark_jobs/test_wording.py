@@ -3,7 +3,7 @@
 import pytest
 from pyspark.errors import PythonException
 
-from concord.errors import ConcordError
+from concord.messages.errors import ConcordError
 from spark_jobs.wording import TaskFailed, worded
 
 SAID = {

@@ -38,8 +38,8 @@ from concord.databases.postgresql.privileges import Grant
 from concord.databases.postgresql.provision import SiteState
 from concord.databases.postgresql.session import Connection, connect, in_our_words
 from concord.databases.postgresql.snapshot_provision import Ends
-from concord.errors import ConcordError, PrivilegeMissing, ProvisioningRefused, SiteUnavailable
-from concord.pace import Meter, Tell, silent, told
+from concord.messages.errors import ConcordError, PrivilegeMissing, ProvisioningRefused, SiteUnavailable
+from concord.messages.pace import Meter, Tell, silent, told
 from concord.replication_set import ReplicatedTable, TableName
 from concord.site import Credentials
 from concord.snapshot import SnapshotDefinition

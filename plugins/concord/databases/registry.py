@@ -13,7 +13,7 @@ from concord.databases.postgresql.open_sessions import cancel
 from concord.databases.postgresql.relay import Relay
 from concord.databases.postgresql.snapshot_ends import SnapshotSource, SnapshotTarget
 from concord.databases.snapshot_ends import SnapshotDialect
-from concord.errors import ConnectionRefused
+from concord.messages.errors import ConnectionRefused
 
 D = TypeVar("D")
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from concord.errors import ConcordError, RepositoryUnavailable, SiteUnavailable
+from concord.messages.errors import ConcordError, RepositoryUnavailable, SiteUnavailable
 from concord.orchestration import waiting_person
 
 #: A person who waits at a terminal sooner mends these than three tries have failed.

@@ -10,7 +10,7 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.bases.operator import TRIGGER_FAIL_REPR
 from airflow.sdk.configuration import conf
 
-from concord.errors import LeaseHeld
+from concord.messages.errors import LeaseHeld
 from concord.orchestration import run_steps, waiting_person
 from concord.orchestration.lease_trigger import OVERDUE, LeaseTrigger
 from concord.orchestration.run_plan import SynchronizeParameters

@@ -15,8 +15,8 @@ from asgiref.sync import sync_to_async
 from concord.config import Configuration
 from concord.databases.postgresql.listen import WatchedLink, arrivals
 from concord.debounce import folded
-from concord.errors import ConcordError
 from concord.link import Direction, link_name
+from concord.messages.errors import ConcordError
 from concord.orchestration.connections import credentials
 
 logger = logging.getLogger("concord.watch")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from concord.config import Configuration
 from concord.databases.postgresql import forgetting
-from concord.errors import ConcordError, ParametersRefused
+from concord.messages.errors import ConcordError, ParametersRefused
 from concord.orchestration.connections import credentials
 from concord.site import Credentials
 from concord.snapshot import snapshot_name

@@ -10,9 +10,10 @@ from pydantic import ConfigDict, Field
 
 from concord.config import Configuration, config_path, load
 from concord.databases.postgresql.initialize import equal_already
-from concord.errors import ParametersRefused
 from concord.initialization import How, InitializationJob, InitializationReport
 from concord.link import Direction
+from concord.messages.errors import ParametersRefused
+from concord.messages.pace import Tell, silent
 from concord.orchestration import lease_owner, parameters, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.jobs import installers, link_job, refuse_unknown_tables, synchronization_name
@@ -21,7 +22,6 @@ from concord.orchestration.outcome_log import log_table
 from concord.orchestration.reinitialization import requested
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.spark_application import SparkApplication
-from concord.pace import Tell, silent
 
 
 class InitializeParameters(parameters.Parameters):

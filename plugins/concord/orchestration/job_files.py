@@ -16,7 +16,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from pydantic import BaseModel
 
-from concord.errors import LinkFailed, from_code
+from concord.messages.errors import LinkFailed, from_code
 from spark_jobs.code_state import sources
 
 #: The project's root: plugins/concord/orchestration/job_files.py.

@@ -13,7 +13,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 from sqlalchemy import Engine
 
-from concord.errors import ConcordError
+from concord.messages.errors import ConcordError
 from concord.orchestration.lease_holder import LeaseHolder
 from concord.orchestration.lease_owner import LeaseOwner
 from concord.orchestration.process import is_gone

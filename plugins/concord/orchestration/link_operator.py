@@ -16,8 +16,8 @@ from sqlalchemy import Engine
 from concord.brake import Hold
 from concord.config import config_path, load
 from concord.databases.postgresql import records
-from concord.errors import ConcordError, LeaseLost
 from concord.link import COUNTS, Direction, LinkJob, TransmissionReport
+from concord.messages.errors import ConcordError, LeaseLost
 from concord.orchestration import metrics, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms, may_be_tried_again
 from concord.orchestration.jobs import link_job

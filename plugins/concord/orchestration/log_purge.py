@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from concord.config import Configuration, PurgeSchedule
 from concord.databases.postgresql import records
-from concord.errors import ConcordError
+from concord.messages.errors import ConcordError
 from concord.orchestration.jobs import site_access, snapshots_of, tables_of
 from concord.repository.maintenance import last_completed, mark_completed
 from concord.repository.purge import Retention, purge

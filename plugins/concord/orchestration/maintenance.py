@@ -16,8 +16,9 @@ from pydantic import BeforeValidator
 from concord.config import Configuration, config_path, load
 from concord.databases import provisioning
 from concord.duration import parse_duration
-from concord.event_log import log_event
 from concord.initialization import How
+from concord.messages.event_log import log_event
+from concord.messages.pace import logged
 from concord.orchestration import jobs, log_purge, parameters, tombstone_cleanup
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.compare_operator import CompareOperator
@@ -32,7 +33,6 @@ from concord.orchestration.maintenance_pages import (
 from concord.orchestration.outcome_log import log_table
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.synchronize import LINK_TIMEOUT, RETRIES, START
-from concord.pace import logged
 
 logger = logging.getLogger("concord.maintenance")
 

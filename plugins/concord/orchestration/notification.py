@@ -15,9 +15,9 @@ from airflow.sdk import BaseNotifier, Context
 from sqlalchemy import Engine
 
 from concord.config_notify import NotifySettings
-from concord.errors import ConnectionRefused
-from concord.event_log import log_event
-from concord.how_many import how_many
+from concord.messages.errors import ConnectionRefused
+from concord.messages.event_log import log_event
+from concord.messages.how_many import how_many
 from concord.orchestration.connections import airflow_connection
 from concord.repository.status import TransmissionStatus, transmissions
 

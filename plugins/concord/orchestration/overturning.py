@@ -6,9 +6,9 @@ from sqlalchemy import Engine
 
 from concord.config import Configuration
 from concord.databases.postgresql import overturning
-from concord.errors import OverturnRefused
 from concord.ledger import Entry, Overturn
 from concord.link import Direction, LinkJob
+from concord.messages.errors import OverturnRefused
 from concord.orchestration import jobs
 from concord.repository.conflicts import record_overturns
 from concord.repository.ledger import find

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import ValidationError
 
-from concord.pace import Pace, Tell
+from concord.messages.pace import Pace, Tell
 
 #: In front of the JSON: the application's logger, as `spark_jobs.application` formats it.
 _MARK = "concord.pace: "

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from concord.pace import Pace, Tell, silent
+from concord.messages.pace import Pace, Tell, silent
 
 
 @contextmanager

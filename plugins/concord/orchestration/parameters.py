@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from airflow.sdk import Param
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from concord.errors import ParametersRefused
+from concord.messages.errors import ParametersRefused
 
 
 class Parameters(BaseModel):

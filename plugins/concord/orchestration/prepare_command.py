@@ -18,8 +18,8 @@ from urllib.parse import unquote, urlsplit
 from concord.clone import clone
 from concord.config import load
 from concord.databases.postgresql.logins import APPLIER, INSTALLER, LOGINS, READER, Wanted, script
-from concord.errors import ConcordError, ParametersRefused
 from concord.identifier import TableName, parse_table_name
+from concord.messages.errors import ConcordError, ParametersRefused
 from concord.orchestration.shown import say
 
 CONFIGURATION, ENVIRONMENT, CONNECTIONS = "concord.yaml", "environment", "connections.json"

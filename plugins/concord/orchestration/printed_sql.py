@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from concord.errors import ParametersRefused
+from concord.messages.errors import ParametersRefused
 
 
 def print_sql(scripts: Iterable[tuple[str, str]]) -> None:

@@ -10,7 +10,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Context, Param
 from pydantic import Field
 
-from concord.errors import ConcordError, DecisionRefused
+from concord.messages.errors import ConcordError, DecisionRefused
 from concord.orchestration.parameters import Parameters
 
 #: Questions that one run may ask: each is a task of its own.

@@ -6,7 +6,7 @@ import logging
 
 from concord.config import Configuration
 from concord.databases.postgresql import records, reinitialization
-from concord.event_log import log_event
+from concord.messages.event_log import log_event
 from concord.orchestration.jobs import site_accesses
 
 logger = logging.getLogger("concord.reinitialize")

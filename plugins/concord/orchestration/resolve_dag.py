@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import DAG, Param, TriggerRule, get_current_context, task
 
 from concord.config import Configuration, config_path, load
-from concord.errors import DecisionRefused
+from concord.messages.errors import DecisionRefused
 from concord.orchestration import parameters, waiting_rows
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.dag_page import page

@@ -12,7 +12,7 @@ import pendulum
 from concord.config import Configuration
 from concord.databases.postgresql.restamped_table import Restamped
 from concord.databases.postgresql.restamping import restamp
-from concord.how_many import how_many
+from concord.messages.how_many import how_many
 from concord.orchestration import jobs, lease_owner, run_lease
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.shown import Columns, say, show

@@ -12,8 +12,8 @@ from typing import cast
 import pendulum
 from sqlalchemy import Engine, update
 
-from concord.errors import LeaseHeld, LeaseLost, RepositoryUnavailable
-from concord.event_log import log_event
+from concord.messages.errors import LeaseHeld, LeaseLost, RepositoryUnavailable
+from concord.messages.event_log import log_event
 from concord.orchestration.lease_owner import LeaseOwner
 from concord.orchestration.process import is_gone, this_process
 from concord.repository.lease import Lease, acquire, hold_epoch, release, renew

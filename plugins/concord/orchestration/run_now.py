@@ -25,9 +25,9 @@ from airflow.utils.types import DagRunTriggeredByType
 from sqlalchemy import select, update
 from sqlalchemy.exc import DBAPIError
 
-from concord.connection_words import one_sentence
 from concord.ending import Ended, by_signals
-from concord.errors import AirflowUnavailable
+from concord.messages.connection_words import one_sentence
+from concord.messages.errors import AirflowUnavailable
 from concord.orchestration import waiting_person
 from concord.orchestration.configured_dags import all_dags
 from spark_jobs.interruption import interrupt_all

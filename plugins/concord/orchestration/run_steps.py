@@ -14,10 +14,10 @@ from airflow.sdk.types import DagRunProtocol
 from sqlalchemy import Engine
 
 from concord.config import config_path, load
-from concord.errors import LeaseHeld, ParametersRefused, TablesStopped
-from concord.event_log import log_event
 from concord.interval import Interval
 from concord.link import TableReport
+from concord.messages.errors import LeaseHeld, ParametersRefused, TablesStopped
+from concord.messages.event_log import log_event
 from concord.orchestration import lease_owner, metrics, parameters, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.lease_holder import LeaseHolder

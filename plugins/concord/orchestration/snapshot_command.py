@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from concord.config import Configuration
 from concord.databases.postgresql import snapshot_provision
-from concord.errors import ConcordError, ParametersRefused
+from concord.messages.errors import ConcordError, ParametersRefused
 from concord.orchestration import lease_owner, run_lease, snapshot_refresh
 from concord.orchestration.connections import credentials
 from concord.orchestration.pace_shown import shown

@@ -9,7 +9,7 @@ import pendulum
 from airflow.sdk import DAG, Context, Param, get_current_context, task, teardown
 
 from concord.config import Configuration, config_path, load
-from concord.errors import ConcordError
+from concord.messages.errors import ConcordError
 from concord.orchestration import lease_owner, parameters, run_lease, snapshot_refresh
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.dag_page import page

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Engine
 
 from concord.config import Configuration
-from concord.errors import ConcordError, LeaseLost
 from concord.link import TransmissionReport
+from concord.messages.errors import ConcordError, LeaseLost
 from concord.orchestration import run_lease
 from concord.orchestration.jobs import known_name, site_accesses
 from concord.orchestration.parameters import Parameters

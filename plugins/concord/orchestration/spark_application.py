@@ -15,12 +15,12 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from pydantic import BaseModel
 
-from concord.event_log import log_event
+from concord.messages.event_log import log_event
+from concord.messages.pace import Tell, logged
 from concord.orchestration import spark_settings
 from concord.orchestration.connections import airflow_connection
 from concord.orchestration.job_files import JobFiles, Report, job_files
 from concord.orchestration.pace_heard import heard
-from concord.pace import Tell, logged
 from spark_jobs.application import module, work_of
 from spark_jobs.interruption import interrupt_all
 

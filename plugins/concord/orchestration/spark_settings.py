@@ -10,8 +10,8 @@ from typing import Any
 
 import concord
 from concord.environment import of_airflow
-from concord.errors import ConnectionRefused
 from concord.java import java_home
+from concord.messages.errors import ConnectionRefused
 from concord.orchestration.job_files import JobFiles
 from spark_jobs.application import module
 from spark_jobs.settings import CONNECT_MODE, is_local

@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import Engine
 
 from concord.config import Configuration
-from concord.errors import ConcordError, LinkFailed
-from concord.how_many import how_many
+from concord.messages.errors import ConcordError, LinkFailed
+from concord.messages.how_many import how_many
 from concord.orchestration import jobs, run_lease, run_now
 from concord.orchestration.conflicts_command import show_entries
 from concord.orchestration.lease_owner import LeaseOwner

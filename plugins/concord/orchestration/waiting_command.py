@@ -7,7 +7,7 @@ import getpass
 from collections.abc import Callable, Mapping
 
 from concord.config import Configuration
-from concord.errors import ParametersRefused
+from concord.messages.errors import ParametersRefused
 from concord.orchestration import waiting_rows
 from concord.orchestration.shown import Columns, say, show
 from concord.waiting import Choice, Image, WaitingRow, columns_given

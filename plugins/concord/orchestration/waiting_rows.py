@@ -9,8 +9,8 @@ from concord.config import Configuration
 from concord.databases.postgresql import waiting_table
 from concord.databases.postgresql.decision import Desk
 from concord.databases.postgresql.waiting_table import Unconfigured
-from concord.errors import DecisionRefused
 from concord.link import Direction, LinkJob, link_name
+from concord.messages.errors import DecisionRefused
 from concord.orchestration import jobs
 from concord.waiting import Choice, WaitingRow
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, Engine, Select, Update, case, or_, select, update
 
-from concord.errors import ConcordError, LeaseHeld, LeaseLost
+from concord.messages.errors import ConcordError, LeaseHeld, LeaseLost
 from concord.repository.insertion import insert_into
 from concord.repository.models import Synchronization
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
-from concord.errors import RepositoryUnavailable
+from concord.messages.errors import RepositoryUnavailable
 from concord.repository.opening import reading
 
 #: Alembic's own table. Not its default name: a database shared with Airflow has one of those already.

@@ -9,8 +9,8 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, 
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import ArgumentError
 
-from concord.connection_words import one_sentence
-from concord.errors import ConnectionRefused, RepositoryUnavailable
+from concord.messages.connection_words import one_sentence
+from concord.messages.errors import ConnectionRefused, RepositoryUnavailable
 
 #: How long a writer waits for another one, and a connection for the server, before it gives up.
 BUSY_SECONDS = 30

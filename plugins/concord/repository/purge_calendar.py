@@ -8,7 +8,7 @@ from datetime import datetime, time
 
 import pendulum
 
-from concord.errors import ParametersRefused
+from concord.messages.errors import ParametersRefused
 
 
 @dataclass(frozen=True, slots=True)

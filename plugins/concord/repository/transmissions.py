@@ -6,8 +6,8 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Engine, or_, update
 
-from concord.errors import CountMismatch
 from concord.link import TransmissionReport
+from concord.messages.errors import CountMismatch
 from concord.repository.insertion import insert_into
 from concord.repository.models import OUTCOMES, Link, Transmission, TransmissionState
 from concord.repository.runs import find_run

@@ -9,7 +9,7 @@ from threading import Event, Thread
 import psycopg
 
 from concord.databases.postgresql.session import Connection
-from concord.errors import ConcordError
+from concord.messages.errors import ConcordError
 
 
 @contextmanager

@@ -29,10 +29,10 @@ from concord.databases.postgresql.session import Connection, Transaction, in_our
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.writing import Writing
-from concord.errors import ConstraintViolated, WriteContended
-from concord.how_many import how_many
 from concord.initialization import RowError
 from concord.link import LinkJob
+from concord.messages.errors import ConstraintViolated, WriteContended
+from concord.messages.how_many import how_many
 from concord.position import LinkPosition, Session
 
 _GUARDED = "s.concord_verdict IS DISTINCT FROM 'insert'"  # what the index of `index_guarded` is for

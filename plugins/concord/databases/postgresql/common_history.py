@@ -13,9 +13,9 @@ from concord.databases.postgresql import acquire, link_state, marked_edits
 from concord.databases.postgresql.content import Content, content
 from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.shape import Shape, comparable
-from concord.errors import NotInitialized, SitesDiffer
-from concord.how_many import how_many
 from concord.link import LinkJob
+from concord.messages.errors import NotInitialized, SitesDiffer
+from concord.messages.how_many import how_many
 from concord.position import LinkPosition, Session, resume
 from concord.replication_set import ReplicatedTable
 

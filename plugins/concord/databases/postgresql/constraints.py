@@ -9,7 +9,7 @@ from concord.databases.postgresql.catalogue import Table
 from concord.databases.postgresql.merge import Judged
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.quoting import quote
-from concord.errors import ConstraintViolated
+from concord.messages.errors import ConstraintViolated
 from concord.replication_set import TableName
 
 

@@ -11,7 +11,7 @@ import psycopg
 from concord.databases.compared_site import HeldRow, Sums
 from concord.databases.postgresql.acquire import POSITION_QUERY
 from concord.databases.postgresql.session import Connection, in_our_words, log_in, one, rows
-from concord.errors import SiteUnavailable
+from concord.messages.errors import SiteUnavailable
 
 #: Rows that the database hands over at once: few enough for memory, many enough for a far site.
 ROWS_AT_ONCE = 5_000

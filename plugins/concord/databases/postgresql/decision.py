@@ -31,7 +31,7 @@ from concord.databases.postgresql.session import Connection, in_transaction, row
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.quoting import literal
-from concord.errors import DecisionRefused
+from concord.messages.errors import DecisionRefused
 from concord.waiting import PERSON, Choice, Image, WaitingRow
 
 #: Condition on a waiting row: a person is asked about it.

@@ -12,7 +12,6 @@ from typing import Concatenate, ParamSpec, TypeVar
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from concord import incarnation
 from concord.brake import Brakes, Effect
 from concord.databases.dialect import (
     Job,
@@ -56,9 +55,10 @@ from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.writing import Writing
 from concord.databases.reading import Reading, readers_for
-from concord.errors import ConcordError, IdentityChanged, NotProvisioned, StructureChanged
 from concord.interval import Interval
 from concord.link import LinkJob, TableReport
+from concord.messages import incarnation
+from concord.messages.errors import ConcordError, IdentityChanged, NotProvisioned, StructureChanged
 from concord.position import Session
 from concord.replication_set import ReplicatedTable
 from concord.site import Credentials, SiteAccess

@@ -13,9 +13,9 @@ from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import UNWATCHED, Watch
 from concord.databases.quoting import literal
-from concord.errors import WriteContended
-from concord.how_many import how_many
 from concord.initialization import RESOLVER
+from concord.messages.errors import WriteContended
+from concord.messages.how_many import how_many
 from concord.policy import Chains
 from concord.repair import REPAIR
 from concord.resolver import Base, Contender, Row, total_order

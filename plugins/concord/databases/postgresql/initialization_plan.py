@@ -13,10 +13,10 @@ from concord.databases.postgresql.initialization_state import Progressed
 from concord.databases.postgresql.session import one, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.standing import Standing, known
-from concord.errors import ParametersRefused, SitesDiffer, WriteContended
-from concord.how_many import how_many
 from concord.initialization import How, InitializationJob
-from concord.pace import Meter, Tell, silent, told
+from concord.messages.errors import ParametersRefused, SitesDiffer, WriteContended
+from concord.messages.how_many import how_many
+from concord.messages.pace import Meter, Tell, silent, told
 from concord.replication_set import ReplicatedTable
 
 End = Source | Target

@@ -24,11 +24,11 @@ from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged, drop_orphans
 from concord.databases.quoting import literal
 from concord.databases.reading import Reading
-from concord.errors import StructureChanged
 from concord.initialization import How, InitializationJob
 from concord.initialization_rule import Way
 from concord.link import LinkJob
-from concord.pace import Meter
+from concord.messages.errors import StructureChanged
+from concord.messages.pace import Meter
 
 
 def unsent(state: Progressed, peer: str) -> str:

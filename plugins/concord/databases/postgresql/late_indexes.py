@@ -18,7 +18,7 @@ from concord.databases.dialect import Progress
 from concord.databases.postgresql.session import Connection, connect, in_our_words, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
-from concord.event_log import log_event
+from concord.messages.event_log import log_event
 from concord.replication_set import TableName
 from concord.site import Credentials
 

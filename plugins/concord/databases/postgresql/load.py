@@ -28,8 +28,8 @@ from concord.databases.postgresql.lane import DECLINED, Copied, Declined, Lane
 from concord.databases.postgresql.load_copy import LoadCopy
 from concord.databases.postgresql.relay import SourceFailed
 from concord.databases.postgresql.session import Connection, in_our_words, one, rows, run
-from concord.errors import ConcordError
-from concord.pace import Meter
+from concord.messages.errors import ConcordError
+from concord.messages.pace import Meter
 
 #: Ranges that are passed on side by side, at most: one process hands on no more bytes with more threads.
 LANES = 4

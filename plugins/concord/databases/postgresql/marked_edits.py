@@ -18,7 +18,7 @@ from concord.databases.postgresql.session import Connection, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.quoting import literal
-from concord.errors import NotInitialized, WriteContended
+from concord.messages.errors import NotInitialized, WriteContended
 
 #: How long a registration waits for another link that registers or writes the same table.
 PATIENCE = "30s"

@@ -17,8 +17,8 @@ from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import UNWATCHED, Watch
 from concord.databases.quoting import literal
-from concord.errors import WriteContended
-from concord.how_many import how_many
+from concord.messages.errors import WriteContended
+from concord.messages.how_many import how_many
 from concord.repair import REPAIR
 from concord.waiting import PERSON
 

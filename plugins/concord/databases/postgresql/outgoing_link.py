@@ -9,7 +9,7 @@ from datetime import datetime
 from concord.databases.postgresql import link_state
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.quoting import literal
-from concord.errors import NotInitialized
+from concord.messages.errors import NotInitialized
 from concord.position import Session
 
 

@@ -23,9 +23,9 @@ from concord.databases.postgresql.session import Connection, in_transaction, row
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.quoting import literal
-from concord.errors import OverturnRefused
 from concord.ledger import Entry, Overturn, dot
 from concord.link import LinkJob
+from concord.messages.errors import OverturnRefused
 from concord.replication_set import ReplicatedTable
 
 #: The site's own triggers have seen both rows; capture is ENABLE ALWAYS, and takes this for the edit that it is.

@@ -9,7 +9,6 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from concord import incarnation
 from concord.databases.postgresql import (
     application_triggers,
     before_image,
@@ -33,8 +32,9 @@ from concord.databases.postgresql.grants import Logins
 from concord.databases.postgresql.privileges import Grant
 from concord.databases.postgresql.session import Connection, answers, in_our_words, rows, run
 from concord.databases.quoting import literal, quote
-from concord.errors import NotProvisioned, PrivilegeMissing, ProvisioningRefused
 from concord.manipulation import Manipulation
+from concord.messages import incarnation
+from concord.messages.errors import NotProvisioned, PrivilegeMissing, ProvisioningRefused
 from concord.replication_set import ReplicatedTable, TableName
 from concord.structure import Structure
 

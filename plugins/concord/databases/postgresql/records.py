@@ -13,8 +13,8 @@ from psycopg.rows import class_row, dict_row
 from concord.databases.postgresql import conflict_retention
 from concord.databases.postgresql.session import Connection, connect, in_our_words
 from concord.databases.postgresql.stage import drop_orphans, orphans
-from concord.errors import NotProvisioned
 from concord.ledger import Overturn
+from concord.messages.errors import NotProvisioned
 from concord.site import SiteAccess
 
 #: Rows handled at once: conflict rows carry two whole images.

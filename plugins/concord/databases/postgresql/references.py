@@ -12,8 +12,8 @@ from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.types import written
 from concord.databases.quoting import qualified, quote
-from concord.errors import ConstraintViolated
 from concord.link import LinkJob
+from concord.messages.errors import ConstraintViolated
 from concord.privacy import at_site
 from concord.replication_set import TableName
 

@@ -19,7 +19,7 @@ from concord.databases.postgresql.refusal import is_refusal, told
 from concord.databases.postgresql.repetition import COLLISIONS
 from concord.databases.postgresql.session import Connection, one, rows, run
 from concord.databases.postgresql.shape import Shape
-from concord.errors import ConstraintViolated
+from concord.messages.errors import ConstraintViolated
 
 #: Refused rows that the error names when there are too many.
 SHOWN = 3

@@ -16,7 +16,7 @@ from concord.databases.postgresql.refusal import told
 from concord.databases.postgresql.session import Connection, in_our_words, log_in, one
 from concord.databases.quoting import qualified
 from concord.databases.reading import Part, Relayed
-from concord.errors import ConcordError, LinkFailed, SiteUnavailable
+from concord.messages.errors import ConcordError, LinkFailed, SiteUnavailable
 
 #: Bytes that are handed on at once: each call costs as much as some rows.
 BLOCK = 1 << 16

@@ -13,7 +13,7 @@ import psycopg
 from concord.databases.postgresql import link_state
 from concord.databases.postgresql.refusal import told
 from concord.databases.postgresql.session import Connection, SessionEnded, in_our_words
-from concord.errors import ConcordError, ConstraintViolated, NotInitialized, WriteContended
+from concord.messages.errors import ConcordError, ConstraintViolated, NotInitialized, WriteContended
 
 #: How long the whole transaction is repeated when applications get in its way.
 PATIENCE = 120.0

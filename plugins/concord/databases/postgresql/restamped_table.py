@@ -18,7 +18,7 @@ from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.tombstones import OpenSite
 from concord.databases.quoting import literal
-from concord.errors import RestampRefused
+from concord.messages.errors import RestampRefused
 from concord.privacy import PRIVATE
 from concord.restamp import Clock, accepted, restamped
 from concord.row_version import RowVersion, Vector, unite, vector_to_json

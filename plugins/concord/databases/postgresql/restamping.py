@@ -16,7 +16,7 @@ from concord.databases.postgresql import link_state
 from concord.databases.postgresql.restamped_table import Restamped, RestampedTable
 from concord.databases.postgresql.session import connect, in_our_words, one
 from concord.databases.postgresql.tombstones import CarryingSite, OpenSite, look_at
-from concord.errors import ClockSkew, RestampRefused
+from concord.messages.errors import ClockSkew, RestampRefused
 from concord.restamp import Clock
 
 _NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"

@@ -18,7 +18,7 @@ from concord.databases.postgresql.key_range import is_key_mapped
 from concord.databases.postgresql.session import Connection, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal, qualified
-from concord.errors import WriteContended
+from concord.messages.errors import WriteContended
 from concord.position import LinkPosition, session_from_json, session_to_json
 from concord.row_version import unite, vector_from_json, vector_to_json
 

@@ -14,11 +14,17 @@ from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from concord.connection_words import one_sentence
 from concord.databases.postgresql import open_sessions
 from concord.databases.postgresql.refusal import told
 from concord.databases.quoting import quote
-from concord.errors import ConcordError, ConnectionRefused, PrivilegeMissing, SiteUnavailable, WriteContended
+from concord.messages.connection_words import one_sentence
+from concord.messages.errors import (
+    ConcordError,
+    ConnectionRefused,
+    PrivilegeMissing,
+    SiteUnavailable,
+    WriteContended,
+)
 from concord.site import ALLOWED_OPTIONS, Credentials, is_local
 
 Connection = psycopg.Connection[Any]

@@ -14,7 +14,7 @@ from concord.databases.postgresql.snapshot_layout import Layout
 from concord.databases.postgresql.stage import staging_name
 from concord.databases.quoting import qualified
 from concord.databases.snapshot_ends import Written
-from concord.errors import ConstraintViolated
+from concord.messages.errors import ConstraintViolated
 
 #: Readers are never kept waiting, and applications are never the ones to give way. Triggers of the destination stay
 #: silent, as in a link's write (S0-17); capture does not, so that a snapshot may be the source of another.

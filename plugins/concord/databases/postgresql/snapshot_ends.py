@@ -30,7 +30,7 @@ from concord.databases.postgresql.snapshot_layout import (
 from concord.databases.postgresql.snapshot_provision import guard_problem
 from concord.databases.reading import Reading, readers_for
 from concord.databases.snapshot_ends import Written
-from concord.errors import NotInitialized, StructureChanged
+from concord.messages.errors import NotInitialized, StructureChanged
 from concord.position import Session
 from concord.replication_set import TableName
 from concord.snapshot import SnapshotJob

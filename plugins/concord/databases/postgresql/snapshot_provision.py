@@ -15,7 +15,7 @@ from concord.databases.postgresql.privileges import Grant
 from concord.databases.postgresql.session import Connection, connect, in_our_words, rows, run
 from concord.databases.postgresql.snapshot_layout import Layout, differences, source_layout, source_problems
 from concord.databases.quoting import literal, qualified, quote
-from concord.errors import StructureChanged
+from concord.messages.errors import StructureChanged
 from concord.replication_set import TableName
 from concord.site import Credentials
 from concord.snapshot import SnapshotDefinition

@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from concord import incarnation
 from concord.databases.dialect import LinkState
 from concord.databases.postgresql import link_state, preflight
 from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.session import rows
-from concord.errors import IdentityChanged, NotInitialized, NotProvisioned, ParametersRefused
 from concord.initialization import How, InitializationJob
+from concord.messages import incarnation
+from concord.messages.errors import IdentityChanged, NotInitialized, NotProvisioned, ParametersRefused
 from concord.position import Session, resume
 
 End = Source | Target

@@ -26,9 +26,9 @@ from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import refuse_oscillating
 from concord.databases.postgresql.writing import Care, Writing
-from concord.errors import DecideAgain, StructureChanged
-from concord.how_many import how_many
 from concord.link import LinkJob, TableReport
+from concord.messages.errors import DecideAgain, StructureChanged
+from concord.messages.how_many import how_many
 from concord.policy import Chains
 from concord.replication_set import TableName
 

@@ -13,8 +13,8 @@ from concord.databases.postgresql.repetition import COLLISIONS, RACES, Commit, r
 from concord.databases.postgresql.session import Connection
 from concord.databases.postgresql.tables_written import write_tables
 from concord.databases.postgresql.writing import Care, Writing
-from concord.errors import ConstraintViolated
 from concord.link import TableReport
+from concord.messages.errors import ConstraintViolated
 
 #: Applications are never the ones to give way: the applier looks for a deadlock at once, and gives up any
 #: wait before an application's own deadlock_timeout (1 s by default) could end the application instead.

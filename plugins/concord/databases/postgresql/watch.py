@@ -18,8 +18,8 @@ from concord.databases.dialect import Rebounding
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
-from concord.errors import RowsOscillate
 from concord.link import LinkJob
+from concord.messages.errors import RowsOscillate
 from concord.row_version import RowVersion
 
 #: Runs within which a row must come back to have come back run after run: an answer may miss the next run.

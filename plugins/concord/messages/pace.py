@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from concord.how_many import how_many
+from concord.messages.how_many import how_many
 
 T = TypeVar("T")
 
