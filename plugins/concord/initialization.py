@@ -11,19 +11,6 @@ from concord.link import LinkJob
 from concord.privacy import PRIVATE
 from concord.site import Credentials
 
-#: What the conflict log names as the resolver of a decision that only an initialization takes.
-RESOLVER = "initialization"
-
-#: Why, in the words of the log.
-NAMED, SEEN, UNVERSIONED = (
-    "from names this site",
-    "this site had seen that version",
-    "the other has no version",
-)
-
-#: `changed_at` (µs) of a row that a load announces although nobody has changed it: older than every edit.
-EVER = 1
-
 
 class How(StrEnum):
     """What a person may ask for."""

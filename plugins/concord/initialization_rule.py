@@ -13,10 +13,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from concord.conflict import Outcome, classify
-from concord.initialization import EVER, NAMED, RESOLVER, SEEN, UNVERSIONED
 from concord.policy import Chains
 from concord.resolver import Contender, Row, total_order
 from concord.row_version import RowVersion, unite
+
+#: What the conflict log names as the resolver of a decision that only an initialization takes.
+RESOLVER = "initialization"
+
+#: Why, in the words of the log.
+NAMED, SEEN, UNVERSIONED = (
+    "from names this site",
+    "this site had seen that version",
+    "the other has no version",
+)
+
+#: `changed_at` (µs) of a row that a load announces although nobody has changed it: older than every edit.
+EVER = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import UNWATCHED, Watch
 from concord.databases.quoting import literal
-from concord.initialization import RESOLVER
+from concord.initialization_rule import RESOLVER
 from concord.messages.errors import WriteContended
 from concord.messages.how_many import how_many
 from concord.policy import Chains
