@@ -19,8 +19,8 @@ from benchmarks.measurement import Spread
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
 from benchmarks.way import Way, way
-from concord.java import java_home
 from concord.link import LinkJob
+from concord.machine.java import java_home
 from concord.orchestration.spark_settings import SHORT_LIVED
 from demo import terminal
 from demo.progress import Progress

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from concord.java import java_home
+from concord.machine.java import java_home
 
 PROJECT = Path(__file__).resolve().parents[1]
 CONFIG = PROJECT / "config" / "concord.yaml"

@@ -19,8 +19,8 @@ from pathlib import Path
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from concord.environment import of_airflow
-from concord.java import java_home
+from concord.machine.environment import of_airflow
+from concord.machine.java import java_home
 from concord.messages.errors import ConcordError
 from spark_jobs.session import refuse_without_a_secret
 from spark_jobs.settings import ON_THIS_MACHINE, is_local, own_sockets

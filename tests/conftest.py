@@ -18,7 +18,7 @@ import pytest
 from hypothesis import settings
 from psycopg import sql
 
-from concord.java import java_home
+from concord.machine.java import java_home
 from embedded.connect_server import ConnectServer, connect_server
 from embedded.postgres import Server
 

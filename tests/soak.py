@@ -25,7 +25,7 @@ from pathlib import Path
 import psycopg
 from pyspark.sql import SparkSession
 
-from concord.java import java_home
+from concord.machine.java import java_home
 from concord.messages.errors import ConcordError
 from embedded.postgres import Server
 from spark_jobs.session import start

@@ -17,10 +17,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from concord import ending
-from concord.clone import clone
 from concord.config import config_path, json_schema, load
 from concord.duration import parse_duration
+from concord.machine import ending
+from concord.machine.clone import clone
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.orchestration import shown
 

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from concord import config_file, config_schema
-from concord.clone import clone
 from concord.config_conflict_rules import places
 from concord.config_field import ByName, Settings, is_name
 from concord.config_finding import Finding, below_any, dotted
@@ -27,6 +26,7 @@ from concord.config_settings import (
     TableSettings,
 )
 from concord.config_snapshot import SnapshotSettings, captured_for_snapshots
+from concord.machine.clone import clone
 from concord.messages.errors import ConfigurationInvalid, Problem
 from concord.replication_set import ReplicatedTable
 from concord.snapshot import SnapshotDefinition, SnapshotKind

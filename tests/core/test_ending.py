@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from concord.ending import Ended, by_signals, end, status, word
+from concord.machine.ending import Ended, by_signals, end, status, word
 
 
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from concord import java
-from concord.java import java_home
+from concord.machine import java
+from concord.machine.java import java_home
 from concord.messages.errors import ConnectionRefused
 from concord.orchestration import spark_settings
 

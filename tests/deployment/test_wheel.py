@@ -18,7 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from concord.java import java_home
+from concord.machine.java import java_home
 from demo.airflow import local_settings, make_password, wait_until_healthy
 from demo.background import end_session
 from embedded import ports

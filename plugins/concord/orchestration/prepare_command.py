@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from concord.clone import clone
 from concord.config import load
 from concord.databases.postgresql.logins import APPLIER, INSTALLER, LOGINS, READER, Wanted, script
 from concord.identifier import TableName, parse_table_name
+from concord.machine.clone import clone
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.orchestration.shown import say
 

@@ -25,7 +25,7 @@ from airflow.utils.types import DagRunTriggeredByType
 from sqlalchemy import select, update
 from sqlalchemy.exc import DBAPIError
 
-from concord.ending import Ended, by_signals
+from concord.machine.ending import Ended, by_signals
 from concord.messages.connection_words import one_sentence
 from concord.messages.errors import AirflowUnavailable
 from concord.orchestration import waiting_person

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import concord
-from concord.environment import of_airflow
-from concord.java import java_home
+from concord.machine.environment import of_airflow
+from concord.machine.java import java_home
 from concord.messages.errors import ConnectionRefused
 from concord.orchestration.job_files import JobFiles
 from spark_jobs.application import module

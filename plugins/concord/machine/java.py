@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from concord.cache import cache
+from concord.machine.cache import cache
 
 OLDEST_VERSION = 17
 

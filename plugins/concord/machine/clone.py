@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 #: Above plugins/concord, in a clone.
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 _DAGS = Path("dags", "concord_dags.py")
 
 
