@@ -24,7 +24,7 @@ from concord.resolver import (
     SiteOrder,
     passed,
 )
-from concord.sortable import MOMENT, NUMBER
+from concord.values.sortable import MOMENT, NUMBER
 from spark_jobs.custom import MERGED, REST
 from spark_jobs.detect import place, rank, share_history
 from spark_jobs.expression import case, text

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from concord.config import config_path, json_schema, load
-from concord.duration import parse_duration
 from concord.machine import ending
 from concord.machine.clone import clone
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.orchestration import shown
+from concord.values.duration import parse_duration
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[Any]

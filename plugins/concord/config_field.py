@@ -20,10 +20,10 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from concord.cron import parse_schedule
-from concord.duration import parse_duration
-from concord.identifier import parse_identifier, parse_table_name
 from concord.replication_set import TableName
+from concord.values.cron import parse_schedule
+from concord.values.duration import parse_duration
+from concord.values.identifier import parse_identifier, parse_table_name
 
 T = TypeVar("T")
 

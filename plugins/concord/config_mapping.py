@@ -17,7 +17,6 @@ from pydantic import (
 )
 
 from concord.config_field import Settings, did_you_mean
-from concord.identifier import parse_identifier
 from concord.manipulation import (
     AnyOperation,
     Cast,
@@ -29,7 +28,8 @@ from concord.manipulation import (
     Split,
     Values,
 )
-from concord.text_form import KNOWN_TYPES, TextForm, form_of, holds
+from concord.values.identifier import parse_identifier
+from concord.values.text_form import KNOWN_TYPES, TextForm, form_of, holds
 
 T = TypeVar("T")
 

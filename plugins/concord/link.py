@@ -9,9 +9,9 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from concord.brake import Approval, Hold
-from concord.interval import Interval
 from concord.replication_set import ReplicatedTable
 from concord.site import SiteAccess
+from concord.values.interval import Interval
 
 #: Changed rows from which Spark carries them. Its start is a tenth of such a run; of a smaller one it is more, and the
 #: driver reads and stages as fast on one machine (docs/benchmarks.md).

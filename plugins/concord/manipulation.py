@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from concord.text_form import TextForm, form_of
+from concord.values.text_form import TextForm, form_of
 
 Texts = tuple[str | None, ...]
 

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 from concord.conflict import Decision, Winner
 from concord.resolver import Contender, Resolver, Row, passed
 from concord.row_version import RowVersion, Vector, unite
-from concord.text_form import TextForm
+from concord.values.text_form import TextForm
 
 #: Derivation of a merged version: an edit has 0.
 DERIVED = 1

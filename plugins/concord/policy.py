@@ -22,7 +22,7 @@ from concord.resolver import (
     SiteOrder,
     passed,
 )
-from concord.text_form import TextForm
+from concord.values.text_form import TextForm
 
 #: What ends every chain.
 LAST = "latest_timestamp"

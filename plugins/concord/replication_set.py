@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pydantic import BaseModel, ConfigDict, Field
 
 from concord.brake import Brakes
-from concord.identifier import TableName
 from concord.identity import Identity
 from concord.manipulation import NOTHING, Manipulation
 from concord.policy import Policy
 from concord.privacy import Treatment
 from concord.row_filter_text import Where
+from concord.values.identifier import TableName
 
 __all__ = ["Marks", "ReplicatedTable", "TableName", "chosen"]
 

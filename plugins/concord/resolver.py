@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from concord.conflict import Order, Winner
 from concord.row_version import RowVersion, Vector
-from concord.sortable import sortable
+from concord.values.sortable import sortable
 
 Priorities = Mapping[str, int]
 

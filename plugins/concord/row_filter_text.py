@@ -12,7 +12,6 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator, InstanceOf, PlainSerializer, WithJsonSchema
 
-from concord.identifier import parse_identifier
 from concord.row_filter import (
     Comparison,
     Condition,
@@ -25,6 +24,7 @@ from concord.row_filter import (
     Range,
     RowFilter,
 )
+from concord.values.identifier import parse_identifier
 
 #: Parentheses and NOTs inside each other.
 DEEPEST = 20

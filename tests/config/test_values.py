@@ -8,9 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from concord.config import PurgeSchedule
-from concord.cron import longest_gap, parse_schedule
-from concord.duration import parse_duration
-from concord.identifier import parse_identifier, parse_table_name
+from concord.values.cron import longest_gap, parse_schedule
+from concord.values.duration import parse_duration
+from concord.values.identifier import parse_identifier, parse_table_name
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 

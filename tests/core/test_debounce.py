@@ -3,8 +3,8 @@
 import asyncio
 from itertools import pairwise
 
-from concord import debounce
-from concord.debounce import folded
+from concord.values import debounce
+from concord.values.debounce import folded
 
 
 async def events(gaps: list[float], wait: float, *, until: float) -> list[tuple[float, int]]:

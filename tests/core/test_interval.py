@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.interval import Interval
+from concord.values.interval import Interval
 
 INDIA = timezone(timedelta(hours=5, minutes=30))
 MICROSECONDS = st.integers(0, 5_000_000_000_000_000)

@@ -21,7 +21,7 @@ from concord.merging import (
 from concord.policy import Policy
 from concord.resolver import Base, Contender, Row
 from concord.row_version import ABSENT, RowVersion, Vector, unite
-from concord.text_form import TextForm, form_of
+from concord.values.text_form import TextForm, form_of
 from tests.core.test_row_version import contains
 from tests.core.versions import vectors, versions
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from concord.databases.postgresql import triggers
 from concord.databases.postgresql.common_history import declare_equal
-from concord.interval import Interval
+from concord.values.interval import Interval
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database
 from tests.link.conftest import MakeNetwork, MakePair, site_on

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from concord.interval import Interval
 from concord.messages.errors import ResolverFailed
+from concord.values.interval import Interval
 from tests.link.conftest import MakePair
 from tests.link.merging import STOCK, edit, losers, merging, stock
 from tests.link.pair import At, Pair, carried

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from concord.conflict import conflict_id, conflict_type
-from concord.interval import Interval
 from concord.manipulation import Manipulation
 from concord.policy import Policy
 from concord.resolver import Contender
 from concord.row_version import RowVersion
+from concord.values.interval import Interval
 from concord.what_if import Judgement, WhatIf
 from tests.link import collected
 from tests.link.conftest import MakePair

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from concord.databases.postgresql.canonical import canonical_texts
 from concord.manipulation import AnyOperation, Manipulation
-from concord.text_form import form_of
+from concord.values.text_form import form_of
 from spark_jobs.manipulate import _apply, fits
 from tests.conftest import Database
 from tests.core.mappings import NEAR, OPERATIONS, texts

@@ -3,7 +3,6 @@
 import pytest
 from sqlalchemy import Engine, text
 
-from concord.interval import Interval
 from concord.link import Direction
 from concord.messages.errors import LeaseLost
 from concord.repository.lease import release
@@ -16,6 +15,7 @@ from concord.repository.runs import (
     release_run,
 )
 from concord.repository.status import RunStatus, last_runs, synchronizations
+from concord.values.interval import Interval
 from tests.repository.records import DAY, MINUTE, NOON, PAIR, begun, completed, leased
 
 

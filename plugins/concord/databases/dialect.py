@@ -19,7 +19,7 @@ from concord.row_filter import RowFilter
 from concord.row_version import RowVersion
 from concord.site import SiteAccess
 from concord.structure import Structure
-from concord.text_form import TextForm
+from concord.values.text_form import TextForm
 
 if TYPE_CHECKING:
     from concord.databases.compared_site import ComparedSite

@@ -14,10 +14,10 @@ from asgiref.sync import sync_to_async
 
 from concord.config import Configuration
 from concord.databases.postgresql.listen import WatchedLink, arrivals
-from concord.debounce import folded
 from concord.link import Direction, link_name
 from concord.messages.errors import ConcordError
 from concord.orchestration.connections import credentials
+from concord.values.debounce import folded
 
 logger = logging.getLogger("concord.watch")
 

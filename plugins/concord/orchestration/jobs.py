@@ -10,13 +10,13 @@ from uuid import uuid4
 from concord.config import Configuration, SiteSettings
 from concord.databases.postgresql.tombstones import CarryingSite
 from concord.databases.provisioning import Installation
-from concord.interval import Interval
 from concord.link import Direction, LinkJob, link_name
 from concord.messages.errors import ConnectionRefused, ParametersRefused
 from concord.orchestration.connections import credentials, logins
 from concord.replication_set import ReplicatedTable
 from concord.site import Credentials, SiteAccess
 from concord.snapshot import SnapshotDefinition
+from concord.values.interval import Interval
 
 
 def link_job(

@@ -15,7 +15,6 @@ from pydantic import BeforeValidator
 
 from concord.config import Configuration, config_path, load
 from concord.databases import provisioning
-from concord.duration import parse_duration
 from concord.initialization import How
 from concord.messages.event_log import log_event
 from concord.messages.pace import logged
@@ -33,6 +32,7 @@ from concord.orchestration.maintenance_pages import (
 from concord.orchestration.outcome_log import log_table
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.synchronize import LINK_TIMEOUT, RETRIES, START
+from concord.values.duration import parse_duration
 
 logger = logging.getLogger("concord.maintenance")
 

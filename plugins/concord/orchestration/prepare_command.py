@@ -17,10 +17,10 @@ from urllib.parse import unquote, urlsplit
 
 from concord.config import load
 from concord.databases.postgresql.logins import APPLIER, INSTALLER, LOGINS, READER, Wanted, script
-from concord.identifier import TableName, parse_table_name
 from concord.machine.clone import clone
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.orchestration.shown import say
+from concord.values.identifier import TableName, parse_table_name
 
 CONFIGURATION, ENVIRONMENT, CONNECTIONS = "concord.yaml", "environment", "connections.json"
 #: What each login's connection is called after its site.

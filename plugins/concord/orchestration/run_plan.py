@@ -8,11 +8,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from concord.interval import Interval
 from concord.link import Direction
 from concord.messages.errors import ParametersRefused
 from concord.orchestration.parameters import Parameters
 from concord.repository.runs import Scope
+from concord.values.interval import Interval
 
 
 class SynchronizeParameters(Parameters):

@@ -14,7 +14,6 @@ from airflow.sdk.types import DagRunProtocol
 from sqlalchemy import Engine
 
 from concord.config import config_path, load
-from concord.interval import Interval
 from concord.link import TableReport
 from concord.messages.errors import LeaseHeld, ParametersRefused, TablesStopped
 from concord.messages.event_log import log_event
@@ -29,6 +28,7 @@ from concord.repository import holds
 from concord.repository.lease import Lease
 from concord.repository.runs import begin_run, complete_run, fail_run, last_synchronized, release_run
 from concord.repository.status import TransmissionStatus, transmissions
+from concord.values.interval import Interval
 
 logger = logging.getLogger("concord.configuration")
 

@@ -21,7 +21,6 @@ from airflow.sdk import (
 
 from concord.config import Configuration
 from concord.config_settings import SiteSettings
-from concord.cron import PRESETS
 from concord.link import Direction
 from concord.orchestration import parameters, run_steps
 from concord.orchestration.begin_operator import BeginOperator
@@ -31,6 +30,7 @@ from concord.orchestration.link_operator import LinkOperator
 from concord.orchestration.reinitialize_operator import ReinitializeOperator
 from concord.orchestration.run_plan import SynchronizeParameters
 from concord.orchestration.table_assets import changed_tables, table_asset
+from concord.values.cron import PRESETS
 
 #: Transient errors are tried again; permanent ones never are (`airflow_errors`).
 RETRIES = {

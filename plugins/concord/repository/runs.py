@@ -9,13 +9,13 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, Engine, Update, select, update
 
-from concord.interval import Interval
 from concord.link import Direction
 from concord.messages.errors import LeaseLost
 from concord.repository.insertion import insert_into
 from concord.repository.lease import Lease, hold_epoch
 from concord.repository.models import RunState, Synchronization, SynchronizationRun
 from concord.repository.opening import reading
+from concord.values.interval import Interval
 
 
 @dataclass(frozen=True, slots=True)

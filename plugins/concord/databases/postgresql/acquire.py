@@ -15,7 +15,7 @@ from concord.databases.postgresql.catalogue import Column
 from concord.databases.postgresql.session import UNHURRIED, Connection, answers, one, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
-from concord.interval import Interval
+from concord.values.interval import Interval
 
 #: The position of a link that has sent nothing: no transaction is visible in it.
 BEGINNING = "1:1:"

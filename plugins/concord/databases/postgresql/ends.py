@@ -55,13 +55,13 @@ from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.writing import Writing
 from concord.databases.reading import Reading, readers_for
-from concord.interval import Interval
 from concord.link import LinkJob, TableReport
 from concord.messages import incarnation
 from concord.messages.errors import ConcordError, IdentityChanged, NotProvisioned, StructureChanged
 from concord.position import Session
 from concord.replication_set import ReplicatedTable
 from concord.site import Credentials, SiteAccess
+from concord.values.interval import Interval
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -9,8 +9,8 @@ from concord.databases.postgresql.grants import APPLIER_SETTINGS
 from concord.databases.postgresql.owner import ATTRIBUTES, role
 from concord.databases.postgresql.scram import verifier
 from concord.databases.quoting import literal, qualified, quote
-from concord.identifier import TableName
 from concord.messages.errors import ParametersRefused
+from concord.values.identifier import TableName
 
 INSTALLER, READER, APPLIER = LOGINS = ("concord_installer", "concord_reader", "concord_applier")
 _TAG = "$concord$"

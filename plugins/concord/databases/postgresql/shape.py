@@ -23,7 +23,7 @@ from concord.privacy import at_site
 from concord.replication_set import ReplicatedTable
 from concord.row_filter import RowFilter
 from concord.structure import Structure
-from concord.text_form import TextForm, form_of
+from concord.values.text_form import TextForm, form_of
 
 #: What every statement calls a shadow row (present) and a verdict: there the key stands beside Concord's columns.
 BESIDE_OUR_COLUMNS = ("p", "v", "n")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from concord.text_form import form_of
+from concord.values.text_form import form_of
 
 #: type → (Spark type, staging type). Values equal after the round trip, infinity and NaN included.
 NATIVE: dict[str, tuple[str, str]] = {

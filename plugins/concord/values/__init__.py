@@ -1,0 +1,4 @@
+"""Identifiers, durations, schedules, intervals, text forms and sortable keys.
+
+No rule stands here, and nothing reads or writes.
+"""
