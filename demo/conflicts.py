@@ -8,7 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from concord.conflict import in_words
+from concord.versions.conflict import in_words
 from demo.expectation import SOURCES
 from demo.outcome import Decided
 from demo.sites import TITLES

@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import URL, Engine, select
 
-from concord.conflict import ConflictType
 from concord.link import Direction, TableReport
 from concord.repository.models import Conflict, RunState, SynchronizationRun, Transmission
 from concord.repository.opening import open_repository, reading
+from concord.versions.conflict import ConflictType
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from concord.messages.event_log import log_event
 from concord.messages.pace import Meter, Tell, counted, of_tables, silent
 from concord.repair import Remedy, Rule
 from concord.replication_set import ReplicatedTable, chosen
-from concord.row_version import RowVersion
+from concord.versions.row_version import RowVersion
 from spark_jobs.application import Spark, run
 from spark_jobs.comparing import Comparing
 from spark_jobs.deciding import Beside, altered_at, remedies

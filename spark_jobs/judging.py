@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from concord.comparison import Kind
-from concord.conflict import Outcome, classify
 from concord.databases.compared_site import HeldRow
 from concord.resolver import total_order
-from concord.row_version import ABSENT, RowVersion, vector_from_json
+from concord.versions.conflict import Outcome, classify
+from concord.versions.row_version import ABSENT, RowVersion, vector_from_json
 
 Pair = tuple[HeldRow | None, HeldRow | None]
 

@@ -25,7 +25,7 @@ from concord.messages.errors import (
 )
 from concord.messages.event_log import log_event
 from concord.messages.pace import Meter, Tell, of_tables, silent
-from concord.position import Session
+from concord.versions.position import Session
 from spark_jobs.application import Spark, run
 from spark_jobs.braking import brake, leave_out_oscillating
 from spark_jobs.moved import Moved

@@ -28,9 +28,9 @@ from concord.messages.errors import (
     ParametersRefused,
     StructureChanged,
 )
-from concord.position import Resume, resume
 from concord.replication_set import ReplicatedTable, chosen
 from concord.structure import differences
+from concord.versions.position import Resume, resume
 
 A = TypeVar("A")
 B = TypeVar("B")

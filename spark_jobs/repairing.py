@@ -18,7 +18,7 @@ from concord.databases.dialect import LinkState, Progress, Shape, Snapshot, Stag
 from concord.databases.reading import Part, Reading, Relay
 from concord.messages.errors import StructureChanged
 from concord.repair import ORDINARY, REPAIR, Remedy, Rule
-from concord.row_version import RowVersion, vector_to_json
+from concord.versions.row_version import RowVersion, vector_to_json
 from spark_jobs.deciding import Beside, altered_at, remedies
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from functools import singledispatch
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from concord.conflict import ConflictType
 from concord.merging import Additive, Average, Custom, Link, MergeColumns
 from concord.policy import Chains, Policy
 from concord.resolver import (
@@ -25,6 +24,7 @@ from concord.resolver import (
     passed,
 )
 from concord.values.sortable import MOMENT, NUMBER
+from concord.versions.conflict import ConflictType
 from spark_jobs.custom import MERGED, REST
 from spark_jobs.detect import place, rank, share_history
 from spark_jobs.expression import case, text

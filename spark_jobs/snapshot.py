@@ -20,8 +20,8 @@ from concord.messages.errors import CountMismatch
 from concord.messages.event_log import log_event
 from concord.messages.how_many import how_many
 from concord.messages.pace import Meter, Tell, silent
-from concord.position import LinkPosition, Session
 from concord.snapshot import SnapshotJob, SnapshotReport
+from concord.versions.position import LinkPosition, Session
 from spark_jobs import straight
 from spark_jobs.acquire import acquire
 from spark_jobs.application import Spark, run

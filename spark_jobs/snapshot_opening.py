@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from concord.databases.dialect import LinkState, Progress, SiteRow
 from concord.databases.snapshot_ends import SnapshotSourceEnd, SnapshotTargetEnd
 from concord.messages.errors import BelowFloor, HistoryLost, IdentityChanged, NotInitialized
-from concord.position import resume
 from concord.snapshot import SnapshotJob
+from concord.versions.position import resume
 
 _NOTHING = LinkState({}, ())
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from concord.resolver import Contender, LatestTimestamp
-from concord.row_version import RowVersion
+from concord.versions.row_version import RowVersion
 
 Row = str  #: the key of a row, as one text
 Rank = Callable[[Row], tuple[object, ...]]

@@ -9,10 +9,10 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from concord.config_field import Settings, did_you_mean
-from concord.conflict import ConflictType
 from concord.merging import ADDS_UP, Custom
 from concord.policy import ENDS, KINDS, LAST, Policy, columns_of, named
 from concord.values.identifier import parse_identifier
+from concord.versions.conflict import ConflictType
 
 #: Of code that is installed beside Concord: the configuration never holds any.
 _ENTRY_POINT = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"

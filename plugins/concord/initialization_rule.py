@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from concord.conflict import Outcome, classify
 from concord.policy import Chains
 from concord.resolver import Contender, Row, total_order
-from concord.row_version import RowVersion, unite
+from concord.versions.conflict import Outcome, classify
+from concord.versions.row_version import RowVersion, unite
 
 #: What the conflict log names as the resolver of a decision that only an initialization takes.
 RESOLVER = "initialization"

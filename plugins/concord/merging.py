@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from typing import NamedTuple, TypeAlias
 
-from concord.conflict import Decision, Winner
 from concord.resolver import Contender, Resolver, Row, passed
-from concord.row_version import RowVersion, Vector, unite
 from concord.values.text_form import TextForm
+from concord.versions.conflict import Decision, Winner
+from concord.versions.row_version import RowVersion, Vector, unite
 
 #: Derivation of a merged version: an edit has 0.
 DERIVED = 1

@@ -8,7 +8,6 @@ from functools import cached_property
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from concord.conflict import BETWEEN_VERSIONS, ConflictType, Decision, Winner, conflict_type
 from concord.merging import Additive, Average, Custom, Link, MergeColumns, decide
 from concord.resolver import (
     Contender,
@@ -23,6 +22,7 @@ from concord.resolver import (
     passed,
 )
 from concord.values.text_form import TextForm
+from concord.versions.conflict import BETWEEN_VERSIONS, ConflictType, Decision, Winner, conflict_type
 
 #: What ends every chain.
 LAST = "latest_timestamp"

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
-from concord.conflict import Outcome, classify
 from concord.policy import Chains
 from concord.resolver import Contender, total_order
-from concord.row_version import RowVersion, unite
+from concord.versions.conflict import Outcome, classify
+from concord.versions.row_version import RowVersion, unite
 
 #: What the conflict log names as the resolver of a repair.
 REPAIR = "repair"

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from concord.conflict import Order, Winner
-from concord.row_version import RowVersion, Vector
 from concord.values.sortable import sortable
+from concord.versions.conflict import Order, Winner
+from concord.versions.row_version import RowVersion, Vector
 
 Priorities = Mapping[str, int]
 

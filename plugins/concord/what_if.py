@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from concord.conflict import BETWEEN_VERSIONS, ConflictType, Decision, Winner
 from concord.ledger import Entry, Image, dot, kept
 from concord.manipulation import Manipulation
 from concord.policy import KINDS, Chains, named
 from concord.resolver import Contender, Row
-from concord.row_version import RowVersion
+from concord.versions.conflict import BETWEEN_VERSIONS, ConflictType, Decision, Winner
+from concord.versions.row_version import RowVersion
 
 
 class Judgement(StrEnum):

@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from concord.conflict import Outcome, classify, conflict_id
 from concord.initialization_rule import Side, Way
 from concord.initialization_rule import decide as decide_initially
 from concord.policy import Policy
-from concord.position import LinkPosition, Session, remembered, resume
 from concord.resolver import Priorities, total_order
-from concord.row_version import ABSENT, RowVersion
+from concord.versions.conflict import Outcome, classify, conflict_id
+from concord.versions.position import LinkPosition, Session, remembered, resume
+from concord.versions.row_version import ABSENT, RowVersion
 from tests.core.oracle import Content, Judge
 
 TABLE = "item"

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from concord import policy as conflict_policy
-from concord.position import LinkPosition, Session
 from concord.resolver import Contender, Priorities, total_order
-from concord.row_version import RowVersion
+from concord.versions.position import LinkPosition, Session
+from concord.versions.row_version import RowVersion
 from tests.core.copies import Copy, LinkRun, Refused, Reunion, purge
 from tests.core.oracle import Content, Edit, Judge, Oracle, Told
 from tests.core.script import KEYS, NEWCOMER, Pair, Script

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from concord.conflict import Outcome, Winner, classify
 from concord.merging import merged_version
 from concord.policy import Policy
 from concord.resolver import Base, Contender, Row, total_order
-from concord.row_version import RowVersion
+from concord.versions.conflict import Outcome, Winner, classify
+from concord.versions.row_version import RowVersion
 
 PRIORITIES: dict[str, int] = {}
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from concord.conflict import Order
-from concord.row_version import RowVersion
+from concord.versions.conflict import Order
+from concord.versions.row_version import RowVersion
 
 Content = str | None  #: a row's token; None where there is no row
 Made = tuple[str, int, int]  #: the dot of an edit

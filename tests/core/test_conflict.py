@@ -7,9 +7,17 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from concord.conflict import ConflictType, LostBy, Outcome, classify, conflict_id, conflict_type, loss_id
 from concord.resolver import total_order
-from concord.row_version import ABSENT, RowVersion
+from concord.versions.conflict import (
+    ConflictType,
+    LostBy,
+    Outcome,
+    classify,
+    conflict_id,
+    conflict_type,
+    loss_id,
+)
+from concord.versions.row_version import ABSENT, RowVersion
 from tests.core.versions import PLACEHOLDER, PRIORITIES, present_versions, versions
 
 ORDER = total_order(PRIORITIES)

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from concord import policy as conflict_policy
-from concord.conflict import ConflictType, Outcome, classify
 from concord.initialization_rule import Side, Way
 from concord.initialization_rule import decide as initial_decision
-from concord.position import Resume, Session
 from concord.resolver import Priorities
-from concord.row_version import RowVersion
+from concord.versions.conflict import ConflictType, Outcome, classify
+from concord.versions.position import Resume, Session
+from concord.versions.row_version import RowVersion
 from tests.core import copies, life
 from tests.core.copies import Copy, LinkRun
 from tests.core.life import Policy, judged_by, latest_timestamp, live

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from concord.initialization_rule import Side, Verdict, Way, decide
 from concord.policy import Policy
-from concord.row_version import ABSENT, RowVersion, unite
+from concord.versions.row_version import ABSENT, RowVersion, unite
 
 
 @dataclass

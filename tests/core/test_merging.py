@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.conflict import ConflictType, Decision, Winner
 from concord.merging import (
     DERIVED,
     Additive,
@@ -20,8 +19,9 @@ from concord.merging import (
 )
 from concord.policy import Policy
 from concord.resolver import Base, Contender, Row
-from concord.row_version import ABSENT, RowVersion, Vector, unite
 from concord.values.text_form import TextForm, form_of
+from concord.versions.conflict import ConflictType, Decision, Winner
+from concord.versions.row_version import ABSENT, RowVersion, Vector, unite
 from tests.core.test_row_version import contains
 from tests.core.versions import vectors, versions
 

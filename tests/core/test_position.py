@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.position import (
+from concord.versions.position import (
     HISTORY_LENGTH,
     LinkPosition,
     Session,

@@ -5,11 +5,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.conflict import Outcome, classify
 from concord.policy import Policy
 from concord.repair import Deed, Held, Remedy, Rule
 from concord.resolver import Contender, total_order
-from concord.row_version import ABSENT, RowVersion
+from concord.versions.conflict import Outcome, classify
+from concord.versions.row_version import ABSENT, RowVersion
 from tests.core.versions import PRIORITIES, present_versions, versions
 
 RULE = Rule(Policy().bound(PRIORITIES), PRIORITIES)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from concord.conflict import ConflictType, Winner
 from concord.policy import KINDS, LAST, Policy, named
 from concord.resolver import Contender, total_order
-from concord.row_version import ABSENT, RowVersion
+from concord.versions.conflict import ConflictType, Winner
+from concord.versions.row_version import ABSENT, RowVersion
 from tests.core.versions import PRIORITIES, versions
 
 PLACES = {"london": 0, "oslo": -1, "capetown": -2}

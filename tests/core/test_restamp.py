@@ -6,10 +6,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from concord.conflict import Outcome, classify
 from concord.resolver import total_order
-from concord.restamp import Clock, accepted, ahead, restamped
-from concord.row_version import ABSENT, RowVersion, from_the_future, unite
+from concord.versions.conflict import Outcome, classify
+from concord.versions.restamp import Clock, accepted, ahead, restamped
+from concord.versions.row_version import ABSENT, RowVersion, from_the_future, unite
 from tests.core.versions import ORIGINS, PRIORITIES, versions
 
 NOW, ALLOWED = 10, 2

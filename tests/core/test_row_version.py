@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.row_version import (
+from concord.versions.row_version import (
     ABSENT,
     RowVersion,
     Vector,

@@ -6,12 +6,12 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from concord.conflict import conflict_type
 from concord.ledger import Entry
 from concord.manipulation import Cut, Manipulation, Rename, Split
 from concord.policy import Chains, Policy
 from concord.resolver import Contender
-from concord.row_version import RowVersion
+from concord.versions.conflict import conflict_type
+from concord.versions.row_version import RowVersion
 from concord.what_if import Judged, Judgement, WhatIf
 from tests.core.versions import PRIORITIES, versions
 from tests.repository.records import NOON

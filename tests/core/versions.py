@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from concord.row_version import ABSENT, Dot, RowVersion, Vector
+from concord.versions.row_version import ABSENT, Dot, RowVersion, Vector
 
 ORIGINS = ("capetown#1", "london#1", "london#2", "london#10", "oslo#1")
 PRIORITIES = {"oslo": 7, "capetown": 7, "london": 2}

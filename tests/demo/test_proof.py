@@ -8,9 +8,9 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from concord.conflict import ConflictType
 from concord.databases.postgresql.content import Content
 from concord.link import Direction, TableReport
+from concord.versions.conflict import ConflictType
 from demo import counters, proof, report
 from demo.conflicts import print_conflicts
 from demo.expectation import Contested, Expectation

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import psycopg
 
-from concord.row_version import RowVersion
+from concord.versions.row_version import RowVersion
 from tests.link.pair import APPLIER, Site
 
 Dot = tuple[int, str, int, int]  #: key, origin, changed_at, derived

@@ -11,7 +11,7 @@ from concord.databases.postgresql.session import rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.link import LinkJob, TableReport
-from concord.position import Session
+from concord.versions.position import Session
 from spark_jobs.opening import Opened, open_link
 from tests.link.pair import Pair
 

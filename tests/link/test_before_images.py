@@ -9,7 +9,7 @@ from concord.databases.postgresql import merged_row
 from concord.databases.postgresql.ends import Source
 from concord.merging import merged_version
 from concord.messages.errors import StructureChanged
-from concord.row_version import vector_to_json
+from concord.versions.row_version import vector_to_json
 from tests.core.versions import random_version
 from tests.link.conftest import MakePair
 from tests.link.merging import STOCK, merging

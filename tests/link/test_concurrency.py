@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from concord.messages.errors import WriteContended
-from concord.row_version import RowVersion
+from concord.versions.row_version import RowVersion
 from spark_jobs.link import transmit
 from tests.link import ledger
 from tests.link.conftest import MakePair

@@ -17,7 +17,7 @@ from concord.databases.postgresql.session import connect
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.tombstones import CarryingSite
 from concord.messages.errors import ClockSkew, DecisionRefused, LeaseLost
-from concord.row_version import Vector
+from concord.versions.row_version import Vector
 from concord.waiting import Choice
 from tests.link.conftest import MakePair
 from tests.link.lives import with_a_clock

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from concord.conflict import conflict_id, conflict_type
 from concord.manipulation import Manipulation
 from concord.policy import Policy
 from concord.resolver import Contender
-from concord.row_version import RowVersion
 from concord.values.interval import Interval
+from concord.versions.conflict import conflict_id, conflict_type
+from concord.versions.row_version import RowVersion
 from concord.what_if import Judgement, WhatIf
 from tests.link import collected
 from tests.link.conftest import MakePair

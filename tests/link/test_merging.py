@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from concord.row_version import RowVersion
+from concord.versions.row_version import RowVersion
 from tests.conftest import PROJECT
 from tests.link import ledger
 from tests.link.conftest import MakePair

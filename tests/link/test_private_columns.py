@@ -9,11 +9,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from concord.conflict import conflict_id
 from concord.databases import provisioning
 from concord.databases.postgresql.waiting_table import drop, others
 from concord.ledger import Entry
 from concord.messages.errors import ProvisioningRefused
+from concord.versions.conflict import conflict_id
 from embedded.postgres import Server
 from tests.conftest import Database
 from tests.link.collected import entries

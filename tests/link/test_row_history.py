@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from concord.conflict import ConflictType
 from concord.policy import Policy
+from concord.versions.conflict import ConflictType
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, provision_site
 from tests.link.plain_link import carry, settle

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from concord.conflict import ConflictType, Outcome, Winner, classify, conflict_id, conflict_type
 from concord.databases.postgresql import guard, merge
 from concord.databases.postgresql.ends import Target
 from concord.databases.postgresql.stage import Staged
 from concord.policy import Policy
 from concord.resolver import Contender, Row, total_order
-from concord.row_version import ABSENT, RowVersion, unite, vector_to_json
+from concord.versions.conflict import ConflictType, Outcome, Winner, classify, conflict_id, conflict_type
+from concord.versions.row_version import ABSENT, RowVersion, unite, vector_to_json
 from spark_jobs.detect import detect, same_thing
 from spark_jobs.resolve import resolve, unopposed
 from spark_jobs.verdicts import SAME_THING

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from concord.conflict import ConflictType, LostBy, loss_id
+from concord.versions.conflict import ConflictType, LostBy, loss_id
 from embedded.postgres import Server
 from tests.link import ledger
 from tests.link.conftest import MakePair

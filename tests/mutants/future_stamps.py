@@ -12,14 +12,14 @@ LEASES = "tests/orchestration/test_restamp_command.py"
 FUTURE_STAMPS = (
     Mutant(
         "a new stamp forgets what others have seen of its site",
-        "plugins/concord/restamp.py",
+        "plugins/concord/versions/restamp.py",
         "clock.floor + 1, seen_of_here + 1, *(",
         "clock.floor + 1, *(",
         RULE,
     ),
     Mutant(
         "a new stamp claims to have seen what others hold now of an entry in the future",
-        "plugins/concord/restamp.py",
+        "plugins/concord/versions/restamp.py",
         "    vector[clock.origin] = (at, 0)\n",
         "    vector |= {origin: elsewhere[origin] for origin in dropped if origin in elsewhere}\n"
         "    vector[clock.origin] = (at, 0)\n",
@@ -27,7 +27,7 @@ FUTURE_STAMPS = (
     ),
     Mutant(
         "the entry in the future stays beside the new stamp",
-        "plugins/concord/restamp.py",
+        "plugins/concord/versions/restamp.py",
         "vector = {origin: entry for origin, entry in version.vector.items() if origin not in dropped}",
         "vector = dict(version.vector)",
         RULE,

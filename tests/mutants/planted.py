@@ -61,7 +61,7 @@ MUTANTS = (
     ),
     Mutant(
         "a link goes on from what the target alone remembers",
-        "plugins/concord/position.py",
+        "plugins/concord/versions/position.py",
         "if session.id in known_at_source:",
         "if known_at_source:",
         "tests/core/test_position.py",
@@ -134,14 +134,14 @@ MUTANTS = (
     ),
     Mutant(
         "after a lost session the target's own rows are still left out",
-        "plugins/concord/position.py",
+        "plugins/concord/versions/position.py",
         "return Resume(session, newest and same)",
         "return Resume(session, True)",
         "tests/core/test_position.py",
     ),
     Mutant(
         "a table that was left out moves on with the others",
-        "plugins/concord/position.py",
+        "plugins/concord/versions/position.py",
         "for table in tables if table not in moved_tables}",
         "for table in ()}",
         "tests/core/test_position.py",
@@ -227,28 +227,28 @@ MUTANTS = (
     # Versions and decisions
     Mutant(
         "a version does not include itself",
-        "plugins/concord/row_version.py",
+        "plugins/concord/versions/row_version.py",
         ">= (other.changed_at, other.derived)",
         "> (other.changed_at, other.derived)",
         "tests/core/test_row_version.py",
     ),
     Mutant(
         "a union forgets",
-        "plugins/concord/row_version.py",
+        "plugins/concord/versions/row_version.py",
         "max(left.get(origin, nothing), right.get(origin, nothing))",
         "left.get(origin) or right.get(origin, nothing)",
         "tests/core/test_row_version.py",
     ),
     Mutant(
         "versions that include each other both stay",
-        "plugins/concord/conflict.py",
+        "plugins/concord/versions/conflict.py",
         "        forward = total_order(incoming) > total_order(present)\n",
         "        forward = False\n",
         "tests/core/test_conflict.py",
     ),
     Mutant(
         "a conflict has another id seen from the other side",
-        "plugins/concord/conflict.py",
+        "plugins/concord/versions/conflict.py",
         "for dot in sorted([one.dot, other.dot])",
         "for dot in [one.dot, other.dot]",
         "tests/core/test_conflict.py",

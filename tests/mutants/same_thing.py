@@ -143,7 +143,7 @@ SAME_THING = (
     ),
     Mutant(
         "the id of a loss says nothing of whom it lost to",
-        "plugins/concord/conflict.py",
+        "plugins/concord/versions/conflict.py",
         "by.rule, *by.against]",
         "by.rule]",
         "tests/core/test_conflict.py -k told_apart",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from concord.databases.dialect import LinkState, SiteRow, Snapshot
 from concord.databases.reading import Reading
 from concord.repair import Held
-from concord.row_version import RowVersion
+from concord.versions.row_version import RowVersion
 
 #: What staging is told of a row beside its version.
 DECIDED = ("verdict", "resolver", "reason", "against")

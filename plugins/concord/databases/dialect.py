@@ -13,13 +13,13 @@ from concord.databases.reading import Reading, Relay
 from concord.link import LinkJob, TableReport
 from concord.manipulation import Manipulation
 from concord.policy import Policy
-from concord.position import Session
 from concord.replication_set import ReplicatedTable
 from concord.row_filter import RowFilter
-from concord.row_version import RowVersion
 from concord.site import SiteAccess
 from concord.structure import Structure
 from concord.values.text_form import TextForm
+from concord.versions.position import Session
+from concord.versions.row_version import RowVersion
 
 if TYPE_CHECKING:
     from concord.databases.compared_site import ComparedSite

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from concord.databases.dialect import LinkState, Progress, SiteRow, Snapshot
 from concord.databases.reading import Reading
-from concord.position import Session
 from concord.snapshot import SnapshotJob
+from concord.versions.position import Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from concord.initialization import RowError
 from concord.link import LinkJob
 from concord.messages.errors import ConstraintViolated, WriteContended
 from concord.messages.how_many import how_many
-from concord.position import LinkPosition, Session
+from concord.versions.position import LinkPosition, Session
 
 _GUARDED = "s.concord_verdict IS DISTINCT FROM 'insert'"  # what the index of `index_guarded` is for
 _PLAIN = "s.concord_verdict = 'insert'"

@@ -14,7 +14,7 @@ from concord.databases.postgresql.ends import Source, worded
 from concord.databases.postgresql.session import conninfo, one, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.reading import Reading
-from concord.row_version import ABSENT, RowVersion
+from concord.versions.row_version import ABSENT, RowVersion
 
 #: Nothing is compared with what is asked for at this moment, so that texts serve.
 _TEXTS = Hashing(1, frozenset())

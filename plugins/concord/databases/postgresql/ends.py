@@ -58,10 +58,10 @@ from concord.databases.reading import Reading, readers_for
 from concord.link import LinkJob, TableReport
 from concord.messages import incarnation
 from concord.messages.errors import ConcordError, IdentityChanged, NotProvisioned, StructureChanged
-from concord.position import Session
 from concord.replication_set import ReplicatedTable
 from concord.site import Credentials, SiteAccess
 from concord.values.interval import Interval
+from concord.versions.position import Session
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
-from concord.conflict import ConflictType
 from concord.databases.postgresql import (
     absent_parents,
     constraints,
@@ -32,6 +31,7 @@ from concord.databases.quoting import literal
 from concord.link import LinkJob
 from concord.reference import Child, OnDelete, Parent, Remedy, remedy
 from concord.replication_set import TableName
+from concord.versions.conflict import ConflictType
 
 #: Far more than any chain of tables is long.
 MOST_ROUNDS = 200

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from concord.conflict import Outcome, Winner, classify
 from concord.databases.postgresql.before_image import MADE
 from concord.databases.postgresql.session import Connection, every, one, rows, run
 from concord.databases.postgresql.shape import Shape
@@ -19,7 +18,8 @@ from concord.messages.how_many import how_many
 from concord.policy import Chains
 from concord.repair import REPAIR
 from concord.resolver import Base, Contender, Row, total_order
-from concord.row_version import ABSENT, RowVersion, Vector, unite
+from concord.versions.conflict import Outcome, Winner, classify
+from concord.versions.row_version import ABSENT, RowVersion, Vector, unite
 
 #: The verdicts that write the incoming row.
 WINNING = ("apply", "inserted_for_update", "source_wins", "source_stays", "merged", "restore")

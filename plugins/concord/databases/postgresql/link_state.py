@@ -22,7 +22,7 @@ from concord.databases.postgresql.session import (
 )
 from concord.databases.quoting import literal
 from concord.messages.errors import LeaseLost, NotInitialized, WriteContended
-from concord.position import Session, remembered, session_from_json, session_to_json
+from concord.versions.position import Session, remembered, session_from_json, session_to_json
 
 #: How long a new run waits for an older one's transaction before it ends it.
 FENCE_WAIT = "5s"

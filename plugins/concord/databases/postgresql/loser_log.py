@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from concord.conflict import ConflictType
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.quoting import literal
 from concord.link import LinkJob
+from concord.versions.conflict import ConflictType
 
 #: What a relation of such rows says of each of the two, `w_` the winner and `l_` the loser.
 _SIDE = ("origin", "changed_at", "derived", "vector", "deleted", "image")

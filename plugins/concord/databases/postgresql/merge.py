@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import psycopg
 
-from concord.conflict import ConflictType
 from concord.databases.postgresql import before_image, marked_edits, merged_row
 from concord.databases.postgresql.catalogue import Column
 from concord.databases.postgresql.guard import WINNING, unchanged
@@ -20,6 +19,7 @@ from concord.databases.quoting import literal
 from concord.messages.errors import WriteContended
 from concord.messages.how_many import how_many
 from concord.repair import REPAIR
+from concord.versions.conflict import ConflictType
 from concord.waiting import PERSON
 
 _WRITES = f"({', '.join(map(literal, WINNING))})"

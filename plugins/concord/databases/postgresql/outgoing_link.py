@@ -10,7 +10,7 @@ from concord.databases.postgresql import link_state
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.quoting import literal
 from concord.messages.errors import NotInitialized
-from concord.position import Session
+from concord.versions.position import Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from typing import Any
 
 from psycopg.rows import class_row
 
-from concord.conflict import ConflictType
 from concord.databases.postgresql import foreign_keys, stage
 from concord.databases.postgresql.compare import listed
 from concord.databases.postgresql.ends import Target, worded
@@ -27,6 +26,7 @@ from concord.ledger import Entry, Overturn, dot
 from concord.link import LinkJob
 from concord.messages.errors import OverturnRefused
 from concord.replication_set import ReplicatedTable
+from concord.versions.conflict import ConflictType
 
 #: The site's own triggers have seen both rows; capture is ENABLE ALWAYS, and takes this for the edit that it is.
 _SETTINGS = (

@@ -9,7 +9,6 @@ from itertools import count
 
 import psycopg
 
-from concord.conflict import ConflictType
 from concord.databases.postgresql import former, loser_log, references, rule_identity, watch
 from concord.databases.postgresql.catalogue import ForeignKey
 from concord.databases.postgresql.references import Orphan
@@ -20,6 +19,7 @@ from concord.databases.postgresql.stamp import restamp
 from concord.databases.quoting import literal, quote
 from concord.link import LinkJob
 from concord.messages.errors import ConstraintViolated
+from concord.versions.conflict import ConflictType
 
 _numbers = count()
 

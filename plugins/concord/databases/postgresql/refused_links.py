@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from concord.databases.dialect import LinkState
 from concord.databases.postgresql.records import LinkAtSite
-from concord.position import resume, session_from_json
+from concord.versions.position import resume, session_from_json
 
 
 def refused(ends: Iterable[LinkAtSite]) -> dict[str, str]:

@@ -20,8 +20,8 @@ from concord.databases.postgresql.tombstones import OpenSite
 from concord.databases.quoting import literal
 from concord.messages.errors import RestampRefused
 from concord.privacy import PRIVATE
-from concord.restamp import Clock, accepted, restamped
-from concord.row_version import RowVersion, Vector, unite, vector_to_json
+from concord.versions.restamp import Clock, accepted, restamped
+from concord.versions.row_version import RowVersion, Vector, unite, vector_to_json
 
 #: Rows in memory, and stamped in one transaction.
 BATCH = 1_000

@@ -17,7 +17,7 @@ from concord.databases.postgresql.restamped_table import Restamped, RestampedTab
 from concord.databases.postgresql.session import connect, in_our_words, one
 from concord.databases.postgresql.tombstones import CarryingSite, OpenSite, look_at
 from concord.messages.errors import ClockSkew, RestampRefused
-from concord.restamp import Clock
+from concord.versions.restamp import Clock
 
 _NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 

@@ -7,12 +7,12 @@ deleted here, and every row that is put back stands in the conflict log with wha
 
 from __future__ import annotations
 
-from concord.conflict import ConflictType
 from concord.databases.postgresql.merge import Judged
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
 from concord.link import LinkJob
+from concord.versions.conflict import ConflictType
 
 RESOLVER = "backfill"
 

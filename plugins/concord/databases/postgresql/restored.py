@@ -19,8 +19,8 @@ from concord.databases.postgresql.session import Connection, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal, qualified
 from concord.messages.errors import WriteContended
-from concord.position import LinkPosition, session_from_json, session_to_json
-from concord.row_version import unite, vector_from_json, vector_to_json
+from concord.versions.position import LinkPosition, session_from_json, session_to_json
+from concord.versions.row_version import unite, vector_from_json, vector_to_json
 
 #: Edits asked about at once; bounds the memory of the driver.
 BATCH = 10_000

@@ -13,7 +13,7 @@ from concord.databases.postgresql.session import rows
 from concord.initialization import How, InitializationJob
 from concord.messages import incarnation
 from concord.messages.errors import IdentityChanged, NotInitialized, NotProvisioned, ParametersRefused
-from concord.position import Session, resume
+from concord.versions.position import Session, resume
 
 End = Source | Target
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from concord.collision import Collision, Loss, Ranks, Rule, losses
-from concord.conflict import ConflictType
 from concord.databases.postgresql import former, loser_log, rule_identity, waiting
 from concord.databases.postgresql.merge import Judged
 from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY
@@ -22,7 +21,8 @@ from concord.databases.postgresql.unique_rules import UniqueRule, read
 from concord.databases.quoting import literal
 from concord.link import LinkJob
 from concord.policy import LAST
-from concord.row_version import RowVersion
+from concord.versions.conflict import ConflictType
+from concord.versions.row_version import RowVersion
 
 _VERSION = ("origin", "changed_at", "derived", "vector")
 

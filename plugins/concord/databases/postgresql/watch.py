@@ -20,7 +20,7 @@ from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
 from concord.link import LinkJob
 from concord.messages.errors import RowsOscillate
-from concord.row_version import RowVersion
+from concord.versions.row_version import RowVersion
 
 #: Runs within which a row must come back to have come back run after run: an answer may miss the next run.
 RUNS = 3

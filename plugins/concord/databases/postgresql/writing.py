@@ -10,8 +10,8 @@ from concord.databases.dialect import LinkState, Progress
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import UNWATCHED, Watch, watch_of
 from concord.link import LinkJob
-from concord.position import Session
 from concord.replication_set import ReplicatedTable
+from concord.versions.position import Session
 
 
 class Care(IntEnum):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from concord.row_version import Dot, RowVersion, Vector
+from concord.versions.row_version import Dot, RowVersion, Vector
 
 
 @dataclass(frozen=True, slots=True)

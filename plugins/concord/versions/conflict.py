@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from concord.row_version import RowVersion
+from concord.versions.row_version import RowVersion
 
 #: Orders concurrent versions; the greater one wins. Total: no two versions share a key.
 Order = Callable[[RowVersion], tuple[int | str, ...]]

@@ -1,0 +1,4 @@
+"""Row versions, positions, and what two versions of a row are to each other.
+
+No policy stands here.
+"""
