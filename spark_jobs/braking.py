@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from concord.brake import Effect, Hold, Kind, holds
 from concord.databases.dialect import Rebounding, Shape, SourceEnd, Staged, TargetEnd
 from concord.link import LinkJob
 from concord.messages.errors import BrakeHeld, RowsOscillate
 from concord.messages.how_many import how_many
+from concord.rules.brake import Effect, Hold, Kind, holds
 from spark_jobs.moved import Moved
 from spark_jobs.opening import Opened
 from spark_jobs.watch import Watch

@@ -21,11 +21,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructType
 
 from concord.databases.dialect import Shape
-from concord.merging import Custom
 from concord.messages.errors import ResolverFailed
 from concord.messages.how_many import how_many
-from concord.policy import named
-from concord.resolver import passed
+from concord.rules.merging import Custom
+from concord.rules.policy import named
+from concord.rules.resolver import passed
 from spark_jobs.code_state import in_this_code
 from spark_jobs.verdicts import ASK, FAILED
 

@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from concord.databases.dialect import VERSION_TYPES
-from concord.initialization_rule import Side, Verdict, Way, decide, ever
-from concord.policy import Chains
-from concord.resolver import Row
+from concord.rules.initialization_rule import Side, Verdict, Way, decide, ever
+from concord.rules.policy import Chains
+from concord.rules.resolver import Row
 from concord.versions.row_version import ABSENT, RowVersion, vector_from_json, vector_to_json
 from spark_jobs.code_state import in_this_code
 from spark_jobs.verdicts import UNFAITHFUL

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from concord.databases.compared_site import ComparedSite, Cut, Found
 from concord.databases.dialect import Shape
-from concord.repair import Remedy, Rule
+from concord.rules.repair_rule import Remedy, Rule
 
 
 @dataclass(frozen=True)

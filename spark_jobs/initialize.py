@@ -19,10 +19,10 @@ from concord.databases.postgresql.key_range import Key, KeyRange
 from concord.databases.postgresql.load import Load
 from concord.databases.postgresql.stage import Staged
 from concord.initialization import How, InitializationJob, InitializationReport
-from concord.initialization_rule import Way
 from concord.messages.errors import StructureChanged
 from concord.messages.event_log import log_event
 from concord.messages.pace import Meter, Tell, silent, told
+from concord.rules.initialization_rule import Way
 from spark_jobs.acquire import acquire
 from spark_jobs.application import Spark, run
 from spark_jobs.decide import Choosing, KeyMeaning, all_of, changed

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from concord.comparison import Kind
 from concord.databases.compared_site import HeldRow
-from concord.resolver import total_order
+from concord.rules.resolver import total_order
 from concord.versions.conflict import Outcome, classify
 from concord.versions.row_version import ABSENT, RowVersion, vector_from_json
 

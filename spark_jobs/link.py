@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
-from concord.brake import Hold
 from concord.databases.dialect import Progress, Snapshot, SourceEnd, TargetEnd
 from concord.databases.registry import dialect
 from concord.link import LinkJob, TableReport, TransmissionReport
@@ -25,6 +24,7 @@ from concord.messages.errors import (
 )
 from concord.messages.event_log import log_event
 from concord.messages.pace import Meter, Tell, of_tables, silent
+from concord.rules.brake import Hold
 from concord.versions.position import Session
 from spark_jobs.application import Spark, run
 from spark_jobs.braking import brake, leave_out_oscillating

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from concord.brake import Hold
 from concord.databases.dialect import Staged
 from concord.link import TableReport
 from concord.messages.errors import CountMismatch
 from concord.messages.how_many import how_many
+from concord.rules.brake import Hold
 from spark_jobs.opening import with_children
 from spark_jobs.verdicts import SAME_THING, UNDER_LOCK
 

@@ -14,12 +14,12 @@ from concord.databases.dialect import Dialect, Snapshot, SourceEnd, Staged, Targ
 from concord.databases.reading import Reading, Relay, readers_for
 from concord.databases.registry import dialect
 from concord.link import LinkJob
-from concord.merging import Custom
 from concord.messages.errors import MappingNotReversible, ResolverFailed, StructureChanged
 from concord.messages.event_log import log_event
 from concord.messages.how_many import how_many
 from concord.messages.pace import Meter, of_tables
-from concord.policy import KINDS, Policy
+from concord.rules.merging import Custom
+from concord.rules.policy import KINDS, Policy
 from spark_jobs import straight
 from spark_jobs.braking import may_be_held
 from spark_jobs.moved import Moved

@@ -17,7 +17,7 @@ from concord.databases.compared_site import ComparedSite, Cut
 from concord.databases.dialect import LinkState, Progress, Shape, Snapshot, Staged, TargetEnd
 from concord.databases.reading import Part, Reading, Relay
 from concord.messages.errors import StructureChanged
-from concord.repair import ORDINARY, REPAIR, Remedy, Rule
+from concord.rules.repair_rule import ORDINARY, REPAIR, Remedy, Rule
 from concord.versions.row_version import RowVersion, vector_to_json
 from spark_jobs.deciding import Beside, altered_at, remedies
 

@@ -9,9 +9,9 @@ from functools import singledispatch
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from concord.merging import Additive, Average, Custom, Link, MergeColumns
-from concord.policy import Chains, Policy
-from concord.resolver import (
+from concord.rules.merging import Additive, Average, Custom, Link, MergeColumns
+from concord.rules.policy import Chains, Policy
+from concord.rules.resolver import (
     EQUAL,
     NO_VALUE,
     EarliestTimestamp,

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, StrictInt, WithJsonSchema
 
-from concord.brake import Brakes, Limit
 from concord.config_field import Settings
+from concord.rules.brake import Brakes, Limit
 
 _SHARE = r"([1-9][0-9]?|100) ?%"
 _HINT = "not a limit; write a number of rows such as 10000, a share of the table such as 50%, both as a list, or never"

@@ -8,7 +8,7 @@ from concord.config_conflict import ConflictSettings
 from concord.config_finding import Finding, Path
 from concord.config_settings import SiteSettings, TableSettings
 from concord.manipulation import Rename
-from concord.policy import KINDS, columns_of, named
+from concord.rules.policy import KINDS, columns_of, named
 
 Edges = Collection[tuple[str, str]]
 

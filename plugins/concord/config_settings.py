@@ -9,7 +9,6 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, PlainSerializer, StrictBool, StrictInt, model_validator
 
-from concord.brake import Brakes
 from concord.config_brakes import BrakeSettings
 from concord.config_conflict import ConflictSettings, Resolvers, only_one
 from concord.config_field import (
@@ -31,10 +30,11 @@ from concord.config_notify import NotifySettings
 from concord.config_watch import WatchSettings
 from concord.identity import Identity
 from concord.link import SPARK_FROM
-from concord.policy import Policy
 from concord.privacy import Treatment
 from concord.replication_set import Marks, ReplicatedTable, TableName
 from concord.row_filter_text import Where
+from concord.rules.brake import Brakes
+from concord.rules.policy import Policy
 
 #: Column → what the ledger keeps of it.
 PrivateColumns = Annotated[

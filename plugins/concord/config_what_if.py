@@ -10,7 +10,7 @@ from concord.config import Configuration
 from concord.config_conflict import ConflictSettings
 from concord.config_conflict_rules import conflict_findings, places
 from concord.messages.errors import ParametersRefused
-from concord.policy import Chains, named
+from concord.rules.policy import Chains, named
 
 #: These need the version that both came from, or somebody else's code.
 _MAKING = ("average", "additive", "merge_columns", "custom")

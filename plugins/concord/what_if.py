@@ -9,8 +9,8 @@ from typing import Any
 
 from concord.ledger import Entry, Image, dot, kept
 from concord.manipulation import Manipulation
-from concord.policy import KINDS, Chains, named
-from concord.resolver import Contender, Row
+from concord.rules.policy import KINDS, Chains, named
+from concord.rules.resolver import Contender, Row
 from concord.versions.conflict import BETWEEN_VERSIONS, ConflictType, Decision, Winner
 from concord.versions.row_version import RowVersion
 

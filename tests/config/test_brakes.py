@@ -3,9 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
-from concord.brake import Brakes, Limit
 from concord.config_brakes import BrakeSettings
 from concord.config_settings import SynchronizationSettings, TableSettings
+from concord.rules.brake import Brakes, Limit
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from concord.config import Configuration
 from concord.config_conflict_rules import places, ring
 from concord.messages.errors import ConfigurationInvalid, Problem
-from concord.policy import Policy
+from concord.rules.policy import Policy
 from concord.versions.conflict import ConflictType
 from tests.config.examples import spoiled
 from tests.config.test_rules import pairs, written

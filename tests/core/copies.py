@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from concord.initialization_rule import Side, Way
-from concord.initialization_rule import decide as decide_initially
-from concord.policy import Policy
-from concord.resolver import Priorities, total_order
+from concord.rules.initialization_rule import Side, Way
+from concord.rules.initialization_rule import decide as decide_initially
+from concord.rules.policy import Policy
+from concord.rules.resolver import Priorities, total_order
 from concord.versions.conflict import Outcome, classify, conflict_id
 from concord.versions.position import LinkPosition, Session, remembered, resume
 from concord.versions.row_version import ABSENT, RowVersion

@@ -8,8 +8,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from concord import policy as conflict_policy
-from concord.resolver import Contender, Priorities, total_order
+from concord.rules import policy as conflict_policy
+from concord.rules.resolver import Contender, Priorities, total_order
 from concord.versions.position import LinkPosition, Session
 from concord.versions.row_version import RowVersion
 from tests.core.copies import Copy, LinkRun, Refused, Reunion, purge

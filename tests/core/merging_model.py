@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from concord.merging import merged_version
-from concord.policy import Policy
-from concord.resolver import Base, Contender, Row, total_order
+from concord.rules.merging import merged_version
+from concord.rules.policy import Policy
+from concord.rules.resolver import Base, Contender, Row, total_order
 from concord.versions.conflict import Outcome, Winner, classify
 from concord.versions.row_version import RowVersion
 

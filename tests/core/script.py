@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from concord.resolver import Priorities
+from concord.rules.resolver import Priorities
 
 KEYS = 5
 SITES = ("oslo", "paris", "quito", "rome")

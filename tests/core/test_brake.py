@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.brake import Approval, Brakes, Effect, Hold, Kind, Limit, headroom, holds
+from concord.rules.brake import Approval, Brakes, Effect, Hold, Kind, Limit, headroom, holds
 
 COUNTS = st.integers(0, 3_000_000)
 SMALLEST = st.integers(0, 5000)

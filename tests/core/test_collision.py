@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.collision import Collision, Loss, Rule, losses
+from concord.rules.unique_rule import Collision, Loss, Rule, losses
 
 RULES = {
     "email": Rule("email", "email", "email", frozenset({"email"})),

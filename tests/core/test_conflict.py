@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from concord.resolver import total_order
+from concord.rules.resolver import total_order
 from concord.versions.conflict import (
     ConflictType,
     LostBy,

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from concord import policy as conflict_policy
-from concord.initialization_rule import Side, Way
-from concord.initialization_rule import decide as initial_decision
-from concord.resolver import Priorities
+from concord.rules import policy as conflict_policy
+from concord.rules.initialization_rule import Side, Way
+from concord.rules.initialization_rule import decide as initial_decision
+from concord.rules.resolver import Priorities
 from concord.versions.conflict import ConflictType, Outcome, classify
 from concord.versions.position import Resume, Session
 from concord.versions.row_version import RowVersion

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.initialization_rule import Side, Verdict, Way, decide
-from concord.policy import Policy
+from concord.rules.initialization_rule import Side, Verdict, Way, decide
+from concord.rules.policy import Policy
 from concord.versions.row_version import ABSENT, RowVersion, unite
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.merging import (
+from concord.rules.merging import (
     DERIVED,
     Additive,
     Average,
@@ -17,8 +17,8 @@ from concord.merging import (
     meet,
     merged_version,
 )
-from concord.policy import Policy
-from concord.resolver import Base, Contender, Row
+from concord.rules.policy import Policy
+from concord.rules.resolver import Base, Contender, Row
 from concord.values.text_form import TextForm, form_of
 from concord.versions.conflict import ConflictType, Decision, Winner
 from concord.versions.row_version import ABSENT, RowVersion, Vector, unite

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from concord.policy import Policy
+from concord.rules.policy import Policy
 from tests.core.merging_model import Sites
 
 Edges = tuple[tuple[str, str], ...]

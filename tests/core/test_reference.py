@@ -2,7 +2,7 @@
 
 import pytest
 
-from concord.reference import Child, OnDelete, Parent, Remedy, remedy
+from concord.rules.foreign_key_rule import Child, OnDelete, Parent, Remedy, remedy
 
 PARENT = ("parent",)
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.policy import Policy
-from concord.repair import Deed, Held, Remedy, Rule
-from concord.resolver import Contender, total_order
+from concord.rules.policy import Policy
+from concord.rules.repair_rule import Deed, Held, Remedy, Rule
+from concord.rules.resolver import Contender, total_order
 from concord.versions.conflict import Outcome, classify
 from concord.versions.row_version import ABSENT, RowVersion
 from tests.core.versions import PRIORITIES, present_versions, versions

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from concord.policy import KINDS, LAST, Policy, named
-from concord.resolver import Contender, total_order
+from concord.rules.policy import KINDS, LAST, Policy, named
+from concord.rules.resolver import Contender, total_order
 from concord.versions.conflict import ConflictType, Winner
 from concord.versions.row_version import ABSENT, RowVersion
 from tests.core.versions import PRIORITIES, versions

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from concord.resolver import total_order
+from concord.rules.resolver import total_order
 from concord.versions.conflict import Outcome, classify
 from concord.versions.restamp import Clock, accepted, ahead, restamped
 from concord.versions.row_version import ABSENT, RowVersion, from_the_future, unite

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from concord.ledger import Entry
 from concord.manipulation import Cut, Manipulation, Rename, Split
-from concord.policy import Chains, Policy
-from concord.resolver import Contender
+from concord.rules.policy import Chains, Policy
+from concord.rules.resolver import Contender
 from concord.versions.conflict import conflict_type
 from concord.versions.row_version import RowVersion
 from concord.what_if import Judged, Judgement, WhatIf

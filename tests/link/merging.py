@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from concord.policy import Policy
+from concord.rules.policy import Policy
 from tests.link import ledger
 from tests.link.pair import Pair, Rows, provision_site
 

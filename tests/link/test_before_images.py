@@ -7,8 +7,8 @@ import pytest
 
 from concord.databases.postgresql import merged_row
 from concord.databases.postgresql.ends import Source
-from concord.merging import merged_version
 from concord.messages.errors import StructureChanged
+from concord.rules.merging import merged_version
 from concord.versions.row_version import vector_to_json
 from tests.core.versions import random_version
 from tests.link.conftest import MakePair

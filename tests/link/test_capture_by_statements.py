@@ -8,7 +8,7 @@ import pytest
 
 from concord.databases import provisioning
 from concord.databases.postgresql import provision
-from concord.policy import Policy
+from concord.rules.policy import Policy
 from tests.link.conftest import MakePair
 from tests.link.installations import installation
 from tests.link.pair import APPLICATION, APPLIER, READER, Pair, Site, provision_site

@@ -9,7 +9,7 @@ from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.postgresql.content import content
 from concord.databases.postgresql.ends import Source
 from concord.messages.errors import ProvisioningRefused, StructureChanged
-from concord.policy import Policy
+from concord.rules.policy import Policy
 from embedded.postgres import Server
 from tests.link.conftest import Copies
 from tests.link.installations import Bare

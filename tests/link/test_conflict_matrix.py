@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from concord.policy import KINDS, Policy
+from concord.rules.policy import KINDS, Policy
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, Site
 

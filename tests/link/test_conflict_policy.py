@@ -6,7 +6,7 @@ import pytest
 
 from concord.databases.postgresql import provision
 from concord.messages.errors import StructureChanged
-from concord.policy import Policy
+from concord.rules.policy import Policy
 from tests.link.conftest import MakePair
 from tests.link.pair import APPLIER, READER, At, Pair
 

@@ -7,7 +7,7 @@ import yaml
 
 from concord.config_settings import TableSettings
 from concord.databases.postgresql.common_history import declare_equal
-from concord.policy import Policy
+from concord.rules.policy import Policy
 from tests.conftest import PROJECT
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair

@@ -7,7 +7,7 @@ import pytest
 
 from concord.databases.postgresql.decision import Desk
 from concord.messages.errors import DecisionRefused
-from concord.policy import Policy
+from concord.rules.policy import Policy
 from concord.waiting import Choice, WaitingRow
 from tests.link.comparing import compared, kinds
 from tests.link.conftest import MakePair

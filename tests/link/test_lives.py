@@ -11,8 +11,8 @@ from itertools import groupby
 
 import pytest
 
-from concord.policy import Policy
-from concord.resolver import total_order
+from concord.rules.policy import Policy
+from concord.rules.resolver import total_order
 from embedded.postgres import Server
 from tests.core.life import judged_by
 from tests.core.oracle import Oracle

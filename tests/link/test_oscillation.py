@@ -2,9 +2,9 @@
 
 import pytest
 
-from concord.brake import Approval, Brakes, Kind
 from concord.messages.errors import RowsOscillate
 from concord.privacy import Treatment
+from concord.rules.brake import Approval, Brakes, Kind
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, carried, provision_site
 

@@ -16,7 +16,7 @@ from concord.databases import provisioning
 from concord.databases.postgresql import owner
 from concord.databases.provisioning import Installation
 from concord.messages.errors import ProvisioningRefused
-from concord.policy import Policy
+from concord.rules.policy import Policy
 from embedded.postgres import Server
 from embedded.programs import versions
 from tests.conftest import PROJECT, Database

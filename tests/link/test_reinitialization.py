@@ -8,7 +8,7 @@ import pytest
 
 from concord.databases.postgresql import reinitialization
 from concord.initialization import How, InitializationJob, InitializationReport
-from concord.policy import Policy
+from concord.rules.policy import Policy
 from spark_jobs.initialize import initialize
 from spark_jobs.link import transmit
 from tests.conftest import PROJECT

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from concord.policy import Policy
+from concord.rules.policy import Policy
 from concord.versions.conflict import ConflictType
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, provision_site

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from concord.databases.postgresql import guard, merge
 from concord.databases.postgresql.ends import Target
 from concord.databases.postgresql.stage import Staged
-from concord.policy import Policy
-from concord.resolver import Contender, Row, total_order
+from concord.rules.policy import Policy
+from concord.rules.resolver import Contender, Row, total_order
 from concord.versions.conflict import ConflictType, Outcome, Winner, classify, conflict_id, conflict_type
 from concord.versions.row_version import ABSENT, RowVersion, unite, vector_to_json
 from spark_jobs.detect import detect, same_thing

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from concord.databases.postgresql.decision import Desk
-from concord.policy import Policy
+from concord.rules.policy import Policy
 from tests.link.conftest import MakeNetwork, MakePair
 from tests.link.filtered import filtered
 from tests.link.installations import Bare

@@ -9,7 +9,7 @@ import pytest
 
 from concord.databases.postgresql.decision import Desk
 from concord.orchestration.waiting_command import shown
-from concord.policy import Policy
+from concord.rules.policy import Policy
 from tests.conftest import PROJECT
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair

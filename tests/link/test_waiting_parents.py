@@ -10,7 +10,7 @@ import pytest
 
 from concord.databases.postgresql.decision import Desk
 from concord.messages.errors import ConstraintViolated
-from concord.policy import Policy
+from concord.rules.policy import Policy
 from tests.link.conftest import MakePair
 from tests.link.pair import At, Pair
 from tests.link.plain_link import carry

@@ -192,7 +192,7 @@ COMPARISON = (
     ),
     Mutant(
         "a repaired row keeps its version",
-        "plugins/concord/repair.py",
+        "plugins/concord/rules/repair_rule.py",
         "old.origin, (0, 0))[1] if _own(old, vector) else 0) + 1",
         "old.origin, (0, 0))[1] if _own(old, vector) else 0)",
         "tests/core/test_repair.py",

@@ -47,7 +47,7 @@ MUTANTS = (
     ),
     Mutant(
         "a tombstone forced by an initialization forgets what it has seen",
-        "plugins/concord/initialization_rule.py",
+        "plugins/concord/rules/initialization_rule.py",
         "vector=unite(theirs.vector, {theirs.origin: dot})",
         "vector={theirs.origin: dot}",
         "tests/core/test_initialization_rule.py",
@@ -77,7 +77,7 @@ MUTANTS = (
     ),
     Mutant(
         "equal timestamps are no tie",
-        "plugins/concord/resolver.py",
+        "plugins/concord/rules/resolver.py",
         "return (priorities.get(version.site, 0), version.site, version.incarnation)",
         "return ()",
         "tests/core/test_resolver.py",
@@ -105,7 +105,7 @@ MUTANTS = (
     ),
     Mutant(
         "an initialization adds what is missing and leaves the rest",
-        "plugins/concord/initialization_rule.py",
+        "plugins/concord/rules/initialization_rule.py",
         "ours, theirs, priorities = incoming.version, present.version, way.priorities or {}\n",
         "ours, theirs, priorities = incoming.version, present.version, way.priorities or {}\n    return None\n",
         "tests/core/test_initialization_rule.py",
@@ -349,21 +349,21 @@ MUTANTS = (
     # Merging
     Mutant(
         "any before-image is taken for the common version",
-        "plugins/concord/merging.py",
+        "plugins/concord/rules/merging.py",
         "if dict(base.vector) == shared",
         "if base.row",
         "tests/core/test_merging.py -k another_version",
     ),
     Mutant(
         "a merge bears its parent's stamp",
-        "plugins/concord/merging.py",
+        "plugins/concord/rules/merging.py",
         "changed_at = max(now_us, newest + 1, stamp_floor + 1)",
         "changed_at = newest",
         "tests/core/test_merging.py -k includes_both",
     ),
     Mutant(
         "rows that are alike are merged",
-        "plugins/concord/merging.py",
+        "plugins/concord/rules/merging.py",
         "if new == ours == theirs:",
         "if False:",
         "tests/core/test_merging.py -k alike",

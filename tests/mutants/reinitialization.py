@@ -32,14 +32,14 @@ REINITIALIZATION = (
     ),
     Mutant(
         "a re-initialization's own conflicts ask for the next one",
-        "plugins/concord/policy.py",
+        "plugins/concord/rules/policy.py",
         "return _without_asking(_without_merges(_without_hold(names)))",
         "return _without_merges(_without_hold(names))",
         f"{ASKED} -k example",
     ),
     Mutant(
         "two deletes that agree ask for a re-initialization",
-        "plugins/concord/policy.py",
+        "plugins/concord/rules/policy.py",
         "own = _without_asking(_without_hold(own))",
         "own = _without_hold(own)",
         "tests/core/test_resolver.py -k brings_copies_back",

@@ -91,14 +91,14 @@ REPLICATION_SET = (
     ),
     Mutant(
         "a repair writes over a row of a site's own without a word",
-        "plugins/concord/repair.py",
+        "plugins/concord/rules/repair_rule.py",
         "replaces = loser.exists or loser.outside",
         "replaces = loser.exists",
         "tests/core/test_repair.py",
     ),
     Mutant(
         "a repair deletes what has left the filter",
-        "plugins/concord/repair.py",
+        "plugins/concord/rules/repair_rule.py",
         "written = replace(version, deleted=not (winner.exists or left))",
         "written = replace(version, deleted=not winner.exists)",
         "tests/core/test_repair.py",

@@ -31,14 +31,14 @@ SAME_THING = (
     ),
     Mutant(
         "what two sites added is added once",
-        "plugins/concord/policy.py",
+        "plugins/concord/rules/policy.py",
         "return alike and not self._adds_up(source, target)",
         "return alike",
         f"{MET} -k add_the_same_number",
     ),
     Mutant(
         "an addition is lost without an entry where the common version is not known",
-        "plugins/concord/merging.py",
+        "plugins/concord/rules/merging.py",
         "(common is None or new != old)",
         "(common is not None and new != old)",
         f"{MET} -k know_the_common",
@@ -73,14 +73,14 @@ SAME_THING = (
     ),
     Mutant(
         "a function that adds up is not asked about like rows",
-        "plugins/concord/merging.py",
+        "plugins/concord/rules/merging.py",
         "return self.adding and source.live",
         "return False and source.live",
         f"{MET} -k that_adds_up",
     ),
     Mutant(
         "a function that does not add up keeps two like rows from being the same thing",
-        "plugins/concord/merging.py",
+        "plugins/concord/rules/merging.py",
         "return self.adding and source.live",
         "return source.live",
         f"{MET} -k 'every_resolver and custom'",
@@ -101,7 +101,7 @@ SAME_THING = (
     ),
     Mutant(
         "a function that adds up is shown two deleted rows",
-        "plugins/concord/policy.py",
+        "plugins/concord/rules/policy.py",
         "live = BETWEEN_VERSIONS - {ConflictType.DELETE_DELETE}",
         "live = BETWEEN_VERSIONS",
         f"{MET} -k that_adds_up",
@@ -185,7 +185,7 @@ SAME_THING = (
     ),
     Mutant(
         "the name of a rule decides who gives way by it",
-        "plugins/concord/collision.py",
+        "plugins/concord/rules/unique_rule.py",
         "(*ranks, rules[collision.rule].identity)",
         "(*ranks, collision.rule)",
         "tests/core/test_collision.py -k calls_its_rules",

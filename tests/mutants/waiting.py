@@ -128,7 +128,7 @@ WAITING = (
     ),
     Mutant(
         "what is to be held is decided for the source",
-        "plugins/concord/resolver.py",
+        "plugins/concord/rules/resolver.py",
         "return Opinion(Winner.HELD, self.because)",
         "return Opinion(Winner.SOURCE, self.because)",
         f"{HOLD} -k stay_untouched",

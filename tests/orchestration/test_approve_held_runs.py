@@ -6,11 +6,11 @@ from datetime import timedelta
 import pendulum
 import pytest
 
-from concord.brake import Brakes, Hold, Kind, Limit
 from concord.link import Direction
 from concord.orchestration import approve_dag
 from concord.orchestration.approve_dag import APPROVE
 from concord.repository import holds
+from concord.rules.brake import Brakes, Hold, Kind, Limit
 from tests.conftest import PROJECT
 from tests.orchestration.answering import Answering
 from tests.orchestration.conftest import NAME, Pair, states

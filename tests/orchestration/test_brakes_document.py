@@ -9,13 +9,13 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.utils.types import DagRunType
 
-from concord.brake import Hold, Kind
 from concord.databases import provisioning
 from concord.link import Direction
 from concord.orchestration import run_steps
 from concord.orchestration.initialization import initialize
 from concord.orchestration.jobs import installations
 from concord.repository import holds, status
+from concord.rules.brake import Hold, Kind
 from tests.conftest import PROJECT
 from tests.orchestration.conftest import NAME, Pair
 from tests.orchestration.terminal import Terminal

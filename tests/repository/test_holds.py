@@ -2,10 +2,10 @@
 
 from sqlalchemy import Engine, select
 
-from concord.brake import Approval, Hold, Kind
 from concord.link import Direction
 from concord.repository import holds, models
 from concord.repository.purge import Retention, purge
+from concord.rules.brake import Approval, Hold, Kind
 from tests.repository.records import DAY, MINUTE, NOON, PAIR
 
 FORWARD, REVERSE = Direction.FORWARD, Direction.REVERSE

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from concord.databases.dialect import LinkState, SiteRow, Snapshot
 from concord.databases.reading import Reading
-from concord.repair import Held
+from concord.rules.repair_rule import Held
 from concord.versions.row_version import RowVersion
 
 #: What staging is told of a row beside its version.

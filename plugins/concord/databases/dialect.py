@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
-from concord.brake import Brakes, Effect
 from concord.databases.reading import Reading, Relay
 from concord.link import LinkJob, TableReport
 from concord.manipulation import Manipulation
-from concord.policy import Policy
 from concord.replication_set import ReplicatedTable
 from concord.row_filter import RowFilter
+from concord.rules.brake import Brakes, Effect
+from concord.rules.policy import Policy
 from concord.site import SiteAccess
 from concord.structure import Structure
 from concord.values.text_form import TextForm

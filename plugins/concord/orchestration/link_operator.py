@@ -13,7 +13,6 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 from sqlalchemy import Engine
 
-from concord.brake import Hold
 from concord.config import config_path, load
 from concord.databases.postgresql import records
 from concord.link import COUNTS, Direction, LinkJob, TransmissionReport
@@ -31,6 +30,7 @@ from concord.repository.conflicts import ConflictRow, collect_conflicts, record_
 from concord.repository.runs import fail_run
 from concord.repository.status import links
 from concord.repository.transmissions import record_transmission
+from concord.rules.brake import Hold
 
 #: Before any conflict: what a repository that knows nothing of a link collects from.
 _EVER = pendulum.datetime(1970, 1, 1)

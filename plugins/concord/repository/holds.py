@@ -9,11 +9,11 @@ from uuid import uuid4
 
 from sqlalchemy import ColumnElement, Engine, and_, not_, select, update
 
-from concord import brake
 from concord.link import Direction
 from concord.repository.insertion import insert_into
 from concord.repository.models import Hold
 from concord.repository.opening import reading
+from concord.rules import brake
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from concord.brake import Brakes, Effect
 from concord.databases.postgresql.guard import WINNING
 from concord.databases.postgresql.session import Connection, one
 from concord.databases.postgresql.stage import Staged
 from concord.databases.quoting import literal
+from concord.rules.brake import Brakes, Effect
 
 
 def effect(connection: Connection, staged: Staged, brakes: Brakes, most: Effect) -> Effect:

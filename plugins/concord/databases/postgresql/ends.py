@@ -12,7 +12,6 @@ from typing import Concatenate, ParamSpec, TypeVar
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from concord.brake import Brakes, Effect
 from concord.databases.dialect import (
     Job,
     LinkState,
@@ -59,6 +58,7 @@ from concord.link import LinkJob, TableReport
 from concord.messages import incarnation
 from concord.messages.errors import ConcordError, IdentityChanged, NotProvisioned, StructureChanged
 from concord.replication_set import ReplicatedTable
+from concord.rules.brake import Brakes, Effect
 from concord.site import Credentials, SiteAccess
 from concord.values.interval import Interval
 from concord.versions.position import Session

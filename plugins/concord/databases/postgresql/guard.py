@@ -12,12 +12,12 @@ from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import UNWATCHED, Watch
 from concord.databases.quoting import literal
-from concord.initialization_rule import RESOLVER
 from concord.messages.errors import WriteContended
 from concord.messages.how_many import how_many
-from concord.policy import Chains
-from concord.repair import REPAIR
-from concord.resolver import Base, Contender, Row, total_order
+from concord.rules.initialization_rule import RESOLVER
+from concord.rules.policy import Chains
+from concord.rules.repair_rule import REPAIR
+from concord.rules.resolver import Base, Contender, Row, total_order
 from concord.versions.conflict import Outcome, Winner, classify
 from concord.versions.row_version import ABSENT, RowVersion, Vector, unite
 

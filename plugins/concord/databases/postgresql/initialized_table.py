@@ -25,10 +25,10 @@ from concord.databases.postgresql.stage import Staged, drop_orphans
 from concord.databases.quoting import literal
 from concord.databases.reading import Reading
 from concord.initialization import How, InitializationJob
-from concord.initialization_rule import Way
 from concord.link import LinkJob
 from concord.messages.errors import StructureChanged
 from concord.messages.pace import Meter
+from concord.rules.initialization_rule import Way
 
 
 def unsent(state: Progressed, peer: str) -> str:

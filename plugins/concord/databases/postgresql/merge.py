@@ -18,7 +18,7 @@ from concord.databases.postgresql.watch import UNWATCHED, Watch
 from concord.databases.quoting import literal
 from concord.messages.errors import WriteContended
 from concord.messages.how_many import how_many
-from concord.repair import REPAIR
+from concord.rules.repair_rule import REPAIR
 from concord.versions.conflict import ConflictType
 from concord.waiting import PERSON
 

@@ -13,7 +13,7 @@ from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import DECISION_TYPES
 from concord.databases.quoting import literal
-from concord.merging import DERIVED
+from concord.rules.merging import DERIVED
 
 #: The version of a merged row, by the fields of a version.
 VERSION = {

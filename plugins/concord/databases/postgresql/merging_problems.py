@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from concord.databases.postgresql.shape import Shape
-from concord.policy import KINDS, columns_of
+from concord.rules.policy import KINDS, columns_of
 
 
 def problems(shape: Shape) -> Iterator[str]:

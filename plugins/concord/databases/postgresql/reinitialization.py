@@ -18,7 +18,7 @@ from concord.databases.postgresql.session import Connection, connect, in_our_wor
 from concord.databases.quoting import literal
 from concord.initialization import How
 from concord.link import LinkJob, TableReport
-from concord.policy import REINITIALIZING
+from concord.rules.policy import REINITIALIZING
 from concord.site import SiteAccess
 
 #: The transmission that asked, in the record of a table's common history.

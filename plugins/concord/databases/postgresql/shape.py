@@ -18,10 +18,10 @@ from concord.databases.postgresql.catalogue import Column, Table
 from concord.databases.postgresql.marks import SiteMarks
 from concord.databases.quoting import literal, quote
 from concord.manipulation import NOTHING, Manipulation
-from concord.policy import Policy
 from concord.privacy import at_site
 from concord.replication_set import ReplicatedTable
 from concord.row_filter import RowFilter
+from concord.rules.policy import Policy
 from concord.structure import Structure
 from concord.values.text_form import TextForm, form_of
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from concord.collision import Rule
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import quote
+from concord.rules.unique_rule import Rule
 
 _RULES = """
 SELECT c.relname, i.indimmediate, i.indnullsnotdistinct, pg_get_expr(i.indpred, i.indrelid),

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from concord.collision import Collision, Loss, Ranks, Rule, losses
 from concord.databases.postgresql import former, loser_log, rule_identity, waiting
 from concord.databases.postgresql.merge import Judged
 from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY
@@ -20,7 +19,8 @@ from concord.databases.postgresql.stamp import restamp
 from concord.databases.postgresql.unique_rules import UniqueRule, read
 from concord.databases.quoting import literal
 from concord.link import LinkJob
-from concord.policy import LAST
+from concord.rules.policy import LAST
+from concord.rules.unique_rule import Collision, Loss, Ranks, Rule, losses
 from concord.versions.conflict import ConflictType
 from concord.versions.row_version import RowVersion
 

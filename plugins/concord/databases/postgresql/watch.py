@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from concord.brake import Kind
 from concord.databases.dialect import Rebounding
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
 from concord.link import LinkJob
 from concord.messages.errors import RowsOscillate
+from concord.rules.brake import Kind
 from concord.versions.row_version import RowVersion
 
 #: Runs within which a row must come back to have come back run after run: an answer may miss the next run.

@@ -8,8 +8,8 @@ from functools import cached_property
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from concord.merging import Additive, Average, Custom, Link, MergeColumns, decide
-from concord.resolver import (
+from concord.rules.merging import Additive, Average, Custom, Link, MergeColumns, decide
+from concord.rules.resolver import (
     Contender,
     EarliestTimestamp,
     Extreme,

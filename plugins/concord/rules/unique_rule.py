@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from concord.resolver import Contender, LatestTimestamp
+from concord.rules.resolver import Contender, LatestTimestamp
 from concord.versions.row_version import RowVersion
 
 Row = str  #: the key of a row, as one text

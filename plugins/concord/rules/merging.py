@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from typing import NamedTuple, TypeAlias
 
-from concord.resolver import Contender, Resolver, Row, passed
+from concord.rules.resolver import Contender, Resolver, Row, passed
 from concord.values.text_form import TextForm
 from concord.versions.conflict import Decision, Winner
 from concord.versions.row_version import RowVersion, Vector, unite

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from concord.policy import Chains
-from concord.resolver import Contender, Row, total_order
+from concord.rules.policy import Chains
+from concord.rules.resolver import Contender, Row, total_order
 from concord.versions.conflict import Outcome, classify
 from concord.versions.row_version import RowVersion, unite
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
-from concord.policy import Chains
-from concord.resolver import Contender, total_order
+from concord.rules.policy import Chains
+from concord.rules.resolver import Contender, total_order
 from concord.versions.conflict import Outcome, classify
 from concord.versions.row_version import RowVersion, unite
 
