@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from concord.replication_set import ReplicatedTable, TableName
+from concord.tables.replication_set import ReplicatedTable, TableName
 
 TABLE = ReplicatedTable(table=TableName(schema_name="public", name="bookings"))
 

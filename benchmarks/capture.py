@@ -17,7 +17,7 @@ from benchmarks.measurement import Spread
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
 from concord.databases.provisioning import provision
-from concord.replication_set import ReplicatedTable, TableName
+from concord.tables.replication_set import ReplicatedTable, TableName
 from demo import terminal
 from demo.progress import Progress
 

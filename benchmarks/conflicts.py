@@ -20,8 +20,8 @@ from benchmarks.measurement import Spread, Start
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
 from concord.link import Direction, LinkJob
-from concord.replication_set import ReplicatedTable
 from concord.rules.policy import Policy
+from concord.tables.replication_set import ReplicatedTable
 from demo import terminal
 from demo.progress import Progress
 

@@ -10,7 +10,7 @@ from benchmarks.databases import APPLIER, READER, Database, Pair
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.provisioning import Installation, provision
 from concord.link import Direction, LinkJob
-from concord.replication_set import ReplicatedTable
+from concord.tables.replication_set import ReplicatedTable
 
 SYNCHRONIZATION = "london_capetown"
 

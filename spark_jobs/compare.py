@@ -19,8 +19,8 @@ from concord.link import LinkJob
 from concord.messages.errors import ConcordError, ParametersRefused, StructureChanged
 from concord.messages.event_log import log_event
 from concord.messages.pace import Meter, Tell, counted, of_tables, silent
-from concord.replication_set import ReplicatedTable, chosen
 from concord.rules.repair_rule import Remedy, Rule
+from concord.tables.replication_set import ReplicatedTable, chosen
 from concord.versions.row_version import RowVersion
 from spark_jobs.application import Spark, run
 from spark_jobs.comparing import Comparing

@@ -28,8 +28,8 @@ from concord.messages.errors import (
     ParametersRefused,
     StructureChanged,
 )
-from concord.replication_set import ReplicatedTable, chosen
-from concord.structure import differences
+from concord.tables.replication_set import ReplicatedTable, chosen
+from concord.tables.structure import differences
 from concord.versions.position import Resume, resume
 
 A = TypeVar("A")

@@ -28,8 +28,8 @@ from concord.config_settings import (
 from concord.config_snapshot import SnapshotSettings, captured_for_snapshots
 from concord.machine.clone import clone
 from concord.messages.errors import ConfigurationInvalid, Problem
-from concord.replication_set import ReplicatedTable
 from concord.snapshot import SnapshotDefinition, SnapshotKind
+from concord.tables.replication_set import ReplicatedTable
 
 __all__ = [
     "Configuration",

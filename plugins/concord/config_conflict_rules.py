@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from concord.config_conflict import ConflictSettings
 from concord.config_finding import Finding, Path
 from concord.config_settings import SiteSettings, TableSettings
-from concord.manipulation import Rename
 from concord.rules.policy import KINDS, columns_of, named
+from concord.tables.manipulation import Rename
 
 Edges = Collection[tuple[str, str]]
 

@@ -20,7 +20,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from concord.replication_set import TableName
+from concord.tables.replication_set import TableName
 from concord.values.cron import parse_schedule
 from concord.values.duration import parse_duration
 from concord.values.identifier import parse_identifier, parse_table_name

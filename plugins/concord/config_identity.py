@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StrictInt, model_validator
 
 from concord.config_field import ByName, Settings
-from concord.identity import GREATEST, Identity
+from concord.tables.identity import GREATEST, Identity
 
 
 def _in_order(bounds: tuple[int, int]) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from concord.config_field import Settings, did_you_mean
-from concord.manipulation import (
+from concord.tables.manipulation import (
     AnyOperation,
     Cast,
     Combine,

@@ -8,7 +8,7 @@ from concord.config_field import did_you_mean
 from concord.config_finding import Finding, Path
 from concord.config_mapping import MappingSettings
 from concord.config_settings import TableSettings
-from concord.manipulation import Operation, Rename
+from concord.tables.manipulation import Operation, Rename
 
 
 def mapping_findings(path: Path, table: TableSettings, sites: Collection[str]) -> Iterator[Finding]:

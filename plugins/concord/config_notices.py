@@ -7,7 +7,7 @@ from itertools import combinations
 
 from concord.config_finding import Finding
 from concord.config_rules import Sections
-from concord.ownership import disjoint
+from concord.tables.ownership import disjoint
 
 
 def notices(sections: Sections) -> Iterator[Finding]:

@@ -21,8 +21,8 @@ from concord.config_settings import (
 )
 from concord.config_snapshot import Place, SnapshotSettings, snapshot_rules
 from concord.config_watch_rules import watch_findings
-from concord.manipulation import Rename
-from concord.replication_set import TableName
+from concord.tables.manipulation import Rename
+from concord.tables.replication_set import TableName
 from concord.values.cron import longest_gap
 
 #: A mark may be set so long before its commit in any case.

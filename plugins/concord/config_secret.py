@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from concord.row_filter_text import parse_row_filter
+from concord.tables.row_filter_text import parse_row_filter
 
 _SECRET_KEY = re.compile(
     r"(?:^|[_-])(?:passwords?|passwd|passphrase|pwd|pass|secrets?|tokens?|credentials?|api_?key|private_?key|"

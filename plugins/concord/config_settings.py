@@ -28,13 +28,13 @@ from concord.config_identity import IdentitySettings
 from concord.config_mapping import MappingSettings
 from concord.config_notify import NotifySettings
 from concord.config_watch import WatchSettings
-from concord.identity import Identity
 from concord.link import SPARK_FROM
-from concord.privacy import Treatment
-from concord.replication_set import Marks, ReplicatedTable, TableName
-from concord.row_filter_text import Where
 from concord.rules.brake import Brakes
 from concord.rules.policy import Policy
+from concord.tables.identity import Identity
+from concord.tables.privacy import Treatment
+from concord.tables.replication_set import Marks, ReplicatedTable, TableName
+from concord.tables.row_filter_text import Where
 
 #: Column → what the ledger keeps of it.
 PrivateColumns = Annotated[

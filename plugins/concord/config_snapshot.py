@@ -9,9 +9,9 @@ from pydantic import Field
 
 from concord.config_field import Key, Name, Schedule, Settings, Table, did_you_mean
 from concord.config_finding import Finding
-from concord.replication_set import ReplicatedTable, TableName
-from concord.row_filter_text import Where
 from concord.snapshot import SnapshotDefinition, SnapshotKind
+from concord.tables.replication_set import ReplicatedTable, TableName
+from concord.tables.row_filter_text import Where
 
 #: One table at one site.
 Place = tuple[str, TableName]

@@ -8,8 +8,8 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict, Field
 
 from concord.link import LinkJob
-from concord.privacy import PRIVATE
 from concord.site import Credentials
+from concord.tables.privacy import PRIVATE
 
 
 class How(StrEnum):

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from concord.replication_set import ReplicatedTable
 from concord.rules.brake import Approval, Hold
 from concord.site import SiteAccess
+from concord.tables.replication_set import ReplicatedTable
 from concord.values.interval import Interval
 
 #: Changed rows from which Spark carries them. Its start is a tenth of such a run; of a smaller one it is more, and the

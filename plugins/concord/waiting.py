@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from concord.messages.errors import DecisionRefused
-from concord.privacy import PRIVATE
+from concord.tables.privacy import PRIVATE
 
 Image = Mapping[str, str | None]
 

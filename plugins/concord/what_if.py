@@ -8,9 +8,9 @@ from enum import StrEnum
 from typing import Any
 
 from concord.ledger import Entry, Image, dot, kept
-from concord.manipulation import Manipulation
 from concord.rules.policy import KINDS, Chains, named
 from concord.rules.resolver import Contender, Row
+from concord.tables.manipulation import Manipulation
 from concord.versions.conflict import BETWEEN_VERSIONS, ConflictType, Decision, Winner
 from concord.versions.row_version import RowVersion
 

@@ -21,8 +21,8 @@ from concord.config import (
     load,
 )
 from concord.config_watch import WatchSettings
-from concord.replication_set import ReplicatedTable, TableName
 from concord.rules.policy import Policy
+from concord.tables.replication_set import ReplicatedTable, TableName
 from tests.config.examples import VALID
 
 PROJECT = Path(__file__).parents[2]

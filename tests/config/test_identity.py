@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from concord.config import Configuration
-from concord.identity import Share
 from concord.messages.errors import Problem
+from concord.tables.identity import Share
 from tests.config.examples import spoiled
 
 Parse = Callable[[str | bytes], Configuration]

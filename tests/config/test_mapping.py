@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from concord.config import Configuration
-from concord.manipulation import Cut, Split
 from concord.messages.errors import Problem
+from concord.tables.manipulation import Cut, Split
 from tests.config.examples import spoiled
 
 Problems = Callable[[str | bytes], tuple[Problem, ...]]

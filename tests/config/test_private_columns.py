@@ -8,7 +8,7 @@ import pytest
 
 from concord.config import Configuration
 from concord.messages.errors import Problem
-from concord.privacy import Treatment
+from concord.tables.privacy import Treatment
 from tests.config.examples import VALID, spoiled
 
 Parse = Callable[[str | bytes], Configuration]

@@ -10,7 +10,7 @@ import pytest
 from concord.config import Configuration
 from concord.messages.errors import Problem
 from concord.orchestration.status_command import show_marks
-from concord.replication_set import Marks, TableName
+from concord.tables.replication_set import Marks, TableName
 from tests.config.examples import spoiled
 
 Parse = Callable[[str | bytes], Configuration]

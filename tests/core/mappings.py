@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from concord.manipulation import AnyOperation, Cast, Combine, Constant, Cut, Rename, Split, Values
+from concord.tables.manipulation import AnyOperation, Cast, Combine, Constant, Cut, Rename, Split, Values
 
 OPERATIONS: dict[str, AnyOperation] = {
     "rename": Rename(canonical=("a",), own=("x",)),

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.identity import Identity, Share
+from concord.tables.identity import Identity, Share
 
 SHARES = st.builds(
     lambda first, length, step: Share(first, first + length, step),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.manipulation import AnyOperation, Manipulation, Rename, Texts
+from concord.tables.manipulation import AnyOperation, Manipulation, Rename, Texts
 from concord.values.text_form import form_of, holds
 from tests.core.mappings import OPERATIONS, operations, rows_for, texts
 

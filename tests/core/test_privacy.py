@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.manipulation import Combine, Cut, Manipulation, Rename, Split
-from concord.privacy import Treatment, at_site, strictest
+from concord.tables.manipulation import Combine, Cut, Manipulation, Rename, Split
+from concord.tables.privacy import Treatment, at_site, strictest
 from tests.core.mappings import OPERATIONS
 
 STORED, HASHED, DROPPED = Treatment

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.row_filter_text import parse_row_filter
+from concord.tables.row_filter_text import parse_row_filter
 from tests.core.filters import filters
 
 

@@ -7,9 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from concord.ledger import Entry
-from concord.manipulation import Cut, Manipulation, Rename, Split
 from concord.rules.policy import Chains, Policy
 from concord.rules.resolver import Contender
+from concord.tables.manipulation import Cut, Manipulation, Rename, Split
 from concord.versions.conflict import conflict_type
 from concord.versions.row_version import RowVersion
 from concord.what_if import Judged, Judgement, WhatIf

@@ -1,6 +1,6 @@
 """A pair that shares some rows of its tables only."""
 
-from concord.row_filter_text import parse_row_filter
+from concord.tables.row_filter_text import parse_row_filter
 from tests.link.pair import Pair
 
 HERE = "region = 1"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from concord.databases.provisioning import Installation
-from concord.replication_set import ReplicatedTable
+from concord.tables.replication_set import ReplicatedTable
 from tests.link.pair import APPLIER, READER, Site, every_table
 
 

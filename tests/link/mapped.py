@@ -10,7 +10,7 @@ from concord.config import load
 from concord.databases import provisioning
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.provisioning import Installation
-from concord.replication_set import ReplicatedTable
+from concord.tables.replication_set import ReplicatedTable
 from tests.link.pair import APPLIER, READER, Pair, Site
 
 CONFIGURATION = """\

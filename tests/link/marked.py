@@ -10,7 +10,7 @@ from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.postgresql.content import content
 from concord.databases.postgresql.ends import Source
 from concord.databases.postgresql.shape import comparable
-from concord.replication_set import Marks, ReplicatedTable, TableName
+from concord.tables.replication_set import Marks, ReplicatedTable, TableName
 from tests.link.pair import APPLICATION, Pair, Site, provision_site
 
 TABLE = TableName(schema_name="public", name="customer")

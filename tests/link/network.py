@@ -12,7 +12,7 @@ from concord.databases.postgresql.content import Content, content
 from concord.databases.postgresql.ends import Source
 from concord.databases.postgresql.tombstones import CarryingSite
 from concord.link import SPARK_FROM, Direction, LinkJob, TransmissionReport, link_name
-from concord.replication_set import ReplicatedTable
+from concord.tables.replication_set import ReplicatedTable
 from spark_jobs.link import transmit
 from tests.link.pair import At, Site, every_table, link_job, make_tables, provision_site
 

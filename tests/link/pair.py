@@ -16,8 +16,8 @@ from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.postgresql.content import Content, content
 from concord.databases.postgresql.ends import Source
 from concord.link import SPARK_FROM, Direction, LinkJob, TableReport, TransmissionReport
-from concord.replication_set import ReplicatedTable, TableName
 from concord.site import Credentials, SiteAccess
+from concord.tables.replication_set import ReplicatedTable, TableName
 from spark_jobs.link import transmit
 
 READER, APPLIER, APPLICATION, PASSWORD = "link_reader", "link_applier", "an_application", "opens nothing"

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from concord.config_snapshot import captured_for_snapshots
 from concord.databases import provisioning
 from concord.databases.provisioning import Installation
-from concord.replication_set import ReplicatedTable
 from concord.snapshot import SnapshotDefinition, SnapshotJob, SnapshotReport
+from concord.tables.replication_set import ReplicatedTable
 from concord.values.identifier import parse_table_name
 from spark_jobs.snapshot import refresh
 from tests.link.installations import installation

@@ -11,10 +11,10 @@ import pytest
 from concord.databases import provisioning
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.provisioning import Installation
-from concord.identity import Identity
 from concord.messages.errors import ProvisioningRefused
-from concord.replication_set import Marks, ReplicatedTable, TableName
 from concord.snapshot import SnapshotDefinition, SnapshotKind
+from concord.tables.identity import Identity
+from concord.tables.replication_set import Marks, ReplicatedTable, TableName
 from embedded.postgres import Server
 from tests.conftest import Database
 from tests.link.conftest import site_on

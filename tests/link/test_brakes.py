@@ -4,8 +4,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from concord.messages.errors import BrakeHeld, SparkUnavailable
-from concord.replication_set import ReplicatedTable, TableName
 from concord.rules.brake import Approval, Brakes, Limit, headroom
+from concord.tables.replication_set import ReplicatedTable, TableName
 from spark_jobs.link import transmit
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, carried

@@ -6,8 +6,8 @@ import pytest
 
 from concord.databases.postgresql.common_history import declare_equal
 from concord.messages.errors import ConstraintViolated, NotInitialized, NotProvisioned, SitesDiffer
-from concord.replication_set import ReplicatedTable
-from concord.row_filter_text import parse_row_filter
+from concord.tables.replication_set import ReplicatedTable
+from concord.tables.row_filter_text import parse_row_filter
 from embedded.postgres import Server
 from tests.conftest import Database
 from tests.link.comparing import behind_the_back, compared, kinds, only

@@ -10,9 +10,9 @@ import pytest
 
 from concord.config import load
 from concord.databases import provisioning
-from concord.identity import Identity
 from concord.messages.errors import PrivilegeMissing, ProvisioningRefused
-from concord.replication_set import ReplicatedTable
+from concord.tables.identity import Identity
+from concord.tables.replication_set import ReplicatedTable
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database
 from tests.link.conftest import MakePair, site_on

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from concord.manipulation import Manipulation
 from concord.rules.policy import Policy
 from concord.rules.resolver import Contender
+from concord.tables.manipulation import Manipulation
 from concord.values.interval import Interval
 from concord.versions.conflict import conflict_id, conflict_type
 from concord.versions.row_version import RowVersion

@@ -10,8 +10,8 @@ import yaml
 from concord.config_settings import TableSettings
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.provisioning import check, provision
-from concord.replication_set import TableName
 from concord.rules.policy import Policy
+from concord.tables.replication_set import TableName
 from tests.conftest import PROJECT
 from tests.link.conftest import MakeShops
 from tests.link.installations import Bare, installation

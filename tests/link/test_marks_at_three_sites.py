@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from concord.databases.postgresql.tombstones import clean
-from concord.replication_set import ReplicatedTable
+from concord.tables.replication_set import ReplicatedTable
 from embedded.postgres import Server
 from tests.conftest import Database
 from tests.link.conftest import site_on

@@ -11,7 +11,7 @@ from concord.databases.postgresql import mark_problems, provision
 from concord.databases.postgresql.catalogue import read_tables
 from concord.databases.postgresql.marks import MarkType, SiteMarks, marks_at
 from concord.databases.postgresql.session import connect
-from concord.replication_set import Marks, ReplicatedTable, TableName
+from concord.tables.replication_set import Marks, ReplicatedTable, TableName
 from embedded.postgres import Server
 from tests.conftest import Database
 from tests.link.conftest import site_on

@@ -3,8 +3,8 @@
 import pytest
 
 from concord.messages.errors import RowsOscillate
-from concord.privacy import Treatment
 from concord.rules.brake import Approval, Brakes, Kind
+from concord.tables.privacy import Treatment
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, carried, provision_site
 

@@ -7,8 +7,8 @@ import pytest
 
 from concord.databases.postgresql.decision import Desk
 from concord.messages.errors import ConcordError, ConstraintViolated
-from concord.privacy import PRIVATE, Treatment
 from concord.rules.policy import Policy
+from concord.tables.privacy import PRIVATE, Treatment
 from tests.link.conftest import MakePair
 from tests.link.initializing import forget, initialized, unstamped
 from tests.link.pair import Pair, provision_site

@@ -8,7 +8,7 @@ import pytest
 
 from concord.databases import provisioning
 from concord.messages.errors import ProvisioningRefused
-from concord.replication_set import ReplicatedTable, TableName
+from concord.tables.replication_set import ReplicatedTable, TableName
 from embedded.postgres import Server
 from tests.link.conftest import site_on
 from tests.link.installations import Bare

@@ -11,7 +11,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from concord.databases.postgresql.canonical import canonical_texts
-from concord.manipulation import AnyOperation, Manipulation
+from concord.tables.manipulation import AnyOperation, Manipulation
 from concord.values.text_form import form_of
 from spark_jobs.manipulate import _apply, fits
 from tests.conftest import Database

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, Type
 
 from concord.databases.reading import Reading, Relay
 from concord.link import LinkJob, TableReport
-from concord.manipulation import Manipulation
-from concord.replication_set import ReplicatedTable
-from concord.row_filter import RowFilter
 from concord.rules.brake import Brakes, Effect
 from concord.rules.policy import Policy
 from concord.site import SiteAccess
-from concord.structure import Structure
+from concord.tables.manipulation import Manipulation
+from concord.tables.replication_set import ReplicatedTable
+from concord.tables.row_filter import RowFilter
+from concord.tables.structure import Structure
 from concord.values.text_form import TextForm
 from concord.versions.position import Session
 from concord.versions.row_version import RowVersion

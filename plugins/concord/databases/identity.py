@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from concord.databases.postgresql import identity_ranges, sequences
 from concord.databases.postgresql.sequences import Sequence
 from concord.databases.postgresql.session import Connection
-from concord.identity import Identity, Share
-from concord.replication_set import ReplicatedTable, TableName
+from concord.tables.identity import Identity, Share
+from concord.tables.replication_set import ReplicatedTable, TableName
 
 
 @dataclass(frozen=True)

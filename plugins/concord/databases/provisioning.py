@@ -40,10 +40,10 @@ from concord.databases.postgresql.session import Connection, connect, in_our_wor
 from concord.databases.postgresql.snapshot_provision import Ends
 from concord.messages.errors import ConcordError, PrivilegeMissing, ProvisioningRefused, SiteUnavailable
 from concord.messages.pace import Meter, Tell, silent, told
-from concord.replication_set import ReplicatedTable, TableName
 from concord.site import Credentials
 from concord.snapshot import SnapshotDefinition
-from concord.structure import Structure, differences
+from concord.tables.replication_set import ReplicatedTable, TableName
+from concord.tables.structure import Structure, differences
 
 
 @dataclass(frozen=True, slots=True)

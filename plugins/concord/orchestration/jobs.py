@@ -13,9 +13,9 @@ from concord.databases.provisioning import Installation
 from concord.link import Direction, LinkJob, link_name
 from concord.messages.errors import ConnectionRefused, ParametersRefused
 from concord.orchestration.connections import credentials, logins
-from concord.replication_set import ReplicatedTable
 from concord.site import Credentials, SiteAccess
 from concord.snapshot import SnapshotDefinition
+from concord.tables.replication_set import ReplicatedTable
 from concord.values.interval import Interval
 
 

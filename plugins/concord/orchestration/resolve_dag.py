@@ -25,7 +25,7 @@ from concord.orchestration.question import (
     person,
 )
 from concord.orchestration.synchronize import START, STEP_TIMEOUT
-from concord.privacy import PRIVATE
+from concord.tables.privacy import PRIVATE
 from concord.waiting import Choice, Image, WaitingRow, columns_given
 
 SOURCE, TARGET, OWN, LATER = "the source's row", "the target's row", "the row below", "later"

@@ -13,8 +13,8 @@ from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.source_rows import held_by_source
 from concord.databases.quoting import literal
 from concord.link import LinkJob
-from concord.replication_set import TableName
 from concord.rules.foreign_key_rule import Parent
+from concord.tables.replication_set import TableName
 
 
 def fates(

@@ -19,7 +19,7 @@ from concord.databases.postgresql.session import Connection, one, rows
 from concord.databases.postgresql.snapshot_provision import Ends
 from concord.databases.postgresql.snapshot_provision import needed_grants as needed_for_copies
 from concord.databases.quoting import literal, qualified, quote
-from concord.replication_set import TableName
+from concord.tables.replication_set import TableName
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from concord.databases.postgresql.catalogue import Table
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.quoting import literal
-from concord.replication_set import TableName
+from concord.tables.replication_set import TableName
 
 #: What a trigger asks for, in its WHEN or in its function: 'on' while Concord writes.
 GUARD = "concord.applying"

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.types import descriptor_of
 from concord.databases.quoting import literal
-from concord.manipulation import Cast, Combine, Cut, Manipulation, Operation, Rename, Split, Values
-from concord.structure import CanonicalColumn, Structure
+from concord.tables.manipulation import Cast, Combine, Cut, Manipulation, Operation, Rename, Split, Values
+from concord.tables.structure import CanonicalColumn, Structure
 
 #: Stands before a text that has no canonical form, so that it equals nothing at another site.
 _NONE = literal("\x01")

@@ -9,7 +9,7 @@ from concord.databases.postgresql import before_image
 from concord.databases.postgresql.catalogue import Column, Table, fingerprint
 from concord.databases.postgresql.marks import MEMORY, SiteMarks, marks_at
 from concord.databases.quoting import qualified, quote, shortened
-from concord.replication_set import ReplicatedTable
+from concord.tables.replication_set import ReplicatedTable
 
 #: The version columns of every shadow table, after the key.
 VERSION_COLUMNS = tuple(VERSION_TYPES)

@@ -15,7 +15,7 @@ from psycopg.rows import dict_row
 from concord.databases.postgresql.session import answers
 from concord.databases.postgresql.types import ColumnType
 from concord.databases.quoting import literal, qualified, quote
-from concord.replication_set import TableName
+from concord.tables.replication_set import TableName
 
 
 @dataclass(frozen=True, slots=True)

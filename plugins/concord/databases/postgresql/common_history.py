@@ -16,7 +16,7 @@ from concord.databases.postgresql.shape import Shape, comparable
 from concord.link import LinkJob
 from concord.messages.errors import NotInitialized, SitesDiffer
 from concord.messages.how_many import how_many
-from concord.replication_set import ReplicatedTable
+from concord.tables.replication_set import ReplicatedTable
 from concord.versions.position import LinkPosition, Session, resume
 
 

@@ -19,7 +19,7 @@ from concord.databases.postgresql.session import UNHURRIED
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import DECISION_TYPES
 from concord.databases.quoting import literal
-from concord.manipulation import Manipulation
+from concord.tables.manipulation import Manipulation
 
 #: Keys that are looked up by one query.
 KEYS_PER_QUERY = 5_000

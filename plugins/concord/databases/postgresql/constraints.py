@@ -10,7 +10,7 @@ from concord.databases.postgresql.merge import Judged
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.quoting import quote
 from concord.messages.errors import ConstraintViolated
-from concord.replication_set import TableName
+from concord.tables.replication_set import TableName
 
 
 def verify(connection: Connection, judged: Sequence[Judged], site: str) -> None:

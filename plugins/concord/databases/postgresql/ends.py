@@ -57,9 +57,9 @@ from concord.databases.reading import Reading, readers_for
 from concord.link import LinkJob, TableReport
 from concord.messages import incarnation
 from concord.messages.errors import ConcordError, IdentityChanged, NotProvisioned, StructureChanged
-from concord.replication_set import ReplicatedTable
 from concord.rules.brake import Brakes, Effect
 from concord.site import Credentials, SiteAccess
+from concord.tables.replication_set import ReplicatedTable
 from concord.values.interval import Interval
 from concord.versions.position import Session
 

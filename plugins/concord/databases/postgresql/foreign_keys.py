@@ -29,8 +29,8 @@ from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stamp import restamp
 from concord.databases.quoting import literal
 from concord.link import LinkJob
-from concord.replication_set import TableName
 from concord.rules.foreign_key_rule import Child, OnDelete, Parent, Remedy, remedy
+from concord.tables.replication_set import TableName
 from concord.versions.conflict import ConflictType
 
 #: Far more than any chain of tables is long.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column, Table
 from concord.databases.postgresql.privileges import Grant, Kind
-from concord.replication_set import ReplicatedTable, TableName
+from concord.tables.replication_set import ReplicatedTable, TableName
 
 #: Settings that the applier must be allowed to change: it silences application triggers, and it gives way
 #: to applications when both wait for each other.

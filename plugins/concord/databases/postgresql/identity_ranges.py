@@ -9,8 +9,8 @@ from concord.databases.postgresql.merge import Judged
 from concord.databases.postgresql.sequences import Fed, Sequence, read
 from concord.databases.postgresql.session import Connection, one, run
 from concord.databases.quoting import literal, qualified, quote
-from concord.identity import GREATEST, Share
-from concord.replication_set import ReplicatedTable
+from concord.tables.identity import GREATEST, Share
+from concord.tables.replication_set import ReplicatedTable
 
 #: Below this part of its numbers left, a sequence is named.
 LITTLE = 0.10

@@ -17,7 +17,7 @@ from concord.initialization import How, InitializationJob
 from concord.messages.errors import ParametersRefused, SitesDiffer, WriteContended
 from concord.messages.how_many import how_many
 from concord.messages.pace import Meter, Tell, silent, told
-from concord.replication_set import ReplicatedTable
+from concord.tables.replication_set import ReplicatedTable
 
 End = Source | Target
 

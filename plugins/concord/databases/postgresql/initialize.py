@@ -36,7 +36,7 @@ from concord.databases.quoting import literal
 from concord.initialization import How, InitializationJob, RowError, TableInitialization
 from concord.messages.errors import ConnectionRefused, ConstraintViolated, ParametersRefused
 from concord.messages.pace import Tell, silent
-from concord.replication_set import ReplicatedTable, chosen
+from concord.tables.replication_set import ReplicatedTable, chosen
 
 End = Source | Target
 E = TypeVar("E", Source, Target)

@@ -19,8 +19,8 @@ from concord.databases.postgresql.session import Connection, connect, in_our_wor
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
 from concord.messages.event_log import log_event
-from concord.replication_set import TableName
 from concord.site import Credentials
+from concord.tables.replication_set import TableName
 
 logger = logging.getLogger("concord.initialize")
 

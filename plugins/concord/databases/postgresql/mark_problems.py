@@ -10,7 +10,7 @@ from concord.databases.postgresql.catalogue import Column, Table
 from concord.databases.postgresql.marks import SiteMarks, marks_at, own_names, view_comment
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.quoting import literal, qualified, quote
-from concord.replication_set import Marks, ReplicatedTable
+from concord.tables.replication_set import Marks, ReplicatedTable
 
 
 def problems(connection: Connection, site: str, wanted: ReplicatedTable, table: Table) -> Iterator[str]:

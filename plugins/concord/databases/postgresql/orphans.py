@@ -11,7 +11,7 @@ from concord.databases.postgresql.catalogue import ForeignKey
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import qualified, quote
-from concord.replication_set import TableName
+from concord.tables.replication_set import TableName
 
 
 def found(connection: Connection, shape: Shape, suspects: str) -> Iterator[tuple[int, str]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from concord.databases.postgresql.catalogue import TRUSTED, Table
 from concord.databases.postgresql.session import Connection, rows
-from concord.replication_set import TableName
+from concord.tables.replication_set import TableName
 
 _FOUND = f"""
 WITH RECURSIVE read AS (  -- a materialized view stands as it was last filled

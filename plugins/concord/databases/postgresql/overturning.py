@@ -25,7 +25,7 @@ from concord.databases.quoting import literal
 from concord.ledger import Entry, Overturn, dot
 from concord.link import LinkJob
 from concord.messages.errors import OverturnRefused
-from concord.replication_set import ReplicatedTable
+from concord.tables.replication_set import ReplicatedTable
 from concord.versions.conflict import ConflictType
 
 #: The site's own triggers have seen both rows; capture is ENABLE ALWAYS, and takes this for the edit that it is.

@@ -16,8 +16,8 @@ from concord.databases.postgresql.control import IDENTITY
 from concord.databases.postgresql.session import Connection, answers, run
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.types import descriptor_of
-from concord.manipulation import Cast, Manipulation, Operation, Rename
-from concord.replication_set import ReplicatedTable, TableName
+from concord.tables.manipulation import Cast, Manipulation, Operation, Rename
+from concord.tables.replication_set import ReplicatedTable, TableName
 
 #: PostgreSQL allows 1600 columns; staging adds its own beside them (F88).
 MOST_COLUMNS = 1500

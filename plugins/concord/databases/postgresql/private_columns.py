@@ -15,8 +15,8 @@ from concord.config_field import did_you_mean
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Table
 from concord.databases.quoting import literal
-from concord.privacy import Treatment, at_site
-from concord.replication_set import ReplicatedTable
+from concord.tables.privacy import Treatment, at_site
+from concord.tables.replication_set import ReplicatedTable
 
 TRIGGER = "zz_concord_withhold"
 

@@ -32,11 +32,11 @@ from concord.databases.postgresql.grants import Logins
 from concord.databases.postgresql.privileges import Grant
 from concord.databases.postgresql.session import Connection, answers, in_our_words, rows, run
 from concord.databases.quoting import literal, quote
-from concord.manipulation import Manipulation
 from concord.messages import incarnation
 from concord.messages.errors import NotProvisioned, PrivilegeMissing, ProvisioningRefused
-from concord.replication_set import ReplicatedTable, TableName
-from concord.structure import Structure
+from concord.tables.manipulation import Manipulation
+from concord.tables.replication_set import ReplicatedTable, TableName
+from concord.tables.structure import Structure
 
 
 @dataclass(frozen=True, slots=True)

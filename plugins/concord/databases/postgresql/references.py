@@ -14,8 +14,8 @@ from concord.databases.postgresql.types import written
 from concord.databases.quoting import qualified, quote
 from concord.link import LinkJob
 from concord.messages.errors import ConstraintViolated
-from concord.privacy import at_site
-from concord.replication_set import TableName
+from concord.tables.privacy import at_site
+from concord.tables.replication_set import TableName
 
 #: Offending rows named in the error.
 SHOWN = 3

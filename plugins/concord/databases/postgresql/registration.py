@@ -13,9 +13,9 @@ from concord.databases.postgresql.catalogue import TRIGGER_STATE, Row, Table
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.postgresql.shape import shape_of
 from concord.databases.quoting import literal
-from concord.manipulation import Manipulation
-from concord.replication_set import ReplicatedTable
-from concord.structure import differing_labels
+from concord.tables.manipulation import Manipulation
+from concord.tables.replication_set import ReplicatedTable
+from concord.tables.structure import differing_labels
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.tombstones import OpenSite
 from concord.databases.quoting import literal
 from concord.messages.errors import RestampRefused
-from concord.privacy import PRIVATE
+from concord.tables.privacy import PRIVATE
 from concord.versions.restamp import Clock, accepted, restamped
 from concord.versions.row_version import RowVersion, Vector, unite, vector_to_json
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column
 from concord.databases.quoting import literal
-from concord.manipulation import Manipulation, Rename
-from concord.row_filter import (
+from concord.tables.manipulation import Manipulation, Rename
+from concord.tables.row_filter import (
     Comparison,
     Condition,
     Conjunction,

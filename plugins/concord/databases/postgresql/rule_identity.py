@@ -10,8 +10,8 @@ from concord.databases.postgresql.catalogue import ForeignKey
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.unique_rules import UniqueRule
 from concord.databases.quoting import quote
-from concord.manipulation import AnyOperation
-from concord.replication_set import TableName
+from concord.tables.manipulation import AnyOperation
+from concord.tables.replication_set import TableName
 
 
 def of_unique(rule: UniqueRule, shape: Shape) -> str:

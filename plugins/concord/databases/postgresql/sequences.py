@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.quoting import literal, qualified
-from concord.identity import Share
-from concord.replication_set import TableName
+from concord.tables.identity import Share
+from concord.tables.replication_set import TableName
 
 #: The greatest value of each integer type; a column of another type holds whatever its sequence gives.
 _LARGEST = {"smallint": 2**15 - 1, "integer": 2**31 - 1, "bigint": 2**63 - 1}

@@ -17,12 +17,12 @@ from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column, Table
 from concord.databases.postgresql.marks import SiteMarks
 from concord.databases.quoting import literal, quote
-from concord.manipulation import NOTHING, Manipulation
-from concord.privacy import at_site
-from concord.replication_set import ReplicatedTable
-from concord.row_filter import RowFilter
 from concord.rules.policy import Policy
-from concord.structure import Structure
+from concord.tables.manipulation import NOTHING, Manipulation
+from concord.tables.privacy import at_site
+from concord.tables.replication_set import ReplicatedTable
+from concord.tables.row_filter import RowFilter
+from concord.tables.structure import Structure
 from concord.values.text_form import TextForm, form_of
 
 #: What every statement calls a shadow row (present) and a verdict: there the key stands beside Concord's columns.

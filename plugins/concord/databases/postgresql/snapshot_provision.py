@@ -16,9 +16,9 @@ from concord.databases.postgresql.session import Connection, connect, in_our_wor
 from concord.databases.postgresql.snapshot_layout import Layout, differences, source_layout, source_problems
 from concord.databases.quoting import literal, qualified, quote
 from concord.messages.errors import StructureChanged
-from concord.replication_set import TableName
 from concord.site import Credentials
 from concord.snapshot import SnapshotDefinition
+from concord.tables.replication_set import TableName
 
 GUARD = "concord_snapshot"
 

@@ -29,8 +29,8 @@ from concord.databases.postgresql.writing import Care, Writing
 from concord.link import LinkJob, TableReport
 from concord.messages.errors import DecideAgain, StructureChanged
 from concord.messages.how_many import how_many
-from concord.replication_set import TableName
 from concord.rules.policy import Chains
+from concord.tables.replication_set import TableName
 
 
 def write_tables(

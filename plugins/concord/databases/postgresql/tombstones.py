@@ -25,8 +25,8 @@ from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.tombstone_agreement import Holder, agreements, delete, publish
 from concord.messages import incarnation
 from concord.messages.errors import ConcordError, IdentityChanged, NotProvisioned
-from concord.replication_set import ReplicatedTable
 from concord.site import SiteAccess
+from concord.tables.replication_set import ReplicatedTable
 
 
 @dataclass(frozen=True, slots=True)

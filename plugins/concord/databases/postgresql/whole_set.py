@@ -11,8 +11,8 @@ from concord.databases.postgresql.session import Connection, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal, qualified, quote
 from concord.initialization import RowError
-from concord.privacy import PRIVATE
-from concord.replication_set import TableName
+from concord.tables.privacy import PRIVATE
+from concord.tables.replication_set import TableName
 
 End = Source | Target
 Shapes = Mapping[str, Shape]

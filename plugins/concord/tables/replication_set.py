@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from concord.identity import Identity
-from concord.manipulation import NOTHING, Manipulation
-from concord.privacy import Treatment
-from concord.row_filter_text import Where
 from concord.rules.brake import Brakes
 from concord.rules.policy import Policy
+from concord.tables.identity import Identity
+from concord.tables.manipulation import NOTHING, Manipulation
+from concord.tables.privacy import Treatment
+from concord.tables.row_filter_text import Where
 from concord.values.identifier import TableName
 
 __all__ = ["Marks", "ReplicatedTable", "TableName", "chosen"]

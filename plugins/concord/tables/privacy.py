@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from concord.manipulation import Manipulation
+from concord.tables.manipulation import Manipulation
 
 #: What people read in the place of a value.
 PRIVATE = "(private)"

@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator, InstanceOf, PlainSerializer, WithJsonSchema
 
-from concord.row_filter import (
+from concord.tables.row_filter import (
     Comparison,
     Condition,
     Conjunction,

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from concord.row_filter import Comparison, Condition, Conjunction, Constant, Membership, Range, RowFilter
+from concord.tables.row_filter import (
+    Comparison,
+    Condition,
+    Conjunction,
+    Constant,
+    Membership,
+    Range,
+    RowFilter,
+)
 
 #: Text constants that are surely two values only if the column holds text: '1' and '01' may be one number,
 #: 't' and 'true' one truth, '2026-1-1' and '2026-01-01' one day.
