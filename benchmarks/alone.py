@@ -7,7 +7,7 @@ import time
 
 from benchmarks.measurement import Measurement
 from benchmarks.peak_memory import PeakMemory
-from concord.comparison import CompareJob, CompareReport
+from concord.jobs.comparison import CompareJob, CompareReport
 from concord.messages.errors import ConcordError
 
 

@@ -4,7 +4,7 @@ import pickle
 import sys
 from typing import NoReturn
 
-from concord.comparison import CompareJob
+from concord.jobs.comparison import CompareJob
 from concord.messages.errors import ConcordError
 from spark_jobs.compare import compare
 

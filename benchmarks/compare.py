@@ -19,8 +19,8 @@ from benchmarks.link_run import run_link
 from benchmarks.measurement import Measurement, Spread
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
-from concord.comparison import CompareJob, CompareReport, Repair
-from concord.link import Direction
+from concord.jobs.comparison import CompareJob, CompareReport, Repair
+from concord.jobs.link import Direction
 from concord.messages.errors import ConcordError
 from demo import terminal
 from demo.progress import Progress

@@ -13,7 +13,7 @@ from benchmarks.databases import Database, Databases, Pair, fill
 from benchmarks.initialization import initialize, job
 from benchmarks.link_run import CONNECT, LinkRun, run_link
 from benchmarks.measurement import Measurement, Point, Start
-from concord.link import Direction
+from concord.jobs.link import Direction
 from concord.messages.errors import ConcordError
 from demo.progress import Progress
 

@@ -19,7 +19,7 @@ from benchmarks.link_run import LinkRun, run_link
 from benchmarks.measurement import Spread, Start
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
-from concord.link import Direction, LinkJob
+from concord.jobs.link import Direction, LinkJob
 from concord.rules.policy import Policy
 from concord.tables.replication_set import ReplicatedTable
 from demo import terminal

@@ -13,7 +13,7 @@ from psycopg import sql
 from pydantic import SecretStr
 
 from benchmarks import bookings
-from concord.site import Credentials, SiteAccess
+from concord.jobs.site import Credentials, SiteAccess
 from demo import workspace
 from embedded.postgres import Server
 

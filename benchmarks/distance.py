@@ -20,7 +20,7 @@ from benchmarks.measurement import Spread, Start
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
 from benchmarks.way import Way, way
-from concord.link import Direction, LinkJob
+from concord.jobs.link import Direction, LinkJob
 from demo import terminal
 from demo.progress import Progress
 

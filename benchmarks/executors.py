@@ -19,7 +19,7 @@ from benchmarks.measurement import Spread
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
 from benchmarks.way import Way, way
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 from concord.machine.java import java_home
 from concord.orchestration.spark_settings import SHORT_LIVED
 from demo import terminal

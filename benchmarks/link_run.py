@@ -16,7 +16,7 @@ from benchmarks.connected_run import run_connected
 from benchmarks.measurement import Measurement
 from benchmarks.peak_memory import PeakMemory
 from benchmarks.seconds_per_step import seconds_of, seconds_per_step
-from concord.link import LinkJob, TransmissionReport
+from concord.jobs.link import LinkJob, TransmissionReport
 from concord.machine.java import java_home
 from concord.messages.errors import LinkFailed
 from concord.orchestration import spark_settings

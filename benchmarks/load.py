@@ -23,8 +23,8 @@ from benchmarks.databases import Database, Databases
 from benchmarks.initialization import job, provision_pair
 from benchmarks.link_run import run_link
 from benchmarks.peak_memory import PeakMemory
-from concord.initialization import InitializationJob, InitializationReport
-from concord.link import Direction
+from concord.jobs.initialization import InitializationJob, InitializationReport
+from concord.jobs.link import Direction
 from concord.orchestration.job_files import job_files
 from concord.orchestration.spark_settings import environment
 from demo import terminal, workspace

@@ -10,7 +10,7 @@ from benchmarks.databases import Pair
 from benchmarks.initialization import initialize, job
 from benchmarks.link_run import run_link
 from benchmarks.measurement import Start
-from concord.link import Direction
+from concord.jobs.link import Direction
 
 #: A program that has not carried its edits by then never will.
 PATIENCE = 3600.0

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread
 
-from concord.site import Credentials, SiteAccess
+from concord.jobs.site import Credentials, SiteAccess
 
 BLOCK = 1 << 18
 

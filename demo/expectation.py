@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from concord.link import Direction
+from concord.jobs.link import Direction
 from demo.edits import Edit, Key, Kind, Values
 from demo.sites import CAPETOWN, LONDON
 

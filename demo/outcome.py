@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import URL, Engine, select
 
-from concord.link import Direction, TableReport
+from concord.jobs.link import Direction, TableReport
 from concord.repository.models import Conflict, RunState, SynchronizationRun, Transmission
 from concord.repository.opening import open_repository, reading
 from concord.versions.conflict import ConflictType

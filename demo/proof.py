@@ -10,7 +10,7 @@ from psycopg import sql
 from concord.config import Configuration
 from concord.databases.postgresql.content import Content, content
 from concord.databases.postgresql.ends import Source, Target
-from concord.link import Direction
+from concord.jobs.link import Direction
 from concord.messages.how_many import how_many
 from demo.counters import Written, difference
 from demo.expectation import SOURCES, Contested, Expectation

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from concord.databases.postgresql.content import Content
-from concord.link import Direction
+from concord.jobs.link import Direction
 from concord.messages.how_many import how_many
 from demo import workspace
 from demo.expectation import SOURCES, Expectation

@@ -17,7 +17,7 @@ from concord.config import Configuration
 from concord.config_settings import SiteSettings
 from concord.databases.postgresql import owner
 from concord.databases.postgresql.grants import APPLIER_SETTINGS
-from concord.site import Credentials, SiteAccess
+from concord.jobs.site import Credentials, SiteAccess
 from embedded.postgres import Server
 
 INSTALLER, READER, APPLIER = "concord_installer", "concord_reader", "concord_applier"

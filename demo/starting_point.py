@@ -7,7 +7,7 @@ from concord.config import Configuration
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.postgresql.content import Content
 from concord.databases.provisioning import Installation, provision
-from concord.link import Direction, LinkJob
+from concord.jobs.link import Direction, LinkJob
 from demo.sites import APPLIER, INSTALLER, READER, Sites
 
 SYNCHRONIZATION = "london_capetown"

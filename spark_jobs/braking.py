@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from concord.databases.dialect import Rebounding, Shape, SourceEnd, Staged, TargetEnd
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 from concord.messages.errors import BrakeHeld, RowsOscillate
 from concord.messages.how_many import how_many
 from concord.rules.brake import Effect, Hold, Kind, holds

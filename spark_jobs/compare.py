@@ -11,11 +11,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from concord.comparison import CompareJob, CompareReport, Difference, Kind, Repair, TableComparison
 from concord.databases.compared_site import ComparedSite, Cut, Extent, Hashing, buckets
 from concord.databases.dialect import Progress, Shape, Snapshot, TargetEnd
 from concord.databases.registry import dialect
-from concord.link import LinkJob
+from concord.jobs.comparison import CompareJob, CompareReport, Difference, Kind, Repair, TableComparison
+from concord.jobs.link import LinkJob
 from concord.messages.errors import ConcordError, ParametersRefused, StructureChanged
 from concord.messages.event_log import log_event
 from concord.messages.pace import Meter, Tell, counted, of_tables, silent

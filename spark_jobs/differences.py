@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from tempfile import SpooledTemporaryFile
 
-from concord.comparison import Kind, TableComparison
+from concord.jobs.comparison import Kind, TableComparison
 from concord.messages.errors import CountMismatch
 from concord.messages.how_many import how_many
 from spark_jobs.judging import Differing

@@ -18,7 +18,7 @@ from concord.databases.postgresql.initialized_table import Passage, TablePassage
 from concord.databases.postgresql.key_range import Key, KeyRange
 from concord.databases.postgresql.load import Load
 from concord.databases.postgresql.stage import Staged
-from concord.initialization import How, InitializationJob, InitializationReport
+from concord.jobs.initialization import How, InitializationJob, InitializationReport
 from concord.messages.errors import StructureChanged
 from concord.messages.event_log import log_event
 from concord.messages.pace import Meter, Tell, silent, told

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from concord.comparison import Kind
 from concord.databases.compared_site import HeldRow
+from concord.jobs.comparison import Kind
 from concord.rules.resolver import total_order
 from concord.versions.conflict import Outcome, classify
 from concord.versions.row_version import ABSENT, RowVersion, vector_from_json

@@ -13,7 +13,7 @@ from typing import cast
 
 from concord.databases.dialect import Progress, Snapshot, SourceEnd, TargetEnd
 from concord.databases.registry import dialect
-from concord.link import LinkJob, TableReport, TransmissionReport
+from concord.jobs.link import LinkJob, TableReport, TransmissionReport
 from concord.messages.errors import (
     BrakeHeld,
     ConcordError,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from concord.databases.dialect import Staged
-from concord.link import TableReport
+from concord.jobs.link import TableReport
 from concord.messages.errors import CountMismatch
 from concord.messages.how_many import how_many
 from concord.rules.brake import Hold

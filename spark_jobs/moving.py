@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from concord.databases.dialect import Dialect, Snapshot, SourceEnd, Staged, TargetEnd
 from concord.databases.reading import Reading, Relay, readers_for
 from concord.databases.registry import dialect
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 from concord.messages.errors import MappingNotReversible, ResolverFailed, StructureChanged
 from concord.messages.event_log import log_event
 from concord.messages.how_many import how_many

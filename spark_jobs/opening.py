@@ -17,7 +17,7 @@ from concord.databases.dialect import (
     Survey,
     TargetEnd,
 )
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 from concord.messages import incarnation
 from concord.messages.errors import (
     BelowFloor,

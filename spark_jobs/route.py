@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from concord.databases.dialect import Shape, Staged
 from concord.databases.reading import Part, Reading
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 
 #: Versions at the target that changes may meet, at most: so many are judged while it holds its locks. Beyond, Spark
 #: judges before anything is locked (docs/benchmarks.md).

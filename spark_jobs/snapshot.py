@@ -15,12 +15,12 @@ from concord.databases.dialect import Progress, Snapshot
 from concord.databases.reading import Part, Reading
 from concord.databases.registry import dialect, snapshot_dialect
 from concord.databases.snapshot_ends import SnapshotSourceEnd, SnapshotTargetEnd, StagedPlace, Written
-from concord.link import SPARK_FROM
+from concord.jobs.link import SPARK_FROM
+from concord.jobs.snapshot import SnapshotJob, SnapshotReport
 from concord.messages.errors import CountMismatch
 from concord.messages.event_log import log_event
 from concord.messages.how_many import how_many
 from concord.messages.pace import Meter, Tell, silent
-from concord.snapshot import SnapshotJob, SnapshotReport
 from concord.versions.position import LinkPosition, Session
 from spark_jobs import straight
 from spark_jobs.acquire import acquire

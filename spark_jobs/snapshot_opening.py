@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from concord.databases.dialect import LinkState, Progress, SiteRow
 from concord.databases.snapshot_ends import SnapshotSourceEnd, SnapshotTargetEnd
+from concord.jobs.snapshot import SnapshotJob
 from concord.messages.errors import BelowFloor, HistoryLost, IdentityChanged, NotInitialized
-from concord.snapshot import SnapshotJob
 from concord.versions.position import resume
 
 _NOTHING = LinkState({}, ())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from concord.config import Configuration
 from concord.databases import provisioning
-from concord.link import Direction, TransmissionReport
+from concord.jobs.link import Direction, TransmissionReport
 from concord.orchestration import (
     approve_command,
     conflicts_command,

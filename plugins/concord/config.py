@@ -26,9 +26,9 @@ from concord.config_settings import (
     TableSettings,
 )
 from concord.config_snapshot import SnapshotSettings, captured_for_snapshots
+from concord.jobs.snapshot import SnapshotDefinition, SnapshotKind
 from concord.machine.clone import clone
 from concord.messages.errors import ConfigurationInvalid, Problem
-from concord.snapshot import SnapshotDefinition, SnapshotKind
 from concord.tables.replication_set import ReplicatedTable
 
 __all__ = [

@@ -28,7 +28,7 @@ from concord.config_identity import IdentitySettings
 from concord.config_mapping import MappingSettings
 from concord.config_notify import NotifySettings
 from concord.config_watch import WatchSettings
-from concord.link import SPARK_FROM
+from concord.jobs.link import SPARK_FROM
 from concord.rules.brake import Brakes
 from concord.rules.policy import Policy
 from concord.tables.identity import Identity

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from concord.config_field import Key, Name, Schedule, Settings, Table, did_you_mean
 from concord.config_finding import Finding
-from concord.snapshot import SnapshotDefinition, SnapshotKind
+from concord.jobs.snapshot import SnapshotDefinition, SnapshotKind
 from concord.tables.replication_set import ReplicatedTable, TableName
 from concord.tables.row_filter_text import Where
 

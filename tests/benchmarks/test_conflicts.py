@@ -5,7 +5,7 @@ import pyarrow as pa
 from benchmarks.conflicts import Measured, grid, rounds, the_dearer_of_two
 from benchmarks.link_run import LinkRun
 from benchmarks.measurement import Measurement
-from concord.link import Direction, TableReport, TransmissionReport
+from concord.jobs.link import Direction, TableReport, TransmissionReport
 
 
 def test_every_policy_has_a_round_alone_and_one_beside_as_many_that_meet_nothing() -> None:

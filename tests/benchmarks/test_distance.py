@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.distance import Runs, grid
 from benchmarks.way import way
-from concord.link import Direction
+from concord.jobs.link import Direction
 from embedded.postgres import Server
 
 

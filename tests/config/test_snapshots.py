@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from concord.config import Configuration
+from concord.jobs.snapshot import SnapshotKind
 from concord.messages.errors import Problem
-from concord.snapshot import SnapshotKind
 from tests.config.examples import VALID
 
 Parse = Callable[[str | bytes], Configuration]

@@ -6,13 +6,13 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from concord.ledger import Entry
+from concord.jobs.ledger import Entry
+from concord.jobs.what_if import Judged, Judgement, WhatIf
 from concord.rules.policy import Chains, Policy
 from concord.rules.resolver import Contender
 from concord.tables.manipulation import Cut, Manipulation, Rename, Split
 from concord.versions.conflict import conflict_type
 from concord.versions.row_version import RowVersion
-from concord.what_if import Judged, Judgement, WhatIf
 from tests.core.versions import PRIORITIES, versions
 from tests.repository.records import NOON
 

@@ -1,6 +1,6 @@
 """The numbers that the demo expects are worked out from the edits alone; here they are worked out by hand."""
 
-from concord.link import Direction
+from concord.jobs.link import Direction
 from demo.edits import Edit, Kind
 from demo.expectation import expect
 from demo.sites import CAPETOWN, LONDON

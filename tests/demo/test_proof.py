@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from concord.databases.postgresql.content import Content
-from concord.link import Direction, TableReport
+from concord.jobs.link import Direction, TableReport
 from concord.versions.conflict import ConflictType
 from demo import counters, proof, report
 from demo.conflicts import print_conflicts

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from concord.databases.postgresql.session import conninfo
-from concord.site import ALLOWED_OPTIONS, Credentials
+from concord.jobs.site import ALLOWED_OPTIONS, Credentials
 from tests.docs.rights import rewritten
 
 PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text()

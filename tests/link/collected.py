@@ -3,7 +3,7 @@
 import pendulum
 
 from concord.databases.postgresql import records
-from concord.ledger import Entry
+from concord.jobs.ledger import Entry
 from tests.link.pair import Pair
 
 EVER = pendulum.datetime(1970, 1, 1)

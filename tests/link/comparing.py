@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from concord.comparison import CompareJob, CompareReport, Repair, TableComparison
 from concord.databases.postgresql import triggers
+from concord.jobs.comparison import CompareJob, CompareReport, Repair, TableComparison
 from spark_jobs.compare import compare
 from tests.link.pair import At, Pair, Site
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from concord.initialization import How, InitializationJob, InitializationReport
+from concord.jobs.initialization import How, InitializationJob, InitializationReport
 from spark_jobs.initialize import initialize
 from tests.link.pair import Pair, Site
 

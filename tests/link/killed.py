@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 from concord.messages.errors import ConcordError
 from spark_jobs.application import read_job
 from spark_jobs.connect import Connected

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 from concord.databases.postgresql import forgetting, tombstones
-from concord.initialization import How, InitializationJob
-from concord.link import TransmissionReport
+from concord.jobs.initialization import How, InitializationJob
+from concord.jobs.link import TransmissionReport
 from concord.messages.errors import IdentityChanged
 from embedded.postgres import Server
 from spark_jobs.initialize import initialize

@@ -11,7 +11,7 @@ from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.postgresql.content import Content, content
 from concord.databases.postgresql.ends import Source
 from concord.databases.postgresql.tombstones import CarryingSite
-from concord.link import SPARK_FROM, Direction, LinkJob, TransmissionReport, link_name
+from concord.jobs.link import SPARK_FROM, Direction, LinkJob, TransmissionReport, link_name
 from concord.tables.replication_set import ReplicatedTable
 from spark_jobs.link import transmit
 from tests.link.pair import At, Site, every_table, link_job, make_tables, provision_site

@@ -15,8 +15,8 @@ from concord.databases.postgresql import provision
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.postgresql.content import Content, content
 from concord.databases.postgresql.ends import Source
-from concord.link import SPARK_FROM, Direction, LinkJob, TableReport, TransmissionReport
-from concord.site import Credentials, SiteAccess
+from concord.jobs.link import SPARK_FROM, Direction, LinkJob, TableReport, TransmissionReport
+from concord.jobs.site import Credentials, SiteAccess
 from concord.tables.replication_set import ReplicatedTable, TableName
 from spark_jobs.link import transmit
 

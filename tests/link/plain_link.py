@@ -10,7 +10,7 @@ from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.session import rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
-from concord.link import LinkJob, TableReport
+from concord.jobs.link import LinkJob, TableReport
 from concord.versions.position import Session
 from spark_jobs.opening import Opened, open_link
 from tests.link.pair import Pair

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from concord.config_snapshot import captured_for_snapshots
 from concord.databases import provisioning
 from concord.databases.provisioning import Installation
-from concord.snapshot import SnapshotDefinition, SnapshotJob, SnapshotReport
+from concord.jobs.snapshot import SnapshotDefinition, SnapshotJob, SnapshotReport
 from concord.tables.replication_set import ReplicatedTable
 from concord.values.identifier import parse_table_name
 from spark_jobs.snapshot import refresh

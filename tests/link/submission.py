@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from concord.link import LinkJob, TransmissionReport
+from concord.jobs.link import LinkJob, TransmissionReport
 from concord.orchestration import spark_settings
 from concord.orchestration.job_files import PROJECT, job_files
 from concord.orchestration.spark_settings import SHORT_LIVED

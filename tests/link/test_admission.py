@@ -11,8 +11,8 @@ import pytest
 from concord.databases import provisioning
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.provisioning import Installation
+from concord.jobs.snapshot import SnapshotDefinition, SnapshotKind
 from concord.messages.errors import ProvisioningRefused
-from concord.snapshot import SnapshotDefinition, SnapshotKind
 from concord.tables.identity import Identity
 from concord.tables.replication_set import Marks, ReplicatedTable, TableName
 from embedded.postgres import Server

@@ -17,7 +17,7 @@ from concord.databases.postgresql.ends import Target
 from concord.databases.postgresql.link_source import LinkSource
 from concord.databases.postgresql.relay import Relay
 from concord.databases.reading import Part, Relayed
-from concord.link import TransmissionReport
+from concord.jobs.link import TransmissionReport
 from concord.messages.errors import LinkFailed, PrivilegeMissing
 from spark_jobs import route, straight
 from spark_jobs.link import transmit

@@ -7,9 +7,9 @@ import pytest
 
 from concord.databases.postgresql import forgetting
 from concord.databases.postgresql.tombstones import CarryingSite, Cleanup, clean
-from concord.initialization import How, InitializationJob
+from concord.jobs.initialization import How, InitializationJob
+from concord.jobs.site import Credentials
 from concord.messages.errors import BelowFloor, NotInitialized, SitesDiffer
-from concord.site import Credentials
 from spark_jobs.initialize import initialize
 from tests.link.conftest import MakeNetwork
 from tests.link.expected import goes_on

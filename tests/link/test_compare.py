@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import SparkSession
 
-from concord.comparison import CompareReport
 from concord.databases.postgresql import compare as asking
+from concord.jobs.comparison import CompareReport
 from concord.messages.errors import NotInitialized, StructureChanged
 from embedded.postgres import Server
 from spark_jobs import comparing

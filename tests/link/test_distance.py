@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from benchmarks.way import Way, way
-from concord.link import Direction, TransmissionReport
+from concord.jobs.link import Direction, TransmissionReport
 from spark_jobs.link import transmit
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair

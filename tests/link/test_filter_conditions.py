@@ -12,7 +12,7 @@ from concord.databases.postgresql import preflight
 from concord.databases.postgresql.catalogue import Table, read_tables
 from concord.databases.postgresql.session import connect
 from concord.databases.postgresql.shape import Shape, shape_of
-from concord.site import Credentials
+from concord.jobs.site import Credentials
 from concord.tables.replication_set import ReplicatedTable, TableName
 from concord.tables.row_filter_text import parse_row_filter
 from embedded.postgres import Server

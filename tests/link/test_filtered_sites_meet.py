@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from concord.initialization import How
+from concord.jobs.initialization import How
 from concord.messages.errors import BelowFloor
 from tests.link.comparing import behind_the_back, compared, only
 from tests.link.conftest import MakePair

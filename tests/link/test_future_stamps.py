@@ -16,9 +16,9 @@ from concord.databases.postgresql.restamping import restamp
 from concord.databases.postgresql.session import connect
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.tombstones import CarryingSite
+from concord.jobs.waiting import Choice
 from concord.messages.errors import ClockSkew, DecisionRefused, LeaseLost
 from concord.versions.row_version import Vector
-from concord.waiting import Choice
 from tests.link.conftest import MakePair
 from tests.link.lives import with_a_clock
 from tests.link.pair import At, Pair, Site, carried, next_epoch

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from concord.databases.postgresql.decision import Desk
+from concord.jobs.waiting import Choice, WaitingRow
 from concord.messages.errors import DecisionRefused
 from concord.rules.policy import Policy
-from concord.waiting import Choice, WaitingRow
 from tests.link.comparing import compared, kinds
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, Site, carried

@@ -9,7 +9,7 @@ from itertools import product
 import psycopg
 import pytest
 
-from concord.initialization import How
+from concord.jobs.initialization import How
 from concord.messages.errors import (
     ConstraintViolated,
     NotInitialized,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from concord.databases.postgresql import stage
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 from spark_jobs.link import transmit
 from tests.link.conftest import MakePair
 from tests.link.killed import Forked, killed, started

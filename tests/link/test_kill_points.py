@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from concord.databases.postgresql import merge, provision, transaction
-from concord.link import TransmissionReport
+from concord.jobs.link import TransmissionReport
 from concord.messages.errors import ConcordError
 from embedded.postgres import Server
 from spark_jobs.link import transmit

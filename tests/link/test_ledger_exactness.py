@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from concord.jobs.what_if import Judgement, WhatIf
 from concord.rules.policy import Policy
 from concord.rules.resolver import Contender
 from concord.tables.manipulation import Manipulation
 from concord.values.interval import Interval
 from concord.versions.conflict import conflict_id, conflict_type
 from concord.versions.row_version import RowVersion
-from concord.what_if import Judgement, WhatIf
 from tests.link import collected
 from tests.link.conftest import MakePair
 from tests.link.pair import At, Pair, Site, carried

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from pyspark.sql import SparkSession
 
-from concord.initialization import How
+from concord.jobs.initialization import How
 from spark_jobs.initialize import initialize
 from tests.link.conftest import MakePair
 from tests.link.filtered import filtered

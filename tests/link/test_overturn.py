@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from concord.databases.postgresql import overturning
-from concord.ledger import Entry, Image, Overturn
-from concord.link import Direction
+from concord.jobs.ledger import Entry, Image, Overturn
+from concord.jobs.link import Direction
 from concord.messages.errors import ConstraintViolated, OverturnRefused
 from embedded.postgres import Server
 from tests.conftest import Database

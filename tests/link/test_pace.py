@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from concord.comparison import CompareJob, Repair
 from concord.databases.postgresql import compare as asking
 from concord.databases.postgresql.initialize import equal_already
-from concord.initialization import How
+from concord.jobs.comparison import CompareJob, Repair
+from concord.jobs.initialization import How
 from concord.messages import pace
 from concord.messages.pace import Pace
 from spark_jobs.compare import compare

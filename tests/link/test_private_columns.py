@@ -11,7 +11,7 @@ import pytest
 
 from concord.databases import provisioning
 from concord.databases.postgresql.waiting_table import drop, others
-from concord.ledger import Entry
+from concord.jobs.ledger import Entry
 from concord.messages.errors import ProvisioningRefused
 from concord.versions.conflict import conflict_id
 from embedded.postgres import Server

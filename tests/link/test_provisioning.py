@@ -18,6 +18,7 @@ from concord.databases import provisioning
 from concord.databases.postgresql import control, owner
 from concord.databases.postgresql.records import purge_conflicts
 from concord.databases.provisioning import Installation
+from concord.jobs.site import Credentials
 from concord.messages.errors import (
     NotInitialized,
     NotProvisioned,
@@ -25,7 +26,6 @@ from concord.messages.errors import (
     SiteUnavailable,
     StructureChanged,
 )
-from concord.site import Credentials
 from embedded.postgres import Server
 from tests.link.conftest import MakePair, site_on
 from tests.link.installations import Bare, installation

@@ -8,10 +8,10 @@ import pytest
 
 from concord.databases.postgresql.decision import Desk
 from concord.databases.postgresql.waiting_table import drop, others
-from concord.link import TableReport
+from concord.jobs.link import TableReport
+from concord.jobs.waiting import Choice, columns_given
+from concord.jobs.what_if import version_of
 from concord.messages.errors import ConstraintViolated, DecisionRefused
-from concord.waiting import Choice, columns_given
-from concord.what_if import version_of
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, Site, carried
 from tests.link.plain_link import carry, settle

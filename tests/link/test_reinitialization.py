@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from concord.databases.postgresql import reinitialization
-from concord.initialization import How, InitializationJob, InitializationReport
+from concord.jobs.initialization import How, InitializationJob, InitializationReport
 from concord.rules.policy import Policy
 from spark_jobs.initialize import initialize
 from spark_jobs.link import transmit

@@ -12,7 +12,7 @@ import pytest
 from concord.databases.postgresql import records
 from concord.databases.postgresql.refused_links import refused
 from concord.databases.provisioning import check, provision
-from concord.initialization import How
+from concord.jobs.initialization import How
 from concord.messages.errors import BelowFloor, HistoryLost, IdentityChanged, NotInitialized, NotProvisioned
 from embedded.postgres import Server
 from spark_jobs.initialize import initialize

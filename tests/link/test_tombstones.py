@@ -5,8 +5,8 @@ import time
 import pytest
 
 from concord.databases.postgresql.tombstones import CarryingSite, SiteTombstones, clean
+from concord.jobs.site import Credentials
 from concord.messages.errors import BelowFloor
-from concord.site import Credentials
 from tests.link.conftest import MakePair
 from tests.link.pair import SYNCHRONIZATION, Pair, Site
 

@@ -42,7 +42,7 @@ BACKFILL = (
     ),
     Mutant(
         "a backfill moves the positions",
-        "plugins/concord/link.py",
+        "plugins/concord/jobs/link.py",
         "return not self.plan_only and self.interval is None",
         "return not self.plan_only",
         f"{AT_SITES} -k moves_no_position",

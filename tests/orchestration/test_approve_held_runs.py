@@ -6,7 +6,7 @@ from datetime import timedelta
 import pendulum
 import pytest
 
-from concord.link import Direction
+from concord.jobs.link import Direction
 from concord.orchestration import approve_dag
 from concord.orchestration.approve_dag import APPROVE
 from concord.repository import holds

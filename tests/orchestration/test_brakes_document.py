@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.utils.types import DagRunType
 
 from concord.databases import provisioning
-from concord.link import Direction
+from concord.jobs.link import Direction
 from concord.orchestration import run_steps
 from concord.orchestration.initialization import initialize
 from concord.orchestration.jobs import installations

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from concord.databases.postgresql import records
-from concord.link import Direction
+from concord.jobs.link import Direction
 from concord.orchestration import jobs, link_operator
 from concord.orchestration.link_operator import LinkOperator
 from concord.repository.conflicts import collect_conflicts

@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk._shared.secrets_masker import secrets_masker
 
 from concord.config import load
-from concord.link import Direction
+from concord.jobs.link import Direction
 from concord.messages.errors import ConnectionRefused
 from concord.orchestration.connections import credentials
 from concord.orchestration.jobs import carrying_sites, installations, link_job

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from concord.config_notify import NotifySettings
-from concord.link import Direction
+from concord.jobs.link import Direction
 from concord.orchestration.notification import notify_of_conflicts
 from concord.repository.migration import migrate
 from concord.repository.opening import open_repository

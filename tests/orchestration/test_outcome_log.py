@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from concord.link import TableReport
+from concord.jobs.link import TableReport
 from concord.orchestration.outcome_log import log_outcome
 from tests.conftest import PROJECT
 from tests.orchestration.conftest import NAME, SUBMITTED, Pair

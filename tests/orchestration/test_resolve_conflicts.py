@@ -6,8 +6,8 @@ from typing import Any
 import pendulum
 import pytest
 
+from concord.jobs.waiting import WaitingRow
 from concord.orchestration.resolve_dag import LATER, OWN, SOURCE, TARGET, question
-from concord.waiting import WaitingRow
 from tests.orchestration.answering import Answering
 from tests.orchestration.conftest import Pair, states
 

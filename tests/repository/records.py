@@ -6,7 +6,7 @@ from uuid import uuid4
 import pendulum
 from sqlalchemy import Engine
 
-from concord.link import Direction, TableReport, TransmissionReport
+from concord.jobs.link import Direction, TableReport, TransmissionReport
 from concord.repository.conflicts import ConflictRow
 from concord.repository.lease import Lease, acquire, release
 from concord.repository.runs import WHOLE, Scope, begin_run, complete_run

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Engine, text
 
-from concord.comparison import CompareReport, Difference, Kind, TableComparison
+from concord.jobs.comparison import CompareReport, Difference, Kind, TableComparison
 from concord.repository.comparisons import differences, record_comparison
 from concord.repository.purge import Retention, purge
 from tests.repository.records import DAY, MINUTE, NOON, PAIR

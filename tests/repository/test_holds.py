@@ -2,7 +2,7 @@
 
 from sqlalchemy import Engine, select
 
-from concord.link import Direction
+from concord.jobs.link import Direction
 from concord.repository import holds, models
 from concord.repository.purge import Retention, purge
 from concord.rules.brake import Approval, Hold, Kind

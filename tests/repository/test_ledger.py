@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Engine
 
-from concord.ledger import Overturn
+from concord.jobs.ledger import Overturn
 from concord.messages.errors import ParametersRefused
 from concord.repository.conflicts import collect_conflicts, record_overturns
 from concord.repository.ledger import Chosen, count, entries, find, run_of

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import Engine, text
 
-from concord.link import Direction
+from concord.jobs.link import Direction
 from concord.messages.errors import LeaseLost
 from concord.repository.lease import release
 from concord.repository.runs import (

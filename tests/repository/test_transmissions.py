@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
-from concord.link import Direction, TableReport, TransmissionReport
+from concord.jobs.link import Direction, TableReport, TransmissionReport
 from concord.messages.errors import CountMismatch, LeaseLost
 from concord.repository.runs import Scope
 from concord.repository.status import LinkStatus, TransmissionStatus, links, transmissions

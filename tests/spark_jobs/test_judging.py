@@ -5,8 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.comparison import Kind
 from concord.databases.compared_site import HeldRow, Sums
+from concord.jobs.comparison import Kind
 from spark_jobs.buckets import Buckets
 from spark_jobs.differences import Differences
 from spark_jobs.judging import Differing, differing

@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from concord.databases.reading import Reading, Relay
-from concord.link import LinkJob, TableReport
+from concord.jobs.link import LinkJob, TableReport
+from concord.jobs.site import SiteAccess
 from concord.rules.brake import Brakes, Effect
 from concord.rules.policy import Policy
-from concord.site import SiteAccess
 from concord.tables.manipulation import Manipulation
 from concord.tables.replication_set import ReplicatedTable
 from concord.tables.row_filter import RowFilter

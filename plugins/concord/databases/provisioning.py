@@ -38,10 +38,10 @@ from concord.databases.postgresql.privileges import Grant
 from concord.databases.postgresql.provision import SiteState
 from concord.databases.postgresql.session import Connection, connect, in_our_words
 from concord.databases.postgresql.snapshot_provision import Ends
+from concord.jobs.site import Credentials
+from concord.jobs.snapshot import SnapshotDefinition
 from concord.messages.errors import ConcordError, PrivilegeMissing, ProvisioningRefused, SiteUnavailable
 from concord.messages.pace import Meter, Tell, silent, told
-from concord.site import Credentials
-from concord.snapshot import SnapshotDefinition
 from concord.tables.replication_set import ReplicatedTable, TableName
 from concord.tables.structure import Structure, differences
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from concord.databases.dialect import LinkState, Progress, SiteRow, Snapshot
 from concord.databases.reading import Reading
-from concord.snapshot import SnapshotJob
+from concord.jobs.snapshot import SnapshotJob
 from concord.versions.position import Session
 
 

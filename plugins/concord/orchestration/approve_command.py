@@ -9,7 +9,7 @@ import pendulum
 from sqlalchemy import Engine
 
 from concord.config import Configuration
-from concord.link import Direction
+from concord.jobs.link import Direction
 from concord.orchestration import jobs
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.shown import Ago, problem, show

@@ -10,7 +10,7 @@ import pendulum
 from airflow.sdk import DAG, TriggerRule, get_current_context, task
 
 from concord.config import Configuration, config_path, load
-from concord.link import Direction
+from concord.jobs.link import Direction
 from concord.messages.errors import DecisionRefused
 from concord.orchestration import jobs, parameters
 from concord.orchestration.airflow_errors import in_airflow_terms

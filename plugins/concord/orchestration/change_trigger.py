@@ -14,7 +14,7 @@ from asgiref.sync import sync_to_async
 
 from concord.config import Configuration
 from concord.databases.postgresql.listen import WatchedLink, arrivals
-from concord.link import Direction, link_name
+from concord.jobs.link import Direction, link_name
 from concord.messages.errors import ConcordError
 from concord.orchestration.connections import credentials
 from concord.values.debounce import folded

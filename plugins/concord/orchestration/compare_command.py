@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from concord.comparison import CompareReport, Difference, Repair
+from concord.jobs.comparison import CompareReport, Difference, Repair
 from concord.orchestration.compare_operator import CompareOperator, CompareParameters
 from concord.orchestration.pace_shown import shown
 from concord.orchestration.shown import Columns, show

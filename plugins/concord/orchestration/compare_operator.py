@@ -12,10 +12,10 @@ from airflow.sdk import Context
 from pydantic import Field
 from sqlalchemy import Engine
 
-from concord.comparison import CompareJob, CompareReport, Repair
 from concord.config import config_path, load
 from concord.databases.postgresql import records
-from concord.link import Direction, LinkJob
+from concord.jobs.comparison import CompareJob, CompareReport, Repair
+from concord.jobs.link import Direction, LinkJob
 from concord.messages.event_log import log_event
 from concord.orchestration import lease_owner, parameters, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from concord.config import Configuration
-from concord.ledger import Entry, Image, kept
+from concord.jobs.ledger import Entry, Image, kept
 from concord.orchestration.overturning import overturn
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.shown import Columns, say, show

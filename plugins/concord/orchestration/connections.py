@@ -10,8 +10,8 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 from pydantic import SecretStr
 
+from concord.jobs.site import ALLOWED_OPTIONS, Credentials, is_local
 from concord.messages.errors import ConnectionRefused
-from concord.site import ALLOWED_OPTIONS, Credentials, is_local
 
 #: conn_type is what Airflow makes of it: without the postgres provider it stores "generic".
 _DIALECTS = {"postgres": "postgresql", "postgresql": "postgresql"}

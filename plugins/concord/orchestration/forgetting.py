@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from concord.config import Configuration
 from concord.databases.postgresql import forgetting
+from concord.jobs.site import Credentials
+from concord.jobs.snapshot import snapshot_name
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.orchestration.connections import credentials
-from concord.site import Credentials
-from concord.snapshot import snapshot_name
 
 
 def forget(configuration: Configuration, name: str) -> tuple[Mapping[str, Sequence[str]], Mapping[str, str]]:

@@ -10,8 +10,8 @@ from pydantic import ConfigDict, Field
 
 from concord.config import Configuration, config_path, load
 from concord.databases.postgresql.initialize import equal_already
-from concord.initialization import How, InitializationJob, InitializationReport
-from concord.link import Direction
+from concord.jobs.initialization import How, InitializationJob, InitializationReport
+from concord.jobs.link import Direction
 from concord.messages.errors import ParametersRefused
 from concord.messages.pace import Tell, silent
 from concord.orchestration import lease_owner, parameters, run_lease

@@ -10,11 +10,11 @@ from uuid import uuid4
 from concord.config import Configuration, SiteSettings
 from concord.databases.postgresql.tombstones import CarryingSite
 from concord.databases.provisioning import Installation
-from concord.link import Direction, LinkJob, link_name
+from concord.jobs.link import Direction, LinkJob, link_name
+from concord.jobs.site import Credentials, SiteAccess
+from concord.jobs.snapshot import SnapshotDefinition
 from concord.messages.errors import ConnectionRefused, ParametersRefused
 from concord.orchestration.connections import credentials, logins
-from concord.site import Credentials, SiteAccess
-from concord.snapshot import SnapshotDefinition
 from concord.tables.replication_set import ReplicatedTable
 from concord.values.interval import Interval
 

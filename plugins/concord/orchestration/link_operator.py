@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from concord.config import config_path, load
 from concord.databases.postgresql import records
-from concord.link import COUNTS, Direction, LinkJob, TransmissionReport
+from concord.jobs.link import COUNTS, Direction, LinkJob, TransmissionReport
 from concord.messages.errors import ConcordError, LeaseLost
 from concord.orchestration import metrics, run_lease
 from concord.orchestration.airflow_errors import in_airflow_terms, may_be_tried_again

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from concord.link import COUNTS
+from concord.jobs.link import COUNTS
 from concord.orchestration.shown import Columns, is_document, show
 
 

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator
 
 from concord.config import Configuration, config_path, load
 from concord.databases import provisioning
-from concord.initialization import How
+from concord.jobs.initialization import How
 from concord.messages.event_log import log_event
 from concord.messages.pace import logged
 from concord.orchestration import jobs, log_purge, parameters, tombstone_cleanup

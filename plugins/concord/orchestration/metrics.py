@@ -17,7 +17,7 @@ from airflow.sdk.configuration import conf
 from airflow.sdk.observability import stats
 from sqlalchemy import Engine
 
-from concord.link import TransmissionReport
+from concord.jobs.link import TransmissionReport
 from concord.repository.runs import last_synchronized
 from concord.repository.status import links
 

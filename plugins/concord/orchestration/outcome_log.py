@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from concord.link import COUNTS, TableReport
+from concord.jobs.link import COUNTS, TableReport
 
 logger = logging.getLogger("concord.outcome")
 

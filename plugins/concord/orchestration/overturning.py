@@ -6,8 +6,8 @@ from sqlalchemy import Engine
 
 from concord.config import Configuration
 from concord.databases.postgresql import overturning
-from concord.ledger import Entry, Overturn
-from concord.link import Direction, LinkJob
+from concord.jobs.ledger import Entry, Overturn
+from concord.jobs.link import Direction, LinkJob
 from concord.messages.errors import OverturnRefused
 from concord.orchestration import jobs
 from concord.repository.conflicts import record_overturns

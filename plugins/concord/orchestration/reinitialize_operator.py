@@ -14,7 +14,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from concord.config import config_path, load
-from concord.initialization import How
+from concord.jobs.initialization import How
 from concord.messages.event_log import log_event
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.reinitialization import requested

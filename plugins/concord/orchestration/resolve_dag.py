@@ -8,6 +8,7 @@ from typing import Any
 from airflow.sdk import DAG, Param, TriggerRule, get_current_context, task
 
 from concord.config import Configuration, config_path, load
+from concord.jobs.waiting import Choice, Image, WaitingRow, columns_given
 from concord.messages.errors import DecisionRefused
 from concord.orchestration import parameters, waiting_rows
 from concord.orchestration.airflow_errors import in_airflow_terms
@@ -26,7 +27,6 @@ from concord.orchestration.question import (
 )
 from concord.orchestration.synchronize import START, STEP_TIMEOUT
 from concord.tables.privacy import PRIVATE
-from concord.waiting import Choice, Image, WaitingRow, columns_given
 
 SOURCE, TARGET, OWN, LATER = "the source's row", "the target's row", "the row below", "later"
 

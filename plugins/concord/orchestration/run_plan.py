@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from concord.link import Direction
+from concord.jobs.link import Direction
 from concord.messages.errors import ParametersRefused
 from concord.orchestration.parameters import Parameters
 from concord.repository.runs import Scope

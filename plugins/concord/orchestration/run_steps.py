@@ -14,7 +14,7 @@ from airflow.sdk.types import DagRunProtocol
 from sqlalchemy import Engine
 
 from concord.config import config_path, load
-from concord.link import TableReport
+from concord.jobs.link import TableReport
 from concord.messages.errors import LeaseHeld, ParametersRefused, TablesStopped
 from concord.messages.event_log import log_event
 from concord.orchestration import lease_owner, metrics, parameters, run_lease

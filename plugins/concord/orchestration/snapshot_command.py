@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 
 from concord.config import Configuration
 from concord.databases.postgresql import snapshot_provision
+from concord.jobs.snapshot import snapshot_name
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.orchestration import lease_owner, run_lease, snapshot_refresh
 from concord.orchestration.connections import credentials
@@ -21,7 +22,6 @@ from concord.orchestration.snapshot_dag import SnapshotOperator
 from concord.orchestration.snapshot_refresh import SnapshotParameters
 from concord.repository import status
 from concord.repository.runs import complete_run
-from concord.snapshot import snapshot_name
 
 
 def run(asked: argparse.Namespace, configuration: Configuration) -> int:

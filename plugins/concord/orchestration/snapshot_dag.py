@@ -9,6 +9,7 @@ import pendulum
 from airflow.sdk import DAG, Context, Param, get_current_context, task, teardown
 
 from concord.config import Configuration, config_path, load
+from concord.jobs.snapshot import SnapshotJob, SnapshotReport, snapshot_name
 from concord.messages.errors import ConcordError
 from concord.orchestration import lease_owner, parameters, run_lease, snapshot_refresh
 from concord.orchestration.airflow_errors import in_airflow_terms
@@ -21,7 +22,6 @@ from concord.orchestration.snapshot_refresh import SnapshotParameters, SnapshotP
 from concord.orchestration.spark_application import SparkApplication
 from concord.orchestration.synchronize import LINK_TIMEOUT, RETRIES, START, STEP_TIMEOUT, schedule
 from concord.repository.runs import complete_run, release_run
-from concord.snapshot import SnapshotJob, SnapshotReport, snapshot_name
 
 #: Every type of run but backfill: a refresh has no use for an interval.
 RUN_TYPES: Any = ["scheduled", "manual", "operator_triggered", "asset_triggered", "asset_materialization"]

@@ -11,14 +11,14 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Engine
 
 from concord.config import Configuration
-from concord.link import TransmissionReport
+from concord.jobs.link import TransmissionReport
+from concord.jobs.snapshot import SnapshotJob, SnapshotReport, snapshot_name
 from concord.messages.errors import ConcordError, LeaseLost
 from concord.orchestration import run_lease
 from concord.orchestration.jobs import known_name, site_accesses
 from concord.orchestration.parameters import Parameters
 from concord.repository.runs import Scope, begin_run, fail_run
 from concord.repository.transmissions import record_transmission
-from concord.snapshot import SnapshotJob, SnapshotReport, snapshot_name
 
 #: Submits a job and waits for its report; and what ends the submission.
 Submit = Callable[[SnapshotJob], SnapshotReport]

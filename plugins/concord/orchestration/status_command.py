@@ -14,7 +14,7 @@ from concord.config import Configuration
 from concord.databases import provisioning
 from concord.databases.postgresql import records, reinitialization
 from concord.databases.postgresql.pending import Pending, pending
-from concord.link import Direction, link_name
+from concord.jobs.link import Direction, link_name
 from concord.messages.errors import ConcordError
 from concord.messages.how_many import how_many
 from concord.orchestration import approve_command, jobs, snapshot_command

@@ -21,7 +21,7 @@ from airflow.sdk import (
 
 from concord.config import Configuration
 from concord.config_settings import SiteSettings
-from concord.link import Direction
+from concord.jobs.link import Direction
 from concord.orchestration import parameters, run_steps
 from concord.orchestration.begin_operator import BeginOperator
 from concord.orchestration.change_trigger import watchers

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from airflow.sdk import Asset, AssetAlias, Context
 
-from concord.link import Direction, TransmissionReport, link_name
+from concord.jobs.link import Direction, TransmissionReport, link_name
 
 
 def table_asset(site: str, table: str) -> Asset:

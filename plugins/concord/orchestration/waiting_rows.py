@@ -9,10 +9,10 @@ from concord.config import Configuration
 from concord.databases.postgresql import waiting_table
 from concord.databases.postgresql.decision import Desk
 from concord.databases.postgresql.waiting_table import Unconfigured
-from concord.link import Direction, LinkJob, link_name
+from concord.jobs.link import Direction, LinkJob, link_name
+from concord.jobs.waiting import Choice, WaitingRow
 from concord.messages.errors import DecisionRefused
 from concord.orchestration import jobs
-from concord.waiting import Choice, WaitingRow
 
 #: Rows of one link that are looked through for an id.
 MOST = 10_000

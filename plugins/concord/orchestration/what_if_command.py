@@ -10,12 +10,12 @@ from sqlalchemy import Engine
 
 from concord.config import Configuration
 from concord.config_what_if import other_chains
-from concord.ledger import Entry
+from concord.jobs.ledger import Entry
+from concord.jobs.what_if import Judged, Judgement, WhatIf
 from concord.orchestration import jobs
 from concord.orchestration.repository_connection import repository
 from concord.orchestration.shown import Columns, say, show
 from concord.repository import ledger
-from concord.what_if import Judged, Judgement, WhatIf
 
 
 class _Tables:

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from sqlalchemy import Engine, insert, select
 
-from concord.comparison import CompareReport, Kind
-from concord.comparison import Difference as Found
+from concord.jobs.comparison import CompareReport, Kind
+from concord.jobs.comparison import Difference as Found
 from concord.repository.models import Comparison, Difference
 from concord.repository.opening import reading
 

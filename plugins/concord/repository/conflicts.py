@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from sqlalchemy import Engine, update
 
-from concord.ledger import Overturn
+from concord.jobs.ledger import Overturn
 from concord.repository.insertion import insert_into
 from concord.repository.models import Conflict
 

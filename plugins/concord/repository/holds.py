@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from sqlalchemy import ColumnElement, Engine, and_, not_, select, update
 
-from concord.link import Direction
+from concord.jobs.link import Direction
 from concord.repository.insertion import insert_into
 from concord.repository.models import Hold
 from concord.repository.opening import reading

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Engine, Select, func, select
 
-from concord.ledger import Entry
+from concord.jobs.ledger import Entry
 from concord.messages.errors import ParametersRefused
 from concord.repository.models import Conflict, SynchronizationRun, Transmission
 from concord.repository.opening import reading

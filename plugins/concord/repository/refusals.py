@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Engine, func, select
 
-from concord.link import Direction, link_name
+from concord.jobs.link import Direction, link_name
 from concord.messages.errors import TablesStopped, from_code
 from concord.repository.models import SynchronizationRun, Transmission
 from concord.repository.opening import reading

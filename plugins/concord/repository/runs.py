@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, Engine, Update, select, update
 
-from concord.link import Direction
+from concord.jobs.link import Direction
 from concord.messages.errors import LeaseLost
 from concord.repository.insertion import insert_into
 from concord.repository.lease import Lease, hold_epoch

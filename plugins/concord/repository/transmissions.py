@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Engine, or_, update
 
-from concord.link import TransmissionReport
+from concord.jobs.link import TransmissionReport
 from concord.messages.errors import CountMismatch
 from concord.repository.insertion import insert_into
 from concord.repository.models import OUTCOMES, Link, Transmission, TransmissionState

@@ -12,7 +12,7 @@ from concord.databases.postgresql.session import Connection, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.source_rows import held_by_source
 from concord.databases.quoting import literal
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 from concord.rules.foreign_key_rule import Parent
 from concord.tables.replication_set import TableName
 

@@ -29,8 +29,8 @@ from concord.databases.postgresql.session import Connection, Transaction, in_our
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.writing import Writing
-from concord.initialization import RowError
-from concord.link import LinkJob
+from concord.jobs.initialization import RowError
+from concord.jobs.link import LinkJob
 from concord.messages.errors import ConstraintViolated, WriteContended
 from concord.messages.how_many import how_many
 from concord.versions.position import LinkPosition, Session

@@ -13,7 +13,7 @@ from concord.databases.postgresql import acquire, link_state, marked_edits
 from concord.databases.postgresql.content import Content, content
 from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.shape import Shape, comparable
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 from concord.messages.errors import NotInitialized, SitesDiffer
 from concord.messages.how_many import how_many
 from concord.tables.replication_set import ReplicatedTable

@@ -31,8 +31,8 @@ from concord.databases.postgresql.session import Connection, in_transaction, row
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.quoting import literal
+from concord.jobs.waiting import PERSON, Choice, Image, WaitingRow
 from concord.messages.errors import DecisionRefused
-from concord.waiting import PERSON, Choice, Image, WaitingRow
 
 #: Condition on a waiting row: a person is asked about it.
 _HELD = "AND w.kind = 'held'"

@@ -54,11 +54,11 @@ from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.writing import Writing
 from concord.databases.reading import Reading, readers_for
-from concord.link import LinkJob, TableReport
+from concord.jobs.link import LinkJob, TableReport
+from concord.jobs.site import Credentials, SiteAccess
 from concord.messages import incarnation
 from concord.messages.errors import ConcordError, IdentityChanged, NotProvisioned, StructureChanged
 from concord.rules.brake import Brakes, Effect
-from concord.site import Credentials, SiteAccess
 from concord.tables.replication_set import ReplicatedTable
 from concord.values.interval import Interval
 from concord.versions.position import Session

@@ -28,7 +28,7 @@ from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stamp import restamp
 from concord.databases.quoting import literal
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 from concord.rules.foreign_key_rule import Child, OnDelete, Parent, Remedy, remedy
 from concord.tables.replication_set import TableName
 from concord.versions.conflict import ConflictType

@@ -8,7 +8,7 @@ import psycopg
 
 from concord.databases.postgresql.session import Connection, connect, in_our_words, rows, run
 from concord.databases.quoting import literal
-from concord.site import Credentials
+from concord.jobs.site import Credentials
 
 
 def remembered(installer: Credentials, site: str) -> list[tuple[str, str]]:

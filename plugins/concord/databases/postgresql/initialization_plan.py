@@ -13,7 +13,7 @@ from concord.databases.postgresql.initialization_state import Progressed
 from concord.databases.postgresql.session import one, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.standing import Standing, known
-from concord.initialization import How, InitializationJob
+from concord.jobs.initialization import How, InitializationJob
 from concord.messages.errors import ParametersRefused, SitesDiffer, WriteContended
 from concord.messages.how_many import how_many
 from concord.messages.pace import Meter, Tell, silent, told

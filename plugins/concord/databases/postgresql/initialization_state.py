@@ -10,7 +10,7 @@ from typing import Any
 from concord.databases.postgresql.key_range import Key
 from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.quoting import literal
-from concord.initialization import How, RowError
+from concord.jobs.initialization import How, RowError
 
 #: Chunk writers share this lock; a new initialization takes it alone, so that every chunk written after it
 #: has begun sees that it has, and announces its rows to it.

@@ -33,7 +33,7 @@ from concord.databases.postgresql.session import Connection, Transaction, connec
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.standing import Standing, check_provisioned, known, standing
 from concord.databases.quoting import literal
-from concord.initialization import How, InitializationJob, RowError, TableInitialization
+from concord.jobs.initialization import How, InitializationJob, RowError, TableInitialization
 from concord.messages.errors import ConnectionRefused, ConstraintViolated, ParametersRefused
 from concord.messages.pace import Tell, silent
 from concord.tables.replication_set import ReplicatedTable, chosen

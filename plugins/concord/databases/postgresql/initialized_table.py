@@ -24,8 +24,8 @@ from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged, drop_orphans
 from concord.databases.quoting import literal
 from concord.databases.reading import Reading
-from concord.initialization import How, InitializationJob
-from concord.link import LinkJob
+from concord.jobs.initialization import How, InitializationJob
+from concord.jobs.link import LinkJob
 from concord.messages.errors import StructureChanged
 from concord.messages.pace import Meter
 from concord.rules.initialization_rule import Way

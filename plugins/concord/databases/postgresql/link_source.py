@@ -12,7 +12,7 @@ from concord.databases.postgresql.ends import R, Source, Target, reader_name
 from concord.databases.postgresql.link_state import application_name
 from concord.databases.postgresql.relay import Relay
 from concord.databases.postgresql.session import Connection, asked_again, connect, connect_both
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 
 
 class LinkSource(Source):

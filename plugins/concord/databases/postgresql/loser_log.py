@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.quoting import literal
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 from concord.versions.conflict import ConflictType
 
 #: What a relation of such rows says of each of the two, `w_` the winner and `l_` the loser.

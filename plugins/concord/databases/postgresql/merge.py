@@ -16,11 +16,11 @@ from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import UNWATCHED, Watch
 from concord.databases.quoting import literal
+from concord.jobs.waiting import PERSON
 from concord.messages.errors import WriteContended
 from concord.messages.how_many import how_many
 from concord.rules.repair_rule import REPAIR
 from concord.versions.conflict import ConflictType
-from concord.waiting import PERSON
 
 _WRITES = f"({', '.join(map(literal, WINNING))})"
 #: What came in is another version than was there, and both are seen from here on.

@@ -22,8 +22,8 @@ from concord.databases.postgresql.session import Connection, in_transaction, row
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.quoting import literal
-from concord.ledger import Entry, Overturn, dot
-from concord.link import LinkJob
+from concord.jobs.ledger import Entry, Overturn, dot
+from concord.jobs.link import LinkJob
 from concord.messages.errors import OverturnRefused
 from concord.tables.replication_set import ReplicatedTable
 from concord.versions.conflict import ConflictType

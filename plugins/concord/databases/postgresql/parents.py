@@ -17,7 +17,7 @@ from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.source_rows import held_by_source
 from concord.databases.postgresql.stamp import restamp
 from concord.databases.quoting import literal, quote
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 from concord.messages.errors import ConstraintViolated
 from concord.versions.conflict import ConflictType
 

@@ -11,7 +11,7 @@ import psycopg
 from concord.databases.postgresql import acquire
 from concord.databases.postgresql.session import connect, in_our_words, rows
 from concord.databases.quoting import literal, qualified
-from concord.site import SiteAccess
+from concord.jobs.site import SiteAccess
 from concord.versions.position import session_from_json
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

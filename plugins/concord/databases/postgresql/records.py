@@ -13,9 +13,9 @@ from psycopg.rows import class_row, dict_row
 from concord.databases.postgresql import conflict_retention
 from concord.databases.postgresql.session import Connection, connect, in_our_words
 from concord.databases.postgresql.stage import drop_orphans, orphans
-from concord.ledger import Overturn
+from concord.jobs.ledger import Overturn
+from concord.jobs.site import SiteAccess
 from concord.messages.errors import NotProvisioned
-from concord.site import SiteAccess
 
 #: Rows handled at once: conflict rows carry two whole images.
 BATCH = 500

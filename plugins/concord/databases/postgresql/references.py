@@ -12,7 +12,7 @@ from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.types import written
 from concord.databases.quoting import qualified, quote
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 from concord.messages.errors import ConstraintViolated
 from concord.tables.privacy import at_site
 from concord.tables.replication_set import TableName

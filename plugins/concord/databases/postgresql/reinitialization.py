@@ -16,10 +16,10 @@ from psycopg.rows import class_row
 from concord.databases.postgresql.merge import Judged
 from concord.databases.postgresql.session import Connection, connect, in_our_words, one, run
 from concord.databases.quoting import literal
-from concord.initialization import How
-from concord.link import LinkJob, TableReport
+from concord.jobs.initialization import How
+from concord.jobs.link import LinkJob, TableReport
+from concord.jobs.site import SiteAccess
 from concord.rules.policy import REINITIALIZING
-from concord.site import SiteAccess
 
 #: The transmission that asked, in the record of a table's common history.
 _ASKED = "reinitialize"

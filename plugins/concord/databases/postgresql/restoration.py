@@ -11,7 +11,7 @@ from concord.databases.postgresql.merge import Judged
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 from concord.versions.conflict import ConflictType
 
 RESOLVER = "backfill"

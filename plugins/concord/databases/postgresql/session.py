@@ -17,6 +17,7 @@ from psycopg.rows import tuple_row
 from concord.databases.postgresql import open_sessions
 from concord.databases.postgresql.refusal import told
 from concord.databases.quoting import quote
+from concord.jobs.site import ALLOWED_OPTIONS, Credentials, is_local
 from concord.messages.connection_words import one_sentence
 from concord.messages.errors import (
     ConcordError,
@@ -25,7 +26,6 @@ from concord.messages.errors import (
     SiteUnavailable,
     WriteContended,
 )
-from concord.site import ALLOWED_OPTIONS, Credentials, is_local
 
 Connection = psycopg.Connection[Any]
 T = TypeVar("T")

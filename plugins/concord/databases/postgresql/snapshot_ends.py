@@ -30,8 +30,8 @@ from concord.databases.postgresql.snapshot_layout import (
 from concord.databases.postgresql.snapshot_provision import guard_problem
 from concord.databases.reading import Reading, readers_for
 from concord.databases.snapshot_ends import Written
+from concord.jobs.snapshot import SnapshotJob
 from concord.messages.errors import NotInitialized, StructureChanged
-from concord.snapshot import SnapshotJob
 from concord.tables.replication_set import TableName
 from concord.versions.position import Session
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from concord.databases.postgresql import preflight, row_filter
 from concord.databases.postgresql.catalogue import Column, Table
 from concord.databases.quoting import quote
-from concord.snapshot import SnapshotDefinition
+from concord.jobs.snapshot import SnapshotDefinition
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from concord.databases.postgresql.privileges import Grant
 from concord.databases.postgresql.session import Connection, connect, in_our_words, rows, run
 from concord.databases.postgresql.snapshot_layout import Layout, differences, source_layout, source_problems
 from concord.databases.quoting import literal, qualified, quote
+from concord.jobs.site import Credentials
+from concord.jobs.snapshot import SnapshotDefinition
 from concord.messages.errors import StructureChanged
-from concord.site import Credentials
-from concord.snapshot import SnapshotDefinition
 from concord.tables.replication_set import TableName
 
 GUARD = "concord_snapshot"

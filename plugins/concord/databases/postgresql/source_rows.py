@@ -9,7 +9,7 @@ from concord.databases.postgresql.references import refers_to, shown
 from concord.databases.postgresql.session import connect, rows
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.quoting import literal
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 from concord.messages.errors import ConstraintViolated
 
 #: Rows asked for at once.

@@ -10,7 +10,7 @@ from concord.databases.dialect import LinkState
 from concord.databases.postgresql import link_state, preflight
 from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.session import rows
-from concord.initialization import How, InitializationJob
+from concord.jobs.initialization import How, InitializationJob
 from concord.messages import incarnation
 from concord.messages.errors import IdentityChanged, NotInitialized, NotProvisioned, ParametersRefused
 from concord.versions.position import Session, resume

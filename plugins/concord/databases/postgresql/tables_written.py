@@ -26,7 +26,7 @@ from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import refuse_oscillating
 from concord.databases.postgresql.writing import Care, Writing
-from concord.link import LinkJob, TableReport
+from concord.jobs.link import LinkJob, TableReport
 from concord.messages.errors import DecideAgain, StructureChanged
 from concord.messages.how_many import how_many
 from concord.rules.policy import Chains

@@ -23,9 +23,9 @@ from concord.databases.postgresql.provision import altered, read_site
 from concord.databases.postgresql.session import Connection, connect, in_our_words, one
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.tombstone_agreement import Holder, agreements, delete, publish
+from concord.jobs.site import SiteAccess
 from concord.messages import incarnation
 from concord.messages.errors import ConcordError, IdentityChanged, NotProvisioned
-from concord.site import SiteAccess
 from concord.tables.replication_set import ReplicatedTable
 
 

@@ -13,7 +13,7 @@ from concord.databases.postgresql.repetition import COLLISIONS, RACES, Commit, r
 from concord.databases.postgresql.session import Connection
 from concord.databases.postgresql.tables_written import write_tables
 from concord.databases.postgresql.writing import Care, Writing
-from concord.link import TableReport
+from concord.jobs.link import TableReport
 from concord.messages.errors import ConstraintViolated
 
 #: Applications are never the ones to give way: the applier looks for a deadlock at once, and gives up any

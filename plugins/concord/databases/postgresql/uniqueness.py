@@ -18,7 +18,7 @@ from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stamp import restamp
 from concord.databases.postgresql.unique_rules import UniqueRule, read
 from concord.databases.quoting import literal
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 from concord.rules.policy import LAST
 from concord.rules.unique_rule import Collision, Loss, Ranks, Rule, losses
 from concord.versions.conflict import ConflictType

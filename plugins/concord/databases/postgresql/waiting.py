@@ -19,7 +19,7 @@ from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.quoting import literal
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 
 #: Verdicts that leave the row as it is, and the incoming one waiting.
 KINDS = ("held", "quarantined")

@@ -13,8 +13,8 @@ from psycopg.rows import class_row
 
 from concord.databases.postgresql.session import Connection, connect, in_our_words, rows, run
 from concord.databases.quoting import literal
-from concord.site import SiteAccess
-from concord.waiting import PERSON, SHOWN, Image
+from concord.jobs.site import SiteAccess
+from concord.jobs.waiting import PERSON, SHOWN, Image
 
 STATEMENTS = (
     """

@@ -17,7 +17,7 @@ from concord.databases.dialect import Rebounding
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 from concord.messages.errors import RowsOscillate
 from concord.rules.brake import Kind
 from concord.versions.row_version import RowVersion

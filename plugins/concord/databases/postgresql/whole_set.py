@@ -10,7 +10,7 @@ from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal, qualified, quote
-from concord.initialization import RowError
+from concord.jobs.initialization import RowError
 from concord.tables.privacy import PRIVATE
 from concord.tables.replication_set import TableName
 

@@ -9,7 +9,7 @@ from enum import IntEnum
 from concord.databases.dialect import LinkState, Progress
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import UNWATCHED, Watch, watch_of
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 from concord.tables.replication_set import ReplicatedTable
 from concord.versions.position import Session
 

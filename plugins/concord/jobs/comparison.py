@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from concord.link import LinkJob
+from concord.jobs.link import LinkJob
 
 #: Differences kept with both rows for each table; the counts are exact however many there are.
 KEPT = 1_000

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from concord.jobs.site import SiteAccess
 from concord.rules.brake import Approval, Hold
-from concord.site import SiteAccess
 from concord.tables.replication_set import ReplicatedTable
 from concord.values.interval import Interval
 

@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from concord.link import Direction, TableReport, link_name
-from concord.site import SiteAccess
+from concord.jobs.link import Direction, TableReport, link_name
+from concord.jobs.site import SiteAccess
 from concord.tables.replication_set import ReplicatedTable, TableName
 from concord.tables.row_filter_text import Where
 

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from concord.link import LinkJob
-from concord.site import Credentials
+from concord.jobs.link import LinkJob
+from concord.jobs.site import Credentials
 from concord.tables.privacy import PRIVATE
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from concord.ledger import Entry, Image, dot, kept
+from concord.jobs.ledger import Entry, Image, dot, kept
 from concord.rules.policy import KINDS, Chains, named
 from concord.rules.resolver import Contender, Row
 from concord.tables.manipulation import Manipulation
