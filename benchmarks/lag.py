@@ -19,7 +19,7 @@ from benchmarks.arguments import add_places, positive
 from benchmarks.comparison import WrongResult
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
-from concord.config import Configuration, load
+from concord.configuration.configuration import Configuration, load
 from concord.repository import status
 from concord.repository.opening import open_repository
 from demo import background, sites, starting_point, terminal, workspace

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from concord.config import Configuration, load
+from concord.configuration.configuration import Configuration, load
 from demo import background, counters, proof, report, runs, sites, terminal, workspace
 from demo.conflicts import print_conflicts
 from demo.environment import CONFIG, environment

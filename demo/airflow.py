@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from concord.config import load
+from concord.configuration.configuration import load
 from demo import background, invitation, runs, sites, terminal, workspace
 from demo.environment import CONFIG, environment
 from demo.options import parser

@@ -17,7 +17,7 @@ from typing import Any
 import pendulum
 from rich.console import Console
 
-from concord.config import load
+from concord.configuration.configuration import load
 from concord.messages.how_many import how_many
 from demo import background, runs, sites, terminal, workspace
 from demo.airflow import local_settings, make_password, wait_until_healthy

@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg import sql
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.databases.postgresql.content import Content, content
 from concord.databases.postgresql.ends import Source, Target
 from concord.jobs.link import Direction

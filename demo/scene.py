@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.databases.postgresql.content import Content
 from concord.messages.how_many import how_many
 from demo import edits, flights, sites, starting_point

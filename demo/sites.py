@@ -13,8 +13,8 @@ import psycopg
 from psycopg import sql
 from pydantic import SecretStr
 
-from concord.config import Configuration
-from concord.config_settings import SiteSettings
+from concord.configuration.configuration import Configuration
+from concord.configuration.settings import SiteSettings
 from concord.databases.postgresql import owner
 from concord.databases.postgresql.grants import APPLIER_SETTINGS
 from concord.jobs.site import Credentials, SiteAccess

@@ -3,7 +3,7 @@
 import time
 from uuid import uuid4
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.postgresql.content import Content
 from concord.databases.provisioning import Installation, provision

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from concord.config import config_path, json_schema, load
+from concord.configuration.configuration import config_path, json_schema, load
 from concord.machine import ending
 from concord.machine.clone import clone
 from concord.messages.errors import ConcordError, ParametersRefused

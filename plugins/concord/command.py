@@ -7,7 +7,7 @@ import getpass
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.databases import provisioning
 from concord.jobs.link import Direction, TransmissionReport
 from concord.orchestration import (

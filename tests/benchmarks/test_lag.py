@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.lag import CONFIGURATION, MODES, Lags, commits_of, grid, share, until_next
-from concord.config import load
+from concord.configuration.configuration import load
 
 
 @pytest.mark.parametrize("mode", MODES)

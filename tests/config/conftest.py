@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from concord.config import Configuration, load
+from concord.configuration.configuration import Configuration, load
 from concord.messages.errors import ConfigurationInvalid, Problem
 
 

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from concord.config_brakes import BrakeSettings
-from concord.config_settings import SynchronizationSettings, TableSettings
+from concord.configuration.brakes import BrakeSettings
+from concord.configuration.settings import SynchronizationSettings, TableSettings
 from concord.rules.brake import Brakes, Limit
 
 

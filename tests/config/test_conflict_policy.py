@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.config import Configuration
-from concord.config_conflict_rules import places, ring
+from concord.configuration.configuration import Configuration
+from concord.configuration.conflict_rules import places, ring
 from concord.messages.errors import ConfigurationInvalid, Problem
 from concord.rules.policy import Policy
 from concord.versions.conflict import ConflictType

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from concord.config import (
+from concord.configuration.configuration import (
     Configuration,
     PurgeSchedule,
     ReplicationSetSettings,
@@ -20,7 +20,7 @@ from concord.config import (
     config_path,
     load,
 )
-from concord.config_watch import WatchSettings
+from concord.configuration.watch import WatchSettings
 from concord.rules.policy import Policy
 from concord.tables.replication_set import ReplicatedTable, TableName
 from tests.config.examples import VALID

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from concord.config import load
+from concord.configuration.configuration import load
 from concord.messages.errors import ConfigurationInvalid, Problem
 from tests.config.examples import VALID, spoiled
 

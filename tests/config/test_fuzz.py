@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from concord.config import Configuration, load
+from concord.configuration.configuration import Configuration, load
 from concord.messages.errors import ConfigurationInvalid
 from tests.config.examples import VALID
 

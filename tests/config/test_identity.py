@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.messages.errors import Problem
 from concord.tables.identity import Share
 from tests.config.examples import spoiled

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.messages.errors import Problem
 from tests.config.examples import VALID, spoiled
 from tests.config.test_rules import pairs, written

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.messages.errors import Problem
 
 Parse = Callable[[str | bytes], Configuration]

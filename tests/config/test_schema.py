@@ -10,7 +10,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from concord.config import json_schema
+from concord.configuration.configuration import json_schema
 from tests.config.examples import VALID, spoiled
 
 CONFIG = Path(__file__).parents[2] / "config"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.messages.errors import Problem
 from tests.config.examples import VALID, spoiled
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.messages.errors import Problem
 from concord.orchestration.status_command import show_marks
 from concord.tables.replication_set import Marks, TableName

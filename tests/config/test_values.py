@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from pydantic import ValidationError
 
-from concord.config import PurgeSchedule
+from concord.configuration.configuration import PurgeSchedule
 from concord.values.cron import longest_gap, parse_schedule
 from concord.values.duration import parse_duration
 from concord.values.identifier import parse_identifier, parse_table_name

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from concord.config import Configuration
-from concord.config_watch import WatchSettings
+from concord.configuration.configuration import Configuration
+from concord.configuration.watch import WatchSettings
 from concord.messages.errors import Problem
 from tests.config.examples import spoiled
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from concord.config import Configuration
-from concord.config_what_if import other_chains
+from concord.configuration.configuration import Configuration
+from concord.configuration.what_if import other_chains
 from concord.messages.errors import ParametersRefused
 from tests.config.examples import VALID
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from concord.config import Configuration, load
+from concord.configuration.configuration import Configuration, load
 from demo.environment import CONFIG
 from demo.progress import Progress
 from demo.scene import Scene, opened

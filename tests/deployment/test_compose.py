@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from concord import config
+from concord.configuration import configuration as config
 from spark_jobs.connect_server import PORT
 from tests.deployment.compose_file import (
     PROJECT,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from concord.config import load
+from concord.configuration.configuration import load
 from concord.messages.errors import ConcordError, ConfigurationInvalid
 from demo.invitation import lines
 from demo.workspace import DEFAULT

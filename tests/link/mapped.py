@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from concord.config import load
+from concord.configuration.configuration import load
 from concord.databases import provisioning
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.provisioning import Installation

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from concord.config_snapshot import captured_for_snapshots
+from concord.configuration.snapshot import captured_for_snapshots
 from concord.databases import provisioning
 from concord.databases.provisioning import Installation
 from concord.jobs.snapshot import SnapshotDefinition, SnapshotJob, SnapshotReport

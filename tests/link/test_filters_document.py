@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from concord.config_settings import TableSettings
+from concord.configuration.settings import TableSettings
 from concord.databases.postgresql.common_history import declare_equal
 from concord.rules.policy import Policy
 from tests.conftest import PROJECT

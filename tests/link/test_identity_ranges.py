@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from concord.config import load
+from concord.configuration.configuration import load
 from concord.databases import provisioning
 from concord.messages.errors import PrivilegeMissing, ProvisioningRefused
 from concord.tables.identity import Identity

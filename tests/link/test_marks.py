@@ -7,7 +7,7 @@ import pendulum
 import pytest
 import yaml
 
-from concord.config_settings import TableSettings
+from concord.configuration.settings import TableSettings
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.provisioning import check, provision
 from concord.rules.policy import Policy

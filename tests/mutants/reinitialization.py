@@ -53,7 +53,7 @@ REINITIALIZATION = (
     ),
     Mutant(
         "tables with marks may be asked to be brought back",
-        "plugins/concord/config_conflict_rules.py",
+        "plugins/concord/configuration/conflict_rules.py",
         "if KINDS[name].reinitializes and table.tracking is not None:",
         "if KINDS[name].reinitializes and table.tracking is ...:",
         "tests/config/test_conflict_policy.py -k marks",

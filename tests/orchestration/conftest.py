@@ -13,7 +13,7 @@ from airflow.models.dagrun import DagRun
 from psycopg import sql
 from sqlalchemy import Engine
 
-from concord.config import Configuration, load
+from concord.configuration.configuration import Configuration, load
 from concord.databases import provisioning
 from concord.orchestration import lease_owner
 from concord.orchestration.initialization import initialize

@@ -15,7 +15,7 @@ from airflow.models.trigger import Trigger
 from airflow.serialization.encoders import encode_trigger
 from airflow.triggers.base import BaseEventTrigger
 
-from concord.config import Configuration, load
+from concord.configuration.configuration import Configuration, load
 from concord.databases import provisioning
 from concord.databases.postgresql.notify import CHANNEL
 from concord.orchestration import change_trigger

@@ -9,7 +9,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 from airflow.sdk._shared.secrets_masker import secrets_masker
 
-from concord.config import load
+from concord.configuration.configuration import load
 from concord.jobs.link import Direction
 from concord.messages.errors import ConnectionRefused
 from concord.orchestration.connections import credentials

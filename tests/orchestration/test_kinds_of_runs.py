@@ -15,7 +15,7 @@ import pendulum
 import pytest
 from sqlalchemy import Engine
 
-from concord.config import load
+from concord.configuration.configuration import load
 from concord.databases import provisioning
 from concord.orchestration import run_lease
 from concord.orchestration.initialization import initialize

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from concord.config_notify import NotifySettings
+from concord.configuration.notify import NotifySettings
 from concord.jobs.link import Direction
 from concord.orchestration.notification import notify_of_conflicts
 from concord.repository.migration import migrate

@@ -9,7 +9,7 @@ from airflow import settings
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, get_parsing_context
 
-from concord.config import config_path
+from concord.configuration.configuration import config_path
 from concord.dags import ConcordTaskGroup, all_dags
 from concord.messages.errors import ParametersRefused
 from concord.repository import status

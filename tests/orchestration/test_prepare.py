@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from concord.config import load
+from concord.configuration.configuration import load
 from concord.databases.postgresql.logins import APPLIER, LOGINS, READER
 from concord.databases.postgresql.owner import role
 from concord.messages.errors import ConfigurationInvalid, ParametersRefused

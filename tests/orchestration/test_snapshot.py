@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from concord.config import load
+from concord.configuration.configuration import load
 from concord.databases import provisioning
 from concord.orchestration import run_lease
 from concord.orchestration.jobs import installations

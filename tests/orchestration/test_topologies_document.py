@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from concord.config import load
+from concord.configuration.configuration import load
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database
 from tests.orchestration.conftest import CANARY, LOGINS, TABLES, Pair, Site, connection_json

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from concord.config import Configuration, load
+from concord.configuration.configuration import Configuration, load
 from concord.databases.postgresql.tombstones import SiteTombstones
 from concord.orchestration import tombstone_cleanup
 from concord.orchestration.forgetting import _is_meant

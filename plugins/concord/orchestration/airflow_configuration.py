@@ -6,7 +6,7 @@ import os
 
 from airflow.configuration import conf
 
-from concord.config import Configuration, config_path, load
+from concord.configuration.configuration import Configuration, config_path, load
 
 
 def configuration() -> Configuration:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pendulum
 from sqlalchemy import Engine
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.jobs.link import Direction
 from concord.orchestration import jobs
 from concord.orchestration.repository_connection import repository

@@ -9,7 +9,7 @@ from typing import Any
 import pendulum
 from airflow.sdk import DAG, TriggerRule, get_current_context, task
 
-from concord.config import Configuration, config_path, load
+from concord.configuration.configuration import Configuration, config_path, load
 from concord.jobs.link import Direction
 from concord.messages.errors import DecisionRefused
 from concord.orchestration import jobs, parameters

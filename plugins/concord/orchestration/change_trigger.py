@@ -12,7 +12,7 @@ from airflow.sdk import AssetWatcher
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.databases.postgresql.listen import WatchedLink, arrivals
 from concord.jobs.link import Direction, link_name
 from concord.messages.errors import ConcordError

@@ -12,7 +12,7 @@ from airflow.sdk import Context
 from pydantic import Field
 from sqlalchemy import Engine
 
-from concord.config import config_path, load
+from concord.configuration.configuration import config_path, load
 from concord.databases.postgresql import records
 from concord.jobs.comparison import CompareJob, CompareReport, Repair
 from concord.jobs.link import Direction, LinkJob

@@ -7,7 +7,7 @@ from functools import partial
 
 from airflow.sdk import DAG, get_parsing_context
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.orchestration.airflow_configuration import configuration
 from concord.orchestration.approve_dag import approve_dag
 from concord.orchestration.maintenance import (

@@ -7,7 +7,7 @@ import getpass
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.jobs.ledger import Entry, Image, kept
 from concord.orchestration.overturning import overturn
 from concord.orchestration.repository_connection import repository

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import Context
 from pydantic import ConfigDict, Field
 
-from concord.config import Configuration, config_path, load
+from concord.configuration.configuration import Configuration, config_path, load
 from concord.databases.postgresql.initialize import equal_already
 from concord.jobs.initialization import How, InitializationJob, InitializationReport
 from concord.jobs.link import Direction

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from uuid import uuid4
 
-from concord.config import Configuration, SiteSettings
+from concord.configuration.configuration import Configuration, SiteSettings
 from concord.databases.postgresql.tombstones import CarryingSite
 from concord.databases.provisioning import Installation
 from concord.jobs.link import Direction, LinkJob, link_name

@@ -13,7 +13,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 from sqlalchemy import Engine
 
-from concord.config import config_path, load
+from concord.configuration.configuration import config_path, load
 from concord.databases.postgresql import records
 from concord.jobs.link import COUNTS, Direction, LinkJob, TransmissionReport
 from concord.messages.errors import ConcordError, LeaseLost

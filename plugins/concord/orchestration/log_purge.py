@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from concord.config import Configuration, PurgeSchedule
+from concord.configuration.configuration import Configuration, PurgeSchedule
 from concord.databases.postgresql import records
 from concord.jobs.site import SiteAccess
 from concord.jobs.snapshot import snapshot_name

@@ -13,7 +13,7 @@ from airflow.sdk import DAG, Param, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from pydantic import BeforeValidator
 
-from concord.config import Configuration, config_path, load
+from concord.configuration.configuration import Configuration, config_path, load
 from concord.databases import provisioning
 from concord.jobs.initialization import How
 from concord.messages.event_log import log_event

@@ -14,7 +14,7 @@ from typing import Any
 from airflow.sdk import BaseNotifier, Context
 from sqlalchemy import Engine
 
-from concord.config_notify import NotifySettings
+from concord.configuration.notify import NotifySettings
 from concord.messages.errors import ConnectionRefused
 from concord.messages.event_log import log_event
 from concord.messages.how_many import how_many

@@ -6,7 +6,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, get_current_context, task
 
-from concord.config import config_path, load
+from concord.configuration.configuration import config_path, load
 from concord.orchestration import overturning, parameters
 from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.dag_page import page

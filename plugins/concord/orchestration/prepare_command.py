@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from concord.config import load
+from concord.configuration.configuration import load
 from concord.databases.postgresql.logins import APPLIER, INSTALLER, LOGINS, READER, Wanted, script
 from concord.machine.clone import clone
 from concord.messages.errors import ConcordError, ParametersRefused

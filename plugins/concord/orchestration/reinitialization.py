@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.databases.postgresql import records, reinitialization
 from concord.messages.event_log import log_event
 from concord.orchestration.jobs import site_accesses

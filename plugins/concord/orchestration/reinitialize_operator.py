@@ -13,7 +13,7 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
-from concord.config import config_path, load
+from concord.configuration.configuration import config_path, load
 from concord.jobs.initialization import How
 from concord.messages.event_log import log_event
 from concord.orchestration.airflow_errors import in_airflow_terms

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, TriggerRule, get_current_context, task
 
-from concord.config import Configuration, config_path, load
+from concord.configuration.configuration import Configuration, config_path, load
 from concord.jobs.waiting import Choice, Image, WaitingRow, columns_given
 from concord.messages.errors import DecisionRefused
 from concord.orchestration import parameters, waiting_rows

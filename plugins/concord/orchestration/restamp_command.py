@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pendulum
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.databases.postgresql.restamped_table import Restamped
 from concord.databases.postgresql.restamping import restamp
 from concord.messages.how_many import how_many

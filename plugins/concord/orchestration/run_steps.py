@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowRescheduleException
 from airflow.sdk.types import DagRunProtocol
 from sqlalchemy import Engine
 
-from concord.config import config_path, load
+from concord.configuration.configuration import config_path, load
 from concord.jobs.link import TableReport
 from concord.messages.errors import LeaseHeld, ParametersRefused, TablesStopped
 from concord.messages.event_log import log_event

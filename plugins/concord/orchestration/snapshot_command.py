@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pendulum
 from sqlalchemy import Engine
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.databases.postgresql import snapshot_provision
 from concord.jobs.snapshot import snapshot_name
 from concord.messages.errors import ConcordError, ParametersRefused

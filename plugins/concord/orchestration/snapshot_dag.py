@@ -8,7 +8,7 @@ from typing import Any
 import pendulum
 from airflow.sdk import DAG, Context, Param, get_current_context, task, teardown
 
-from concord.config import Configuration, config_path, load
+from concord.configuration.configuration import Configuration, config_path, load
 from concord.jobs.snapshot import SnapshotJob, SnapshotReport, snapshot_name
 from concord.messages.errors import ConcordError
 from concord.orchestration import lease_owner, parameters, run_lease, snapshot_refresh

@@ -10,7 +10,7 @@ import pendulum
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Engine
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.jobs.link import TransmissionReport
 from concord.jobs.snapshot import SnapshotJob, SnapshotReport, snapshot_name
 from concord.messages.errors import ConcordError, LeaseLost

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import pendulum
 from sqlalchemy import Engine
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.databases import provisioning
 from concord.databases.postgresql import records, reinitialization
 from concord.databases.postgresql.pending import Pending, pending

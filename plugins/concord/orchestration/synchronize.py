@@ -19,8 +19,8 @@ from airflow.sdk import (
     teardown,
 )
 
-from concord.config import Configuration
-from concord.config_settings import SiteSettings
+from concord.configuration.configuration import Configuration
+from concord.configuration.settings import SiteSettings
 from concord.jobs.link import Direction
 from concord.orchestration import parameters, run_steps
 from concord.orchestration.begin_operator import BeginOperator

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.messages.errors import ConcordError, LinkFailed
 from concord.messages.how_many import how_many
 from concord.orchestration import jobs, run_lease, run_now

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pendulum
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.databases.postgresql import tombstones
 from concord.databases.postgresql.tombstones import Cleanup
 from concord.orchestration.jobs import carrying_sites

@@ -6,7 +6,7 @@ import argparse
 import getpass
 from collections.abc import Callable, Mapping
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.jobs.waiting import Choice, Image, WaitingRow, columns_given
 from concord.messages.errors import ParametersRefused
 from concord.orchestration import waiting_rows

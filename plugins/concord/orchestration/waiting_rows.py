@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
-from concord.config import Configuration
+from concord.configuration.configuration import Configuration
 from concord.databases.postgresql import waiting_table
 from concord.databases.postgresql.decision import Desk
 from concord.databases.postgresql.waiting_table import Unconfigured

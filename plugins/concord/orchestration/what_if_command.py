@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from sqlalchemy import Engine
 
-from concord.config import Configuration
-from concord.config_what_if import other_chains
+from concord.configuration.configuration import Configuration
+from concord.configuration.what_if import other_chains
 from concord.jobs.ledger import Entry
 from concord.jobs.what_if import Judged, Judgement, WhatIf
 from concord.orchestration import jobs

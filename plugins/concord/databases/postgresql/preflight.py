@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import psycopg
 from psycopg.rows import dict_row
 
-from concord.config_field import did_you_mean
+from concord.configuration.field import did_you_mean
 from concord.databases.postgresql import merging_problems, row_filter
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column, Row, Table

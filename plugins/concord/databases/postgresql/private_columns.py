@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from concord.config_field import did_you_mean
+from concord.configuration.field import did_you_mean
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Table
 from concord.databases.quoting import literal

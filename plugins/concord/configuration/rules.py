@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import combinations, product
 
-from concord.config_conflict_rules import conflict_findings
-from concord.config_field import did_you_mean
-from concord.config_finding import Finding, Path
-from concord.config_identity import IdentitySettings
-from concord.config_mapping_rules import mapping_findings
-from concord.config_settings import (
+from concord.configuration.conflict_rules import conflict_findings
+from concord.configuration.field import did_you_mean
+from concord.configuration.finding import Finding, Path
+from concord.configuration.identity import IdentitySettings
+from concord.configuration.mapping_rules import mapping_findings
+from concord.configuration.settings import (
     ReplicationSetSettings,
     SiteSettings,
     SynchronizationSettings,
     TableSettings,
     TrackingSettings,
 )
-from concord.config_snapshot import Place, SnapshotSettings, snapshot_rules
-from concord.config_watch_rules import watch_findings
+from concord.configuration.snapshot import Place, SnapshotSettings, snapshot_rules
+from concord.configuration.watch_rules import watch_findings
 from concord.tables.manipulation import Rename
 from concord.tables.replication_set import TableName
 from concord.values.cron import longest_gap

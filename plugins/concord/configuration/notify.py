@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, StrictInt, WithJsonSchema, model_validator
 
-from concord.config_field import ConnectionId, Settings
+from concord.configuration.field import ConnectionId, Settings
 
 _WRITTEN = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%")
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from pydantic import Field, StrictBool, field_validator, model_validator
 
-from concord.config_field import Duration, Settings
+from concord.configuration.field import Duration, Settings
 
 SHORTEST_POLL = timedelta(seconds=1)
 LONGEST_DEBOUNCE = timedelta(minutes=1)

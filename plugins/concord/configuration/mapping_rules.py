@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from concord.config_field import did_you_mean
-from concord.config_finding import Finding, Path
-from concord.config_mapping import MappingSettings
-from concord.config_settings import TableSettings
+from concord.configuration.field import did_you_mean
+from concord.configuration.finding import Finding, Path
+from concord.configuration.mapping import MappingSettings
+from concord.configuration.settings import TableSettings
 from concord.tables.manipulation import Operation, Rename
 
 

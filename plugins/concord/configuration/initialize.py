@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, StrictBool, StrictInt
 
-from concord.config_field import Settings
+from concord.configuration.field import Settings
 
 
 class InitializeSettings(Settings):

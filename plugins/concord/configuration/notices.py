@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from concord.config_finding import Finding
-from concord.config_rules import Sections
+from concord.configuration.finding import Finding
+from concord.configuration.rules import Sections
 from concord.tables.ownership import disjoint
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from concord.config_finding import Finding
-from concord.config_settings import SynchronizationSettings, TableSettings
+from concord.configuration.finding import Finding
+from concord.configuration.settings import SynchronizationSettings, TableSettings
 
 
 def watch_findings(

@@ -10,22 +10,22 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
-from concord import config_file, config_schema
-from concord.config_conflict_rules import places
-from concord.config_field import ByName, Settings, is_name
-from concord.config_finding import Finding, below_any, dotted
-from concord.config_initialize import InitializeSettings
-from concord.config_notices import notices
-from concord.config_retention import PurgeSchedule, Retention
-from concord.config_rules import Sections, broken_rules
-from concord.config_secret import secrets
-from concord.config_settings import (
+from concord.configuration import file, schema
+from concord.configuration.conflict_rules import places
+from concord.configuration.field import ByName, Settings, is_name
+from concord.configuration.finding import Finding, below_any, dotted
+from concord.configuration.initialize import InitializeSettings
+from concord.configuration.notices import notices
+from concord.configuration.retention import PurgeSchedule, Retention
+from concord.configuration.rules import Sections, broken_rules
+from concord.configuration.secret import secrets
+from concord.configuration.settings import (
     ReplicationSetSettings,
     SiteSettings,
     SynchronizationSettings,
     TableSettings,
 )
-from concord.config_snapshot import SnapshotSettings, captured_for_snapshots
+from concord.configuration.snapshot import SnapshotSettings, captured_for_snapshots
 from concord.jobs.snapshot import SnapshotDefinition, SnapshotKind
 from concord.machine.clone import clone
 from concord.messages.errors import ConfigurationInvalid, Problem
@@ -145,7 +145,7 @@ def config_path() -> Path:
 
 def load(path: Path) -> Configuration:
     """Parse the file. Raises ConfigurationInvalid with every problem in it, in the order of its lines."""
-    document = config_file.read(path)
+    document = file.read(path)
     findings = [*document.findings, *(_mistakes(document) if document.readable else ())]
     if findings:
         raise ConfigurationInvalid(problems=_placed(findings, path, document))
@@ -154,7 +154,7 @@ def load(path: Path) -> Configuration:
     return configuration
 
 
-def _placed(findings: Iterable[Finding], path: Path, document: config_file.Document) -> tuple[Problem, ...]:
+def _placed(findings: Iterable[Finding], path: Path, document: file.Document) -> tuple[Problem, ...]:
     """Each once, in the order of their lines."""
     problems = {finding.problem(path.name, document.lines) for finding in findings}
     return tuple(sorted(problems, key=lambda problem: problem[1:]))
@@ -165,7 +165,7 @@ def json_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Configuration.model_json_schema()}
 
 
-def _mistakes(document: config_file.Document) -> Iterator[Finding]:
+def _mistakes(document: file.Document) -> Iterator[Finding]:
     """Mistakes of the values and between them; what follows from an unusable value is left out."""
     hidden = dict(secrets(document.value))
     yield from (Finding(path, text) for path, text in hidden.items())
@@ -179,7 +179,7 @@ def _of_values(value: object) -> Iterator[Finding]:
     try:
         Configuration.model_validate(value)
     except ValidationError as error:
-        for finding in config_schema.findings(error, Configuration):
+        for finding in schema.findings(error, Configuration):
             if finding.path or not isinstance(value, Mapping):
                 yield finding
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from concord.config_field import Settings, did_you_mean
+from concord.configuration.field import Settings, did_you_mean
 from concord.rules.merging import ADDS_UP, Custom
 from concord.rules.policy import ENDS, KINDS, LAST, Policy, columns_of, named
 from concord.values.identifier import parse_identifier

@@ -9,7 +9,7 @@ from pathlib import Path as File
 
 import yaml
 
-from concord.config_finding import Finding, Path
+from concord.configuration.finding import Finding, Path
 from concord.messages.errors import ConcordError
 
 _MOST_BYTES = 1_000_000

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StrictInt, model_validator
 
-from concord.config_field import ByName, Settings
+from concord.configuration.field import ByName, Settings
 from concord.tables.identity import GREATEST, Identity
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from pydantic import ValidationError
 
-from concord.config import Configuration
-from concord.config_conflict import ConflictSettings
-from concord.config_conflict_rules import conflict_findings, places
+from concord.configuration.configuration import Configuration
+from concord.configuration.conflict import ConflictSettings
+from concord.configuration.conflict_rules import conflict_findings, places
 from concord.messages.errors import ParametersRefused
 from concord.rules.policy import Chains, named
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from concord.config_conflict import ConflictSettings
-from concord.config_finding import Finding, Path
-from concord.config_settings import SiteSettings, TableSettings
+from concord.configuration.conflict import ConflictSettings
+from concord.configuration.finding import Finding, Path
+from concord.configuration.settings import SiteSettings, TableSettings
 from concord.rules.policy import KINDS, columns_of, named
 from concord.tables.manipulation import Rename
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from concord.config_secret import looks_secret
+from concord.configuration.secret import looks_secret
 from concord.messages.errors import Problem
 
 #: Keys of mappings and indices of lists, from the top of the file.

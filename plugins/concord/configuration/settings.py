@@ -9,9 +9,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, PlainSerializer, StrictBool, StrictInt, model_validator
 
-from concord.config_brakes import BrakeSettings
-from concord.config_conflict import ConflictSettings, Resolvers, only_one
-from concord.config_field import (
+from concord.configuration.brakes import BrakeSettings
+from concord.configuration.conflict import ConflictSettings, Resolvers, only_one
+from concord.configuration.field import (
     ByName,
     ConnectionId,
     Duration,
@@ -24,10 +24,10 @@ from concord.config_field import (
     Table,
     TimeZone,
 )
-from concord.config_identity import IdentitySettings
-from concord.config_mapping import MappingSettings
-from concord.config_notify import NotifySettings
-from concord.config_watch import WatchSettings
+from concord.configuration.identity import IdentitySettings
+from concord.configuration.mapping import MappingSettings
+from concord.configuration.notify import NotifySettings
+from concord.configuration.watch import WatchSettings
 from concord.jobs.link import SPARK_FROM
 from concord.rules.brake import Brakes
 from concord.rules.policy import Policy

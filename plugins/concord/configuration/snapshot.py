@@ -7,8 +7,8 @@ from itertools import combinations
 
 from pydantic import Field
 
-from concord.config_field import Key, Name, Schedule, Settings, Table, did_you_mean
-from concord.config_finding import Finding
+from concord.configuration.field import Key, Name, Schedule, Settings, Table, did_you_mean
+from concord.configuration.finding import Finding
 from concord.jobs.snapshot import SnapshotDefinition, SnapshotKind
 from concord.tables.replication_set import ReplicatedTable, TableName
 from concord.tables.row_filter_text import Where

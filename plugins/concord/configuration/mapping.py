@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from concord.config_field import Settings, did_you_mean
+from concord.configuration.field import Settings, did_you_mean
 from concord.tables.manipulation import (
     AnyOperation,
     Cast,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, StrictInt, WithJsonSchema
 
-from concord.config_field import Settings
+from concord.configuration.field import Settings
 from concord.rules.brake import Brakes, Limit
 
 _SHARE = r"([1-9][0-9]?|100) ?%"

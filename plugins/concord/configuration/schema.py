@@ -10,9 +10,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from concord.config_field import did_you_mean, near_miss
-from concord.config_finding import Finding, Path
-from concord.config_secret import names_secret
+from concord.configuration.field import did_you_mean, near_miss
+from concord.configuration.finding import Finding, Path
+from concord.configuration.secret import names_secret
 
 _OF_THE_CONNECTION = (
     "host", "hostname", "port", "user", "username", "login", "database", "dbname", "schema",
