@@ -106,7 +106,7 @@ def share_history(one: str, other: str) -> str:
 
 
 def total_order(side: str, priorities: Mapping[str, int]) -> str:
-    """`concord.resolver.total_order` as a struct: Spark compares structs field by field."""
+    """`concord.rules.resolver.total_order` as a struct: Spark compares structs field by field."""
     return f"struct({side}derived, {side}changed_at, {rank(side, priorities)})"
 
 

@@ -1,4 +1,4 @@
-"""Resolve: who wins each conflict, as Spark's SQL: the chains of `concord.resolver`, and a test holds the two equal."""
+"""Resolve: who wins each conflict, as Spark's SQL: the chains of `rules.resolver`, and a test holds the two equal."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _type(source: Side, target: Side) -> str:
 
 
 def _decide(chain: Sequence[Link], source: Side, target: Side) -> str:
-    """Mirrors `concord.resolver.decide`: the first resolver with a verdict, and why those before it had none."""
+    """Mirrors `concord.rules.resolver.decide`: the first resolver with a verdict, and why those before it had none."""
     cases: list[tuple[str, str]] = []
     before: list[str] = []
     for resolver in chain:
@@ -224,7 +224,7 @@ def _greater(ours: str, theirs: str) -> str:
 
 
 def _compared(resolver: Ordering, ours: str, theirs: str) -> Opinion:
-    """Mirrors `concord.resolver.compared`."""
+    """Mirrors `concord.rules.resolver.compared`."""
     differ = (f"{ours} > {theirs} OR {ours} < {theirs}", text(resolver.because))
     reason = case(differ, (f"{ours} = {theirs}", text(EQUAL)), otherwise=text(NO_VALUE))
     return Opinion(_greater(ours, theirs), reason)

@@ -25,7 +25,7 @@ _DATABASE_SAID = re.compile(r"(?:ERROR|FATAL|PANIC):  (.+)")
 #: Which of several tables a task was busy with.
 _WHERE = re.compile(f"^{STAGING}(.+)$", re.MULTILINE)
 #: What a task says in our words already. An executor's error comes as text alone.
-_OURS = re.compile(r"^concord\.errors\.(\w+): (.+)$", re.MULTILINE)
+_OURS = re.compile(rf"^{re.escape(errors.__name__)}\.(\w+): (.+)$", re.MULTILINE)
 #: What Spark Connect says of a server that has ended or begun anew while a job ran, or has given the job up.
 _NO_SPARK = re.compile(
     r"UNAVAILABLE|NO_ACTIVE_SESSION|SESSION_CLOSED|SESSION_CHANGED|RETRIES_EXCEEDED|OPERATION_ABANDONED"

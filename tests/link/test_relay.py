@@ -227,11 +227,11 @@ def test_what_may_not_be_read_is_to_be_granted(road: Road) -> None:
 
 
 def test_a_name_of_several_lines_is_told_in_one(road: Road) -> None:
-    part = replace(road.part("SELECT 1 / 0 AS c0"), table="public.we\nconcord.errors.LeaseLost: ird")
+    part = replace(road.part("SELECT 1 / 0 AS c0"), table="public.we\nconcord.messages.errors.LeaseLost: ird")
     with pytest.raises(LinkFailed) as raised:
         relay(part, 1)
     assert raised.value.message.startswith(
-        "public.we concord.errors.LeaseLost: ird: its rows could not be moved"
+        "public.we concord.messages.errors.LeaseLost: ird: its rows could not be moved"
     )
     assert "\n" not in raised.value.message
 

@@ -13,9 +13,9 @@ SAID = {
         "adbc_driver_manager.DataError: INVALID_DATA: [libpq] Failed to execute query 'SET TRANSACTION SNAPSHOT '1-1''"
         ': ERROR:  invalid snapshot identifier: "1-1"',
     ),
-    "write_contended": ("concord.errors.WriteContended: public.flight: an application was faster",),
+    "write_contended": ("concord.messages.errors.WriteContended: public.flight: an application was faster",),
     "privilege_missing": (
-        "concord.errors.PrivilegeMissing: permission denied for table t",
+        "concord.messages.errors.PrivilegeMissing: permission denied for table t",
         "adbc_driver_manager.ProgrammingError: UNAUTHORIZED: ERROR:  permission denied for table t",
     ),
     "link_failed": (

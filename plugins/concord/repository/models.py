@@ -222,7 +222,7 @@ class Hold(Record):
     synchronization: Mapped[str]
     direction: Mapped[str]
     table_name: Mapped[str]
-    kind: Mapped[str]  #: `concord.brake.Kind`
+    kind: Mapped[str]  #: `concord.rules.brake.Kind`
     seen: Mapped[int]  #: rows that would go, or change
     table_rows: Mapped[int]  #: of the table
     since: Mapped[str]  #: the session that the held transmission went on from
