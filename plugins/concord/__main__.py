@@ -70,7 +70,7 @@ def _run(asked: argparse.Namespace) -> int:
         case _:
             os.environ |= _airflow_settings(verbose=asked.verbose)
             # Only now: Airflow takes seconds to import.
-            found = importlib.import_module("concord.orchestration.airflow_configuration")
+            found = importlib.import_module("concord.orchestration.surroundings.airflow_configuration")
             return int(importlib.import_module("concord.command").run(asked, found.configuration()))
     return 0
 

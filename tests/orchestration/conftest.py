@@ -18,7 +18,7 @@ from concord.databases import provisioning
 from concord.orchestration import lease_owner
 from concord.orchestration.initialization import initialize
 from concord.orchestration.jobs import installations
-from concord.orchestration.repository_connection import repository
+from concord.orchestration.surroundings.repository_connection import repository
 from embedded.connect_server import ConnectServer
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database

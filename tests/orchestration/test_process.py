@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from concord.orchestration import process
-from concord.orchestration.process import is_gone, this_process
+from concord.orchestration.surroundings import process
+from concord.orchestration.surroundings.process import is_gone, this_process
 from tests.conftest import PROJECT
 
 
 def another(*, waited_for: bool) -> str:
     """What a process that has ended called itself; a zombie where nobody has asked for its status."""
-    said = "from concord.orchestration.process import this_process; print(this_process())"
+    said = "from concord.orchestration.surroundings.process import this_process; print(this_process())"
     command = [sys.executable, "-c", said]
     environment = {"PYTHONPATH": str(PROJECT / "plugins")}
     started = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)

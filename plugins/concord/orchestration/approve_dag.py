@@ -13,7 +13,6 @@ from concord.configuration.configuration import Configuration, config_path, load
 from concord.jobs.link import Direction
 from concord.messages.errors import DecisionRefused
 from concord.orchestration import jobs, parameters
-from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.dag_page import page
 from concord.orchestration.question import (
     PATIENCE,
@@ -26,7 +25,8 @@ from concord.orchestration.question import (
     params,
     person,
 )
-from concord.orchestration.repository_connection import repository
+from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
+from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.synchronize import START, STEP_TIMEOUT
 from concord.repository import holds
 from concord.repository.holds import Waiting

@@ -16,7 +16,7 @@ from concord.configuration.configuration import Configuration
 from concord.databases.postgresql.listen import WatchedLink, arrivals
 from concord.jobs.link import Direction, link_name
 from concord.messages.errors import ConcordError
-from concord.orchestration.connections import credentials
+from concord.orchestration.surroundings.connections import credentials
 from concord.values.debounce import folded
 
 logger = logging.getLogger("concord.watch")

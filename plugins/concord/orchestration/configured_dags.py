@@ -8,7 +8,6 @@ from functools import partial
 from airflow.sdk import DAG, get_parsing_context
 
 from concord.configuration.configuration import Configuration
-from concord.orchestration.airflow_configuration import configuration
 from concord.orchestration.approve_dag import approve_dag
 from concord.orchestration.maintenance import (
     compare_dag,
@@ -20,6 +19,7 @@ from concord.orchestration.maintenance import (
 from concord.orchestration.overturn_dag import overturn_dag
 from concord.orchestration.resolve_dag import resolve_dag
 from concord.orchestration.snapshot_dag import snapshot_dag
+from concord.orchestration.surroundings.airflow_configuration import configuration
 from concord.orchestration.synchronize import synchronize_dag
 
 Builders = Mapping[str, Callable[[], DAG]]

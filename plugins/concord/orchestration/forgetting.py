@@ -9,7 +9,7 @@ from concord.databases.postgresql import forgetting
 from concord.jobs.site import Credentials
 from concord.jobs.snapshot import snapshot_name
 from concord.messages.errors import ConcordError, ParametersRefused
-from concord.orchestration.connections import credentials
+from concord.orchestration.surroundings.connections import credentials
 
 
 def forget(configuration: Configuration, name: str) -> tuple[Mapping[str, Sequence[str]], Mapping[str, str]]:

@@ -14,7 +14,7 @@ from concord.jobs.link import Direction, LinkJob, link_name
 from concord.jobs.site import Credentials, SiteAccess
 from concord.jobs.snapshot import SnapshotDefinition
 from concord.messages.errors import ConnectionRefused, ParametersRefused
-from concord.orchestration.connections import credentials, logins
+from concord.orchestration.surroundings.connections import credentials, logins
 from concord.tables.replication_set import ReplicatedTable
 from concord.values.interval import Interval
 

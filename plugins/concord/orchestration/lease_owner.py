@@ -12,8 +12,8 @@ from uuid import uuid4
 from airflow.sdk import Variable
 from airflow.sdk.types import DagRunProtocol
 
-from concord.orchestration import waiting_person
-from concord.orchestration.process import this_process
+from concord.orchestration.surroundings import waiting_person
+from concord.orchestration.surroundings.process import this_process
 
 VARIABLE = "concord_airflow"
 _WRITTEN = re.compile(r"(?P<name>.+?)(?: of Airflow (?P<airflow>\S+))?(?: in process (?P<process>\S+))?")

@@ -16,8 +16,8 @@ from sqlalchemy import Engine
 from concord.messages.errors import ConcordError
 from concord.orchestration.lease_holder import LeaseHolder
 from concord.orchestration.lease_owner import LeaseOwner
-from concord.orchestration.process import is_gone
-from concord.orchestration.repository_connection import repository
+from concord.orchestration.surroundings.process import is_gone
+from concord.orchestration.surroundings.repository_connection import repository
 from concord.repository.status import synchronizations
 
 #: How often it asks: soon at first, as most runs take seconds, then less often.

@@ -18,12 +18,12 @@ from concord.databases.postgresql import records
 from concord.jobs.link import COUNTS, Direction, LinkJob, TransmissionReport
 from concord.messages.errors import ConcordError, LeaseLost
 from concord.orchestration import metrics, run_lease
-from concord.orchestration.airflow_errors import in_airflow_terms, may_be_tried_again
 from concord.orchestration.jobs import link_job
 from concord.orchestration.outcome_log import log_outcome
-from concord.orchestration.repository_connection import repository
 from concord.orchestration.run_plan import RunPlan
 from concord.orchestration.spark_application import SparkApplication
+from concord.orchestration.surroundings.airflow_errors import in_airflow_terms, may_be_tried_again
+from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.table_assets import announce
 from concord.repository import holds
 from concord.repository.conflicts import ConflictRow, collect_conflicts, record_overturns

@@ -19,7 +19,6 @@ from concord.jobs.initialization import How
 from concord.messages.event_log import log_event
 from concord.messages.pace import logged
 from concord.orchestration import jobs, log_purge, parameters, tombstone_cleanup
-from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.compare_operator import CompareOperator
 from concord.orchestration.initialization import InitializeOperator
 from concord.orchestration.maintenance_pages import (
@@ -30,7 +29,8 @@ from concord.orchestration.maintenance_pages import (
     tombstone_cleanup_page,
 )
 from concord.orchestration.outcome_log import log_table
-from concord.orchestration.repository_connection import repository
+from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
+from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.synchronize import LINK_TIMEOUT, RETRIES, START
 from concord.values.duration import parse_duration
 

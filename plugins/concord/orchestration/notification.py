@@ -18,7 +18,7 @@ from concord.configuration.notify import NotifySettings
 from concord.messages.errors import ConnectionRefused
 from concord.messages.event_log import log_event
 from concord.messages.how_many import how_many
-from concord.orchestration.connections import airflow_connection
+from concord.orchestration.surroundings.connections import airflow_connection
 from concord.repository.status import TransmissionStatus, transmissions
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,6 @@ from concord.configuration.configuration import Configuration, config_path, load
 from concord.jobs.waiting import Choice, Image, WaitingRow, columns_given
 from concord.messages.errors import DecisionRefused
 from concord.orchestration import parameters, waiting_rows
-from concord.orchestration.airflow_errors import in_airflow_terms
 from concord.orchestration.dag_page import page
 from concord.orchestration.question import (
     MOST,
@@ -25,6 +24,7 @@ from concord.orchestration.question import (
     params,
     person,
 )
+from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.synchronize import START, STEP_TIMEOUT
 from concord.tables.privacy import PRIVATE
 

@@ -28,8 +28,8 @@ from sqlalchemy.exc import DBAPIError
 from concord.machine.ending import Ended, by_signals
 from concord.messages.connection_words import one_sentence
 from concord.messages.errors import AirflowUnavailable
-from concord.orchestration import waiting_person
 from concord.orchestration.configured_dags import all_dags
+from concord.orchestration.surroundings import waiting_person
 from spark_jobs.interruption import interrupt_all
 
 #: Seconds between two looks at how far a run is.

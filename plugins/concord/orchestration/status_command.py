@@ -19,8 +19,8 @@ from concord.messages.errors import ConcordError
 from concord.messages.how_many import how_many
 from concord.orchestration import approve_command, jobs, snapshot_command
 from concord.orchestration.link_states import link_states
-from concord.orchestration.repository_connection import repository
 from concord.orchestration.shown import Ago, Columns, notice, problem, say, show
+from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.terminal_words import spoken
 from concord.repository import status
 

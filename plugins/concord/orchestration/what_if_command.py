@@ -13,8 +13,8 @@ from concord.configuration.what_if import other_chains
 from concord.jobs.ledger import Entry
 from concord.jobs.what_if import Judged, Judgement, WhatIf
 from concord.orchestration import jobs
-from concord.orchestration.repository_connection import repository
 from concord.orchestration.shown import Columns, say, show
+from concord.orchestration.surroundings.repository_connection import repository
 from concord.repository import ledger
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from concord.messages.errors import ConcordError, RepositoryUnavailable, SiteUnavailable
-from concord.orchestration import waiting_person
+from concord.orchestration.surroundings import waiting_person
 
 #: A person who waits at a terminal sooner mends these than three tries have failed.
 _OF_A_CONNECTION = (SiteUnavailable, RepositoryUnavailable)

@@ -10,7 +10,7 @@ from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 from sqlalchemy import URL, Engine
 
-from concord.orchestration.connections import dialect, mask_password, options_of
+from concord.orchestration.surroundings.connections import dialect, mask_password, options_of
 from concord.repository.migration import migrate
 from concord.repository.opening import open_repository
 
