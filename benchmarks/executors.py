@@ -21,7 +21,7 @@ from benchmarks.report import Grid
 from benchmarks.way import Way, way
 from concord.jobs.link import LinkJob
 from concord.machine.java import java_home
-from concord.orchestration.spark_settings import SHORT_LIVED
+from concord.orchestration.tasks.spark_settings import SHORT_LIVED
 from demo import terminal
 from demo.progress import Progress
 from embedded.spark_cluster import AUTHENTICATED, Cluster

@@ -19,8 +19,8 @@ from benchmarks.seconds_per_step import seconds_of, seconds_per_step
 from concord.jobs.link import LinkJob, TransmissionReport
 from concord.machine.java import java_home
 from concord.messages.errors import LinkFailed
-from concord.orchestration import spark_settings
-from concord.orchestration.job_files import JobFiles, job_files
+from concord.orchestration.tasks import spark_settings
+from concord.orchestration.tasks.job_files import JobFiles, job_files
 from spark_jobs.application import module
 
 Kind = TypeVar("Kind", bound=BaseModel)

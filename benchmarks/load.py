@@ -25,8 +25,8 @@ from benchmarks.link_run import run_link
 from benchmarks.peak_memory import PeakMemory
 from concord.jobs.initialization import InitializationJob, InitializationReport
 from concord.jobs.link import Direction
-from concord.orchestration.job_files import job_files
-from concord.orchestration.spark_settings import environment
+from concord.orchestration.tasks.job_files import job_files
+from concord.orchestration.tasks.spark_settings import environment
 from demo import terminal, workspace
 from spark_jobs.application import module
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pyspark
 
-from concord.orchestration.spark_settings import SHORT_LIVED
+from concord.orchestration.tasks.spark_settings import SHORT_LIVED
 from embedded import ports
 
 SPARK_HOME = Path(pyspark.__file__).parent

@@ -13,23 +13,21 @@ from concord.jobs.link import Direction, TransmissionReport
 from concord.orchestration import (
     approve_command,
     conflicts_command,
-    jobs,
-    lease_owner,
     restamp_command,
     snapshot_command,
     status_command,
     synchronize_command,
-    tombstone_cleanup,
     waiting_command,
 )
 from concord.orchestration.compare_command import compare
-from concord.orchestration.forgetting import forget
-from concord.orchestration.initialization import InitializeOperator, InitializeParameters
-from concord.orchestration.link_operator import LinkOperator
 from concord.orchestration.link_tables import Carried, show_links
 from concord.orchestration.pace_shown import shown
 from concord.orchestration.printed_sql import print_sql, write_sql
 from concord.orchestration.shown import Columns, is_document, notice, problem, say, show
+from concord.orchestration.tasks import jobs, lease_owner, tombstone_cleanup
+from concord.orchestration.tasks.forgetting import forget
+from concord.orchestration.tasks.initialization import InitializeOperator, InitializeParameters
+from concord.orchestration.tasks.link import LinkOperator
 
 
 def run(asked: argparse.Namespace, configuration: Configuration) -> int:

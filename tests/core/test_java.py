@@ -12,7 +12,7 @@ import pytest
 from concord.machine import java
 from concord.machine.java import java_home
 from concord.messages.errors import ConnectionRefused
-from concord.orchestration import spark_settings
+from concord.orchestration.tasks import spark_settings
 
 SPARK_SUBMIT = Path(sys.executable).with_name("spark-submit")
 

@@ -4,9 +4,9 @@ import subprocess
 import sys
 
 from concord.jobs.link import LinkJob, TransmissionReport
-from concord.orchestration import spark_settings
-from concord.orchestration.job_files import PROJECT, job_files
-from concord.orchestration.spark_settings import SHORT_LIVED
+from concord.orchestration.tasks import spark_settings
+from concord.orchestration.tasks.job_files import PROJECT, job_files
+from concord.orchestration.tasks.spark_settings import SHORT_LIVED
 from embedded.spark_cluster import AUTHENTICATED, Cluster
 from spark_jobs.application import module
 

@@ -15,7 +15,7 @@ from concord.databases.postgresql import acquire
 from concord.databases.postgresql.ends import Source
 from concord.databases.postgresql.session import connect
 from concord.messages.errors import CountMismatch, LinkFailed, PrivilegeMissing
-from concord.orchestration import spark_settings
+from concord.orchestration.tasks import spark_settings
 from embedded.postgres import Server
 from spark_jobs.acquire import Batches
 from spark_jobs.link import transmit

@@ -105,7 +105,7 @@ BACKFILL = (
     ),
     Mutant(
         "a backfill run does not look at its data interval",
-        "plugins/concord/orchestration/run_steps.py",
+        "plugins/concord/orchestration/tasks/run_steps.py",
         'if dag_run.run_type != "backfill":',
         "if True:",
         "tests/orchestration/test_refusals.py -k without_a_data_interval",
@@ -119,14 +119,14 @@ BACKFILL = (
     ),
     Mutant(
         "a run that finds the lease taken fails",
-        "plugins/concord/orchestration/run_steps.py",
+        "plugins/concord/orchestration/tasks/run_steps.py",
         "        if waited > PATIENCE:\n",
         "        if True:\n",
         f"{IN_AIRFLOW} -k never_overlap",
     ),
     Mutant(
         "a run waits for the lease for ever",
-        "plugins/concord/orchestration/run_steps.py",
+        "plugins/concord/orchestration/tasks/run_steps.py",
         "        if waited > PATIENCE:\n",
         "        if False:\n",
         f"{IN_AIRFLOW} -k waited_for_a_day",

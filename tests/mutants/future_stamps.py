@@ -125,7 +125,7 @@ FUTURE_STAMPS = (
     ),
     Mutant(
         "leases stay held where one of several was refused",
-        "plugins/concord/orchestration/run_lease.py",
+        "plugins/concord/orchestration/tasks/run_lease.py",
         "            stack.callback(give_back, engine, name, owner)",
         "            pass",
         f"{LEASES} -k refused",

@@ -6,7 +6,7 @@ from tests.mutants.planted import LINK, POSTGRESQL, Mutant
 
 ASKED = f"{LINK}/test_reinitialization.py"
 STARTED = "tests/orchestration/test_reinitialization.py"
-OPERATOR = "plugins/concord/orchestration/reinitialize_operator.py"
+OPERATOR = "plugins/concord/orchestration/tasks/reinitialize.py"
 
 REINITIALIZATION = (
     Mutant(
@@ -74,14 +74,14 @@ REINITIALIZATION = (
     ),
     Mutant(
         "a table of which rows wait is brought back",
-        "plugins/concord/orchestration/reinitialization.py",
+        "plugins/concord/orchestration/tasks/reinitialization.py",
         "(wanted & waiting) - begun",
         "(wanted & waiting) - wanted",
         STARTED,
     ),
     Mutant(
         "what another run has brought back is brought back again",
-        "plugins/concord/orchestration/initialization.py",
+        "plugins/concord/orchestration/tasks/initialization.py",
         "wanted = requested(configuration, synchronization)",
         "wanted = asked.tables or [table.name for table in configuration.tables(synchronization)]",
         STARTED,

@@ -13,21 +13,21 @@ RUNS = (
     # What `status` says of a link
     Mutant(
         "a link that was refused is ready",
-        "plugins/concord/orchestration/link_states.py",
+        "plugins/concord/orchestration/tasks/link_states.py",
         "        if link in written and written[link] < last.ended_at:\n",
         "        if False:\n",
         f"{STATES} -k was_refused",
     ),
     Mutant(
         "a link stays refused after it was initialized",
-        "plugins/concord/orchestration/link_states.py",
+        "plugins/concord/orchestration/tasks/link_states.py",
         "if link in written and written[link] < last.ended_at:",
         "if link in written:",
         f"{STATES} -k was_refused",
     ),
     Mutant(
         "a link below its floor is ready",
-        "plugins/concord/orchestration/link_states.py",
+        "plugins/concord/orchestration/tasks/link_states.py",
         "return states | refused(listed)",
         "return states",
         f"{STATES} -k below_its_floor",
@@ -63,14 +63,14 @@ RUNS = (
     # The lease of a run that has ended
     Mutant(
         "a run that has ended is waited for",
-        "plugins/concord/orchestration/lease_holder.py",
+        "plugins/concord/orchestration/tasks/lease_holder.py",
         "return self._is_ours(holder) and self._is_known(holder, _OVER)",
         "return False",
         f"{HOLDER} -k have_ended",
     ),
     Mutant(
         "a run that is alive has ended",
-        "plugins/concord/orchestration/lease_holder.py",
+        "plugins/concord/orchestration/tasks/lease_holder.py",
         "self._is_known(holder, _OVER)",
         "self._is_known(holder, None)",
         f"{HOLDER} -k may_be_alive",
@@ -113,14 +113,14 @@ RUNS = (
     ),
     Mutant(
         "a run logs no start time of the last one",
-        "plugins/concord/orchestration/run_steps.py",
+        "plugins/concord/orchestration/tasks/run_steps.py",
         "run=run_id, last_started_at=last)",
         "run=run_id)",
         f"{ORCHESTRATION}/test_synchronize.py -k last_ones_start",
     ),
     Mutant(
         "a plan carries no start time of the last one",
-        "plugins/concord/orchestration/run_steps.py",
+        "plugins/concord/orchestration/tasks/run_steps.py",
         "        last_started_at=last,\n",
         "",
         f"{ORCHESTRATION}/test_synchronize.py -k last_ones_start",

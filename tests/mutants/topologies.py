@@ -96,7 +96,7 @@ TOPOLOGIES = (
     ),
     Mutant(
         "a site that is configured is forgotten",
-        "plugins/concord/orchestration/forgetting.py",
+        "plugins/concord/orchestration/tasks/forgetting.py",
         "    if used:\n",
         "    if False:\n",
         f"{UNREACHABLE} -k only_when_it_has_left",

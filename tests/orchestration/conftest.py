@@ -15,10 +15,10 @@ from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration, load
 from concord.databases import provisioning
-from concord.orchestration import lease_owner
-from concord.orchestration.initialization import initialize
-from concord.orchestration.jobs import installations
 from concord.orchestration.surroundings.repository_connection import repository
+from concord.orchestration.tasks import lease_owner
+from concord.orchestration.tasks.initialization import initialize
+from concord.orchestration.tasks.jobs import installations
 from embedded.connect_server import ConnectServer
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database

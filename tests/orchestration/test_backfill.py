@@ -18,7 +18,7 @@ from airflow.sdk.exceptions import AirflowRescheduleException
 from airflow.utils.types import DagRunType as StoredRunType
 
 from concord.messages.errors import LeaseHeld
-from concord.orchestration import run_lease, run_steps
+from concord.orchestration.tasks import run_lease, run_steps
 from concord.repository import status
 from tests.orchestration.conftest import NAME, Pair, dag_named, states
 

@@ -11,9 +11,9 @@ from airflow.utils.types import DagRunType
 
 from concord.databases import provisioning
 from concord.jobs.link import Direction
-from concord.orchestration import run_steps
-from concord.orchestration.initialization import initialize
-from concord.orchestration.jobs import installations
+from concord.orchestration.tasks import run_steps
+from concord.orchestration.tasks.initialization import initialize
+from concord.orchestration.tasks.jobs import installations
 from concord.repository import holds, status
 from concord.rules.brake import Hold, Kind
 from tests.conftest import PROJECT

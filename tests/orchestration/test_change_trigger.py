@@ -20,7 +20,7 @@ from concord.databases import provisioning
 from concord.databases.postgresql.notify import CHANNEL
 from concord.orchestration import change_trigger
 from concord.orchestration.change_trigger import ChangeTrigger, watchers
-from concord.orchestration.jobs import installations
+from concord.orchestration.tasks.jobs import installations
 from embedded.postgres import Server
 from tests.conftest import PROJECT
 from tests.orchestration.conftest import (

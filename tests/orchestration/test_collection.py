@@ -7,8 +7,9 @@ from sqlalchemy import select
 
 from concord.databases.postgresql import records
 from concord.jobs.link import Direction
-from concord.orchestration import jobs, link_operator
-from concord.orchestration.link_operator import LinkOperator
+from concord.orchestration.tasks import jobs
+from concord.orchestration.tasks import link as link_operator
+from concord.orchestration.tasks.link import LinkOperator
 from concord.repository.conflicts import collect_conflicts
 from concord.repository.ledger import Chosen, entries, find
 from concord.repository.models import Conflict

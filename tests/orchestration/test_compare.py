@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from concord.databases.postgresql import triggers
-from concord.orchestration import run_lease
+from concord.orchestration.tasks import run_lease
 from concord.repository.comparisons import differences
 from concord.repository.status import synchronizations
 from tests.conftest import PROJECT

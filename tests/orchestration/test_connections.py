@@ -12,8 +12,8 @@ from airflow.sdk._shared.secrets_masker import secrets_masker
 from concord.configuration.configuration import load
 from concord.jobs.link import Direction
 from concord.messages.errors import ConnectionRefused
-from concord.orchestration.jobs import carrying_sites, installations, link_job
 from concord.orchestration.surroundings.connections import credentials
+from concord.orchestration.tasks.jobs import carrying_sites, installations, link_job
 from tests.orchestration.conftest import CANARY, CONFIGURATION, NAME
 
 Define = Callable[..., None]

@@ -12,7 +12,7 @@ import pytest
 from airflow import plugins_manager
 from airflow.dag_processing.dagbag import DagBag
 
-from concord.orchestration.link_operator import LinkOperator
+from concord.orchestration.tasks.link import LinkOperator
 from tests.conftest import PROJECT
 from tests.orchestration.conftest import CONFIGURATION
 

@@ -9,10 +9,10 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowRescheduleException, TaskDeferred
 from airflow.utils.state import DagRunState
 
-from concord.orchestration import lease_trigger, run_lease, run_steps
-from concord.orchestration.begin_operator import BeginOperator
-from concord.orchestration.lease_trigger import LONGEST, OVERDUE, LeaseTrigger
 from concord.orchestration.task_group import ConcordTaskGroup
+from concord.orchestration.tasks import lease_trigger, run_lease, run_steps
+from concord.orchestration.tasks.begin import BeginOperator
+from concord.orchestration.tasks.lease_trigger import LONGEST, OVERDUE, LeaseTrigger
 from concord.repository import status
 from tests.orchestration.conftest import NAME, Pair, dag_named, states
 from tests.orchestration.terminal import Terminal
@@ -130,5 +130,5 @@ def test_a_dag_of_a_teams_own_may_say_where_its_runs_wait(pair: Pair) -> None:
 
 def test_what_airflow_stores_of_the_waiting_is_two_names() -> None:
     path, kept = LeaseTrigger(synchronization=NAME, holder="another run").serialize()
-    assert path == "concord.orchestration.lease_trigger.LeaseTrigger"
+    assert path == "concord.orchestration.tasks.lease_trigger.LeaseTrigger"
     assert kept == {"synchronization": NAME, "holder": "another run"}

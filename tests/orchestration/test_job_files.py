@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from concord.messages.errors import ConcordError
-from concord.orchestration.job_files import job_files
+from concord.orchestration.tasks.job_files import job_files
 from spark_jobs.application import read_job
 from tests.conftest import PROJECT
 
@@ -69,7 +69,7 @@ def test_who_has_read_a_job_has_removed_it_and_one_that_others_could_read_is_ref
 HELD = """
 import sys, tempfile, time
 from pydantic import BaseModel
-from concord.orchestration.job_files import job_files
+from concord.orchestration.tasks.job_files import job_files
 tempfile.tempdir = sys.argv[1]
 class Job(BaseModel):
     password: str = "opens nothing"

@@ -17,9 +17,9 @@ from sqlalchemy import Engine
 
 from concord.configuration.configuration import load
 from concord.databases import provisioning
-from concord.orchestration import run_lease
-from concord.orchestration.initialization import initialize
-from concord.orchestration.jobs import installations
+from concord.orchestration.tasks import run_lease
+from concord.orchestration.tasks.initialization import initialize
+from concord.orchestration.tasks.jobs import installations
 from concord.repository import status
 from concord.repository.opening import open_repository
 from concord.repository.status import RunStatus

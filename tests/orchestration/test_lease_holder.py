@@ -16,9 +16,9 @@ from airflow.utils.session import create_session
 from airflow.utils.state import DagRunState
 
 from concord.messages.errors import LeaseHeld, LeaseLost
-from concord.orchestration import lease_owner, run_lease, run_steps
-from concord.orchestration.lease_owner import LeaseOwner
 from concord.orchestration.surroundings.process import this_process
+from concord.orchestration.tasks import lease_owner, run_lease, run_steps
+from concord.orchestration.tasks.lease_owner import LeaseOwner
 from concord.repository import status
 from concord.repository.lease import Lease, renew
 from tests.conftest import PROJECT

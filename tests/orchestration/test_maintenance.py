@@ -3,8 +3,8 @@
 import pendulum
 import pytest
 
-from concord.orchestration import run_lease
-from concord.orchestration.log_purge import is_due
+from concord.orchestration.tasks import run_lease
+from concord.orchestration.tasks.log_purge import is_due
 from concord.repository.maintenance import last_completed, mark_completed
 from tests.orchestration.conftest import NAME, Pair, states
 

@@ -12,7 +12,7 @@ from threading import Thread
 
 import pytest
 
-from concord.orchestration.metrics import ROWS
+from concord.orchestration.tasks.metrics import ROWS
 from tests.conftest import PROJECT
 from tests.orchestration.conftest import CANARY, NAME, Pair
 

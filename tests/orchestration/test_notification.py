@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from concord.configuration.notify import NotifySettings
 from concord.jobs.link import Direction
-from concord.orchestration.notification import notify_of_conflicts
+from concord.orchestration.tasks.notification import notify_of_conflicts
 from concord.repository.migration import migrate
 from concord.repository.opening import open_repository
 from concord.repository.transmissions import record_transmission
@@ -105,10 +105,12 @@ def test_a_message_that_cannot_be_sent_fails_no_run_and_says_why_without_a_secre
 ) -> None:
     if value is not None:
         monkeypatch.setenv("AIRFLOW_CONN_CONFLICT_ALERTS", value)
-    with caplog.at_level(logging.INFO, "concord.orchestration.notification"):
+    with caplog.at_level(logging.INFO, "concord.orchestration.tasks.notification"):
         assert not tell(run, conflicts=0)
     [line] = [
-        each.getMessage() for each in caplog.records if each.name == "concord.orchestration.notification"
+        each.getMessage()
+        for each in caplog.records
+        if each.name == "concord.orchestration.tasks.notification"
     ]
     assert line.startswith("nobody could be told of conflicts")
     assert why in line

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from concord.jobs.link import TableReport
-from concord.orchestration.outcome_log import log_outcome
+from concord.orchestration.tasks.outcome_log import log_outcome
 from tests.conftest import PROJECT
 from tests.orchestration.conftest import NAME, SUBMITTED, Pair
 

@@ -8,8 +8,8 @@ from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.sdk.exceptions import AirflowFailException
 
 from concord.messages.errors import ParametersRefused
-from concord.orchestration import parameters, run_steps
-from concord.orchestration.run_plan import SynchronizeParameters
+from concord.orchestration.tasks import parameters, run_steps
+from concord.orchestration.tasks.run_plan import SynchronizeParameters
 from concord.repository import status
 from tests.orchestration.conftest import NAME, Pair, states
 

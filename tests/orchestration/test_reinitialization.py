@@ -7,8 +7,8 @@ import pytest
 from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
 
-from concord.orchestration import run_lease
-from concord.orchestration.reinitialization import requested
+from concord.orchestration.tasks import run_lease
+from concord.orchestration.tasks.reinitialization import requested
 from tests.orchestration.conftest import NAME, Pair, states
 from tests.orchestration.terminal import Terminal
 

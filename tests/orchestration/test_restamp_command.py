@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from concord.databases.postgresql.restamped_table import RestampedTable
-from concord.orchestration import run_lease
+from concord.orchestration.tasks import run_lease
 from concord.repository.status import synchronizations
 from tests.orchestration.conftest import CONFIGURATION, NAME, Pair, states
 from tests.orchestration.terminal import Terminal

@@ -8,8 +8,8 @@ import pytest
 
 from concord.configuration.configuration import load
 from concord.databases import provisioning
-from concord.orchestration import run_lease
-from concord.orchestration.jobs import installations
+from concord.orchestration.tasks import run_lease
+from concord.orchestration.tasks.jobs import installations
 from concord.repository import status
 from tests.conftest import PROJECT
 from tests.orchestration.conftest import CONFIGURATION, Pair, states

@@ -8,7 +8,7 @@ import pytest
 from airflow.models.dagrun import DagRun
 from sqlalchemy import update
 
-from concord.orchestration.run_plan import RunPlan
+from concord.orchestration.tasks.run_plan import RunPlan
 from concord.repository import status
 from concord.repository.models import Synchronization
 from tests.orchestration.conftest import NAME, SUBMITTED, Pair, Site, states

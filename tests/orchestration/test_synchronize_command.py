@@ -16,7 +16,7 @@ from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from concord.orchestration import run_lease, run_steps
+from concord.orchestration.tasks import run_lease, run_steps
 from concord.repository import status
 from tests.conftest import PROJECT
 from tests.orchestration.conftest import NAME, Pair

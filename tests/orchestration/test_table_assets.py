@@ -12,7 +12,7 @@ from airflow.models.dagbundle import DagBundleModel
 from airflow.utils.session import create_session
 from sqlalchemy import delete, select, update
 
-from concord.orchestration.table_assets import table_asset
+from concord.orchestration.tasks.table_assets import table_asset
 from tests.conftest import PROJECT
 from tests.orchestration.conftest import Pair
 

@@ -3,9 +3,9 @@
 import pytest
 
 from concord.messages.errors import ParametersRefused
-from concord.orchestration import parameters
-from concord.orchestration.compare_operator import CompareParameters
-from concord.orchestration.run_plan import SynchronizeParameters
+from concord.orchestration.tasks import parameters
+from concord.orchestration.tasks.compare import CompareParameters
+from concord.orchestration.tasks.run_plan import SynchronizeParameters
 from concord.orchestration.terminal_words import spoken
 
 SAID = [

@@ -8,8 +8,8 @@ import pytest
 
 from concord.configuration.configuration import Configuration, load
 from concord.databases.postgresql.tombstones import SiteTombstones
-from concord.orchestration import tombstone_cleanup
-from concord.orchestration.forgetting import _is_meant
+from concord.orchestration.tasks import tombstone_cleanup
+from concord.orchestration.tasks.forgetting import _is_meant
 from tests.orchestration.conftest import CONFIGURATION, NAME, Pair, states
 from tests.orchestration.terminal import Terminal
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from concord.orchestration import spark_settings
+from concord.orchestration.tasks import spark_settings
 from embedded.spark_cluster import Cluster
 from spark_jobs.settings import own_sockets
 from tests.conftest import PROJECT

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from concord.messages.errors import OtherCode
-from concord.orchestration.job_files import PROJECT
+from concord.orchestration.tasks.job_files import PROJECT
 from spark_jobs import code_state
 from spark_jobs.code_state import CODE, in_this_code, sources
 

@@ -12,7 +12,6 @@ from airflow.sdk import DAG, TriggerRule, get_current_context, task
 from concord.configuration.configuration import Configuration, config_path, load
 from concord.jobs.link import Direction
 from concord.messages.errors import DecisionRefused
-from concord.orchestration import jobs, parameters
 from concord.orchestration.dag_page import page
 from concord.orchestration.question import (
     PATIENCE,
@@ -28,6 +27,7 @@ from concord.orchestration.question import (
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.synchronize import START, STEP_TIMEOUT
+from concord.orchestration.tasks import jobs, parameters
 from concord.repository import holds
 from concord.repository.holds import Waiting
 

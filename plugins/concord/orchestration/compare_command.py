@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from concord.jobs.comparison import CompareReport, Difference, Repair
-from concord.orchestration.compare_operator import CompareOperator, CompareParameters
 from concord.orchestration.pace_shown import shown
 from concord.orchestration.shown import Columns, show
+from concord.orchestration.tasks.compare import CompareOperator, CompareParameters
 
 _COUNTS = ("equal", "differing", "versions", "only_source", "only_target", "in_flight")
 

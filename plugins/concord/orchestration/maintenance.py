@@ -18,9 +18,6 @@ from concord.databases import provisioning
 from concord.jobs.initialization import How
 from concord.messages.event_log import log_event
 from concord.messages.pace import logged
-from concord.orchestration import jobs, log_purge, parameters, tombstone_cleanup
-from concord.orchestration.compare_operator import CompareOperator
-from concord.orchestration.initialization import InitializeOperator
 from concord.orchestration.maintenance_pages import (
     compare_page,
     initialize_page,
@@ -28,10 +25,13 @@ from concord.orchestration.maintenance_pages import (
     provision_page,
     tombstone_cleanup_page,
 )
-from concord.orchestration.outcome_log import log_table
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.synchronize import LINK_TIMEOUT, RETRIES, START
+from concord.orchestration.tasks import jobs, log_purge, parameters, tombstone_cleanup
+from concord.orchestration.tasks.compare import CompareOperator
+from concord.orchestration.tasks.initialization import InitializeOperator
+from concord.orchestration.tasks.outcome_log import log_table
 from concord.values.duration import parse_duration
 
 logger = logging.getLogger("concord.maintenance")

@@ -11,7 +11,7 @@ from airflow.sdk import Context, Param
 from pydantic import Field
 
 from concord.messages.errors import ConcordError, DecisionRefused
-from concord.orchestration.parameters import Parameters
+from concord.orchestration.tasks.parameters import Parameters
 
 #: Questions that one run may ask: each is a task of its own.
 MOST = 50

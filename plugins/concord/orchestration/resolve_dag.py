@@ -10,7 +10,6 @@ from airflow.sdk import DAG, Param, TriggerRule, get_current_context, task
 from concord.configuration.configuration import Configuration, config_path, load
 from concord.jobs.waiting import Choice, Image, WaitingRow, columns_given
 from concord.messages.errors import DecisionRefused
-from concord.orchestration import parameters, waiting_rows
 from concord.orchestration.dag_page import page
 from concord.orchestration.question import (
     MOST,
@@ -26,6 +25,7 @@ from concord.orchestration.question import (
 )
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.synchronize import START, STEP_TIMEOUT
+from concord.orchestration.tasks import parameters, waiting_rows
 from concord.tables.privacy import PRIVATE
 
 SOURCE, TARGET, OWN, LATER = "the source's row", "the target's row", "the row below", "later"

@@ -17,10 +17,11 @@ from concord.databases.postgresql.pending import Pending, pending
 from concord.jobs.link import Direction, link_name
 from concord.messages.errors import ConcordError
 from concord.messages.how_many import how_many
-from concord.orchestration import approve_command, jobs, snapshot_command
-from concord.orchestration.link_states import link_states
+from concord.orchestration import approve_command, snapshot_command
 from concord.orchestration.shown import Ago, Columns, notice, problem, say, show
 from concord.orchestration.surroundings.repository_connection import repository
+from concord.orchestration.tasks import jobs
+from concord.orchestration.tasks.link_states import link_states
 from concord.orchestration.terminal_words import spoken
 from concord.repository import status
 

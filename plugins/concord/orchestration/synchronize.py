@@ -22,14 +22,14 @@ from airflow.sdk import (
 from concord.configuration.configuration import Configuration
 from concord.configuration.settings import SiteSettings
 from concord.jobs.link import Direction
-from concord.orchestration import parameters, run_steps
-from concord.orchestration.begin_operator import BeginOperator
 from concord.orchestration.change_trigger import watchers
 from concord.orchestration.dag_page import page
-from concord.orchestration.link_operator import LinkOperator
-from concord.orchestration.reinitialize_operator import ReinitializeOperator
-from concord.orchestration.run_plan import SynchronizeParameters
-from concord.orchestration.table_assets import changed_tables, table_asset
+from concord.orchestration.tasks import parameters, run_steps
+from concord.orchestration.tasks.begin import BeginOperator
+from concord.orchestration.tasks.link import LinkOperator
+from concord.orchestration.tasks.reinitialize import ReinitializeOperator
+from concord.orchestration.tasks.run_plan import SynchronizeParameters
+from concord.orchestration.tasks.table_assets import changed_tables, table_asset
 from concord.values.cron import PRESETS
 
 #: Transient errors are tried again; permanent ones never are (`airflow_errors`).

@@ -16,9 +16,9 @@ from airflow.sdk.exceptions import AirflowSkipException
 from concord.configuration.configuration import config_path, load
 from concord.jobs.initialization import How
 from concord.messages.event_log import log_event
-from concord.orchestration.reinitialization import requested
-from concord.orchestration.run_plan import RunPlan
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
+from concord.orchestration.tasks.reinitialization import requested
+from concord.orchestration.tasks.run_plan import RunPlan
 
 logger = logging.getLogger("concord.reinitialize")
 

@@ -17,13 +17,13 @@ from concord.configuration.configuration import config_path, load
 from concord.jobs.link import TableReport
 from concord.messages.errors import LeaseHeld, ParametersRefused, TablesStopped
 from concord.messages.event_log import log_event
-from concord.orchestration import lease_owner, metrics, parameters, run_lease
-from concord.orchestration.lease_holder import LeaseHolder
-from concord.orchestration.notification import notify_of_conflicts
-from concord.orchestration.outcome_log import log_outcome
-from concord.orchestration.run_plan import RunPlan, SynchronizeParameters, data_interval
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
+from concord.orchestration.tasks import lease_owner, metrics, parameters, run_lease
+from concord.orchestration.tasks.lease_holder import LeaseHolder
+from concord.orchestration.tasks.notification import notify_of_conflicts
+from concord.orchestration.tasks.outcome_log import log_outcome
+from concord.orchestration.tasks.run_plan import RunPlan, SynchronizeParameters, data_interval
 from concord.repository import holds
 from concord.repository.lease import Lease
 from concord.repository.runs import begin_run, complete_run, fail_run, last_synchronized, release_run

@@ -9,7 +9,7 @@ import pendulum
 from concord.configuration.configuration import Configuration
 from concord.databases.postgresql import tombstones
 from concord.databases.postgresql.tombstones import Cleanup
-from concord.orchestration.jobs import carrying_sites
+from concord.orchestration.tasks.jobs import carrying_sites
 
 
 def clean(

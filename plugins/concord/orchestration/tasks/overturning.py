@@ -9,7 +9,7 @@ from concord.databases.postgresql import overturning
 from concord.jobs.ledger import Entry, Overturn
 from concord.jobs.link import Direction, LinkJob
 from concord.messages.errors import OverturnRefused
-from concord.orchestration import jobs
+from concord.orchestration.tasks import jobs
 from concord.repository.conflicts import record_overturns
 from concord.repository.ledger import find
 

@@ -17,13 +17,13 @@ from concord.databases.postgresql import records
 from concord.jobs.comparison import CompareJob, CompareReport, Repair
 from concord.jobs.link import Direction, LinkJob
 from concord.messages.event_log import log_event
-from concord.orchestration import lease_owner, parameters, run_lease
-from concord.orchestration.jobs import link_job
-from concord.orchestration.lease_holder import LeaseHolder
-from concord.orchestration.outcome_log import log_table
-from concord.orchestration.spark_application import SparkApplication
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
+from concord.orchestration.tasks import lease_owner, parameters, run_lease
+from concord.orchestration.tasks.jobs import link_job
+from concord.orchestration.tasks.lease_holder import LeaseHolder
+from concord.orchestration.tasks.outcome_log import log_table
+from concord.orchestration.tasks.spark_application import SparkApplication
 from concord.repository.comparisons import record_comparison
 from concord.repository.conflicts import ConflictRow, collect_conflicts
 

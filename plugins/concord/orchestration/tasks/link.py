@@ -17,14 +17,14 @@ from concord.configuration.configuration import config_path, load
 from concord.databases.postgresql import records
 from concord.jobs.link import COUNTS, Direction, LinkJob, TransmissionReport
 from concord.messages.errors import ConcordError, LeaseLost
-from concord.orchestration import metrics, run_lease
-from concord.orchestration.jobs import link_job
-from concord.orchestration.outcome_log import log_outcome
-from concord.orchestration.run_plan import RunPlan
-from concord.orchestration.spark_application import SparkApplication
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms, may_be_tried_again
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.table_assets import announce
+from concord.orchestration.tasks import metrics, run_lease
+from concord.orchestration.tasks.jobs import link_job
+from concord.orchestration.tasks.outcome_log import log_outcome
+from concord.orchestration.tasks.run_plan import RunPlan
+from concord.orchestration.tasks.spark_application import SparkApplication
+from concord.orchestration.tasks.table_assets import announce
 from concord.repository import holds
 from concord.repository.conflicts import ConflictRow, collect_conflicts, record_overturns
 from concord.repository.runs import fail_run

@@ -14,14 +14,14 @@ from concord.jobs.initialization import How, InitializationJob, InitializationRe
 from concord.jobs.link import Direction
 from concord.messages.errors import ParametersRefused
 from concord.messages.pace import Tell, silent
-from concord.orchestration import lease_owner, parameters, run_lease
-from concord.orchestration.jobs import installers, link_job, refuse_unknown_tables, synchronization_name
-from concord.orchestration.lease_holder import LeaseHolder
-from concord.orchestration.outcome_log import log_table
-from concord.orchestration.reinitialization import requested
-from concord.orchestration.spark_application import SparkApplication
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
+from concord.orchestration.tasks import lease_owner, parameters, run_lease
+from concord.orchestration.tasks.jobs import installers, link_job, refuse_unknown_tables, synchronization_name
+from concord.orchestration.tasks.lease_holder import LeaseHolder
+from concord.orchestration.tasks.outcome_log import log_table
+from concord.orchestration.tasks.reinitialization import requested
+from concord.orchestration.tasks.spark_application import SparkApplication
 
 
 class InitializeParameters(parameters.Parameters):

@@ -7,7 +7,7 @@ import logging
 from concord.configuration.configuration import Configuration
 from concord.databases.postgresql import records, reinitialization
 from concord.messages.event_log import log_event
-from concord.orchestration.jobs import site_accesses
+from concord.orchestration.tasks.jobs import site_accesses
 
 logger = logging.getLogger("concord.reinitialize")
 

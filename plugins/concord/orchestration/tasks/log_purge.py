@@ -13,7 +13,7 @@ from concord.databases.postgresql import records
 from concord.jobs.site import SiteAccess
 from concord.jobs.snapshot import snapshot_name
 from concord.messages.errors import ConcordError
-from concord.orchestration.jobs import site_access, snapshots_of, tables_of
+from concord.orchestration.tasks.jobs import site_access, snapshots_of, tables_of
 from concord.repository.maintenance import last_completed, mark_completed
 from concord.repository.purge import Retention, purge
 from concord.repository.purge_calendar import PurgeCalendar, due

@@ -12,7 +12,7 @@ from concord.databases.postgresql.waiting_table import Unconfigured
 from concord.jobs.link import Direction, LinkJob, link_name
 from concord.jobs.waiting import Choice, WaitingRow
 from concord.messages.errors import DecisionRefused
-from concord.orchestration import jobs
+from concord.orchestration.tasks import jobs
 
 #: Rows of one link that are looked through for an id.
 MOST = 10_000

@@ -14,9 +14,9 @@ from concord.configuration.configuration import Configuration
 from concord.jobs.link import TransmissionReport
 from concord.jobs.snapshot import SnapshotJob, SnapshotReport, snapshot_name
 from concord.messages.errors import ConcordError, LeaseLost
-from concord.orchestration import run_lease
-from concord.orchestration.jobs import known_name, site_accesses
-from concord.orchestration.parameters import Parameters
+from concord.orchestration.tasks import run_lease
+from concord.orchestration.tasks.jobs import known_name, site_accesses
+from concord.orchestration.tasks.parameters import Parameters
 from concord.repository.runs import Scope, begin_run, fail_run
 from concord.repository.transmissions import record_transmission
 

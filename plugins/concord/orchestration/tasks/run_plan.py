@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from concord.jobs.link import Direction
 from concord.messages.errors import ParametersRefused
-from concord.orchestration.parameters import Parameters
+from concord.orchestration.tasks.parameters import Parameters
 from concord.repository.runs import Scope
 from concord.values.interval import Interval
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from airflow.sdk.exceptions import AirflowRuntimeError
 
-from concord.orchestration.lease_owner import LeaseOwner, airflow_name
+from concord.orchestration.tasks.lease_owner import LeaseOwner, airflow_name
 
 _OVER = ["success", "failed"]
 _NOTHING = "nothing: this run begins when that one ends; if that one was killed, "

@@ -12,7 +12,7 @@ import concord
 from concord.machine.environment import of_airflow
 from concord.machine.java import java_home
 from concord.messages.errors import ConnectionRefused
-from concord.orchestration.job_files import JobFiles
+from concord.orchestration.tasks.job_files import JobFiles
 from spark_jobs.application import module
 from spark_jobs.settings import CONNECT_MODE, is_local
 

@@ -19,8 +19,8 @@ from pydantic import BaseModel
 from concord.messages.errors import LinkFailed, from_code
 from spark_jobs.code_state import sources
 
-#: The project's root: plugins/concord/orchestration/job_files.py.
-PROJECT = Path(__file__).parents[3]
+#: The project's root: plugins/concord/orchestration/tasks/job_files.py.
+PROJECT = Path(__file__).parents[4]
 
 _PREFIX = "concord-job-"
 #: Seconds within which whoever makes a directory has locked it.

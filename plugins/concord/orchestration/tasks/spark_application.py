@@ -17,10 +17,10 @@ from pydantic import BaseModel
 
 from concord.messages.event_log import log_event
 from concord.messages.pace import Tell, logged
-from concord.orchestration import spark_settings
-from concord.orchestration.job_files import JobFiles, Report, job_files
-from concord.orchestration.pace_heard import heard
 from concord.orchestration.surroundings.connections import airflow_connection
+from concord.orchestration.tasks import spark_settings
+from concord.orchestration.tasks.job_files import JobFiles, Report, job_files
+from concord.orchestration.tasks.pace_heard import heard
 from spark_jobs.application import module, work_of
 from spark_jobs.interruption import interrupt_all
 
