@@ -5,7 +5,7 @@ Airflow reads a file that has the words airflow and dag in it.
 
 from __future__ import annotations
 
-from concord.orchestration.configured_dags import all_dags
-from concord.orchestration.task_group import ConcordTaskGroup
+from concord.orchestration.dags.configured import all_dags
+from concord.orchestration.dags.task_group import ConcordTaskGroup
 
 __all__ = ["ConcordTaskGroup", "all_dags"]

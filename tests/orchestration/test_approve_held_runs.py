@@ -7,8 +7,8 @@ import pendulum
 import pytest
 
 from concord.jobs.link import Direction
-from concord.orchestration import approve_dag
-from concord.orchestration.approve_dag import APPROVE
+from concord.orchestration.dags import approve
+from concord.orchestration.dags.approve import APPROVE
 from concord.repository import holds
 from concord.rules.brake import Brakes, Hold, Kind, Limit
 from tests.conftest import PROJECT
@@ -39,7 +39,7 @@ def as_shown(text: str) -> list[str]:
 def test_what_somebody_approves_passes_as_the_document_shows_and_what_nobody_answers_is_left(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(approve_dag, "PATIENCE", timedelta(milliseconds=1))
+    monkeypatch.setattr(approve, "PATIENCE", timedelta(milliseconds=1))
     hold(pair, Direction.FORWARD, flights(800))
     hold(pair, Direction.REVERSE, Hold(table="public.airlines", kind=Kind.OSCILLATION, count=1, rows=2))
     answering = Answering("approve_held_runs", {FORWARD: (APPROVE, None), REVERSE: None})
@@ -62,11 +62,11 @@ def test_what_somebody_approves_passes_as_the_document_shows_and_what_nobody_ans
 @pytest.mark.timeout(120)
 def test_what_was_answered_about_a_hold_that_is_over_is_refused_in_one_line(pair: Pair) -> None:
     hold(pair, Direction.FORWARD, flights(800))
-    question = approve_dag.questions(pair.configuration, approve_dag.AskParameters(limit=1))
+    question = approve.questions(pair.configuration, approve.AskParameters(limit=1))
     hold(pair, Direction.FORWARD, flights(900), since="later")
     answer = {**question[0], "chosen_options": [APPROVE], "responded_by_user": {"id": "1", "name": "Ada"}}
-    with pytest.raises(approve_dag.DecisionRefused, match="0 were approved"):
-        approve_dag.carry_out([answer], approve_dag._approved, "were approved")
+    with pytest.raises(approve.DecisionRefused, match="0 were approved"):
+        approve.carry_out([answer], approve._approved, "were approved")
     [waits] = holds.waiting(pair.repository)
     assert (waits.hold.count, waits.approved_at) == (900, None)
 

@@ -18,8 +18,8 @@ from airflow.triggers.base import BaseEventTrigger
 from concord.configuration.configuration import Configuration, load
 from concord.databases import provisioning
 from concord.databases.postgresql.notify import CHANNEL
-from concord.orchestration import change_trigger
-from concord.orchestration.change_trigger import ChangeTrigger, watchers
+from concord.orchestration.dags import change_trigger
+from concord.orchestration.dags.change_trigger import ChangeTrigger, watchers
 from concord.orchestration.tasks.jobs import installations
 from embedded.postgres import Server
 from tests.conftest import PROJECT
@@ -208,7 +208,7 @@ def test_what_airflow_stores_of_the_trigger_names_connections_and_holds_no_login
     configuration: Configuration, sites: Sites
 ) -> None:
     classpath, kept = trigger_of(configuration).serialize()
-    assert classpath == "concord.orchestration.change_trigger.ChangeTrigger"
+    assert classpath == "concord.orchestration.dags.change_trigger.ChangeTrigger"
     assert kept["connections"] == ["london_reader", "capetown_reader"]
     said = json.dumps(encode_trigger(trigger_of(configuration)))
     assert not [word for word in (CANARY, *LOGINS.values(), "127.0.0.1") if word in said]

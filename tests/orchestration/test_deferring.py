@@ -9,7 +9,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowRescheduleException, TaskDeferred
 from airflow.utils.state import DagRunState
 
-from concord.orchestration.task_group import ConcordTaskGroup
+from concord.orchestration.dags.task_group import ConcordTaskGroup
 from concord.orchestration.tasks import lease_trigger, run_lease, run_steps
 from concord.orchestration.tasks.begin import BeginOperator
 from concord.orchestration.tasks.lease_trigger import LONGEST, OVERDUE, LeaseTrigger

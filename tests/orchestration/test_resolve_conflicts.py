@@ -7,7 +7,7 @@ import pendulum
 import pytest
 
 from concord.jobs.waiting import WaitingRow
-from concord.orchestration.resolve_dag import LATER, OWN, SOURCE, TARGET, question
+from concord.orchestration.dags.resolve import LATER, OWN, SOURCE, TARGET, question
 from tests.orchestration.answering import Answering
 from tests.orchestration.conftest import Pair, states
 

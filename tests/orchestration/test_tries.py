@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from concord.orchestration import synchronize
+from concord.orchestration.dags import synchronize
 from concord.repository import status
 from tests.orchestration.conftest import NAME, Pair
 from tests.orchestration.terminal import Terminal

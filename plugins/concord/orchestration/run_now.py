@@ -28,7 +28,7 @@ from sqlalchemy.exc import DBAPIError
 from concord.machine.ending import Ended, by_signals
 from concord.messages.connection_words import one_sentence
 from concord.messages.errors import AirflowUnavailable
-from concord.orchestration.configured_dags import all_dags
+from concord.orchestration.dags.configured import all_dags
 from concord.orchestration.surroundings import waiting_person
 from spark_jobs.interruption import interrupt_all
 

@@ -13,9 +13,9 @@ from concord.configuration.configuration import Configuration
 from concord.databases.postgresql import snapshot_provision
 from concord.jobs.snapshot import snapshot_name
 from concord.messages.errors import ConcordError, ParametersRefused
+from concord.orchestration.dags.snapshot import SnapshotOperator
 from concord.orchestration.pace_shown import shown
 from concord.orchestration.shown import Ago, say
-from concord.orchestration.snapshot_dag import SnapshotOperator
 from concord.orchestration.surroundings.connections import credentials
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import lease_owner, run_lease, snapshot_refresh

@@ -7,10 +7,10 @@ from typing import Any
 from airflow.sdk import DAG, Param, get_current_context, task
 
 from concord.configuration.configuration import config_path, load
-from concord.orchestration.dag_page import page
+from concord.orchestration.dags.page import page
+from concord.orchestration.dags.synchronize import START, STEP_TIMEOUT
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.synchronize import START, STEP_TIMEOUT
 from concord.orchestration.tasks import overturning, parameters
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from airflow.sdk import Param
 
-from concord.orchestration.dag_page import page
+from concord.orchestration.dags.page import page
 
 _Params = Mapping[str, Param]
 

@@ -11,10 +11,10 @@ from airflow.sdk import DAG, Context, Param, get_current_context, task, teardown
 from concord.configuration.configuration import Configuration, config_path, load
 from concord.jobs.snapshot import SnapshotJob, SnapshotReport, snapshot_name
 from concord.messages.errors import ConcordError
-from concord.orchestration.dag_page import page
+from concord.orchestration.dags.page import page
+from concord.orchestration.dags.synchronize import LINK_TIMEOUT, RETRIES, START, STEP_TIMEOUT, schedule
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.synchronize import LINK_TIMEOUT, RETRIES, START, STEP_TIMEOUT, schedule
 from concord.orchestration.tasks import lease_owner, parameters, run_lease, snapshot_refresh
 from concord.orchestration.tasks.lease_holder import LeaseHolder
 from concord.orchestration.tasks.link import will_not_be_tried_again

@@ -8,19 +8,19 @@ from functools import partial
 from airflow.sdk import DAG, get_parsing_context
 
 from concord.configuration.configuration import Configuration
-from concord.orchestration.approve_dag import approve_dag
-from concord.orchestration.maintenance import (
+from concord.orchestration.dags.approve import approve_dag
+from concord.orchestration.dags.maintenance import (
     compare_dag,
     initialize_dag,
     log_purge_dag,
     provision_dag,
     tombstone_cleanup_dag,
 )
-from concord.orchestration.overturn_dag import overturn_dag
-from concord.orchestration.resolve_dag import resolve_dag
-from concord.orchestration.snapshot_dag import snapshot_dag
+from concord.orchestration.dags.overturn import overturn_dag
+from concord.orchestration.dags.resolve import resolve_dag
+from concord.orchestration.dags.snapshot import snapshot_dag
+from concord.orchestration.dags.synchronize import synchronize_dag
 from concord.orchestration.surroundings.airflow_configuration import configuration
-from concord.orchestration.synchronize import synchronize_dag
 
 Builders = Mapping[str, Callable[[], DAG]]
 

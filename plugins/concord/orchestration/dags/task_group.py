@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from airflow.sdk import TaskGroup
 
+from concord.orchestration.dags.synchronize import RETRIES, STEP_TIMEOUT, synchronize_tasks
 from concord.orchestration.surroundings.airflow_configuration import configuration
-from concord.orchestration.synchronize import RETRIES, STEP_TIMEOUT, synchronize_tasks
 from concord.orchestration.tasks.jobs import synchronization_name
 from concord.orchestration.tasks.run_plan import SynchronizeParameters
 

@@ -10,8 +10,8 @@ from airflow.sdk import DAG, Param, TriggerRule, get_current_context, task
 from concord.configuration.configuration import Configuration, config_path, load
 from concord.jobs.waiting import Choice, Image, WaitingRow, columns_given
 from concord.messages.errors import DecisionRefused
-from concord.orchestration.dag_page import page
-from concord.orchestration.question import (
+from concord.orchestration.dags.page import page
+from concord.orchestration.dags.question import (
     MOST,
     PATIENCE,
     Answer,
@@ -23,8 +23,8 @@ from concord.orchestration.question import (
     params,
     person,
 )
+from concord.orchestration.dags.synchronize import START, STEP_TIMEOUT
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
-from concord.orchestration.synchronize import START, STEP_TIMEOUT
 from concord.orchestration.tasks import parameters, waiting_rows
 from concord.tables.privacy import PRIVATE
 

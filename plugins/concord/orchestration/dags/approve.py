@@ -12,8 +12,8 @@ from airflow.sdk import DAG, TriggerRule, get_current_context, task
 from concord.configuration.configuration import Configuration, config_path, load
 from concord.jobs.link import Direction
 from concord.messages.errors import DecisionRefused
-from concord.orchestration.dag_page import page
-from concord.orchestration.question import (
+from concord.orchestration.dags.page import page
+from concord.orchestration.dags.question import (
     PATIENCE,
     Answer,
     AskOperator,
@@ -24,9 +24,9 @@ from concord.orchestration.question import (
     params,
     person,
 )
+from concord.orchestration.dags.synchronize import START, STEP_TIMEOUT
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.synchronize import START, STEP_TIMEOUT
 from concord.orchestration.tasks import jobs, parameters
 from concord.repository import holds
 from concord.repository.holds import Waiting

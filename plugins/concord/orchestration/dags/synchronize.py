@@ -22,8 +22,8 @@ from airflow.sdk import (
 from concord.configuration.configuration import Configuration
 from concord.configuration.settings import SiteSettings
 from concord.jobs.link import Direction
-from concord.orchestration.change_trigger import watchers
-from concord.orchestration.dag_page import page
+from concord.orchestration.dags.change_trigger import watchers
+from concord.orchestration.dags.page import page
 from concord.orchestration.tasks import parameters, run_steps
 from concord.orchestration.tasks.begin import BeginOperator
 from concord.orchestration.tasks.link import LinkOperator

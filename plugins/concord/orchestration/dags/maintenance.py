@@ -18,16 +18,16 @@ from concord.databases import provisioning
 from concord.jobs.initialization import How
 from concord.messages.event_log import log_event
 from concord.messages.pace import logged
-from concord.orchestration.maintenance_pages import (
+from concord.orchestration.dags.maintenance_pages import (
     compare_page,
     initialize_page,
     log_purge_page,
     provision_page,
     tombstone_cleanup_page,
 )
+from concord.orchestration.dags.synchronize import LINK_TIMEOUT, RETRIES, START
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.synchronize import LINK_TIMEOUT, RETRIES, START
 from concord.orchestration.tasks import jobs, log_purge, parameters, tombstone_cleanup
 from concord.orchestration.tasks.compare import CompareOperator
 from concord.orchestration.tasks.initialization import InitializeOperator
