@@ -9,6 +9,6 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 
 if not entry_points(group="airflow.plugins", name="concord"):
-    from concord.orchestration.plugin import ConcordPlugin
+    from concord.orchestration.console.plugin import ConcordPlugin
 
     __all__ = ["ConcordPlugin"]
