@@ -21,7 +21,7 @@ from concord.configuration.configuration import config_path, json_schema, load
 from concord.machine import ending
 from concord.machine.clone import clone
 from concord.messages.errors import ConcordError, ParametersRefused
-from concord.orchestration import shown
+from concord.terminal import shown
 from concord.values.duration import parse_duration
 
 if TYPE_CHECKING:
@@ -66,12 +66,12 @@ def _run(asked: argparse.Namespace) -> int:
             sentence = f"{config_path()} is in order; synchronizations: {', '.join(names)}"
             shown.say(sentence, path=str(config_path()), synchronizations=names)
         case "prepare":
-            return int(importlib.import_module("concord.orchestration.prepare_command").run(asked))
+            return int(importlib.import_module("concord.terminal.prepare").run(asked))
         case _:
             os.environ |= _airflow_settings(verbose=asked.verbose)
             # Only now: Airflow takes seconds to import.
             found = importlib.import_module("concord.orchestration.surroundings.airflow_configuration")
-            return int(importlib.import_module("concord.command").run(asked, found.configuration()))
+            return int(importlib.import_module("concord.terminal.command").run(asked, found.configuration()))
     return 0
 
 

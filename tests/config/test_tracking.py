@@ -9,8 +9,8 @@ import pytest
 
 from concord.configuration.configuration import Configuration
 from concord.messages.errors import Problem
-from concord.orchestration.status_command import show_marks
 from concord.tables.replication_set import Marks, TableName
+from concord.terminal.status import show_marks
 from tests.config.examples import spoiled
 
 Parse = Callable[[str | bytes], Configuration]

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from concord.databases.postgresql.decision import Desk
-from concord.orchestration.waiting_command import shown
 from concord.rules.policy import Policy
+from concord.terminal.waiting import shown
 from tests.conftest import PROJECT
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair

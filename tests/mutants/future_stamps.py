@@ -118,7 +118,7 @@ FUTURE_STAMPS = (
     ),
     Mutant(
         "a restamp takes no lease",
-        "plugins/concord/orchestration/restamp_command.py",
+        "plugins/concord/terminal/restamp.py",
         "    with run_lease.all_kept(repository(), names, owner) as epochs:\n        yield epochs\n",
         '    yield {name: int(pendulum.now("UTC").timestamp() * 1000) for name in names}\n',
         f"{LEASES} -k refused",

@@ -10,10 +10,10 @@ from rich.console import Console
 
 from concord.messages import pace
 from concord.messages.pace import Pace
-from concord.orchestration.pace_shown import shown
 from concord.orchestration.tasks import spark_application
 from concord.orchestration.tasks.job_files import job_files
 from concord.orchestration.tasks.pace_heard import heard
+from concord.terminal.pace_shown import shown
 from tests.conftest import PROJECT
 from tests.orchestration.conftest import NAME, SUBMITTED, Pair
 from tests.orchestration.terminal import Terminal

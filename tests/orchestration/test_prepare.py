@@ -15,7 +15,7 @@ from concord.configuration.configuration import load
 from concord.databases.postgresql.logins import APPLIER, LOGINS, READER
 from concord.databases.postgresql.owner import role
 from concord.messages.errors import ConfigurationInvalid, ParametersRefused
-from concord.orchestration.prepare_command import Place, next_steps, prepare
+from concord.terminal.prepare import Place, next_steps, prepare
 from embedded.postgres import Server
 from tests.conftest import Database
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.orchestration import shown, table_form
-from concord.orchestration.shown import Ago, Columns, show
-from concord.orchestration.table_form import Cells, Kind
+from concord.terminal import shown, table_form
+from concord.terminal.shown import Ago, Columns, show
+from concord.terminal.table_form import Cells, Kind
 
 LINK = "a_synchronization_with_a_very_long_name_indeed/forward"
 TABLE = Columns(("link", "applied", "held", "message"), prose=("message",), counts=("applied", "held"))

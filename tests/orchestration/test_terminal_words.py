@@ -6,7 +6,7 @@ from concord.messages.errors import ParametersRefused
 from concord.orchestration.tasks import parameters
 from concord.orchestration.tasks.compare import CompareParameters
 from concord.orchestration.tasks.run_plan import SynchronizeParameters
-from concord.orchestration.terminal_words import spoken
+from concord.terminal.words import spoken
 
 SAID = [
     (

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from concord.jobs.comparison import CompareReport, Difference, Repair
-from concord.orchestration.pace_shown import shown
-from concord.orchestration.shown import Columns, show
 from concord.orchestration.tasks.compare import CompareOperator, CompareParameters
+from concord.terminal.pace_shown import shown
+from concord.terminal.shown import Columns, show
 
 _COUNTS = ("equal", "differing", "versions", "only_source", "only_target", "in_flight")
 

@@ -14,14 +14,14 @@ from concord.databases.postgresql import snapshot_provision
 from concord.jobs.snapshot import snapshot_name
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.orchestration.dags.snapshot import SnapshotOperator
-from concord.orchestration.pace_shown import shown
-from concord.orchestration.shown import Ago, say
 from concord.orchestration.surroundings.connections import credentials
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import lease_owner, run_lease, snapshot_refresh
 from concord.orchestration.tasks.snapshot_refresh import SnapshotParameters
 from concord.repository import status
 from concord.repository.runs import complete_run
+from concord.terminal.pace_shown import shown
+from concord.terminal.shown import Ago, say
 
 
 def run(asked: argparse.Namespace, configuration: Configuration) -> int:

@@ -16,9 +16,9 @@ from typing import Any
 
 import pendulum
 
-from concord.orchestration import table_form
-from concord.orchestration.table_form import Kind
-from concord.orchestration.terminal_words import spoken
+from concord.terminal import table_form
+from concord.terminal.table_form import Kind
+from concord.terminal.words import spoken
 
 
 class _Told:

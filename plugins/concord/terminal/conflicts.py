@@ -9,11 +9,11 @@ from typing import Any
 
 from concord.configuration.configuration import Configuration
 from concord.jobs.ledger import Entry, Image, kept
-from concord.orchestration.shown import Columns, say, show
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks.overturning import overturn
-from concord.orchestration.what_if_command import what_if
 from concord.repository import ledger
+from concord.terminal.shown import Columns, say, show
+from concord.terminal.what_if import what_if
 
 _WHEN = "%Y-%m-%d %H:%M:%S"
 

@@ -17,13 +17,13 @@ from concord.databases.postgresql.pending import Pending, pending
 from concord.jobs.link import Direction, link_name
 from concord.messages.errors import ConcordError
 from concord.messages.how_many import how_many
-from concord.orchestration import approve_command, snapshot_command
-from concord.orchestration.shown import Ago, Columns, notice, problem, say, show
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import jobs
 from concord.orchestration.tasks.link_states import link_states
-from concord.orchestration.terminal_words import spoken
 from concord.repository import status
+from concord.terminal import approve, snapshot
+from concord.terminal.shown import Ago, Columns, notice, problem, say, show
+from concord.terminal.words import spoken
 
 Row = Sequence[object]
 
@@ -80,9 +80,7 @@ def _holder(known: status.SynchronizationStatus | None) -> str:
 
 def _recorded(engine: Engine, configuration: Configuration) -> None:
     """What the repository remembers."""
-    copies = [
-        (name, *snapshot_command.state(engine, configuration, name)) for name in configuration.snapshots
-    ]
+    copies = [(name, *snapshot.state(engine, configuration, name)) for name in configuration.snapshots]
     columns = ("name", "kind", "copy", "last_refreshed", "rows_written", "last_run")
     show("snapshots", "Snapshots", Columns(columns, prose=("last_run",)), copies, if_any=True)
     runs = [
@@ -108,7 +106,7 @@ def _recorded(engine: Engine, configuration: Configuration) -> None:
     ]
     title = "Updates that found no row at their target, altered behind capture's back: `compare NAME`"
     show("inserted_for_updates", title, _INSERTED, inserted, if_any=True)
-    approve_command.show_holds(engine, configuration)
+    approve.show_holds(engine, configuration)
 
 
 def show_marks(configuration: Configuration) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from concord.jobs.link import COUNTS
-from concord.orchestration.shown import Columns, is_document, show
+from concord.terminal.shown import Columns, is_document, show
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from concord.configuration.configuration import Configuration
 from concord.configuration.what_if import other_chains
 from concord.jobs.ledger import Entry
 from concord.jobs.what_if import Judged, Judgement, WhatIf
-from concord.orchestration.shown import Columns, say, show
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import jobs
 from concord.repository import ledger
+from concord.terminal.shown import Columns, say, show
 
 
 class _Tables:

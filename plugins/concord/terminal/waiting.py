@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from concord.configuration.configuration import Configuration
 from concord.jobs.waiting import Choice, Image, WaitingRow, columns_given
 from concord.messages.errors import ParametersRefused
-from concord.orchestration.shown import Columns, say, show
 from concord.orchestration.tasks import waiting_rows
+from concord.terminal.shown import Columns, say, show
 
 _COLUMNS = Columns(
     ("id", "waits_at", "link", "table", "key", "kind", "source_has", "target_has", "reason"),

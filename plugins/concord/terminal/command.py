@@ -10,24 +10,16 @@ from pathlib import Path
 from concord.configuration.configuration import Configuration
 from concord.databases import provisioning
 from concord.jobs.link import Direction, TransmissionReport
-from concord.orchestration import (
-    approve_command,
-    conflicts_command,
-    restamp_command,
-    snapshot_command,
-    status_command,
-    synchronize_command,
-    waiting_command,
-)
-from concord.orchestration.compare_command import compare
-from concord.orchestration.link_tables import Carried, show_links
-from concord.orchestration.pace_shown import shown
-from concord.orchestration.printed_sql import print_sql, write_sql
-from concord.orchestration.shown import Columns, is_document, notice, problem, say, show
 from concord.orchestration.tasks import jobs, lease_owner, tombstone_cleanup
 from concord.orchestration.tasks.forgetting import forget
 from concord.orchestration.tasks.initialization import InitializeOperator, InitializeParameters
 from concord.orchestration.tasks.link import LinkOperator
+from concord.terminal import approve, conflicts, restamp, snapshot, status, synchronize, waiting
+from concord.terminal.compare import compare
+from concord.terminal.link_tables import Carried, show_links
+from concord.terminal.pace_shown import shown
+from concord.terminal.printed_sql import print_sql, write_sql
+from concord.terminal.shown import Columns, is_document, notice, problem, say, show
 
 
 def run(asked: argparse.Namespace, configuration: Configuration) -> int:
@@ -166,7 +158,7 @@ def _person() -> str:
 
 
 def _approve(asked: argparse.Namespace, configuration: Configuration) -> int:
-    return approve_command.approve(asked, configuration, getpass.getuser())
+    return approve.approve(asked, configuration, getpass.getuser())
 
 
 def _compare(asked: argparse.Namespace, _: Configuration) -> int:
@@ -179,12 +171,12 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Configuration], int]] = {
     "plan": _plan,
     "compare": _compare,
     "approve": _approve,
-    "conflicts": conflicts_command.run,
-    "restamp": restamp_command.run,
-    "snapshot": snapshot_command.run,
-    "status": status_command.run,
-    "synchronize": synchronize_command.run,
+    "conflicts": conflicts.run,
+    "restamp": restamp.run,
+    "snapshot": snapshot.run,
+    "status": status.run,
+    "synchronize": synchronize.run,
     "forget": _forget,
     "tombstones": _tombstones,
-    "waiting": waiting_command.run,
+    "waiting": waiting.run,
 }

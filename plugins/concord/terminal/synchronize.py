@@ -13,16 +13,16 @@ from sqlalchemy import Engine
 from concord.configuration.configuration import Configuration
 from concord.messages.errors import ConcordError, LinkFailed
 from concord.messages.how_many import how_many
-from concord.orchestration import run_now
-from concord.orchestration.conflicts_command import show_entries
-from concord.orchestration.link_tables import Carried, show_links
-from concord.orchestration.shown import is_document, problem, progress, say
 from concord.orchestration.surroundings.process import is_gone
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import jobs, run_lease
 from concord.orchestration.tasks.lease_owner import LeaseOwner
 from concord.repository import ledger, status
 from concord.repository.status import RunStatus, TransmissionStatus
+from concord.terminal import run_now
+from concord.terminal.conflicts import show_entries
+from concord.terminal.link_tables import Carried, show_links
+from concord.terminal.shown import is_document, problem, progress, say
 
 #: Conflicts shown at most; all are counted.
 SHOWN = 20

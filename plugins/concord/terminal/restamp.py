@@ -13,9 +13,9 @@ from concord.configuration.configuration import Configuration
 from concord.databases.postgresql.restamped_table import Restamped
 from concord.databases.postgresql.restamping import restamp
 from concord.messages.how_many import how_many
-from concord.orchestration.shown import Columns, say, show
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import jobs, lease_owner, run_lease
+from concord.terminal.shown import Columns, say, show
 
 _COLUMNS = Columns(("table", "key", "old_stamp", "new_stamp", "left_because"), prose=("left_because",))
 

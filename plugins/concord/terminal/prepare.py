@@ -19,7 +19,7 @@ from concord.configuration.configuration import load
 from concord.databases.postgresql.logins import APPLIER, INSTALLER, LOGINS, READER, Wanted, script
 from concord.machine.clone import clone
 from concord.messages.errors import ConcordError, ParametersRefused
-from concord.orchestration.shown import say
+from concord.terminal.shown import say
 from concord.values.identifier import TableName, parse_table_name
 
 CONFIGURATION, ENVIRONMENT, CONNECTIONS = "concord.yaml", "environment", "connections.json"

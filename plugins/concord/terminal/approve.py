@@ -10,10 +10,10 @@ from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
 from concord.jobs.link import Direction
-from concord.orchestration.shown import Ago, problem, show
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import jobs
 from concord.repository import holds
+from concord.terminal.shown import Ago, problem, show
 
 _COLUMNS = ("synchronization", "link", "table", "held", "rows", "of", "since", "approved")
 
