@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 #: The packages that tasks import, and what of them stays with Airflow.
 PACKAGES = ("concord", "spark_jobs")
-_AIRFLOW_ONLY = ("orchestration", "repository", "command.py", "__main__.py")
+_AIRFLOW_ONLY = ("orchestration", "repository", "terminal", "__main__.py")
 
 
 def sources() -> Iterator[tuple[str, bytes]]:
