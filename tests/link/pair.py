@@ -11,7 +11,7 @@ import psycopg
 from psycopg import sql
 from pyspark.sql import SparkSession
 
-from concord.databases.postgresql import provision
+from concord.databases.postgresql import provision, site_state
 from concord.databases.postgresql.common_history import declare_equal
 from concord.databases.postgresql.content import Content, content
 from concord.databases.postgresql.ends import Source
@@ -237,7 +237,7 @@ def create_logins(superuser: psycopg.Connection[Any]) -> None:
 
 
 def provision_site(site: Site, tables: Sequence[ReplicatedTable]) -> None:
-    state = provision.read_site(site.connection, site.name, tables, time.time())
+    state = site_state.read_site(site.connection, site.name, tables, time.time())
     problems = list(provision.problems(state, READER, APPLIER, site.connection))
     assert not problems, problems
     provision.provision(site.connection, state, READER, APPLIER)

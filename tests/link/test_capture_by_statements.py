@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from concord.databases import provisioning
-from concord.databases.postgresql import provision
+from concord.databases.postgresql import provision, site_state
 from concord.rules.policy import Policy
 from tests.link.conftest import MakePair
 from tests.link.installations import installation
@@ -337,12 +337,12 @@ def test_a_server_that_hides_some_of_a_merge_from_statements_captures_by_the_row
         "SELECT tgname, tgenabled::text FROM pg_trigger WHERE tgrelid = 'book'::regclass",
     )
     fired += " AND NOT tgisinternal"
-    found = provision.read_site(site.connection, site.name, sites.tables, time.time())
+    found = site_state.read_site(site.connection, site.name, sites.tables, time.time())
     by_statements = site.rows(fired + " ORDER BY 1")
     for version, alone in ((160011, True), (160012, False), (180001, True), (190000, False)):
         state = replace(found, facts=replace(found.facts, version=version))
         state = replace(
-            state, tables=provision.read_site(site.connection, site.name, sites.tables, time.time()).tables
+            state, tables=site_state.read_site(site.connection, site.name, sites.tables, time.time()).tables
         )
         provision.provision(site.connection, state, READER, APPLIER)
         assert (site.rows(fired + " ORDER BY 1") != by_statements) == alone

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from concord.databases.postgresql import provision
+from concord.databases.postgresql import provision, site_state
 from concord.messages.errors import StructureChanged
 from concord.rules.policy import Policy
 from tests.link.conftest import MakePair
@@ -35,7 +35,7 @@ def test_a_column_that_sites_may_order_differently_decides_nothing(
 ) -> None:
     sites = deciding_by(pair(*OFFER), f"maximum({column})")
     london = sites.london
-    state = provision.read_site(london.connection, london.name, sites.tables, 0.0)
+    state = site_state.read_site(london.connection, london.name, sites.tables, 0.0)
     (problem,) = provision.problems(state, READER, APPLIER, london.connection)
     assert problem.startswith(f"london: public.offer {said}")
     london.run("UPDATE offer SET title = 'london' WHERE id = 1")

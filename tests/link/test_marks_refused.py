@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from concord.databases.postgresql import mark_problems, provision
+from concord.databases.postgresql import mark_problems, provision, site_state
 from concord.databases.postgresql.catalogue import read_tables
 from concord.databases.postgresql.marks import MarkType, SiteMarks, marks_at
 from concord.databases.postgresql.session import connect
@@ -29,7 +29,7 @@ def site(server_with_logins: Server, database: Callable[[], Database]) -> Iterat
 
 
 def problems(site: Site, wanted: ReplicatedTable = WANTED) -> list[str]:
-    state = provision.read_site(site.connection, site.name, [wanted], 0)
+    state = site_state.read_site(site.connection, site.name, [wanted], 0)
     return list(provision.problems(state, READER, APPLIER, site.connection))
 
 
@@ -38,7 +38,7 @@ def test_good_marks_have_no_problem_and_leave_no_trigger(site: Site) -> None:
     assert problems(site) == []
     provision_site(site, [WANTED])
     provision_site(site, [WANTED])
-    state = provision.read_site(site.connection, site.name, [WANTED], 0)
+    state = site_state.read_site(site.connection, site.name, [WANTED], 0)
     assert list(provision.check(state)) == []
     triggers = "SELECT tgrelid::regclass::text FROM pg_trigger WHERE NOT tgisinternal"
     assert site.rows(triggers) == [("concord.conflict",)]
@@ -94,7 +94,7 @@ def test_another_way_of_tracking_needs_a_new_start(site: Site) -> None:
     (problem,) = problems(site, by_triggers)
     assert "by the marks updated_at and is_deleted" in problem
     assert "by triggers now; remove the site (provision --remove)" in problem
-    state = provision.read_site(site.connection, site.name, [by_triggers], 0)
+    state = site_state.read_site(site.connection, site.name, [by_triggers], 0)
     assert problem in list(provision.check(state))
     provision.remove_now(site.connection, state)
     provision_site(site, [by_triggers])
@@ -115,7 +115,7 @@ def test_the_view_is_concords_own_or_nobodys(site: Site) -> None:
     assert site.rows("SELECT id FROM customer_live") == [(2,)]
     assert site.value("SELECT has_table_privilege('an_application', 'customer_live', 'SELECT')")
     assert not site.value("SELECT has_table_privilege('an_application', 'customer_live', 'DELETE')")
-    provision.remove_now(site.connection, provision.read_site(site.connection, site.name, [wanted], 0))
+    provision.remove_now(site.connection, site_state.read_site(site.connection, site.name, [wanted], 0))
     assert site.value("SELECT to_regclass('customer_live')") is None
     assert site.value("SELECT count(*) FROM customer") == 2
 

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from concord.databases.postgresql import guard, merge
 from concord.databases.postgresql.ends import Target
+from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.stage import Staged
 from concord.rules.policy import Policy
 from concord.rules.resolver import Contender, Row, total_order
@@ -230,7 +231,7 @@ def test_the_conflict_log_gives_ids_types_and_versions_as_the_functions_do(scene
     connection = scene.target.connection
     with connection.transaction():
         found = judged(scene)
-        verdicts = merge.Judged(scene.staged, "pg_temp.verdict_0", len(found), "capetown", "london")
+        verdicts = Judged(scene.staged, "pg_temp.verdict_0", len(found), "capetown", "london")
         merge.log_conflicts(connection, verdicts, "s", "s/reverse", "transmission")
         logged = {
             int(key[0]): (identity, kind, winner, loser)

@@ -20,13 +20,13 @@ from concord.databases.identity import SiteSequences
 from concord.databases.postgresql import (
     admission,
     conflict_retention,
-    control,
     notify,
     others_functions,
     owner,
     preflight,
     privileges,
     script,
+    site_state,
     snapshot_provision,
 )
 from concord.databases.postgresql import provision as site_provision
@@ -34,9 +34,10 @@ from concord.databases.postgresql.admission import Admission
 from concord.databases.postgresql.catalogue import Table, read_tables
 from concord.databases.postgresql.conflict_retention import in_words
 from concord.databases.postgresql.grants import Logins
+from concord.databases.postgresql.own_schema import FORMAT
 from concord.databases.postgresql.privileges import Grant
-from concord.databases.postgresql.provision import SiteState
 from concord.databases.postgresql.session import Connection, connect, in_our_words
+from concord.databases.postgresql.site_state import SiteState
 from concord.databases.postgresql.snapshot_provision import Ends
 from concord.jobs.site import Credentials
 from concord.jobs.snapshot import SnapshotDefinition
@@ -144,12 +145,12 @@ def _look_at(installation: Installation, stack: ExitStack) -> _Surveyed:
     connection = stack.enter_context(connect(installation.installer, "concord provision"))
     site, logins = installation.site, installation.logins
     try:
-        state = site_provision.read_catalogue(connection, site, installation.tables, time.time())
+        state = site_state.read_catalogue(connection, site, installation.tables, time.time())
         relations = read_tables(connection, snapshot_provision.relations(installation.snapshots, site))
         copies = [_ends(each, {site: relations}) for each in installation.snapshots]
         admitted = admission.read(connection, state, logins, copies)
         try:
-            state = site_provision.with_memory(connection, state, logins)
+            state = site_state.with_memory(connection, state, logins)
             numbers = identity.read(connection, site, state.wanted, list(state.tables))
         except (psycopg.errors.InsufficientPrivilege, PrivilegeMissing):
             if not admitted.lacks:
@@ -346,7 +347,7 @@ def check(installations: Sequence[Installation]) -> list[str]:
 
 
 def _otherwise_kept(each: _Surveyed) -> Iterator[str]:
-    if each.state.facts.format == control.FORMAT:
+    if each.state.facts.format == FORMAT:
         wanted = each.installation
         kept = conflict_retention.kept_at(each.connection)
         if kept != wanted.conflicts_kept:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from concord.databases.postgresql import owner, privileges, provision
+from concord.databases.postgresql import owner, privileges, site_state
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.grants import Logins, usage
 from concord.databases.postgresql.owner import SCHEMAS, Standing
 from concord.databases.postgresql.privileges import Absent, Grant, Kind
-from concord.databases.postgresql.provision import SiteState
 from concord.databases.postgresql.session import Connection, one, rows
+from concord.databases.postgresql.site_state import SiteState
 from concord.databases.postgresql.snapshot_provision import Ends
 from concord.databases.postgresql.snapshot_provision import needed_grants as needed_for_copies
 from concord.databases.quoting import literal, qualified, quote
@@ -123,7 +123,7 @@ def _lacked_grants(
 ) -> list[Grant]:
     """What the installer needs of schemas; and what the others need, lack, and cannot be given by the installer."""
     user = state.facts.user
-    needed = [*provision.needed_grants(state, logins, state.wanted)]
+    needed = [*site_state.needed_grants(state, logins, state.wanted)]
     for each in copies:
         needed += needed_for_copies(each, state.site, logins)
     outside = [each for each in needed if each.name[0] not in SCHEMAS]

@@ -15,11 +15,11 @@ from concord.databases.dialect import VERSION_TYPES
 from concord.databases.postgresql.acquire import arrived
 from concord.databases.postgresql.canonical import canonical_texts
 from concord.databases.postgresql.catalogue import Column
+from concord.databases.postgresql.row_keys import formless, key_text, listed
 from concord.databases.postgresql.session import UNHURRIED
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import DECISION_TYPES
 from concord.databases.quoting import literal
-from concord.tables.manipulation import Manipulation
 
 #: Keys that are looked up by one query.
 KEYS_PER_QUERY = 5_000
@@ -258,23 +258,12 @@ def _place(shape: Shape, row: str, hashing: Hashing) -> str:
     return f"hash_record_extended(ROW({', '.join(values)}), 2)"
 
 
-def key_text(shape: Shape, row: str) -> str:
-    """The key as one text, the JSON array that the conflict log shows."""
-    return f"to_jsonb(ARRAY[{', '.join(_key_texts(shape, row))}]::text[])::text"
-
-
-def _key_texts(shape: Shape, row: str) -> list[str]:
-    """The key as every site knows it, as one text for all forms of its value: 1.0 and 1.00 are one key (F42)."""
-    texts = {column.name: _formless(column, shape.key_in(row, column)) for column in shape.key}
-    return [text for _, text in sorted(canonical_texts(shape.manipulation, texts).items())]
-
-
 def _key_values(shape: Shape, row: str, hashing: Hashing) -> list[str]:
     """The same to be hashed."""
     values = {
         column.name: shape.key_in(row, column)
         if column.name in hashing.as_they_are
-        else _formless(column, shape.key_in(row, column))
+        else formless(column, shape.key_in(row, column))
         for column in shape.key
     }
     return _hashable(shape, values, hashing)
@@ -311,33 +300,6 @@ def as_they_are(shape: Shape, other: Shape) -> frozenset[str]:
         and column.type.built_in
         and (column.name, column.type.descriptor) in alike
     )
-
-
-def _formless(column: Column, expression: str) -> str:
-    if column.type.root == "numeric" and column.type.kind in ("b", "d"):
-        return f"trim_scale({expression})::text"
-    if column.type.root == "bpchar" and column.type.kind in ("b", "d"):
-        return f"{expression}::text"
-    return column.type.exact(expression)
-
-
-def listed(shape: Shape, keys: Sequence[str]) -> str:
-    """Canonical keys, as the conflict log shows them, as a relation `w` in the key's own types and names."""
-    parts = ", ".join(
-        f"(u.k ->> {place})::{column.type.sql} AS {column.sql}" for place, column in enumerate(shape.key)
-    )
-    texts = ", ".join(literal(_own_key(shape, key)) for key in keys)
-    return f"(SELECT {parts} FROM unnest(ARRAY[{texts}]::jsonb[]) u (k) OFFSET 0) w"
-
-
-def _own_key(shape: Shape, key: str) -> str:
-    """The same key as the site keeps it, in the order of the shape."""
-    if not shape.manipulation:
-        return key
-    names = sorted(shape.manipulation.canonical_names(shape.key_names))
-    operations = (each for each in shape.manipulation.operations if set(each.own) & set(shape.key_names))
-    own = Manipulation(operations=tuple(operations)).own_row(dict(zip(names, json.loads(key), strict=True)))
-    return json.dumps([own[column.name] for column in shape.key])
 
 
 def chunks(keys: Sequence[str]) -> list[Sequence[str]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from concord.databases.postgresql.catalogue import Table
-from concord.databases.postgresql.merge import Judged
+from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.quoting import quote
 from concord.messages.errors import ConstraintViolated

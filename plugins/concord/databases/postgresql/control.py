@@ -9,13 +9,8 @@ from concord.databases.postgresql import (
     private_columns,
     waiting_table,
 )
+from concord.databases.postgresql.own_schema import FORMAT, IDENTITY, SCHEMA, STAGING
 from concord.databases.quoting import literal
-
-SCHEMA = "concord"
-STAGING = "concord_staging"
-
-#: Raised when these objects change; `provision` brings an older site up to it.
-FORMAT = 10
 
 _VECTOR_FUNCTIONS = [
     """
@@ -134,12 +129,6 @@ BEGIN
                   TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_ARGV[0]
     USING HINT = 'Change the rows at the snapshot''s source.';
 END $$"""
-
-#: What makes a database this very one: system identifier, timeline, database (F17, F66).
-IDENTITY = """
-SELECT (SELECT system_identifier FROM pg_control_system())::text
-       || '/' || (SELECT timeline_id FROM pg_control_checkpoint())::text
-       || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())::text"""
 
 
 def statements(site: str) -> list[str]:

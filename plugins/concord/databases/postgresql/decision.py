@@ -24,7 +24,7 @@ from concord.databases.postgresql import (
     watch,
 )
 from concord.databases.postgresql.ends import Target, worded
-from concord.databases.postgresql.merge import Judged
+from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.refusal import is_refusal, told
 from concord.databases.postgresql.repetition import COLLISIONS, Commit, repeat
 from concord.databases.postgresql.session import Connection, in_transaction, rows, run

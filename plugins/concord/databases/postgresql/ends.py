@@ -25,23 +25,23 @@ from concord.databases.dialect import (
 from concord.databases.postgresql import (
     acquire,
     catalogue,
-    control,
     effect,
     link_state,
     log_flush,
     marked_edits,
     privileges,
-    provision,
+    site_state,
     stage,
     transaction,
     waiting_table,
     watch,
 )
-from concord.databases.postgresql.compare import listed
 from concord.databases.postgresql.grants import Logins
 from concord.databases.postgresql.link_state import application_name
+from concord.databases.postgresql.own_schema import FORMAT
 from concord.databases.postgresql.privileges import Grant
 from concord.databases.postgresql.read_ahead import reading_ahead
+from concord.databases.postgresql.row_keys import listed
 from concord.databases.postgresql.session import (
     Connection,
     Transaction,
@@ -143,34 +143,34 @@ class End:
             name: {named[key.parent] for key in shape.table.foreign_keys if key.parent in named}
             for name, shape in shapes.items()
         }
-        return Survey(shapes, provision.altered(state), parents, state.facts.clock_ahead)
+        return Survey(shapes, site_state.altered(state), parents, state.facts.clock_ahead)
 
-    def _look(self, tables: Sequence[ReplicatedTable]) -> provision.SiteState:
+    def _look(self, tables: Sequence[ReplicatedTable]) -> site_state.SiteState:
         """The site as it is now, which is the one that was provisioned, and where reader and applier have their rights.
 
         Raises NotProvisioned, IdentityChanged or PrivilegeMissing.
         """
-        state = provision.read_site(
+        state = site_state.read_site(
             self.connection, self.access.name, tables, time.time(), logins_of(self.access)
         )
         self._check_identity(state)
-        provision.refuse_unfit(state)
+        site_state.refuse_unfit(state)
         return state
 
     @worded
     def check_grants(self, tables: Sequence[ReplicatedTable]) -> None:
         """Raises NotProvisioned or PrivilegeMissing. Whether it is the site that was provisioned is asked elsewhere."""
-        state = provision.read_site(
+        state = site_state.read_site(
             self.connection, self.access.name, tables, time.time(), logins_of(self.access)
         )
         if state.facts.provisioned_as == self.access.name:
-            provision.refuse_unfit(state)
+            site_state.refuse_unfit(state)
 
     def _refuse_missing(self, *needed: Grant) -> None:
         """Raises PrivilegeMissing, naming each grant."""
-        provision.refuse_missing(self.access.name, privileges.missing(self.connection, needed).values())
+        site_state.refuse_missing(self.access.name, privileges.missing(self.connection, needed).values())
 
-    def _check_identity(self, state: provision.SiteState) -> None:
+    def _check_identity(self, state: site_state.SiteState) -> None:
         """Is this the database that was provisioned? Raises NotProvisioned or IdentityChanged."""
         if state.facts.provisioned_as is None:
             raise NotProvisioned(f"{self.access.name} is not provisioned; run `provision` first")
@@ -178,7 +178,7 @@ class End:
             raise IdentityChanged(incarnation.of_another_site(self.access.name, state.facts.provisioned_as))
         if state.facts.identity != state.facts.provisioned_identity:
             raise IdentityChanged(incarnation.another(self.access.name, self.job.synchronization))
-        if state.facts.format < control.FORMAT:
+        if state.facts.format < FORMAT:
             raise NotProvisioned(
                 f"{self.access.name}: was provisioned by an earlier version of Concord; run `provision`"
             )
@@ -187,7 +187,7 @@ class End:
     def site(self) -> SiteRow:
         return link_state.site_row(self.connection)
 
-    def _shape(self, state: provision.SiteState, wanted: ReplicatedTable) -> Shape:
+    def _shape(self, state: site_state.SiteState, wanted: ReplicatedTable) -> Shape:
         table = state.tables[wanted.at_site(self.access.name)]
         return shape_of(wanted, self.access.name, table)
 

@@ -22,7 +22,7 @@ from concord.databases.postgresql import (
     rule_identity,
 )
 from concord.databases.postgresql.catalogue import ForeignKey, read_tables
-from concord.databases.postgresql.merge import Judged
+from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.references import Orphan
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape, shape_of

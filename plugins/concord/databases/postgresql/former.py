@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from concord.databases.postgresql.catalogue import Column
-from concord.databases.postgresql.merge import Judged
+from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.session import Connection, one, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal

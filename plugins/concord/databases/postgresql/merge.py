@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import psycopg
 
 from concord.databases.postgresql import before_image, marked_edits, merged_row
 from concord.databases.postgresql.catalogue import Column
-from concord.databases.postgresql.guard import WINNING, unchanged
+from concord.databases.postgresql.guard import unchanged
+from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.plans import LOOK_UP, SCAN
 from concord.databases.postgresql.session import Connection, counts, run
 from concord.databases.postgresql.shape import Shape
-from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import UNWATCHED, Watch
 from concord.databases.quoting import literal
 from concord.jobs.waiting import PERSON
@@ -22,47 +21,8 @@ from concord.messages.how_many import how_many
 from concord.rules.repair_rule import REPAIR
 from concord.versions.conflict import ConflictType
 
-_WRITES = f"({', '.join(map(literal, WINNING))})"
 #: What came in is another version than was there, and both are seen from here on.
 _MET = "('source_wins', 'source_stays', 'merged', 'target_wins', 'target_stays', 'unite')"
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """One table's staged rows with their verdicts: what the write statements need."""
-
-    staged: Staged
-    verdicts: str  #: temporary table of the rows that do not simply apply
-    exceptional: int  #: how many rows it holds
-    source: str
-    target: str
-    merged: bool = False  #: some row is a new one, made of both
-    adopted: int = 0  #: rows of which the version alone is taken: this site did the very same thing
-    since: str = ""  #: the snapshot they were judged in, where only those with verdicts are locked
-
-    @property
-    def winners(self) -> str:
-        """Subquery: the staged rows that are written, each with the version it replaces in a conflict."""
-        keys = self.staged.shape.same_key("v", "s")
-        if not self.exceptional:
-            return f"(SELECT s.*, NULL::jsonb AS concord_united FROM {self.staged.typed} s)"
-        if self.merged:
-            united = (
-                "CASE WHEN v.verdict IN ('source_wins', 'source_stays')"
-                " THEN concord.vector_unite(s.concord_vector, v.p_vector)"
-                " WHEN v.verdict = 'merged' THEN v.made_vector END AS concord_united"
-            )
-            return (
-                f"(SELECT {merged_row.columns(self.staged.shape)}, {united}"
-                f" FROM {self.staged.typed} s LEFT JOIN {self.verdicts} v ON {keys}"
-                f" WHERE coalesce(v.verdict, 'apply') IN {_WRITES})"
-            )
-        return (
-            "(SELECT s.*, CASE WHEN v.verdict IN ('source_wins', 'source_stays')"
-            " THEN concord.vector_unite(s.concord_vector, v.p_vector) END AS concord_united"
-            f" FROM {self.staged.typed} s LEFT JOIN {self.verdicts} v ON {keys}"
-            f" WHERE coalesce(v.verdict, 'apply') IN {_WRITES})"
-        )
 
 
 def log_conflicts(

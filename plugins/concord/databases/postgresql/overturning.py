@@ -14,10 +14,10 @@ from typing import Any
 from psycopg.rows import class_row
 
 from concord.databases.postgresql import foreign_keys, stage
-from concord.databases.postgresql.compare import listed
 from concord.databases.postgresql.ends import Target, worded
-from concord.databases.postgresql.merge import Judged
+from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.repetition import Commit, repeat
+from concord.databases.postgresql.row_keys import listed
 from concord.databases.postgresql.session import Connection, in_transaction, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged

@@ -12,7 +12,7 @@ from concord.configuration.field import did_you_mean
 from concord.databases.postgresql import merging_problems, row_filter
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column, Row, Table
-from concord.databases.postgresql.control import IDENTITY
+from concord.databases.postgresql.own_schema import IDENTITY
 from concord.databases.postgresql.session import Connection, answers, run
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.types import descriptor_of

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import psycopg
 
 from concord.databases.postgresql import merge, orphans
-from concord.databases.postgresql.merge import Judged
+from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.refusal import is_refusal, told
 from concord.databases.postgresql.repetition import COLLISIONS
 from concord.databases.postgresql.session import Connection, one, rows, run

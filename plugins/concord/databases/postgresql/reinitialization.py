@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.rows import class_row
 
-from concord.databases.postgresql.merge import Judged
+from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.session import Connection, connect, in_our_words, one, run
 from concord.databases.quoting import literal
 from concord.jobs.initialization import How

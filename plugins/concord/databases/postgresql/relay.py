@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 import psycopg
 
-from concord.databases.postgresql.control import STAGING
+from concord.databases.postgresql.own_schema import STAGING
 from concord.databases.postgresql.refusal import told
 from concord.databases.postgresql.session import Connection, in_our_words, log_in, one
 from concord.databases.quoting import qualified

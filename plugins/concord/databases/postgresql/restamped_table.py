@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from concord.databases.postgresql import link_state
-from concord.databases.postgresql.compare import key_text, listed
+from concord.databases.postgresql.row_keys import key_text, listed
 from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.tombstones import OpenSite

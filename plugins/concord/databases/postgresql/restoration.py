@@ -7,7 +7,7 @@ deleted here, and every row that is put back stands in the conflict log with wha
 
 from __future__ import annotations
 
-from concord.databases.postgresql.merge import Judged
+from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from concord.databases.postgresql.control import IDENTITY
 from concord.databases.postgresql.key_range import is_key_mapped
+from concord.databases.postgresql.own_schema import IDENTITY
 from concord.databases.postgresql.session import Connection, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal, qualified

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import psycopg
 
-from concord.databases.postgresql.control import STAGING
+from concord.databases.postgresql.own_schema import STAGING
 from concord.databases.postgresql.plans import BY_KEY
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.snapshot_layout import Layout

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import psycopg
 
-from concord.databases.postgresql.control import STAGING
+from concord.databases.postgresql.own_schema import STAGING
 from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.quoting import literal, qualified

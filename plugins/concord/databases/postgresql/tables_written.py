@@ -21,6 +21,7 @@ from concord.databases.postgresql import (
     waiting,
 )
 from concord.databases.postgresql.catalogue import Storage, Table, read_storage
+from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY, any_plan
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.stage import Staged
@@ -134,7 +135,7 @@ def _lock(
 
 def _judge(
     connection: Connection, writing: Writing, ordered: Sequence[Staged], *, locked: bool
-) -> tuple[list[merge.Judged], dict[str, TableReport]]:
+) -> tuple[list[Judged], dict[str, TableReport]]:
     """The verdicts of every table. Raises DecideAgain, RowsOscillate.
 
     A function that cannot be asked any more leaves its conflicts to the rest of its chain: no row stops a link.
@@ -158,8 +159,8 @@ def _judge(
 
 
 def _without_refused(
-    connection: Connection, writing: Writing, judged: Sequence[merge.Judged], care: Care
-) -> tuple[list[merge.Judged], dict[str, TableReport]]:
+    connection: Connection, writing: Writing, judged: Sequence[Judged], care: Care
+) -> tuple[list[Judged], dict[str, TableReport]]:
     """The same tables, with the rows that the target will not take judged as quarantined."""
     suspects = [
         rehearsal.suspects(connection, table, ordinal, every=bool(care))
@@ -182,7 +183,7 @@ def _without_refused(
 
 
 def _mend_uniqueness(
-    connection: Connection, writing: Writing, judged: Sequence[merge.Judged], *, violated: bool
+    connection: Connection, writing: Writing, judged: Sequence[Judged], *, violated: bool
 ) -> list[uniqueness.Lost]:
     """The tables in which rows gave way to others."""
     found = []
@@ -194,7 +195,7 @@ def _mend_uniqueness(
     return found
 
 
-def _with_keys(connection: Connection, table: merge.Judged, report: TableReport) -> TableReport:
+def _with_keys(connection: Connection, table: Judged, report: TableReport) -> TableReport:
     if not report.inserted_for_update:
         return report
     keys = guard.converted(connection, table.staged.shape, table.verdicts)
@@ -246,7 +247,7 @@ def judge_table(
     chains: Chains,
     ordinal: int,
     terms: guard.Terms = guard.Terms(),  # noqa: B008 - frozen
-) -> tuple[merge.Judged, TableReport]:
+) -> tuple[Judged, TableReport]:
     """The verdicts of one table's staged rows, and the rows per outcome.
 
     Raises DecideAgain where somebody else's function has to be asked once more, WriteContended where a row that no lock
@@ -263,7 +264,7 @@ def judge_table(
             _refuse_to_guess(connection, job, staged, found, tally)
             if tally.get("merged", 0):
                 merged_row.stamp(connection, found)
-    judged = merge.Judged(
+    judged = Judged(
         staged,
         found,
         sum(tally.values()),
@@ -313,9 +314,7 @@ def _report(staged: Staged, tally: Mapping[str, int]) -> TableReport:
     )
 
 
-def log_table(
-    connection: Connection, writing: Writing, judged: merge.Judged, report: TableReport
-) -> TableReport:
+def log_table(connection: Connection, writing: Writing, judged: Judged, report: TableReport) -> TableReport:
     """The conflicts of one table's staged rows, before anything of it is written. The report counts those that did not
     stand in the log yet."""
     job = writing.job
@@ -331,7 +330,7 @@ def log_table(
 
 
 def write_table(
-    connection: Connection, writing: Writing, judged: merge.Judged, report: TableReport, *, moving: bool
+    connection: Connection, writing: Writing, judged: Judged, report: TableReport, *, moving: bool
 ) -> None:
     """Base rows, then shadow rows, as applications do: none of them is ever the one that closes a circle.
 

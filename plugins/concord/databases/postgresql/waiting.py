@@ -13,7 +13,8 @@ from dataclasses import replace
 import psycopg
 
 from concord.databases.postgresql import stage, watch
-from concord.databases.postgresql.merge import Judged, conflict_type, version_object
+from concord.databases.postgresql.judged import Judged
+from concord.databases.postgresql.merge import conflict_type, version_object
 from concord.databases.postgresql.refusal import is_refusal
 from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape

@@ -1,0 +1,166 @@
+"""A site as it stands: what its catalogue has, what was provisioned there, what its logins lack. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from concord.databases.postgresql import (
+    catalogue,
+    grants,
+    owner,
+    preflight,
+    private_columns,
+    privileges,
+    registration,
+)
+from concord.databases.postgresql.canonical import structure_of
+from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.catalogue import Table
+from concord.databases.postgresql.grants import Logins
+from concord.databases.postgresql.privileges import Grant
+from concord.databases.postgresql.session import Connection, answers
+from concord.messages.errors import NotProvisioned, PrivilegeMissing
+from concord.tables.manipulation import Manipulation
+from concord.tables.replication_set import ReplicatedTable, TableName
+from concord.tables.structure import Structure
+
+
+@dataclass(frozen=True, slots=True)
+class SiteState:
+    """What one site looks like before it is provisioned."""
+
+    site: str
+    facts: preflight.SiteFacts
+    wanted: tuple[ReplicatedTable, ...]
+    tables: Mapping[TableName, Table]
+    registered: Mapping[str, registration.Registered]
+    owner: str  #: the role that owns what Concord keeps there, or is to own it
+    there: bool = False  #: Concord's tables are
+    lacked: tuple[Grant, ...] = ()  #: what its logins lack of their rights
+
+    def table(self, wanted: ReplicatedTable) -> Table | None:
+        return self.tables.get(wanted.at_site(self.site))
+
+    def structure(self, wanted: ReplicatedTable) -> Structure | None:
+        """The table's columns in canonical form; None where it does not exist."""
+        if (table := self.table(wanted)) is None:
+            return None
+        shadow = Shadow.of(wanted, self.site, table)
+        added = registration.added(shadow, self.registered.get(wanted.name))
+        return structure_of(self.site, shadow, wanted.manipulation_at(self.site), added)
+
+    def manipulation(self, name: str) -> Manipulation:
+        return next(each.manipulation_at(self.site) for each in self.wanted if each.name == name)
+
+    @property
+    def private(self) -> dict[str, dict[str, Any]]:
+        """What the ledger must not show of each table here."""
+        wanted = zip(self.wanted, self.shadows(), strict=True)
+        return {each.name: private_columns.private_at(each, self.site, shadow) for each, shadow in wanted}
+
+    @property
+    def private_before(self) -> dict[str, Mapping[str, Any]]:
+        """What the ledger had not to show of each table here when the site was last provisioned."""
+        return {name: known.private for name, known in self.registered.items()}
+
+    def shadows(self) -> Iterator[Shadow]:
+        for wanted in self.wanted:
+            table = self.tables[wanted.at_site(self.site)]
+            yield Shadow.of(wanted, self.site, table)
+
+
+def read_site(
+    connection: Connection,
+    site: str,
+    wanted: Sequence[ReplicatedTable],
+    controller_clock: float,
+    logins: Logins | None = None,
+) -> SiteState:
+    """Facts and catalogue of a site, and what of their rights `logins` lack there, in two round trips. Reads only.
+
+    Raises PrivilegeMissing where what is lacking hides what the site remembers.
+    """
+    return with_memory(connection, read_catalogue(connection, site, wanted, controller_clock), logins)
+
+
+def read_catalogue(
+    connection: Connection, site: str, wanted: Sequence[ReplicatedTable], controller_clock: float
+) -> SiteState:
+    """What whoever may log in can see."""
+    names = [table.at_site(site) for table in wanted]
+    [seen], named, *described = answers(
+        connection, preflight.FACTS, owner.NAME, *catalogue.queries(names), row_factory=dict_row
+    )
+    facts = preflight.facts_of(site, seen, controller_clock)
+    name = owner.named(named, facts.database)
+    return SiteState(site, facts, tuple(wanted), catalogue.tables(described), {}, name, there=seen["there"])
+
+
+def with_memory(connection: Connection, state: SiteState, logins: Logins | None) -> SiteState:
+    """The same with what the site remembers of itself."""
+    if not state.there:
+        return state
+    needed = [] if logins is None else needed_grants(state, logins, state.wanted)
+    lookup = privileges.query(needed)
+    try:
+        lacked, site, registered = answers(
+            connection, lookup, preflight.PROVISIONED, registration.QUERY, row_factory=dict_row
+        )
+    except psycopg.errors.InsufficientPrivilege:
+        refuse_missing(state.site, privileges.missing(connection, needed).values())
+        raise
+    known = registration.registered(registered)
+    state = replace(state, facts=state.facts.provisioned(site), registered=known)
+    if logins is None:
+        return state
+    provisioned = [wanted for wanted in state.wanted if wanted.name in known]
+    concerned = needed_grants(state, logins, provisioned)
+    found = privileges.of(needed, lacked)
+    return replace(state, lacked=tuple(found[grant] for grant in concerned if grant in found))
+
+
+def refuse_missing(site: str, lacked: Collection[Grant]) -> None:
+    """Raises PrivilegeMissing, each grant a line."""
+    if lacked:
+        lines = "\n".join(f"{site}: {each.lacked}" for each in lacked)
+        either = "" if any(each.absent for each in lacked) else ", or these statements"
+        raise PrivilegeMissing(f"{lines}\nRun `provision`{either}; nothing was written")
+
+
+def refuse_unfit(state: SiteState) -> None:
+    """Raises NotProvisioned where capture runs with other rights than it was given, or PrivilegeMissing."""
+    if others := state.facts.others:
+        raise NotProvisioned(
+            f"{state.site}: {', '.join(others)} owns something of Concord's, so that capture would run with the rights"
+            " of somebody else; run `provision`, which gives it to Concord's own role. Nothing was written"
+        )
+    refuse_missing(state.site, state.lacked)
+
+
+def needed_grants(state: SiteState, logins: Logins, tables: Sequence[ReplicatedTable]) -> list[Grant]:
+    """What links need at this site to carry `tables`, as far as these exist; each once."""
+    found = list(grants.of_site(state.facts.database, logins))
+    inside = {wanted.at_site(state.site) for wanted in state.wanted}
+    for wanted in tables:
+        if (table := state.table(wanted)) is not None:
+            shadow = Shadow.of(wanted, state.site, table)
+            found += grants.of_table(wanted, shadow, inside, logins)
+            found += owner.needed(state.owner, shadow)
+    return list(dict.fromkeys(found))
+
+
+def altered(state: SiteState) -> dict[str, list[str]]:
+    """What is wrong with each table since it was provisioned; those that are well are left out."""
+    known = state.registered
+    found = {
+        wanted.name: list(
+            registration.problems(state.site, wanted, state.table(wanted), known.get(wanted.name))
+        )
+        for wanted in state.wanted
+    }
+    return {name: lines for name, lines in found.items() if lines}
