@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from concord.databases.reading import Reading, ddl_columns
+from concord.databases.contract.reading import Reading, ddl_columns
 from concord.messages.errors import SiteUnavailable
 from spark_jobs.code_state import in_this_code
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from concord.databases.dialect import Rebounding, Shape, SourceEnd, Staged, TargetEnd
+from concord.databases.contract.dialect import Rebounding, Shape, SourceEnd, Staged, TargetEnd
 from concord.jobs.link import LinkJob
 from concord.messages.errors import BrakeHeld, RowsOscillate
 from concord.messages.how_many import how_many

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from threading import Event, Lock
 
-from concord.databases.compared_site import Reader, Sums
+from concord.databases.contract.compared_site import Reader, Sums
 from spark_jobs.side import Side
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from concord.databases.dialect import Shape, Staged
-from concord.databases.reading import Reading
+from concord.databases.contract.dialect import Shape, Staged
+from concord.databases.contract.reading import Reading
 from concord.messages.pace import Meter
 from spark_jobs.acquire import acquire
 from spark_jobs.custom import Layout, ask

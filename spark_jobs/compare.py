@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from concord.databases.compared_site import ComparedSite, Cut, Extent, Hashing, buckets
-from concord.databases.dialect import Progress, Shape, Snapshot, TargetEnd
+from concord.databases.contract.compared_site import ComparedSite, Cut, Extent, Hashing, buckets
+from concord.databases.contract.dialect import Progress, Shape, Snapshot, TargetEnd
 from concord.databases.registry import dialect
 from concord.jobs.comparison import CompareJob, CompareReport, Difference, Kind, Repair, TableComparison
 from concord.jobs.link import LinkJob

@@ -24,7 +24,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from concord.databases.compared_site import HeldRow, Reader
+from concord.databases.contract.compared_site import HeldRow, Reader
 from spark_jobs.buckets import Buckets, summed
 from spark_jobs.differences import Differences
 from spark_jobs.judging import Differing, differing

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from concord.databases.compared_site import ComparedSite, Cut, Found
-from concord.databases.dialect import Shape
+from concord.databases.contract.compared_site import ComparedSite, Cut, Found
+from concord.databases.contract.dialect import Shape
 from concord.rules.repair_rule import Remedy, Rule
 
 

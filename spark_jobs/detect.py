@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from concord.databases.dialect import VERSION_TYPES
+from concord.databases.contract.dialect import VERSION_TYPES
 from spark_jobs.damage import Damaged
 from spark_jobs.expression import case, text
 from spark_jobs.verdicts import SAME_THING

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from time import monotonic
 
-from concord.databases.dialect import Progress
+from concord.databases.contract.dialect import Progress
 from concord.databases.postgresql.chunk import ListenersCame, Written
 from concord.databases.postgresql.initialization_state import Progressed
 from concord.databases.postgresql.initialize import Initialization

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark import StorageLevel
 
-from concord.databases.compared_site import Reader
+from concord.databases.contract.compared_site import Reader
 from concord.jobs.comparison import Kind
 from spark_jobs.code_state import in_this_code
 from spark_jobs.comparing import joined

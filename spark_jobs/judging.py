@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from concord.databases.compared_site import HeldRow
+from concord.databases.contract.compared_site import HeldRow
 from concord.jobs.comparison import Kind
 from concord.rules.resolver import total_order
 from concord.versions.conflict import Outcome, classify

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
-from concord.databases.dialect import Progress, Snapshot, SourceEnd, TargetEnd
+from concord.databases.contract.dialect import Progress, Snapshot, SourceEnd, TargetEnd
 from concord.databases.registry import dialect
 from concord.jobs.link import LinkJob, TableReport, TransmissionReport
 from concord.messages.errors import (

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from concord.databases.dialect import Staged
+from concord.databases.contract.dialect import Staged
 from concord.jobs.link import TableReport
 from concord.messages.errors import CountMismatch
 from concord.messages.how_many import how_many

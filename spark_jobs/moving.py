@@ -10,8 +10,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from concord.databases.dialect import Dialect, Snapshot, SourceEnd, Staged, TargetEnd
-from concord.databases.reading import Reading, Relay, readers_for
+from concord.databases.contract.dialect import Dialect, Snapshot, SourceEnd, Staged, TargetEnd
+from concord.databases.contract.reading import Reading, Relay, readers_for
 from concord.databases.registry import dialect
 from concord.jobs.link import LinkJob
 from concord.messages.errors import MappingNotReversible, ResolverFailed, StructureChanged

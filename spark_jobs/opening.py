@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from concord.databases.dialect import (
+from concord.databases.contract.dialect import (
     LinkState,
     Memory,
     Progress,

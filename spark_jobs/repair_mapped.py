@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from concord.databases.compared_site import DECIDED
-from concord.databases.dialect import Shape, Staged
-from concord.databases.reading import Reading
+from concord.databases.contract.compared_site import DECIDED
+from concord.databases.contract.dialect import Shape, Staged
+from concord.databases.contract.reading import Reading
 from concord.messages.errors import MappingNotReversible
 from spark_jobs.acquire import acquire
 from spark_jobs.manipulate import manipulate, refuse_unfaithful

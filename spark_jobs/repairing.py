@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from concord.databases.compared_site import ComparedSite, Cut
-from concord.databases.dialect import LinkState, Progress, Shape, Snapshot, Staged, TargetEnd
-from concord.databases.reading import Part, Reading, Relay
+from concord.databases.contract.compared_site import ComparedSite, Cut
+from concord.databases.contract.dialect import LinkState, Progress, Shape, Snapshot, Staged, TargetEnd
+from concord.databases.contract.reading import Part, Reading, Relay
 from concord.messages.errors import StructureChanged
 from concord.rules.repair_rule import ORDINARY, REPAIR, Remedy, Rule
 from concord.versions.row_version import RowVersion, vector_to_json

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from concord.databases.dialect import Shape, Staged
-from concord.databases.reading import Part, Reading
+from concord.databases.contract.dialect import Shape, Staged
+from concord.databases.contract.reading import Part, Reading
 from concord.jobs.link import LinkJob
 
 #: Versions at the target that changes may meet, at most: so many are judged while it holds its locks. Beyond, Spark

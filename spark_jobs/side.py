@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from concord.databases.compared_site import ComparedSite, Cut, Extent, Hashing, Reader
-from concord.databases.dialect import Shape, Snapshot
+from concord.databases.contract.compared_site import ComparedSite, Cut, Extent, Hashing, Reader
+from concord.databases.contract.dialect import Shape, Snapshot
 
 
 @dataclass(frozen=True)

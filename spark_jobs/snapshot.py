@@ -11,10 +11,15 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from concord.databases.dialect import Progress, Snapshot
-from concord.databases.reading import Part, Reading
+from concord.databases.contract.dialect import Progress, Snapshot
+from concord.databases.contract.reading import Part, Reading
+from concord.databases.contract.snapshot_ends import (
+    SnapshotSourceEnd,
+    SnapshotTargetEnd,
+    StagedPlace,
+    Written,
+)
 from concord.databases.registry import dialect, snapshot_dialect
-from concord.databases.snapshot_ends import SnapshotSourceEnd, SnapshotTargetEnd, StagedPlace, Written
 from concord.jobs.link import SPARK_FROM
 from concord.jobs.snapshot import SnapshotJob, SnapshotReport
 from concord.messages.errors import CountMismatch

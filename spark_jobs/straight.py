@@ -16,7 +16,7 @@ from threading import Event
 from traceback import format_exception
 from typing import TYPE_CHECKING, Protocol
 
-from concord.databases.reading import Part, Relay, Relayed
+from concord.databases.contract.reading import Part, Relay, Relayed
 from concord.messages.errors import ConcordError
 from spark_jobs.code_state import in_this_code
 from spark_jobs.staged_table import StagedTable

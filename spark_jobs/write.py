@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
-from concord.databases.dialect import VERSION_TYPES
+from concord.databases.contract.dialect import VERSION_TYPES
 from spark_jobs.acquire import Batches
 from spark_jobs.code_state import in_this_code
 from spark_jobs.staged_table import StagedTable

@@ -4,7 +4,7 @@ the write step decides them under lock by the same rule. For tests of that step,
 from collections.abc import Mapping
 from typing import cast
 
-from concord.databases.dialect import VERSION_TYPES, Progress
+from concord.databases.contract.dialect import VERSION_TYPES, Progress
 from concord.databases.postgresql import acquire
 from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.session import rows

@@ -2,8 +2,8 @@
 
 import pytest
 
+from concord.databases.contract.quoting import qualified, quote
 from concord.databases.postgresql import acquire
-from concord.databases.quoting import qualified, quote
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, carried
 

@@ -50,7 +50,7 @@ COMPARISON = (
     ),
     Mutant(
         "versions are not compared",
-        "plugins/concord/databases/compared_site.py",
+        "plugins/concord/databases/contract/compared_site.py",
         "return self[2:7]",
         "return self[2:4]",
         f"{COMPARE} -k every_kind",

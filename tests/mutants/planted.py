@@ -341,7 +341,7 @@ MUTANTS = (
     ),
     Mutant(
         "a link resumes below the floor",
-        "plugins/concord/databases/dialect.py",
+        "plugins/concord/databases/contract/dialect.py",
         "return self.floor in ids and ids.index(session.id) > ids.index(self.floor)",
         "return False",
         f"{LINK}/test_tombstones.py -k resume_below",

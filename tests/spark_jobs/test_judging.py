@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.databases.compared_site import HeldRow, Sums
+from concord.databases.contract.compared_site import HeldRow, Sums
 from concord.jobs.comparison import Kind
 from spark_jobs.buckets import Buckets
 from spark_jobs.differences import Differences

@@ -9,12 +9,12 @@ from typing import Any
 
 import psycopg
 
-from concord.databases.dialect import Snapshot
+from concord.databases.contract.dialect import Snapshot
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import before_image, marked_edits
 from concord.databases.postgresql.catalogue import Column
 from concord.databases.postgresql.session import UNHURRIED, Connection, answers, one, run
 from concord.databases.postgresql.shape import Shape
-from concord.databases.quoting import literal
 from concord.values.interval import Interval
 
 #: The position of a link that has sent nothing: no transaction is visible in it.

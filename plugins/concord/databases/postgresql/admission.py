@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql import owner, privileges, site_state
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.grants import Logins, usage
@@ -18,7 +19,6 @@ from concord.databases.postgresql.session import Connection, one, rows
 from concord.databases.postgresql.site_state import SiteState
 from concord.databases.postgresql.snapshot_provision import Ends
 from concord.databases.postgresql.snapshot_provision import needed_grants as needed_for_copies
-from concord.databases.quoting import literal, qualified, quote
 from concord.tables.replication_set import TableName
 
 

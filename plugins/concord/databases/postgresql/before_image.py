@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.catalogue import Column
 from concord.databases.postgresql.session import PINNED
-from concord.databases.quoting import literal
 
 #: Of the shadow table: the row as texts, and the (dot, vector) under which it stood.
 COLUMNS = ("base_row", "base_version")

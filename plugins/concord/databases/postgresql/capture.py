@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from concord.databases.dialect import VERSION_TYPES
+from concord.databases.contract.dialect import VERSION_TYPES
+from concord.databases.contract.quoting import qualified, quote, shortened
 from concord.databases.postgresql import before_image
 from concord.databases.postgresql.catalogue import Column, Table, fingerprint
 from concord.databases.postgresql.marks import MEMORY, SiteMarks, marks_at
-from concord.databases.quoting import qualified, quote, shortened
 from concord.tables.replication_set import ReplicatedTable
 
 #: The version columns of every shadow table, after the key.

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import dict_row
 
+from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.session import answers
 from concord.databases.postgresql.types import ColumnType
-from concord.databases.quoting import literal, qualified, quote
 from concord.tables.replication_set import TableName
 
 

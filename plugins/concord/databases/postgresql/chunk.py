@@ -11,7 +11,7 @@ from itertools import count
 
 import psycopg
 
-from concord.databases.dialect import LinkState, Progress
+from concord.databases.contract.dialect import LinkState, Progress
 from concord.databases.postgresql import (
     guard,
     initialization_state,

@@ -10,8 +10,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from concord.databases.compared_site import DECIDED, Cut, Extent, Hashing
-from concord.databases.dialect import VERSION_TYPES
+from concord.databases.contract.compared_site import DECIDED, Cut, Extent, Hashing
+from concord.databases.contract.dialect import VERSION_TYPES
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.acquire import arrived
 from concord.databases.postgresql.canonical import canonical_texts
 from concord.databases.postgresql.catalogue import Column
@@ -19,7 +20,6 @@ from concord.databases.postgresql.row_keys import formless, key_text, listed
 from concord.databases.postgresql.session import UNHURRIED
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import DECISION_TYPES
-from concord.databases.quoting import literal
 
 #: Keys that are looked up by one query.
 KEYS_PER_QUERY = 5_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.postgresql.shape import Shape
-from concord.databases.quoting import literal
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import (
     conflict_retention,
     initialization_state,
@@ -10,7 +11,6 @@ from concord.databases.postgresql import (
     waiting_table,
 )
 from concord.databases.postgresql.own_schema import FORMAT, IDENTITY, SCHEMA, STAGING
-from concord.databases.quoting import literal
 
 _VECTOR_FUNCTIONS = [
     """

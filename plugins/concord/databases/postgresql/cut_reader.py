@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from concord.databases.compared_site import HeldRow, Sums
+from concord.databases.contract.compared_site import HeldRow, Sums
 from concord.databases.postgresql.acquire import POSITION_QUERY
 from concord.databases.postgresql.session import Connection, in_our_words, log_in, one, rows
 from concord.messages.errors import SiteUnavailable

@@ -12,6 +12,7 @@ from dataclasses import replace
 import psycopg
 from psycopg.rows import class_row
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import (
     foreign_keys,
     guard,
@@ -30,7 +31,6 @@ from concord.databases.postgresql.repetition import COLLISIONS, Commit, repeat
 from concord.databases.postgresql.session import Connection, in_transaction, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
-from concord.databases.quoting import literal
 from concord.jobs.waiting import PERSON, Choice, Image, WaitingRow
 from concord.messages.errors import DecisionRefused
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.guard import WINNING
 from concord.databases.postgresql.session import Connection, one
 from concord.databases.postgresql.stage import Staged
-from concord.databases.quoting import literal
 from concord.rules.brake import Brakes, Effect
 
 

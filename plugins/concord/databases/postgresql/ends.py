@@ -12,7 +12,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from concord.databases.dialect import (
+from concord.databases.contract.dialect import (
     Job,
     LinkState,
     Memory,
@@ -22,6 +22,7 @@ from concord.databases.dialect import (
     Snapshot,
     Survey,
 )
+from concord.databases.contract.reading import Reading, readers_for
 from concord.databases.postgresql import (
     acquire,
     catalogue,
@@ -53,7 +54,6 @@ from concord.databases.postgresql.session import (
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.writing import Writing
-from concord.databases.reading import Reading, readers_for
 from concord.jobs.link import LinkJob, TableReport
 from concord.jobs.site import Credentials, SiteAccess
 from concord.messages import incarnation

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from concord.databases.contract.quoting import qualified, quote
 from concord.databases.postgresql import marked_edits
 from concord.databases.postgresql.catalogue import ForeignKey
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape
-from concord.databases.quoting import qualified, quote
 
 
 def that_stay(shape: Shape) -> str:

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import (
     absent_parents,
     constraints,
@@ -27,7 +28,6 @@ from concord.databases.postgresql.references import Orphan
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stamp import restamp
-from concord.databases.quoting import literal
 from concord.jobs.link import LinkJob
 from concord.rules.foreign_key_rule import Child, OnDelete, Parent, Remedy, remedy
 from concord.tables.replication_set import TableName

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import psycopg
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.session import Connection, connect, in_our_words, rows, run
-from concord.databases.quoting import literal
 from concord.jobs.site import Credentials
 
 

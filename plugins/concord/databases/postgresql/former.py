@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.catalogue import Column
 from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.session import Connection, one, run
 from concord.databases.postgresql.shape import Shape
-from concord.databases.quoting import literal
 
 
 def relation(shape: Shape) -> str:

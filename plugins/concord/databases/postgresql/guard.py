@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.before_image import MADE
 from concord.databases.postgresql.session import Connection, every, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import UNWATCHED, Watch
-from concord.databases.quoting import literal
 from concord.messages.errors import WriteContended
 from concord.messages.how_many import how_many
 from concord.rules.initialization_rule import RESOLVER

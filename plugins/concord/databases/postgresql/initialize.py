@@ -10,7 +10,8 @@ from typing import TypeVar
 
 import psycopg
 
-from concord.databases.dialect import Progress
+from concord.databases.contract.dialect import Progress
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import (
     common_history,
     initialization_state,
@@ -32,7 +33,6 @@ from concord.databases.postgresql.restored import Restamping
 from concord.databases.postgresql.session import Connection, Transaction, connect, in_our_words, one
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.standing import Standing, check_provisioned, known, standing
-from concord.databases.quoting import literal
 from concord.jobs.initialization import How, InitializationJob, RowError, TableInitialization
 from concord.messages.errors import ConnectionRefused, ConstraintViolated, ParametersRefused
 from concord.messages.pace import Tell, silent

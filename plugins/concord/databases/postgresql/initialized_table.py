@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from concord.databases.dialect import Progress
+from concord.databases.contract.dialect import Progress
+from concord.databases.contract.quoting import literal
+from concord.databases.contract.reading import Reading
 from concord.databases.postgresql import initialization_state
 from concord.databases.postgresql.chunk import ChunkWriter, Written, index_guarded
 from concord.databases.postgresql.ends import Source, Target
@@ -22,8 +24,6 @@ from concord.databases.postgresql.key_range import (
 from concord.databases.postgresql.session import UNHURRIED, conninfo
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged, drop_orphans
-from concord.databases.quoting import literal
-from concord.databases.reading import Reading
 from concord.jobs.initialization import How, InitializationJob
 from concord.jobs.link import LinkJob
 from concord.messages.errors import StructureChanged

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import merged_row
 from concord.databases.postgresql.guard import WINNING
 from concord.databases.postgresql.stage import Staged
-from concord.databases.quoting import literal
 
 _WRITES = f"({', '.join(map(literal, WINNING))})"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.catalogue import Column
 from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
-from concord.databases.quoting import literal
 
 #: A key as the exact texts of its columns, in the order of `KeyOrder.names`.
 Key = tuple[str, ...]

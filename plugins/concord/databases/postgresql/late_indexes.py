@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 
-from concord.databases.dialect import Progress
+from concord.databases.contract.dialect import Progress
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.session import Connection, connect, in_our_words, rows, run
 from concord.databases.postgresql.shape import Shape
-from concord.databases.quoting import literal
 from concord.jobs.site import Credentials
 from concord.messages.event_log import log_event
 from concord.tables.replication_set import TableName

@@ -10,7 +10,8 @@ from typing import Any
 
 import psycopg
 
-from concord.databases.dialect import LinkState, Memory, SiteRow
+from concord.databases.contract.dialect import LinkState, Memory, SiteRow
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.session import (
     Connection,
     Transaction,
@@ -20,7 +21,6 @@ from concord.databases.postgresql.session import (
     rows,
     run,
 )
-from concord.databases.quoting import literal
 from concord.messages.errors import LeaseLost, NotInitialized, WriteContended
 from concord.versions.position import Session, remembered, session_from_json, session_to_json
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from concord.databases.dialect import Progress, Snapshot
+from concord.databases.contract.dialect import Progress, Snapshot
 from concord.databases.postgresql import initialization_state, link_state
 from concord.databases.postgresql.chunk import ListenersCame, Written
 from concord.databases.postgresql.initialized_table import TablePassages

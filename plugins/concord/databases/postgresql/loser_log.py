@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.session import Connection, run
-from concord.databases.quoting import literal
 from concord.jobs.link import LinkJob
 from concord.versions.conflict import ConflictType
 

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import psycopg
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.catalogue import fingerprint
 from concord.databases.postgresql.marks import MEMORY, SiteMarks
 from concord.databases.postgresql.session import Connection, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
-from concord.databases.quoting import literal
 from concord.messages.errors import NotInitialized, WriteContended
 
 #: How long a registration waits for another link that registers or writes the same table.

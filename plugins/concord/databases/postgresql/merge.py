@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import psycopg
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import before_image, marked_edits, merged_row
 from concord.databases.postgresql.catalogue import Column
 from concord.databases.postgresql.guard import unchanged
@@ -14,7 +15,6 @@ from concord.databases.postgresql.plans import LOOK_UP, SCAN
 from concord.databases.postgresql.session import Connection, counts, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.watch import UNWATCHED, Watch
-from concord.databases.quoting import literal
 from concord.jobs.waiting import PERSON
 from concord.messages.errors import WriteContended
 from concord.messages.how_many import how_many

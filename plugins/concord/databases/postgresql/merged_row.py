@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import DECISION_TYPES
-from concord.databases.quoting import literal
 from concord.rules.merging import DERIVED
 
 #: The version of a merged row, by the fields of a version.

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import link_state
 from concord.databases.postgresql.session import Connection, rows
-from concord.databases.quoting import literal
 from concord.messages.errors import NotInitialized
 from concord.versions.position import Session
 

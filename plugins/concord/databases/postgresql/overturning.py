@@ -13,6 +13,7 @@ from typing import Any
 
 from psycopg.rows import class_row
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import foreign_keys, stage
 from concord.databases.postgresql.ends import Target, worded
 from concord.databases.postgresql.judged import Judged
@@ -21,7 +22,6 @@ from concord.databases.postgresql.row_keys import listed
 from concord.databases.postgresql.session import Connection, in_transaction, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
-from concord.databases.quoting import literal
 from concord.jobs.ledger import Entry, Overturn, dot
 from concord.jobs.link import LinkJob
 from concord.messages.errors import OverturnRefused

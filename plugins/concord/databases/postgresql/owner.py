@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from concord.databases.contract.quoting import literal, quote, shortened
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Row
 from concord.databases.postgresql.preflight import SiteFacts, has_attribute
 from concord.databases.postgresql.privileges import Grant, Kind
 from concord.databases.postgresql.session import Connection, one
-from concord.databases.quoting import literal, quote, shortened
 
 #: Concord's own at a site. What stands in staging belongs to the applier, who makes it.
 SCHEMAS = ("concord", "concord_staging")

@@ -9,6 +9,7 @@ from itertools import count
 
 import psycopg
 
+from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql import former, loser_log, references, rule_identity, watch
 from concord.databases.postgresql.catalogue import ForeignKey
 from concord.databases.postgresql.references import Orphan
@@ -16,7 +17,6 @@ from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.source_rows import held_by_source
 from concord.databases.postgresql.stamp import restamp
-from concord.databases.quoting import literal, quote
 from concord.jobs.link import LinkJob
 from concord.messages.errors import ConstraintViolated
 from concord.versions.conflict import ConflictType

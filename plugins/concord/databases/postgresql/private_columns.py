@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from concord.configuration.field import did_you_mean
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Table
-from concord.databases.quoting import literal
 from concord.tables.privacy import Treatment, at_site
 from concord.tables.replication_set import ReplicatedTable
 

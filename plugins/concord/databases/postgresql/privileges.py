@@ -10,8 +10,8 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
+from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.session import Connection, answers
-from concord.databases.quoting import literal, quote
 
 
 class Kind(StrEnum):

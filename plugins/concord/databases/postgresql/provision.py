@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import psycopg
 
+from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql import (
     application_triggers,
     before_image,
@@ -26,7 +27,6 @@ from concord.databases.postgresql.grants import Logins
 from concord.databases.postgresql.own_schema import FORMAT
 from concord.databases.postgresql.session import Connection, in_our_words, rows, run
 from concord.databases.postgresql.site_state import SiteState, altered, needed_grants
-from concord.databases.quoting import literal, quote
 from concord.messages import incarnation
 from concord.messages.errors import ProvisioningRefused
 from concord.tables.replication_set import TableName

@@ -11,10 +11,10 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from threading import Event, Thread
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.beside import beside
 from concord.databases.postgresql.session import Connection, one, run
 from concord.databases.postgresql.stage import Staged
-from concord.databases.quoting import literal
 
 #: Fewer are written before a session is logged in.
 FROM = 1_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from concord.databases.dialect import LinkState
+from concord.databases.contract.dialect import LinkState
 from concord.databases.postgresql.records import LinkAtSite
 from concord.versions.position import resume, session_from_json
 

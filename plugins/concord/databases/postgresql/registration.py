@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import mark_problems, preflight, private_columns
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import TRIGGER_STATE, Row, Table
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.postgresql.shape import shape_of
-from concord.databases.quoting import literal
 from concord.tables.manipulation import Manipulation
 from concord.tables.replication_set import ReplicatedTable
 from concord.tables.structure import differing_labels

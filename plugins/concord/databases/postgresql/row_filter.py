@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column
-from concord.databases.quoting import literal
 from concord.tables.manipulation import Manipulation, Rename
 from concord.tables.row_filter import (
     Comparison,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.canonical import canonical_texts
 from concord.databases.postgresql.catalogue import Column
 from concord.databases.postgresql.shape import Shape
-from concord.databases.quoting import literal
 from concord.tables.manipulation import Manipulation
 
 

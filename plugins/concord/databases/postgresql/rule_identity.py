@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
+from concord.databases.contract.quoting import quote
 from concord.databases.postgresql.catalogue import ForeignKey
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.unique_rules import UniqueRule
-from concord.databases.quoting import quote
 from concord.tables.manipulation import AnyOperation
 from concord.tables.replication_set import TableName
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.admission import Admission
 from concord.databases.postgresql.session import PINNED
-from concord.databases.quoting import literal
 
 #: As in sessions of Concord's own. With another path, operators of others could stand in for PostgreSQL's.
 _SETTINGS = tuple(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence as Several
 from dataclasses import dataclass
 
+from concord.databases.contract.quoting import literal, qualified
 from concord.databases.postgresql.session import Connection, rows
-from concord.databases.quoting import literal, qualified
 from concord.tables.identity import Share
 from concord.tables.replication_set import TableName
 

@@ -14,9 +14,9 @@ from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
+from concord.databases.contract.quoting import quote
 from concord.databases.postgresql import open_sessions
 from concord.databases.postgresql.refusal import told
-from concord.databases.quoting import quote
 from concord.jobs.site import ALLOWED_OPTIONS, Credentials, is_local
 from concord.messages.connection_words import one_sentence
 from concord.messages.errors import (

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from concord.databases.dialect import VERSION_TYPES
+from concord.databases.contract.dialect import VERSION_TYPES
+from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql import before_image, row_filter
 from concord.databases.postgresql.canonical import canonical_texts, structure_of
 from concord.databases.postgresql.capture import Shadow
 from concord.databases.postgresql.catalogue import Column, Table
 from concord.databases.postgresql.marks import SiteMarks
-from concord.databases.quoting import literal, quote
 from concord.rules.policy import Policy
 from concord.tables.manipulation import NOTHING, Manipulation
 from concord.tables.privacy import at_site

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import psycopg
 
+from concord.databases.contract.quoting import qualified
+from concord.databases.contract.snapshot_ends import Written
 from concord.databases.postgresql.own_schema import STAGING
 from concord.databases.postgresql.plans import BY_KEY
 from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.snapshot_layout import Layout
 from concord.databases.postgresql.stage import staging_name
-from concord.databases.quoting import qualified
-from concord.databases.snapshot_ends import Written
 from concord.messages.errors import ConstraintViolated
 
 #: Readers are never kept waiting, and applications are never the ones to give way. Triggers of the destination stay

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from concord.databases.dialect import LinkState, Progress, Snapshot
+from concord.databases.contract.dialect import LinkState, Progress, Snapshot
+from concord.databases.contract.reading import Reading, readers_for
+from concord.databases.contract.snapshot_ends import Written
 from concord.databases.postgresql import (
     acquire,
     grants,
@@ -28,8 +30,6 @@ from concord.databases.postgresql.snapshot_layout import (
     target_layout,
 )
 from concord.databases.postgresql.snapshot_provision import guard_problem
-from concord.databases.reading import Reading, readers_for
-from concord.databases.snapshot_ends import Written
 from concord.jobs.snapshot import SnapshotJob
 from concord.messages.errors import NotInitialized, StructureChanged
 from concord.tables.replication_set import TableName

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from concord.databases.contract.quoting import quote
 from concord.databases.postgresql import preflight, row_filter
 from concord.databases.postgresql.catalogue import Column, Table
-from concord.databases.quoting import quote
 from concord.jobs.snapshot import SnapshotDefinition
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.acquire import arrived
 from concord.databases.postgresql.catalogue import Table
 from concord.databases.postgresql.session import UNHURRIED, Connection, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.snapshot_layout import Layout
-from concord.databases.quoting import literal
 
 #: Pages of a table that one reader takes before a second one is worth its start.
 PAGES_PER_READER = 1_000

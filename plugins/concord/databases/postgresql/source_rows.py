@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.catalogue import ForeignKey, read_tables
 from concord.databases.postgresql.references import refers_to, shown
 from concord.databases.postgresql.session import connect, rows
 from concord.databases.postgresql.shape import Shape, shape_of
-from concord.databases.quoting import literal
 from concord.jobs.link import LinkJob
 from concord.messages.errors import ConstraintViolated
 

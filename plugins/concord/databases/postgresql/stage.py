@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import psycopg
 
+from concord.databases.contract.quoting import literal, qualified
 from concord.databases.postgresql.own_schema import STAGING
 from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
-from concord.databases.quoting import literal, qualified
 
 #: Beside the row and its version: what Spark decided, against which present version, and which attempt wrote it.
 DECISION_TYPES = {

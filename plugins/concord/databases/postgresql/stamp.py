@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql import before_image
 from concord.databases.postgresql.before_image import Parts
 from concord.databases.postgresql.capture import Shadow
-from concord.databases.quoting import literal, quote
 
 #: The site's clock in µs since 1970, where a row of concord.site is in sight.
 _NOW = "greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, stamp_floor + 1)"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from concord.databases.dialect import LinkState
+from concord.databases.contract.dialect import LinkState
 from concord.databases.postgresql import link_state, preflight
 from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.session import rows

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql import owner
 from concord.databases.postgresql.grants import Logins
 from concord.databases.postgresql.privileges import Grant
 from concord.databases.postgresql.session import Connection, rows
-from concord.databases.quoting import literal, quote
 
 _SCHEMAS = f"({', '.join(map(literal, owner.SCHEMAS))})"
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql import before_image
 from concord.databases.postgresql.capture import OF_ROWS, OF_STATEMENTS, Shadow
 from concord.databases.postgresql.stamp import (
@@ -22,7 +23,6 @@ from concord.databases.postgresql.stamp import (
     upsert_plainly,
     vector,
 )
-from concord.databases.quoting import literal, quote
 
 _BY_STATEMENTS = tuple(f"zz_concord_{event}" for event in OF_STATEMENTS)
 _BY_ROWS = ("zz_concord_capture", "zz_concord_capture_update")

@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from concord.databases.contract.quoting import quote
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.postgresql.shape import Shape
-from concord.databases.quoting import quote
 from concord.rules.unique_rule import Rule
 
 _RULES = """

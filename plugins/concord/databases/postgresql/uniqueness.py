@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import former, loser_log, rule_identity, waiting
 from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY
@@ -17,7 +18,6 @@ from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stamp import restamp
 from concord.databases.postgresql.unique_rules import UniqueRule, read
-from concord.databases.quoting import literal
 from concord.jobs.link import LinkJob
 from concord.rules.policy import LAST
 from concord.rules.unique_rule import Collision, Loss, Ranks, Rule, losses

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import psycopg
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import stage, watch
 from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.merge import conflict_type, version_object
@@ -19,7 +20,6 @@ from concord.databases.postgresql.refusal import is_refusal
 from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
-from concord.databases.quoting import literal
 from concord.jobs.link import LinkJob
 
 #: Verdicts that leave the row as it is, and the incoming one waiting.

@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.session import Connection, connect, in_our_words, rows, run
-from concord.databases.quoting import literal
 from concord.jobs.site import SiteAccess
 from concord.jobs.waiting import PERSON, SHOWN, Image
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from concord.databases.dialect import Rebounding
+from concord.databases.contract.dialect import Rebounding
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.session import Connection, rows
 from concord.databases.postgresql.shape import Shape
-from concord.databases.quoting import literal
 from concord.jobs.link import LinkJob
 from concord.messages.errors import RowsOscillate
 from concord.rules.brake import Kind

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from concord.databases.dialect import LinkState, Progress
+from concord.databases.contract.dialect import LinkState, Progress
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import UNWATCHED, Watch, watch_of
 from concord.jobs.link import LinkJob

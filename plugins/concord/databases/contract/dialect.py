@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
-from concord.databases.reading import Reading, Relay
+from concord.databases.contract.reading import Reading, Relay
 from concord.jobs.link import LinkJob, TableReport
 from concord.jobs.site import SiteAccess
 from concord.rules.brake import Brakes, Effect
@@ -22,7 +22,7 @@ from concord.versions.position import Session
 from concord.versions.row_version import RowVersion
 
 if TYPE_CHECKING:
-    from concord.databases.compared_site import ComparedSite
+    from concord.databases.contract.compared_site import ComparedSite
 
 S_co = TypeVar("S_co", covariant=True)
 

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from concord.databases.dialect import LinkState, Progress, SiteRow, Snapshot
-from concord.databases.reading import Reading
+from concord.databases.contract.dialect import LinkState, Progress, SiteRow, Snapshot
+from concord.databases.contract.reading import Reading
 from concord.jobs.snapshot import SnapshotJob
 from concord.versions.position import Session
 
