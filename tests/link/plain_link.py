@@ -7,7 +7,7 @@ from typing import cast
 from concord.databases.contract.dialect import VERSION_TYPES, Progress
 from concord.databases.postgresql import acquire
 from concord.databases.postgresql.ends import Source, Target
-from concord.databases.postgresql.session import rows
+from concord.databases.postgresql.facts.session import rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.jobs.link import LinkJob, TableReport

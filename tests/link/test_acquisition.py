@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from concord.databases.postgresql import acquire
 from concord.databases.postgresql.ends import Source
-from concord.databases.postgresql.session import connect
+from concord.databases.postgresql.facts.session import connect
 from concord.messages.errors import CountMismatch, LinkFailed, PrivilegeMissing
 from concord.orchestration.tasks import spark_settings
 from embedded.postgres import Server

@@ -9,7 +9,7 @@ from psycopg.pq import TransactionStatus
 
 from concord.databases.postgresql import stage
 from concord.databases.postgresql.ends import Target
-from concord.databases.postgresql.session import connect, one, run
+from concord.databases.postgresql.facts.session import connect, one, run
 from concord.databases.registry import cancel_all
 from tests.link.conftest import MakePair
 

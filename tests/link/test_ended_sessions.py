@@ -2,7 +2,7 @@
 
 import pytest
 
-from concord.databases.postgresql.session import in_transaction
+from concord.databases.postgresql.facts.session import in_transaction
 from tests.link.conftest import MakePair
 from tests.link.expected import goes_on
 from tests.link.pair import At, Pair, Site, carried

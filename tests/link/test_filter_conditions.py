@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from psycopg import sql
 
 from concord.databases.postgresql import preflight
-from concord.databases.postgresql.catalogue import Table, read_tables
-from concord.databases.postgresql.session import connect
+from concord.databases.postgresql.facts.catalogue import Table, read_tables
+from concord.databases.postgresql.facts.session import connect
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.jobs.site import Credentials
 from concord.tables.replication_set import ReplicatedTable, TableName

@@ -11,9 +11,9 @@ import pytest
 
 from concord.databases.postgresql import link_state, restamped_table
 from concord.databases.postgresql.decision import Desk
+from concord.databases.postgresql.facts.session import connect
 from concord.databases.postgresql.restamped_table import Restamped, RestampedTable
 from concord.databases.postgresql.restamping import restamp
-from concord.databases.postgresql.session import connect
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.tombstones import CarryingSite
 from concord.jobs.waiting import Choice

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from concord.databases.postgresql import log_flush
+from concord.databases.postgresql.facts.session import Connection, connect, one
 from concord.databases.postgresql.log_flush import FROM, WAITING, flushing
-from concord.databases.postgresql.session import Connection, connect, one
 from concord.databases.postgresql.stage import Staged
 from concord.messages.errors import SiteUnavailable
 from tests.link.conftest import MakePair

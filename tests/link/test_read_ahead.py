@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from concord.databases.postgresql import read_ahead
+from concord.databases.postgresql.facts.session import Connection, connect
 from concord.databases.postgresql.read_ahead import FROM, reading_ahead
-from concord.databases.postgresql.session import Connection, connect
 from concord.databases.postgresql.stage import Staged
 from concord.messages.errors import SiteUnavailable
 from tests.link.conftest import MakePair

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from concord.databases.contract.reading import Part, Reading, Relayed
 from concord.databases.postgresql.ends import Source, Target
+from concord.databases.postgresql.facts.session import conninfo
 from concord.databases.postgresql.link_source import LinkSource, between
 from concord.databases.postgresql.relay import BLOCK, Relay
-from concord.databases.postgresql.session import conninfo
 from concord.messages.errors import LinkFailed, PrivilegeMissing, SiteUnavailable
 from embedded.postgres import Server
 from spark_jobs.route import Route

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from concord.databases.postgresql.types import AS_TEXT, NATIVE, ONE_IMAGE
+from concord.databases.postgresql.facts.types import AS_TEXT, NATIVE, ONE_IMAGE
 from tests.conftest import Database
 from tests.link.conftest import MakePair
 from tests.link.pair import Site, carried

@@ -115,14 +115,14 @@ LINK = (
     ),
     Mutant(
         "every column of whatever type is staged as what it is",
-        f"{POSTGRESQL}/types.py",
+        f"{POSTGRESQL}/facts/types.py",
         'return self.relayed and self.kind == "b" and self.root in BINARY',
         "return self.relayed and self.root in BINARY",
         f"{TESTS}/test_relay.py -k is_staged_as_what_it_is",
     ),
     Mutant(
         "a type that is relayed is another one",
-        f"{POSTGRESQL}/types.py",
+        f"{POSTGRESQL}/facts/types.py",
         "field(default=False, compare=False)",
         "field(default=False)",
         f"{TESTS}/test_relay.py -k however_its_values_travel",
@@ -242,7 +242,7 @@ LINK = (
     ),
     Mutant(
         "the session does not travel with the commit",
-        f"{POSTGRESQL}/session.py",
+        f"{POSTGRESQL}/facts/session.py",
         'run(connection, *transaction.last, "COMMIT")',
         'run(connection, "COMMIT")',
         f"{TESTS}/test_kill_points.py -k reply_is_lost",
@@ -333,7 +333,7 @@ LINK = (
     ),
     Mutant(
         "marks are registered as if each relation but one could be looked up",
-        f"{POSTGRESQL}/plans.py",
+        f"{POSTGRESQL}/facts/plans.py",
         'BY_KEY = ("SET LOCAL enable_hashjoin = off", ',
         'BY_KEY = ("SET LOCAL enable_seqscan = off", "SET LOCAL enable_hashjoin = off", ',
         f"{TESTS}/test_marks.py -k looked_up_by_key",
@@ -347,7 +347,7 @@ LINK = (
     ),
     Mutant(
         "a session that ended at the source fails the run",
-        f"{POSTGRESQL}/session.py",
+        f"{POSTGRESQL}/facts/session.py",
         "        if not connection.closed:\n            raise\n    return ask",
         "        raise\n    return ask",
         f"{TESTS}/test_ended_sessions.py -k remembers_by_another",

@@ -70,7 +70,7 @@ WAITING = (
     ),
     Mutant(
         "a syntax error in a value ends the link",
-        f"{POSTGRESQL}/refusal.py",
+        f"{POSTGRESQL}/facts/refusal.py",
         " or _is_about_a_value(error)",
         "",
         f"{ALTERED} -k no_query_or_path",

@@ -5,7 +5,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from concord.databases.contract.dialect import VERSION_TYPES
-from concord.databases.postgresql.types import NATIVE
+from concord.databases.postgresql.facts.types import NATIVE
 from spark_jobs.acquire import ARROW_TYPES, arrow_schema
 from tests.link.conftest import spark
 

@@ -21,22 +21,21 @@ from concord.databases.postgresql import (
     admission,
     conflict_retention,
     notify,
-    others_functions,
     owner,
     preflight,
-    privileges,
     script,
     site_state,
     snapshot_provision,
 )
 from concord.databases.postgresql import provision as site_provision
 from concord.databases.postgresql.admission import Admission
-from concord.databases.postgresql.catalogue import Table, read_tables
 from concord.databases.postgresql.conflict_retention import in_words
+from concord.databases.postgresql.facts import others_functions, privileges
+from concord.databases.postgresql.facts.catalogue import Table, read_tables
+from concord.databases.postgresql.facts.own_schema import FORMAT
+from concord.databases.postgresql.facts.privileges import Grant
+from concord.databases.postgresql.facts.session import Connection, connect, in_our_words
 from concord.databases.postgresql.grants import Logins
-from concord.databases.postgresql.own_schema import FORMAT
-from concord.databases.postgresql.privileges import Grant
-from concord.databases.postgresql.session import Connection, connect, in_our_words
 from concord.databases.postgresql.site_state import SiteState
 from concord.databases.postgresql.snapshot_provision import Ends
 from concord.jobs.site import Credentials

@@ -12,8 +12,8 @@ import psycopg
 from concord.databases.contract.dialect import Snapshot
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import before_image, marked_edits
-from concord.databases.postgresql.catalogue import Column
-from concord.databases.postgresql.session import UNHURRIED, Connection, answers, one, run
+from concord.databases.postgresql.facts.catalogue import Column
+from concord.databases.postgresql.facts.session import UNHURRIED, Connection, answers, one, run
 from concord.databases.postgresql.shape import Shape
 from concord.values.interval import Interval
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.catalogue import Column
-from concord.databases.postgresql.session import PINNED
+from concord.databases.postgresql.facts.catalogue import Column
+from concord.databases.postgresql.facts.session import PINNED
 
 #: Of the shadow table: the row as texts, and the (dot, vector) under which it stood.
 COLUMNS = ("base_row", "base_version")

@@ -8,7 +8,7 @@ from threading import Event, Thread
 
 import psycopg
 
-from concord.databases.postgresql.session import Connection
+from concord.databases.postgresql.facts.session import Connection
 from concord.messages.errors import ConcordError
 
 

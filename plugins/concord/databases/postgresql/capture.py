@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from concord.databases.contract.dialect import VERSION_TYPES
 from concord.databases.contract.quoting import qualified, quote, shortened
 from concord.databases.postgresql import before_image
-from concord.databases.postgresql.catalogue import Column, Table, fingerprint
+from concord.databases.postgresql.facts.catalogue import Column, Table, fingerprint
 from concord.databases.postgresql.marks import MEMORY, SiteMarks, marks_at
 from concord.tables.replication_set import ReplicatedTable
 

@@ -22,10 +22,10 @@ from concord.databases.postgresql import (
     waiting,
 )
 from concord.databases.postgresql.acquire import BEGINNING
+from concord.databases.postgresql.facts.plans import BY_KEY
+from concord.databases.postgresql.facts.refusal import told
+from concord.databases.postgresql.facts.session import Connection, Transaction, in_our_words, one, rows, run
 from concord.databases.postgresql.key_range import Key, KeyOrder, KeyRange
-from concord.databases.postgresql.plans import BY_KEY
-from concord.databases.postgresql.refusal import told
-from concord.databases.postgresql.session import Connection, Transaction, in_our_words, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.writing import Writing

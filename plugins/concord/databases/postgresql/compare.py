@@ -15,9 +15,9 @@ from concord.databases.contract.dialect import VERSION_TYPES
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.acquire import arrived
 from concord.databases.postgresql.canonical import canonical_texts
-from concord.databases.postgresql.catalogue import Column
+from concord.databases.postgresql.facts.catalogue import Column
+from concord.databases.postgresql.facts.session import UNHURRIED
 from concord.databases.postgresql.row_keys import formless, key_text, listed
-from concord.databases.postgresql.session import UNHURRIED
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import DECISION_TYPES
 

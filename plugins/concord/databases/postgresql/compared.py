@@ -12,7 +12,7 @@ from concord.databases.contract.reading import Reading
 from concord.databases.postgresql import acquire, compare
 from concord.databases.postgresql.cut_reader import CutReader, Where
 from concord.databases.postgresql.ends import Source, worded
-from concord.databases.postgresql.session import conninfo, one, rows
+from concord.databases.postgresql.facts.session import conninfo, one, rows
 from concord.databases.postgresql.shape import Shape
 from concord.versions.row_version import ABSENT, RowVersion
 

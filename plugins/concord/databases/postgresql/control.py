@@ -10,7 +10,7 @@ from concord.databases.postgresql import (
     private_columns,
     waiting_table,
 )
-from concord.databases.postgresql.own_schema import FORMAT, IDENTITY, SCHEMA, STAGING
+from concord.databases.postgresql.facts.own_schema import FORMAT, IDENTITY, SCHEMA, STAGING
 
 _VECTOR_FUNCTIONS = [
     """

@@ -10,7 +10,7 @@ import psycopg
 
 from concord.databases.contract.compared_site import HeldRow, Sums
 from concord.databases.postgresql.acquire import POSITION_QUERY
-from concord.databases.postgresql.session import Connection, in_our_words, log_in, one, rows
+from concord.databases.postgresql.facts.session import Connection, in_our_words, log_in, one, rows
 from concord.messages.errors import SiteUnavailable
 
 #: Rows that the database hands over at once: few enough for memory, many enough for a far site.

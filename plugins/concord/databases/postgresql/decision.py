@@ -25,10 +25,10 @@ from concord.databases.postgresql import (
     watch,
 )
 from concord.databases.postgresql.ends import Target, worded
+from concord.databases.postgresql.facts.refusal import is_refusal, told
+from concord.databases.postgresql.facts.session import Connection, in_transaction, rows, run
 from concord.databases.postgresql.judged import Judged
-from concord.databases.postgresql.refusal import is_refusal, told
 from concord.databases.postgresql.repetition import COLLISIONS, Commit, repeat
-from concord.databases.postgresql.session import Connection, in_transaction, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.jobs.waiting import PERSON, Choice, Image, WaitingRow

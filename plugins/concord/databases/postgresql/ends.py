@@ -25,25 +25,20 @@ from concord.databases.contract.dialect import (
 from concord.databases.contract.reading import Reading, readers_for
 from concord.databases.postgresql import (
     acquire,
-    catalogue,
     effect,
     link_state,
     log_flush,
     marked_edits,
-    privileges,
     site_state,
     stage,
     transaction,
     waiting_table,
     watch,
 )
-from concord.databases.postgresql.grants import Logins
-from concord.databases.postgresql.link_state import application_name
-from concord.databases.postgresql.own_schema import FORMAT
-from concord.databases.postgresql.privileges import Grant
-from concord.databases.postgresql.read_ahead import reading_ahead
-from concord.databases.postgresql.row_keys import listed
-from concord.databases.postgresql.session import (
+from concord.databases.postgresql.facts import catalogue, privileges
+from concord.databases.postgresql.facts.own_schema import FORMAT
+from concord.databases.postgresql.facts.privileges import Grant
+from concord.databases.postgresql.facts.session import (
     Connection,
     Transaction,
     asked_again,
@@ -51,6 +46,10 @@ from concord.databases.postgresql.session import (
     conninfo,
     in_our_words,
 )
+from concord.databases.postgresql.grants import Logins
+from concord.databases.postgresql.link_state import application_name
+from concord.databases.postgresql.read_ahead import reading_ahead
+from concord.databases.postgresql.row_keys import listed
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.writing import Writing

@@ -22,10 +22,10 @@ from concord.databases.postgresql import (
     references,
     rule_identity,
 )
-from concord.databases.postgresql.catalogue import ForeignKey, read_tables
+from concord.databases.postgresql.facts.catalogue import ForeignKey, read_tables
+from concord.databases.postgresql.facts.session import Connection, run
 from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.references import Orphan
-from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape, shape_of
 from concord.databases.postgresql.stamp import restamp
 from concord.jobs.link import LinkJob

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.catalogue import Column
+from concord.databases.postgresql.facts.catalogue import Column
+from concord.databases.postgresql.facts.session import Connection, one, run
 from concord.databases.postgresql.judged import Judged
-from concord.databases.postgresql.session import Connection, one, run
 from concord.databases.postgresql.shape import Shape
 
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from concord.databases.postgresql.capture import Shadow
-from concord.databases.postgresql.catalogue import Column, Table
-from concord.databases.postgresql.privileges import Grant, Kind
+from concord.databases.postgresql.facts.catalogue import Column, Table
+from concord.databases.postgresql.facts.privileges import Grant, Kind
 from concord.tables.replication_set import ReplicatedTable, TableName
 
 #: Settings that the applier must be allowed to change: it silences application triggers, and it gives way

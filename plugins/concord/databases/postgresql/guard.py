@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.before_image import MADE
-from concord.databases.postgresql.session import Connection, every, one, rows, run
+from concord.databases.postgresql.facts.session import Connection, every, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import UNWATCHED, Watch

@@ -9,8 +9,8 @@ from concord.databases.postgresql import common_history, initialization_state
 from concord.databases.postgresql.acquire import BEGINNING
 from concord.databases.postgresql.content import Content
 from concord.databases.postgresql.ends import Source, Target
+from concord.databases.postgresql.facts.session import one, rows
 from concord.databases.postgresql.initialization_state import Progressed
-from concord.databases.postgresql.session import one, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.standing import Standing, known
 from concord.jobs.initialization import How, InitializationJob

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts.session import Connection, rows, run
 from concord.databases.postgresql.key_range import Key
-from concord.databases.postgresql.session import Connection, rows, run
 from concord.jobs.initialization import How, RowError
 
 #: Chunk writers share this lock; a new initialization takes it alone, so that every chunk written after it

@@ -11,6 +11,7 @@ from concord.databases.contract.reading import Reading
 from concord.databases.postgresql import initialization_state
 from concord.databases.postgresql.chunk import ChunkWriter, Written, index_guarded
 from concord.databases.postgresql.ends import Source, Target
+from concord.databases.postgresql.facts.session import UNHURRIED, conninfo
 from concord.databases.postgresql.initialization_state import Progressed
 from concord.databases.postgresql.key_range import (
     Key,
@@ -21,7 +22,6 @@ from concord.databases.postgresql.key_range import (
     next_bound,
     rows_query,
 )
-from concord.databases.postgresql.session import UNHURRIED, conninfo
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged, drop_orphans
 from concord.jobs.initialization import How, InitializationJob

@@ -12,7 +12,7 @@ import psycopg
 
 from concord.databases.contract.dialect import LinkState, Memory, SiteRow
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.session import (
+from concord.databases.postgresql.facts.session import (
     Connection,
     Transaction,
     every,

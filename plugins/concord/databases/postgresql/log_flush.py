@@ -13,7 +13,7 @@ from threading import Event, Thread
 from time import monotonic
 
 from concord.databases.postgresql.beside import beside
-from concord.databases.postgresql.session import Connection, run
+from concord.databases.postgresql.facts.session import Connection, run
 from concord.databases.postgresql.stage import Staged
 
 #: After a checkpoint each page is logged whole, and so many rows, in all tables, may be as many pages: their commit

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 from concord.databases.contract.quoting import literal, qualified
-from concord.databases.postgresql.catalogue import Column, Table
-from concord.databases.postgresql.types import ColumnType
+from concord.databases.postgresql.facts.catalogue import Column, Table
+from concord.databases.postgresql.facts.types import ColumnType
 from concord.tables.replication_set import Marks, ReplicatedTable, TableName
 
 #: What the shadow table of such a table remembers beside the version: the mark, and the row by its hash, both as

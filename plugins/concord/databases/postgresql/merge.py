@@ -8,11 +8,11 @@ import psycopg
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import before_image, marked_edits, merged_row
-from concord.databases.postgresql.catalogue import Column
+from concord.databases.postgresql.facts.catalogue import Column
+from concord.databases.postgresql.facts.plans import LOOK_UP, SCAN
+from concord.databases.postgresql.facts.session import Connection, counts, run
 from concord.databases.postgresql.guard import unchanged
 from concord.databases.postgresql.judged import Judged
-from concord.databases.postgresql.plans import LOOK_UP, SCAN
-from concord.databases.postgresql.session import Connection, counts, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.watch import UNWATCHED, Watch
 from concord.jobs.waiting import PERSON

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.session import Connection, run
+from concord.databases.postgresql.facts.session import Connection, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import DECISION_TYPES
 from concord.rules.merging import DERIVED

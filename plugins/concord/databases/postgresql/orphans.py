@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from concord.databases.contract.quoting import qualified, quote
-from concord.databases.postgresql.catalogue import ForeignKey
-from concord.databases.postgresql.session import Connection, rows
+from concord.databases.postgresql.facts.catalogue import ForeignKey
+from concord.databases.postgresql.facts.session import Connection, rows
 from concord.databases.postgresql.shape import Shape
 from concord.tables.replication_set import TableName
 

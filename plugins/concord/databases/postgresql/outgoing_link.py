@@ -8,7 +8,7 @@ from datetime import datetime
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import link_state
-from concord.databases.postgresql.session import Connection, rows
+from concord.databases.postgresql.facts.session import Connection, rows
 from concord.messages.errors import NotInitialized
 from concord.versions.position import Session
 

@@ -16,10 +16,10 @@ from psycopg.rows import class_row
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import foreign_keys, stage
 from concord.databases.postgresql.ends import Target, worded
+from concord.databases.postgresql.facts.session import Connection, in_transaction, rows, run
 from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.repetition import Commit, repeat
 from concord.databases.postgresql.row_keys import listed
-from concord.databases.postgresql.session import Connection, in_transaction, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.jobs.ledger import Entry, Overturn, dot

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal, quote, shortened
 from concord.databases.postgresql.capture import Shadow
-from concord.databases.postgresql.catalogue import Row
+from concord.databases.postgresql.facts.catalogue import Row
+from concord.databases.postgresql.facts.privileges import Grant, Kind
+from concord.databases.postgresql.facts.session import Connection, one
 from concord.databases.postgresql.preflight import SiteFacts, has_attribute
-from concord.databases.postgresql.privileges import Grant, Kind
-from concord.databases.postgresql.session import Connection, one
 
 #: Concord's own at a site. What stands in staging belongs to the applier, who makes it.
 SCHEMAS = ("concord", "concord_staging")

@@ -8,7 +8,6 @@ import psycopg
 
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql import (
-    application_triggers,
     before_image,
     capture,
     control,
@@ -16,16 +15,16 @@ from concord.databases.postgresql import (
     owner,
     preflight,
     private_columns,
-    privileges,
     registration,
     surplus,
     triggers,
 )
 from concord.databases.postgresql.capture import Shadow
-from concord.databases.postgresql.catalogue import Table
+from concord.databases.postgresql.facts import application_triggers, privileges
+from concord.databases.postgresql.facts.catalogue import Table
+from concord.databases.postgresql.facts.own_schema import FORMAT
+from concord.databases.postgresql.facts.session import Connection, in_our_words, rows, run
 from concord.databases.postgresql.grants import Logins
-from concord.databases.postgresql.own_schema import FORMAT
-from concord.databases.postgresql.session import Connection, in_our_words, rows, run
 from concord.databases.postgresql.site_state import SiteState, altered, needed_grants
 from concord.messages import incarnation
 from concord.messages.errors import ProvisioningRefused

@@ -11,7 +11,7 @@ import psycopg
 from psycopg.rows import class_row, dict_row
 
 from concord.databases.postgresql import conflict_retention
-from concord.databases.postgresql.session import Connection, connect, in_our_words
+from concord.databases.postgresql.facts.session import Connection, connect, in_our_words
 from concord.databases.postgresql.stage import drop_orphans, orphans
 from concord.jobs.ledger import Overturn
 from concord.jobs.site import SiteAccess

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import qualified, quote
 from concord.databases.postgresql import former
-from concord.databases.postgresql.catalogue import ForeignKey
-from concord.databases.postgresql.session import Connection, rows, run
+from concord.databases.postgresql.facts.catalogue import ForeignKey
+from concord.databases.postgresql.facts.session import Connection, rows, run
+from concord.databases.postgresql.facts.types import written
 from concord.databases.postgresql.shape import Shape
-from concord.databases.postgresql.types import written
 from concord.jobs.link import LinkJob
 from concord.messages.errors import ConstraintViolated
 from concord.tables.privacy import at_site

@@ -10,8 +10,8 @@ from typing import Any
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import mark_problems, preflight, private_columns
 from concord.databases.postgresql.capture import Shadow
-from concord.databases.postgresql.catalogue import TRIGGER_STATE, Row, Table
-from concord.databases.postgresql.session import Connection, rows
+from concord.databases.postgresql.facts.catalogue import TRIGGER_STATE, Row, Table
+from concord.databases.postgresql.facts.session import Connection, rows
 from concord.databases.postgresql.shape import shape_of
 from concord.tables.manipulation import Manipulation
 from concord.tables.replication_set import ReplicatedTable

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 import psycopg
 
 from concord.databases.postgresql import merge, orphans
+from concord.databases.postgresql.facts.refusal import is_refusal, told
+from concord.databases.postgresql.facts.session import Connection, one, rows, run
 from concord.databases.postgresql.judged import Judged
-from concord.databases.postgresql.refusal import is_refusal, told
 from concord.databases.postgresql.repetition import COLLISIONS
-from concord.databases.postgresql.session import Connection, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.messages.errors import ConstraintViolated
 

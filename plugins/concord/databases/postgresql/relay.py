@@ -13,9 +13,9 @@ import psycopg
 
 from concord.databases.contract.quoting import qualified
 from concord.databases.contract.reading import Part, Relayed
-from concord.databases.postgresql.own_schema import STAGING
-from concord.databases.postgresql.refusal import told
-from concord.databases.postgresql.session import Connection, in_our_words, log_in, one
+from concord.databases.postgresql.facts.own_schema import STAGING
+from concord.databases.postgresql.facts.refusal import told
+from concord.databases.postgresql.facts.session import Connection, in_our_words, log_in, one
 from concord.messages.errors import ConcordError, LinkFailed, SiteUnavailable
 
 #: Bytes that are handed on at once: each call costs as much as some rows.

@@ -14,8 +14,8 @@ from typing import Any
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import link_state
+from concord.databases.postgresql.facts.session import Connection, rows, run
 from concord.databases.postgresql.row_keys import key_text, listed
-from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.tombstones import OpenSite
 from concord.messages.errors import RestampRefused

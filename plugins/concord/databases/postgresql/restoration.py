@@ -8,8 +8,8 @@ deleted here, and every row that is put back stands in the conflict log with wha
 from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts.session import Connection, run
 from concord.databases.postgresql.judged import Judged
-from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.shape import Shape
 from concord.jobs.link import LinkJob
 from concord.versions.conflict import ConflictType

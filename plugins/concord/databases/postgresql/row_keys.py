@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.canonical import canonical_texts
-from concord.databases.postgresql.catalogue import Column
+from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.shape import Shape
 from concord.tables.manipulation import Manipulation
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from concord.databases.contract.quoting import quote
-from concord.databases.postgresql.catalogue import ForeignKey
+from concord.databases.postgresql.facts.catalogue import ForeignKey
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.unique_rules import UniqueRule
 from concord.tables.manipulation import AnyOperation

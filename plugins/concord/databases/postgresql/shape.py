@@ -15,7 +15,7 @@ from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql import before_image, row_filter
 from concord.databases.postgresql.canonical import canonical_texts, structure_of
 from concord.databases.postgresql.capture import Shadow
-from concord.databases.postgresql.catalogue import Column, Table
+from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.marks import SiteMarks
 from concord.rules.policy import Policy
 from concord.tables.manipulation import NOTHING, Manipulation

@@ -9,21 +9,14 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from concord.databases.postgresql import (
-    catalogue,
-    grants,
-    owner,
-    preflight,
-    private_columns,
-    privileges,
-    registration,
-)
+from concord.databases.postgresql import grants, owner, preflight, private_columns, registration
 from concord.databases.postgresql.canonical import structure_of
 from concord.databases.postgresql.capture import Shadow
-from concord.databases.postgresql.catalogue import Table
+from concord.databases.postgresql.facts import catalogue, privileges
+from concord.databases.postgresql.facts.catalogue import Table
+from concord.databases.postgresql.facts.privileges import Grant
+from concord.databases.postgresql.facts.session import Connection, answers
 from concord.databases.postgresql.grants import Logins
-from concord.databases.postgresql.privileges import Grant
-from concord.databases.postgresql.session import Connection, answers
 from concord.messages.errors import NotProvisioned, PrivilegeMissing
 from concord.tables.manipulation import Manipulation
 from concord.tables.replication_set import ReplicatedTable, TableName

@@ -16,10 +16,10 @@ from concord.databases.postgresql import (
     snapshot_content,
     snapshot_query,
 )
-from concord.databases.postgresql.catalogue import Table, read_tables
 from concord.databases.postgresql.ends import Source, WrittenEnd, logins_of, worded
+from concord.databases.postgresql.facts.catalogue import Table, read_tables
+from concord.databases.postgresql.facts.session import Connection, connect, conninfo, one
 from concord.databases.postgresql.repetition import Commit, repeat
-from concord.databases.postgresql.session import Connection, connect, conninfo, one
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.snapshot_content import StagedRows
 from concord.databases.postgresql.snapshot_layout import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import quote
 from concord.databases.postgresql import preflight, row_filter
-from concord.databases.postgresql.catalogue import Column, Table
+from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.jobs.snapshot import SnapshotDefinition
 
 

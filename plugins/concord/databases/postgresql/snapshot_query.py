@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.acquire import arrived
-from concord.databases.postgresql.catalogue import Table
-from concord.databases.postgresql.session import UNHURRIED, Connection, rows
+from concord.databases.postgresql.facts.catalogue import Table
+from concord.databases.postgresql.facts.session import UNHURRIED, Connection, rows
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.snapshot_layout import Layout
 

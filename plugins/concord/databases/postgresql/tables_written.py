@@ -20,10 +20,10 @@ from concord.databases.postgresql import (
     uniqueness,
     waiting,
 )
-from concord.databases.postgresql.catalogue import Storage, Table, read_storage
+from concord.databases.postgresql.facts.catalogue import Storage, Table, read_storage
+from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY, any_plan
+from concord.databases.postgresql.facts.session import Connection, run
 from concord.databases.postgresql.judged import Judged
-from concord.databases.postgresql.plans import ANY_PLAN, BY_KEY, any_plan
-from concord.databases.postgresql.session import Connection, run
 from concord.databases.postgresql.stage import Staged
 from concord.databases.postgresql.watch import refuse_oscillating
 from concord.databases.postgresql.writing import Care, Writing

@@ -14,10 +14,10 @@ import psycopg
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import stage, watch
+from concord.databases.postgresql.facts.refusal import is_refusal
+from concord.databases.postgresql.facts.session import Connection, rows, run
 from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.merge import conflict_type, version_object
-from concord.databases.postgresql.refusal import is_refusal
-from concord.databases.postgresql.session import Connection, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.jobs.link import LinkJob

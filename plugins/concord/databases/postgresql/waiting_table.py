@@ -12,7 +12,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.session import Connection, connect, in_our_words, rows, run
+from concord.databases.postgresql.facts.session import Connection, connect, in_our_words, rows, run
 from concord.jobs.site import SiteAccess
 from concord.jobs.waiting import PERSON, SHOWN, Image
 

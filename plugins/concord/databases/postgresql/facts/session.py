@@ -15,8 +15,8 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from concord.databases.contract.quoting import quote
-from concord.databases.postgresql import open_sessions
-from concord.databases.postgresql.refusal import told
+from concord.databases.postgresql.facts import open_sessions
+from concord.databases.postgresql.facts.refusal import told
 from concord.jobs.site import ALLOWED_OPTIONS, Credentials, is_local
 from concord.messages.connection_words import one_sentence
 from concord.messages.errors import (

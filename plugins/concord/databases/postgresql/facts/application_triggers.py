@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.catalogue import Table
-from concord.databases.postgresql.session import Connection, rows
+from concord.databases.postgresql.facts.catalogue import Table
+from concord.databases.postgresql.facts.session import Connection, rows
 from concord.tables.replication_set import TableName
 
 #: What a trigger asks for, in its WHEN or in its function: 'on' while Concord writes.

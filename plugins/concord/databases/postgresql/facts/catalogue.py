@@ -13,8 +13,8 @@ import psycopg
 from psycopg.rows import dict_row
 
 from concord.databases.contract.quoting import literal, qualified, quote
-from concord.databases.postgresql.session import answers
-from concord.databases.postgresql.types import ColumnType
+from concord.databases.postgresql.facts.session import answers
+from concord.databases.postgresql.facts.types import ColumnType
 from concord.tables.replication_set import TableName
 
 

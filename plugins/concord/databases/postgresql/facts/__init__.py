@@ -1,0 +1,4 @@
+"""What PostgreSQL is and says: sessions, catalogue, types, rights.
+
+The other rooms of this database stand on it, and it knows none of them.
+"""
