@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import psycopg
 
 from benchmarks.databases import Database, Pair
-from concord.databases.postgresql import triggers
+from concord.databases.postgresql.capture import triggers
 
 #: What is done to the damaged rows, in turn, and what a comparison must call it; each statement takes the key.
 DAMAGES = (

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from concord.databases.postgresql import triggers
+from concord.databases.postgresql.capture import triggers
 from concord.jobs.comparison import CompareJob, CompareReport, Repair, TableComparison
 from spark_jobs.compare import compare
 from tests.link.pair import At, Pair, Site

@@ -37,14 +37,14 @@ HISTORIES = (
     ),
     Mutant(
         "in the histories: the wall clock alone stamps",
-        f"{POSTGRESQL}/stamp.py",
+        f"{POSTGRESQL}/capture/stamp.py",
         'return f"(s.changed_at >=',
         'return f"false AND (s.changed_at >=',
         f"{LIVES} -k faults",
     ),
     Mutant(
         "in the histories: a key change leaves the old key live",
-        f"{POSTGRESQL}/triggers.py",
+        f"{POSTGRESQL}/capture/triggers.py",
         "WHERE {gone} OR {born} OR {_differ(shadow)}",
         "WHERE {born} OR {_differ(shadow)}",
         f"{LIVES} -k faults",

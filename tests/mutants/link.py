@@ -136,7 +136,7 @@ LINK = (
     ),
     Mutant(
         "a mark goes from server to server as the site's clock shows it",
-        f"{POSTGRESQL}/marks.py",
+        f"{POSTGRESQL}/capture/marks.py",
         "        return False\n\n    def instant",
         "        return self.relayed\n\n    def instant",
         f"{TESTS}/test_marks.py -k nor_alter_a_value",

@@ -17,7 +17,7 @@ from airflow.triggers.base import BaseEventTrigger
 
 from concord.configuration.configuration import Configuration, load
 from concord.databases import provisioning
-from concord.databases.postgresql.notify import CHANNEL
+from concord.databases.postgresql.capture.notify import CHANNEL
 from concord.orchestration.dags import change_trigger
 from concord.orchestration.dags.change_trigger import ChangeTrigger, watchers
 from concord.orchestration.tasks.jobs import installations

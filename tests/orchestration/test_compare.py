@@ -6,7 +6,7 @@ import shlex
 import pytest
 from sqlalchemy import text
 
-from concord.databases.postgresql import triggers
+from concord.databases.postgresql.capture import triggers
 from concord.orchestration.tasks import run_lease
 from concord.repository.comparisons import differences
 from concord.repository.status import synchronizations

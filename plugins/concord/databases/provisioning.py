@@ -20,7 +20,6 @@ from concord.databases.identity import SiteSequences
 from concord.databases.postgresql import (
     admission,
     conflict_retention,
-    notify,
     owner,
     preflight,
     script,
@@ -29,6 +28,7 @@ from concord.databases.postgresql import (
 )
 from concord.databases.postgresql import provision as site_provision
 from concord.databases.postgresql.admission import Admission
+from concord.databases.postgresql.capture import notify
 from concord.databases.postgresql.conflict_retention import in_words
 from concord.databases.postgresql.facts import others_functions, privileges
 from concord.databases.postgresql.facts.catalogue import Table, read_tables

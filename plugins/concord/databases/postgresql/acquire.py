@@ -11,7 +11,8 @@ import psycopg
 
 from concord.databases.contract.dialect import Snapshot
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import before_image, marked_edits
+from concord.databases.postgresql import marked_edits
+from concord.databases.postgresql.capture import before_image
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.session import UNHURRIED, Connection, answers, one, run
 from concord.databases.postgresql.shape import Shape

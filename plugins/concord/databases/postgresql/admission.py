@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql import owner, site_state
-from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import privileges
 from concord.databases.postgresql.facts.privileges import Absent, Grant, Kind
 from concord.databases.postgresql.facts.session import Connection, one, rows

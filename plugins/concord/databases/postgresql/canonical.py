@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.types import descriptor_of
 from concord.tables.manipulation import Cast, Combine, Cut, Manipulation, Operation, Rename, Split, Values
 from concord.tables.structure import CanonicalColumn, Structure

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import (
-    conflict_retention,
-    initialization_state,
-    late_indexes,
-    private_columns,
-    waiting_table,
-)
+from concord.databases.postgresql import conflict_retention, initialization_state, late_indexes, waiting_table
+from concord.databases.postgresql.capture import private_columns
 from concord.databases.postgresql.facts.own_schema import FORMAT, IDENTITY, SCHEMA, STAGING
 
 _VECTOR_FUNCTIONS = [

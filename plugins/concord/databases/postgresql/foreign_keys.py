@@ -22,12 +22,12 @@ from concord.databases.postgresql import (
     references,
     rule_identity,
 )
+from concord.databases.postgresql.capture.stamp import restamp
 from concord.databases.postgresql.facts.catalogue import ForeignKey, read_tables
 from concord.databases.postgresql.facts.session import Connection, run
 from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.references import Orphan
 from concord.databases.postgresql.shape import Shape, shape_of
-from concord.databases.postgresql.stamp import restamp
 from concord.jobs.link import LinkJob
 from concord.rules.foreign_key_rule import Child, OnDelete, Parent, Remedy, remedy
 from concord.tables.replication_set import TableName

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.facts.privileges import Grant, Kind
 from concord.tables.replication_set import ReplicatedTable, TableName

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.before_image import MADE
+from concord.databases.postgresql.capture.before_image import MADE
 from concord.databases.postgresql.facts.session import Connection, every, one, rows, run
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged

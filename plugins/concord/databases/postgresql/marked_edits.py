@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import psycopg
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.capture.marks import MEMORY, SiteMarks
 from concord.databases.postgresql.facts.catalogue import fingerprint
 from concord.databases.postgresql.facts.session import Connection, one, rows, run
-from concord.databases.postgresql.marks import MEMORY, SiteMarks
 from concord.databases.postgresql.shape import Shape
 from concord.databases.postgresql.stage import Staged
 from concord.messages.errors import NotInitialized, WriteContended

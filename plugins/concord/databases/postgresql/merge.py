@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import psycopg
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import before_image, marked_edits, merged_row
+from concord.databases.postgresql import marked_edits, merged_row
+from concord.databases.postgresql.capture import before_image
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.plans import LOOK_UP, SCAN
 from concord.databases.postgresql.facts.session import Connection, counts, run

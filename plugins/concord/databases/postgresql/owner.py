@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal, quote, shortened
-from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.catalogue import Row
 from concord.databases.postgresql.facts.privileges import Grant, Kind
 from concord.databases.postgresql.facts.session import Connection, one

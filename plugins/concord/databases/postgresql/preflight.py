@@ -10,7 +10,7 @@ from psycopg.rows import dict_row
 
 from concord.configuration.field import did_you_mean
 from concord.databases.postgresql import merging_problems, row_filter
-from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.catalogue import Column, Row, Table
 from concord.databases.postgresql.facts.own_schema import IDENTITY
 from concord.databases.postgresql.facts.session import Connection, answers, run

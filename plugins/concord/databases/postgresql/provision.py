@@ -7,19 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import psycopg
 
 from concord.databases.contract.quoting import literal, quote
-from concord.databases.postgresql import (
-    before_image,
-    capture,
-    control,
-    mark_problems,
-    owner,
-    preflight,
-    private_columns,
-    registration,
-    surplus,
-    triggers,
-)
-from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql import control, mark_problems, owner, preflight, registration, surplus
+from concord.databases.postgresql.capture import before_image, private_columns, shadow_table, triggers
+from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import application_triggers, privileges
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.own_schema import FORMAT
@@ -133,7 +123,7 @@ def statements(
     for shadow in state.shadows():
         manipulation = state.manipulation(shadow.name)
         made.append(registration.distrust(shadow, manipulation))
-        made += capture.statements(shadow) + triggers.statements(shadow, applier, facts.version)
+        made += shadow_table.statements(shadow) + triggers.statements(shadow, applier, facts.version)
         known = state.registered.get(shadow.name)
         if known is not None and known.keeps_base and not shadow.keeps_base:
             made.append(before_image.dropped_from(shadow.sql))

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import mark_problems, preflight, private_columns
-from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql import mark_problems, preflight
+from concord.databases.postgresql.capture import private_columns
+from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.catalogue import TRIGGER_STATE, Row, Table
 from concord.databases.postgresql.facts.session import Connection, rows
 from concord.databases.postgresql.shape import shape_of

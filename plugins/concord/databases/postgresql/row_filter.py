@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.tables.manipulation import Manipulation, Rename
 from concord.tables.row_filter import (

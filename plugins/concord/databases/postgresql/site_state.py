@@ -9,9 +9,10 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from concord.databases.postgresql import grants, owner, preflight, private_columns, registration
+from concord.databases.postgresql import grants, owner, preflight, registration
 from concord.databases.postgresql.canonical import structure_of
-from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.capture import private_columns
+from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import catalogue, privileges
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.privileges import Grant

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import former, loser_log, rule_identity, waiting
+from concord.databases.postgresql.capture.stamp import restamp
 from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY
 from concord.databases.postgresql.facts.session import Connection, rows, run
 from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.shape import Shape
-from concord.databases.postgresql.stamp import restamp
 from concord.databases.postgresql.unique_rules import UniqueRule, read
 from concord.jobs.link import LinkJob
 from concord.rules.policy import LAST

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from concord.databases.contract.dialect import VERSION_TYPES
 from concord.databases.contract.quoting import qualified, quote, shortened
-from concord.databases.postgresql import before_image
+from concord.databases.postgresql.capture import before_image
+from concord.databases.postgresql.capture.marks import MEMORY, SiteMarks, marks_at
 from concord.databases.postgresql.facts.catalogue import Column, Table, fingerprint
-from concord.databases.postgresql.marks import MEMORY, SiteMarks, marks_at
 from concord.tables.replication_set import ReplicatedTable
 
 #: The version columns of every shadow table, after the key.

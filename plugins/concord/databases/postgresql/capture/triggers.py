@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from concord.databases.contract.quoting import literal, quote
-from concord.databases.postgresql import before_image
-from concord.databases.postgresql.capture import OF_ROWS, OF_STATEMENTS, Shadow
-from concord.databases.postgresql.stamp import (
+from concord.databases.postgresql.capture import before_image
+from concord.databases.postgresql.capture.shadow_table import OF_ROWS, OF_STATEMENTS, Shadow
+from concord.databases.postgresql.capture.stamp import (
     SITE,
     by_the_row,
     stamp,

@@ -13,7 +13,7 @@ from typing import Any
 
 from concord.configuration.field import did_you_mean
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.tables.privacy import Treatment, at_site
 from concord.tables.replication_set import ReplicatedTable

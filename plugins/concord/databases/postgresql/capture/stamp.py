@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from concord.databases.contract.quoting import literal, quote
-from concord.databases.postgresql import before_image
-from concord.databases.postgresql.before_image import Parts
-from concord.databases.postgresql.capture import Shadow
+from concord.databases.postgresql.capture import before_image
+from concord.databases.postgresql.capture.before_image import Parts
+from concord.databases.postgresql.capture.shadow_table import Shadow
 
 #: The site's clock in µs since 1970, where a row of concord.site is in sight.
 _NOW = "greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, stamp_floor + 1)"
