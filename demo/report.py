@@ -7,7 +7,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from concord.databases.postgresql.content import Content
+from concord.databases.postgresql.rows.content import Content
 from concord.jobs.link import Direction
 from concord.messages.how_many import how_many
 from demo import workspace

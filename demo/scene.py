@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql.content import Content
+from concord.databases.postgresql.rows.content import Content
 from concord.messages.how_many import how_many
 from demo import edits, flights, sites, starting_point
 from demo.edits import Edit

@@ -17,7 +17,7 @@ from concord.databases.postgresql.initialize import Initialization
 from concord.databases.postgresql.initialized_table import Passage, TablePassages
 from concord.databases.postgresql.key_range import Key, KeyRange
 from concord.databases.postgresql.load import Load
-from concord.databases.postgresql.stage import Staged
+from concord.databases.postgresql.rows.stage import Staged
 from concord.jobs.initialization import How, InitializationJob, InitializationReport
 from concord.messages.errors import StructureChanged
 from concord.messages.event_log import log_event

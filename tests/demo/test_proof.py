@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from concord.databases.postgresql.content import Content
+from concord.databases.postgresql.rows.content import Content
 from concord.jobs.link import Direction, TableReport
 from concord.versions.conflict import ConflictType
 from demo import counters, proof, report

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from concord.databases.postgresql import stage
+from concord.databases.postgresql.rows import stage
 from concord.jobs.link import LinkJob
 from spark_jobs.link import transmit
 from tests.link.conftest import MakePair

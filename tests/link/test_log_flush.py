@@ -11,7 +11,7 @@ import pytest
 from concord.databases.postgresql import log_flush
 from concord.databases.postgresql.facts.session import Connection, connect, one
 from concord.databases.postgresql.log_flush import FROM, WAITING, flushing
-from concord.databases.postgresql.stage import Staged
+from concord.databases.postgresql.rows.stage import Staged
 from concord.messages.errors import SiteUnavailable
 from tests.link.conftest import MakePair
 from tests.link.pair import APPLIER, At, Pair, Site, carried

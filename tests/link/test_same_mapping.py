@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from concord.databases.postgresql.canonical import canonical_texts
+from concord.databases.postgresql.rows.canonical import canonical_texts
 from concord.tables.manipulation import AnyOperation, Manipulation
 from concord.values.text_form import form_of
 from spark_jobs.manipulate import _apply, fits

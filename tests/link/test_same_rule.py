@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from concord.databases.postgresql import guard, merge
 from concord.databases.postgresql.ends import Target
 from concord.databases.postgresql.judged import Judged
-from concord.databases.postgresql.stage import Staged
+from concord.databases.postgresql.rows.stage import Staged
 from concord.rules.policy import Policy
 from concord.rules.resolver import Contender, Row, total_order
 from concord.versions.conflict import ConflictType, Outcome, Winner, classify, conflict_id, conflict_type

@@ -3,7 +3,7 @@
 import pytest
 
 from concord.databases.contract.quoting import qualified, quote
-from concord.databases.postgresql import acquire
+from concord.databases.postgresql.rows import acquire
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair, carried
 

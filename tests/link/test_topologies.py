@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from concord.databases.postgresql.content import Content
+from concord.databases.postgresql.rows.content import Content
 from embedded.postgres import Server
 from tests.link import ledger
 from tests.link.conftest import MakeNetwork, site_on

@@ -7,7 +7,7 @@ import pytest
 
 from concord.databases import provisioning
 from concord.databases.postgresql.common_history import declare_equal
-from concord.databases.postgresql.listen import WatchedLink, arrivals
+from concord.databases.postgresql.rows.listen import WatchedLink, arrivals
 from concord.messages.errors import ConcordError, SiteUnavailable
 from embedded.postgres import Server
 from tests.conftest import Database

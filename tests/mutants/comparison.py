@@ -199,7 +199,7 @@ COMPARISON = (
     ),
     Mutant(
         "a repair that was overtaken writes",
-        f"{POSTGRESQL}/link_state.py",
+        f"{POSTGRESQL}/rows/link_state.py",
         'AND epoch = {epoch}"\n',
         'AND epoch >= {epoch}"\n',
         f"{REPAIR} -k overtaken",

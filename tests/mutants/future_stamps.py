@@ -76,14 +76,14 @@ FUTURE_STAMPS = (
     ),
     Mutant(
         "a restamp writes although a newer run has taken over",
-        f"{POSTGRESQL}/link_state.py",
+        f"{POSTGRESQL}/rows/link_state.py",
         "        if lost := sorted(set(epochs) - {name for (name,) in found}):\n",
         "        if lost := []:\n",
         f"{STAMPS} -k newer_run",
     ),
     Mutant(
         "a restamp that stopped inside its transaction keeps all runs away",
-        f"{POSTGRESQL}/link_state.py",
+        f"{POSTGRESQL}/rows/link_state.py",
         "{literal(application_name(synchronization))}, {literal(RESTAMPING)}",
         "{literal(application_name(synchronization))}",
         f"{STAMPS} -k stopped_inside",

@@ -51,7 +51,7 @@ HISTORIES = (
     ),
     Mutant(
         "in the histories: late commits are overlooked",
-        f"{POSTGRESQL}/acquire.py",
+        f"{POSTGRESQL}/rows/acquire.py",
         'f" AND NOT pg_visible_in_snapshot({alias}.position, {literal(since)}::pg_snapshot)"',
         'f" AND {alias}.position >= pg_snapshot_xmax({literal(since)}::pg_snapshot)"',
         f"{LIVES} -k faults",

@@ -228,7 +228,7 @@ LINK = (
     ),
     Mutant(
         "a commit whose reply is lost is repeated",
-        f"{POSTGRESQL}/repetition.py",
+        f"{POSTGRESQL}/rows/repetition.py",
         "if connection.broken and commit.happened():",
         "if False:",
         f"{TESTS}/test_kill_points.py -k reply_is_lost",
@@ -340,7 +340,7 @@ LINK = (
     ),
     Mutant(
         "a session that ended before the write fails the run",
-        f"{POSTGRESQL}/repetition.py",
+        f"{POSTGRESQL}/rows/repetition.py",
         "            if isinstance(error, SessionEnded) and not ended:",
         "            if False:",
         f"{TESTS}/test_ended_sessions.py -k written_by_another",
@@ -354,7 +354,7 @@ LINK = (
     ),
     Mutant(
         "a run that was overtaken remembers its session at the source",
-        f"{POSTGRESQL}/link_state.py",
+        f"{POSTGRESQL}/rows/link_state.py",
         'f"{remembering(link, state, session)} AND {fenced}"',
         "remembering(link, state, session)",
         f"{TESTS}/test_kill.py -k overtaken",

@@ -26,14 +26,14 @@ MUTANTS = (
     # The twelve of failure-modes 6.2
     Mutant(
         "what the target sent goes back to it",
-        f"{POSTGRESQL}/acquire.py",
+        f"{POSTGRESQL}/rows/acquire.py",
         """return "" if site is None else f" AND {alias}.received_from IS DISTINCT FROM {literal(site)}\"""",
         """return \"\"""",
         f"{LINK}/test_acquisition.py::test_what_a_link_wrote_does_not_come_back",
     ),
     Mutant(
         "a watermark: what was open at the last run is never sent",
-        f"{POSTGRESQL}/acquire.py",
+        f"{POSTGRESQL}/rows/acquire.py",
         'f" AND NOT pg_visible_in_snapshot({alias}.position, {literal(since)}::pg_snapshot)"',
         'f" AND {alias}.position >= pg_snapshot_xmax({literal(since)}::pg_snapshot)"',
         f"{LINK}/test_acquisition.py::test_a_transaction_open_before_a_run_arrives_after_it_commits_and_no_run_waits",
@@ -113,21 +113,21 @@ MUTANTS = (
     # Acquisition
     Mutant(
         "the oldest open transaction is skipped",
-        f"{POSTGRESQL}/acquire.py",
+        f"{POSTGRESQL}/rows/acquire.py",
         "{alias}.position >= pg_snapshot_xmin(",
         "{alias}.position > pg_snapshot_xmin(",
         f"{LINK}/test_acquisition.py::test_a_transaction_open_before_a_run_arrives_after_it_commits_and_no_run_waits",
     ),
     Mutant(
         "no heartbeat",
-        f"{POSTGRESQL}/acquire.py",
+        f"{POSTGRESQL}/rows/acquire.py",
         'f"UPDATE concord.site SET heartbeat = heartbeat + 1{shown} RETURNING heartbeat"',
         '"SELECT heartbeat FROM concord.site"',
         f"{LINK}/test_acquisition.py -k transaction_ids_are_used_again",
     ),
     Mutant(
         "readers stand in snapshots of their own",
-        f"{POSTGRESQL}/acquire.py",
+        f"{POSTGRESQL}/rows/acquire.py",
         'f"SET TRANSACTION SNAPSHOT {literal(exported)}",',
         "",
         f"{LINK}/test_acquisition.py -k commits_during_a_run",
@@ -270,7 +270,7 @@ MUTANTS = (
     # The write step
     Mutant(
         "the fence asks for no epoch",
-        f"{POSTGRESQL}/link_state.py",
+        f"{POSTGRESQL}/rows/link_state.py",
         'this = f"name = {literal(synchronization)} AND epoch = {epoch}"',
         'this = f"name = {literal(synchronization)}"',
         f"{LINK}/test_kill.py -k overtaken",
@@ -319,7 +319,7 @@ MUTANTS = (
     ),
     Mutant(
         "staged rows of a task attempt that failed are written, too",
-        f"{POSTGRESQL}/stage.py",
+        f"{POSTGRESQL}/rows/stage.py",
         'FROM {self.sql} WHERE attempt IN ({believed}))"',
         'FROM {self.sql})"',
         f"{LINK}/test_cluster.py -k not_believed",

@@ -10,7 +10,7 @@ UNREACHABLE = "tests/orchestration/test_unreachable_site.py"
 TOPOLOGIES = (
     Mutant(
         "what came from one site is not sent on to others",
-        f"{POSTGRESQL}/acquire.py",
+        f"{POSTGRESQL}/rows/acquire.py",
         'received_from IS DISTINCT FROM {literal(site)}"',
         'received_from IS NULL"',
         f"{COMING_AND_GOING} -k added_while",

@@ -10,7 +10,7 @@ from concord.databases.postgresql import waiting
 from concord.databases.postgresql.facts.catalogue import ForeignKey
 from concord.databases.postgresql.facts.session import Connection, rows
 from concord.databases.postgresql.references import Orphan, refers_to
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.source_rows import held_by_source
 from concord.jobs.link import LinkJob
 from concord.rules.foreign_key_rule import Parent

@@ -13,13 +13,13 @@ from typing import Any
 from concord.databases.contract.compared_site import DECIDED, Cut, Extent, Hashing
 from concord.databases.contract.dialect import VERSION_TYPES
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.acquire import arrived
-from concord.databases.postgresql.canonical import canonical_texts
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.session import UNHURRIED
-from concord.databases.postgresql.row_keys import formless, key_text, listed
-from concord.databases.postgresql.shape import Shape
-from concord.databases.postgresql.stage import DECISION_TYPES
+from concord.databases.postgresql.rows.acquire import arrived
+from concord.databases.postgresql.rows.canonical import canonical_texts
+from concord.databases.postgresql.rows.row_keys import formless, key_text, listed
+from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.rows.stage import DECISION_TYPES
 
 #: Keys that are looked up by one query.
 KEYS_PER_QUERY = 5_000

@@ -9,11 +9,12 @@ from typing import Any
 from concord.databases.contract.compared_site import DECIDED, Cut, Extent, Found, Hashing
 from concord.databases.contract.dialect import Snapshot
 from concord.databases.contract.reading import Reading
-from concord.databases.postgresql import acquire, compare
+from concord.databases.postgresql import compare
 from concord.databases.postgresql.cut_reader import CutReader, Where
 from concord.databases.postgresql.ends import Source, worded
 from concord.databases.postgresql.facts.session import conninfo, one, rows
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows import acquire
+from concord.databases.postgresql.rows.shape import Shape
 from concord.versions.row_version import ABSENT, RowVersion
 
 #: Nothing is compared with what is asked for at this moment, so that texts serve.

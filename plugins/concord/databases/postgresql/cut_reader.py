@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import psycopg
 
 from concord.databases.contract.compared_site import HeldRow, Sums
-from concord.databases.postgresql.acquire import POSITION_QUERY
 from concord.databases.postgresql.facts.session import Connection, in_our_words, log_in, one, rows
+from concord.databases.postgresql.rows.acquire import POSITION_QUERY
 from concord.messages.errors import SiteUnavailable
 
 #: Rows that the database hands over at once: few enough for memory, many enough for a far site.

@@ -16,9 +16,7 @@ from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import (
     foreign_keys,
     guard,
-    marked_edits,
     merge,
-    stage,
     transaction,
     waiting,
     waiting_table,
@@ -28,9 +26,10 @@ from concord.databases.postgresql.ends import Target, worded
 from concord.databases.postgresql.facts.refusal import is_refusal, told
 from concord.databases.postgresql.facts.session import Connection, in_transaction, rows, run
 from concord.databases.postgresql.judged import Judged
-from concord.databases.postgresql.repetition import COLLISIONS, Commit, repeat
-from concord.databases.postgresql.shape import Shape
-from concord.databases.postgresql.stage import Staged
+from concord.databases.postgresql.rows import marked_edits, stage
+from concord.databases.postgresql.rows.repetition import COLLISIONS, Commit, repeat
+from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.rows.stage import Staged
 from concord.jobs.waiting import PERSON, Choice, Image, WaitingRow
 from concord.messages.errors import DecisionRefused
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from concord.databases.contract.quoting import qualified, quote
-from concord.databases.postgresql import marked_edits
 from concord.databases.postgresql.facts.catalogue import ForeignKey
 from concord.databases.postgresql.facts.session import Connection, run
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows import marked_edits
+from concord.databases.postgresql.rows.shape import Shape
 
 
 def that_stay(shape: Shape) -> str:

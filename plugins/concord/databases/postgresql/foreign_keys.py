@@ -27,7 +27,7 @@ from concord.databases.postgresql.facts.catalogue import ForeignKey, read_tables
 from concord.databases.postgresql.facts.session import Connection, run
 from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.references import Orphan
-from concord.databases.postgresql.shape import Shape, shape_of
+from concord.databases.postgresql.rows.shape import Shape, shape_of
 from concord.jobs.link import LinkJob
 from concord.rules.foreign_key_rule import Child, OnDelete, Parent, Remedy, remedy
 from concord.tables.replication_set import TableName

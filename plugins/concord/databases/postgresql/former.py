@@ -11,7 +11,7 @@ from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.session import Connection, one, run
 from concord.databases.postgresql.judged import Judged
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows.shape import Shape
 
 
 def relation(shape: Shape) -> str:

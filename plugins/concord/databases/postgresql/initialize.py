@@ -17,13 +17,10 @@ from concord.databases.postgresql import (
     initialization_state,
     key_range,
     late_indexes,
-    link_state,
     restored,
     whole_set,
 )
-from concord.databases.postgresql.acquire import BEGINNING, beat
 from concord.databases.postgresql.chunk import refused_rows
-from concord.databases.postgresql.content import Content
 from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.facts.session import Connection, Transaction, connect, in_our_words, one
 from concord.databases.postgresql.initialization_plan import Planning
@@ -31,7 +28,10 @@ from concord.databases.postgresql.initialization_state import Progressed
 from concord.databases.postgresql.initialized_table import Passage, TablePassages, unsent
 from concord.databases.postgresql.key_range import key_order
 from concord.databases.postgresql.restored import Restamping
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows import link_state
+from concord.databases.postgresql.rows.acquire import BEGINNING, beat
+from concord.databases.postgresql.rows.content import Content
+from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.standing import Standing, check_provisioned, known, standing
 from concord.jobs.initialization import How, InitializationJob, RowError, TableInitialization
 from concord.messages.errors import ConnectionRefused, ConstraintViolated, ParametersRefused

@@ -22,8 +22,8 @@ from concord.databases.postgresql.key_range import (
     next_bound,
     rows_query,
 )
-from concord.databases.postgresql.shape import Shape
-from concord.databases.postgresql.stage import Staged, drop_orphans
+from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.rows.stage import Staged, drop_orphans
 from concord.jobs.initialization import How, InitializationJob
 from concord.jobs.link import LinkJob
 from concord.messages.errors import StructureChanged

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import merged_row
 from concord.databases.postgresql.guard import WINNING
-from concord.databases.postgresql.stage import Staged
+from concord.databases.postgresql.rows.stage import Staged
 
 _WRITES = f"({', '.join(map(literal, WINNING))})"
 

@@ -17,7 +17,7 @@ import psycopg
 from concord.databases.contract.dialect import Progress
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.session import Connection, connect, in_our_words, rows, run
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows.shape import Shape
 from concord.jobs.site import Credentials
 from concord.messages.event_log import log_event
 from concord.tables.replication_set import TableName

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import psycopg
 
 from concord.databases.contract.dialect import Progress, Snapshot
-from concord.databases.postgresql import initialization_state, link_state
+from concord.databases.postgresql import initialization_state
 from concord.databases.postgresql.chunk import ListenersCame, Written
 from concord.databases.postgresql.facts.session import Connection, in_our_words, one, rows, run
 from concord.databases.postgresql.initialized_table import TablePassages
@@ -28,6 +28,7 @@ from concord.databases.postgresql.key_range import KeyRange
 from concord.databases.postgresql.lane import DECLINED, Copied, Declined, Lane
 from concord.databases.postgresql.load_copy import LoadCopy
 from concord.databases.postgresql.relay import SourceFailed
+from concord.databases.postgresql.rows import link_state
 from concord.messages.errors import ConcordError
 from concord.messages.pace import Meter
 

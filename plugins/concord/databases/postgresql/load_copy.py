@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.key_range import KeyOrder, KeyRange, side
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows.shape import Shape
 
 #: What a version brings, beside its key and what the target adds of its own.
 _BROUGHT = ("origin", "changed_at", "derived", "vector")

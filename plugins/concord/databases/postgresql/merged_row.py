@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.session import Connection, run
-from concord.databases.postgresql.shape import Shape
-from concord.databases.postgresql.stage import DECISION_TYPES
+from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.rows.stage import DECISION_TYPES
 from concord.rules.merging import DERIVED
 
 #: The version of a merged row, by the fields of a version.

@@ -15,7 +15,7 @@ from concord.databases.postgresql.capture.stamp import restamp
 from concord.databases.postgresql.facts.catalogue import ForeignKey
 from concord.databases.postgresql.facts.session import Connection, rows, run
 from concord.databases.postgresql.references import Orphan
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.source_rows import held_by_source
 from concord.jobs.link import LinkJob
 from concord.messages.errors import ConstraintViolated

@@ -9,13 +9,13 @@ import psycopg
 from psycopg.rows import dict_row
 
 from concord.configuration.field import did_you_mean
-from concord.databases.postgresql import merging_problems, row_filter
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.catalogue import Column, Row, Table
 from concord.databases.postgresql.facts.own_schema import IDENTITY
 from concord.databases.postgresql.facts.session import Connection, answers, run
 from concord.databases.postgresql.facts.types import descriptor_of
-from concord.databases.postgresql.shape import Shape, shape_of
+from concord.databases.postgresql.rows import merging_problems, row_filter
+from concord.databases.postgresql.rows.shape import Shape, shape_of
 from concord.tables.manipulation import Cast, Manipulation, Operation, Rename
 from concord.tables.replication_set import ReplicatedTable, TableName
 

@@ -12,7 +12,7 @@ from psycopg.rows import class_row, dict_row
 
 from concord.databases.postgresql import conflict_retention
 from concord.databases.postgresql.facts.session import Connection, connect, in_our_words
-from concord.databases.postgresql.stage import drop_orphans, orphans
+from concord.databases.postgresql.rows.stage import drop_orphans, orphans
 from concord.jobs.ledger import Overturn
 from concord.jobs.site import SiteAccess
 from concord.messages.errors import NotProvisioned

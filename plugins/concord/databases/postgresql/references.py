@@ -11,7 +11,7 @@ from concord.databases.postgresql import former
 from concord.databases.postgresql.facts.catalogue import ForeignKey
 from concord.databases.postgresql.facts.session import Connection, rows, run
 from concord.databases.postgresql.facts.types import written
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows.shape import Shape
 from concord.jobs.link import LinkJob
 from concord.messages.errors import ConstraintViolated
 from concord.tables.privacy import at_site

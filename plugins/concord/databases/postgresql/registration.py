@@ -13,7 +13,7 @@ from concord.databases.postgresql.capture import private_columns
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.catalogue import TRIGGER_STATE, Row, Table
 from concord.databases.postgresql.facts.session import Connection, rows
-from concord.databases.postgresql.shape import shape_of
+from concord.databases.postgresql.rows.shape import shape_of
 from concord.tables.manipulation import Manipulation
 from concord.tables.replication_set import ReplicatedTable
 from concord.tables.structure import differing_labels

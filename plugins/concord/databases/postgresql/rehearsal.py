@@ -17,8 +17,8 @@ from concord.databases.postgresql import merge, orphans
 from concord.databases.postgresql.facts.refusal import is_refusal, told
 from concord.databases.postgresql.facts.session import Connection, one, rows, run
 from concord.databases.postgresql.judged import Judged
-from concord.databases.postgresql.repetition import COLLISIONS
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows.repetition import COLLISIONS
+from concord.databases.postgresql.rows.shape import Shape
 from concord.messages.errors import ConstraintViolated
 
 #: Refused rows that the error names when there are too many.

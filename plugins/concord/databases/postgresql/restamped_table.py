@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import link_state
 from concord.databases.postgresql.facts.session import Connection, rows, run
-from concord.databases.postgresql.row_keys import key_text, listed
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows import link_state
+from concord.databases.postgresql.rows.row_keys import key_text, listed
+from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.tombstones import OpenSite
 from concord.messages.errors import RestampRefused
 from concord.tables.privacy import PRIVATE

@@ -12,8 +12,8 @@ from concord.databases.contract.snapshot_ends import Written
 from concord.databases.postgresql.facts.own_schema import STAGING
 from concord.databases.postgresql.facts.plans import BY_KEY
 from concord.databases.postgresql.facts.session import Connection, run
+from concord.databases.postgresql.rows.stage import staging_name
 from concord.databases.postgresql.snapshot_layout import Layout
-from concord.databases.postgresql.stage import staging_name
 from concord.messages.errors import ConstraintViolated
 
 #: Readers are never kept waiting, and applications are never the ones to give way. Triggers of the destination stay

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import quote
-from concord.databases.postgresql import preflight, row_filter
+from concord.databases.postgresql import preflight
 from concord.databases.postgresql.facts.catalogue import Column, Table
+from concord.databases.postgresql.rows import row_filter
 from concord.jobs.snapshot import SnapshotDefinition
 
 

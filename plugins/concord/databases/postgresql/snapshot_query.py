@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.acquire import arrived
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.session import UNHURRIED, Connection, rows
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows.acquire import arrived
+from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.snapshot_layout import Layout
 
 #: Pages of a table that one reader takes before a second one is worth its start.

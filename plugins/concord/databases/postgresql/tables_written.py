@@ -11,7 +11,6 @@ from concord.databases.postgresql import (
     former,
     guard,
     identity_ranges,
-    marked_edits,
     merge,
     merged_row,
     rehearsal,
@@ -24,7 +23,8 @@ from concord.databases.postgresql.facts.catalogue import Storage, Table, read_st
 from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY, any_plan
 from concord.databases.postgresql.facts.session import Connection, run
 from concord.databases.postgresql.judged import Judged
-from concord.databases.postgresql.stage import Staged
+from concord.databases.postgresql.rows import marked_edits
+from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.watch import refuse_oscillating
 from concord.databases.postgresql.writing import Care, Writing
 from concord.jobs.link import LinkJob, TableReport

@@ -7,10 +7,11 @@ from itertools import count
 
 import psycopg
 
-from concord.databases.postgresql import link_state, reinitialization, waiting_table
+from concord.databases.postgresql import reinitialization, waiting_table
 from concord.databases.postgresql.facts.refusal import is_refusal
 from concord.databases.postgresql.facts.session import Connection
-from concord.databases.postgresql.repetition import COLLISIONS, RACES, Commit, repeat
+from concord.databases.postgresql.rows import link_state
+from concord.databases.postgresql.rows.repetition import COLLISIONS, RACES, Commit, repeat
 from concord.databases.postgresql.tables_written import write_tables
 from concord.databases.postgresql.writing import Care, Writing
 from concord.jobs.link import TableReport

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import quote
 from concord.databases.postgresql.facts.session import Connection, rows
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows.shape import Shape
 from concord.rules.unique_rule import Rule
 
 _RULES = """

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from concord.databases.contract.dialect import Rebounding
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.session import Connection, rows
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows.shape import Shape
 from concord.jobs.link import LinkJob
 from concord.messages.errors import RowsOscillate
 from concord.rules.brake import Kind

@@ -9,7 +9,7 @@ from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.facts.catalogue import ForeignKey
 from concord.databases.postgresql.facts.session import Connection, rows
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows.shape import Shape
 from concord.jobs.initialization import RowError
 from concord.tables.privacy import PRIVATE
 from concord.tables.replication_set import TableName

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from concord.databases.contract.dialect import LinkState, Progress
-from concord.databases.postgresql.stage import Staged
+from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.watch import UNWATCHED, Watch, watch_of
 from concord.jobs.link import LinkJob
 from concord.tables.replication_set import ReplicatedTable

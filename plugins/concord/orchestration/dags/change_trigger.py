@@ -13,7 +13,7 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql.listen import WatchedLink, arrivals
+from concord.databases.postgresql.rows.listen import WatchedLink, arrivals
 from concord.jobs.link import Direction, link_name
 from concord.messages.errors import ConcordError
 from concord.orchestration.surroundings.connections import credentials

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.session import Connection, rows
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows.shape import Shape
 
 
 @dataclass(frozen=True, slots=True)

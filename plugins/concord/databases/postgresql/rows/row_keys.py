@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.canonical import canonical_texts
 from concord.databases.postgresql.facts.catalogue import Column
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows.canonical import canonical_texts
+from concord.databases.postgresql.rows.shape import Shape
 from concord.tables.manipulation import Manipulation
 
 

@@ -10,9 +10,9 @@ from typing import Protocol
 
 import psycopg
 
-from concord.databases.postgresql import link_state
 from concord.databases.postgresql.facts.refusal import told
 from concord.databases.postgresql.facts.session import Connection, SessionEnded, in_our_words
+from concord.databases.postgresql.rows import link_state
 from concord.messages.errors import ConcordError, ConstraintViolated, NotInitialized, WriteContended
 
 #: How long the whole transaction is repeated when applications get in its way.

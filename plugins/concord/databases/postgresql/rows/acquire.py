@@ -11,11 +11,11 @@ import psycopg
 
 from concord.databases.contract.dialect import Snapshot
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import marked_edits
 from concord.databases.postgresql.capture import before_image
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.session import UNHURRIED, Connection, answers, one, run
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows import marked_edits
+from concord.databases.postgresql.rows.shape import Shape
 from concord.values.interval import Interval
 
 #: The position of a link that has sent nothing: no transaction is visible in it.

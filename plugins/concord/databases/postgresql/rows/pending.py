@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 
 from concord.databases.contract.quoting import literal, qualified
-from concord.databases.postgresql import acquire
 from concord.databases.postgresql.facts.session import connect, in_our_words, rows
+from concord.databases.postgresql.rows import acquire
 from concord.jobs.site import SiteAccess
 from concord.versions.position import session_from_json
 

@@ -11,7 +11,7 @@ import psycopg
 from concord.databases.contract.quoting import literal, qualified
 from concord.databases.postgresql.facts.own_schema import STAGING
 from concord.databases.postgresql.facts.session import Connection, rows, run
-from concord.databases.postgresql.shape import Shape
+from concord.databases.postgresql.rows.shape import Shape
 
 #: Beside the row and its version: what Spark decided, against which present version, and which attempt wrote it.
 DECISION_TYPES = {

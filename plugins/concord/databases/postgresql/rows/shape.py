@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from concord.databases.contract.dialect import VERSION_TYPES
 from concord.databases.contract.quoting import literal, quote
-from concord.databases.postgresql import row_filter
-from concord.databases.postgresql.canonical import canonical_texts, structure_of
 from concord.databases.postgresql.capture import before_image
 from concord.databases.postgresql.capture.marks import SiteMarks
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.catalogue import Column, Table
+from concord.databases.postgresql.rows import row_filter
+from concord.databases.postgresql.rows.canonical import canonical_texts, structure_of
 from concord.rules.policy import Policy
 from concord.tables.manipulation import NOTHING, Manipulation
 from concord.tables.privacy import at_site
