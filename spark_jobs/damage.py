@@ -1,6 +1,6 @@
 """Damage: a backfill meets the very version it brings, but the row behind it is missing or another.
 
-The same rule as `concord.databases.postgresql.restoration`, which decides it again under lock.
+The same rule as `concord.databases.postgresql.write.restoration`, which decides it again under lock.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ carrying some thousand rows (docs/benchmarks.md).
 
 import gc
 
-import concord.databases.postgresql.write.relay
 import pyspark.daemon
 
+import concord.databases.postgresql.write.relay
 import spark_jobs.acquire
 import spark_jobs.adbc_session
 import spark_jobs.custom

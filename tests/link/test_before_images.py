@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from concord.databases.postgresql import merged_row
 from concord.databases.postgresql.ends import Source
+from concord.databases.postgresql.write import merged_row
 from concord.messages.errors import StructureChanged
 from concord.rules.merging import merged_version
 from concord.versions.row_version import vector_to_json

@@ -16,8 +16,8 @@ from concord.databases.contract import reading
 from concord.databases.contract.reading import Part, Relayed
 from concord.databases.postgresql.ends import Target
 from concord.databases.postgresql.link_source import LinkSource
-from concord.databases.postgresql.relay import Relay
 from concord.databases.postgresql.rows import stage
+from concord.databases.postgresql.write.relay import Relay
 from concord.jobs.link import TransmissionReport
 from concord.messages.errors import LinkFailed, PrivilegeMissing
 from spark_jobs import route, straight

@@ -11,7 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from concord.databases.postgresql import merge, provision, transaction
+from concord.databases.postgresql import provision, transaction
+from concord.databases.postgresql.write import merge
 from concord.jobs.link import TransmissionReport
 from concord.messages.errors import ConcordError
 from embedded.postgres import Server

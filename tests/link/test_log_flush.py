@@ -8,10 +8,10 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from concord.databases.postgresql import log_flush
 from concord.databases.postgresql.facts.session import Connection, connect, one
-from concord.databases.postgresql.log_flush import FROM, WAITING, flushing
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.write import log_flush
+from concord.databases.postgresql.write.log_flush import FROM, WAITING, flushing
 from concord.messages.errors import SiteUnavailable
 from tests.link.conftest import MakePair
 from tests.link.pair import APPLIER, At, Pair, Site, carried
@@ -154,5 +154,5 @@ def test_a_session_that_fails_changes_nothing(
 def instead(monkeypatch: pytest.MonkeyPatch, session: Callable[[], Connection]) -> None:
     """Another session to flush the log in."""
     monkeypatch.setattr(
-        "concord.databases.postgresql.log_flush.flushing", lambda _, staged: flushing(session, staged)
+        "concord.databases.postgresql.write.log_flush.flushing", lambda _, staged: flushing(session, staged)
     )

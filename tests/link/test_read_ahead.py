@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from concord.databases.postgresql import read_ahead
 from concord.databases.postgresql.facts.session import Connection, connect
-from concord.databases.postgresql.read_ahead import FROM, reading_ahead
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.write import read_ahead
+from concord.databases.postgresql.write.read_ahead import FROM, reading_ahead
 from concord.messages.errors import SiteUnavailable
 from tests.link.conftest import MakePair
 from tests.link.pair import At, Pair, Site, carried

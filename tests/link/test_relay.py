@@ -14,7 +14,7 @@ from concord.databases.contract.reading import Part, Reading, Relayed
 from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.facts.session import conninfo
 from concord.databases.postgresql.link_source import LinkSource, between
-from concord.databases.postgresql.relay import BLOCK, Relay
+from concord.databases.postgresql.write.relay import BLOCK, Relay
 from concord.messages.errors import LinkFailed, PrivilegeMissing, SiteUnavailable
 from embedded.postgres import Server
 from spark_jobs.route import Route

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from concord.databases.postgresql import guard, merge
 from concord.databases.postgresql.ends import Target
-from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.write import guard, merge
+from concord.databases.postgresql.write.judged import Judged
 from concord.rules.policy import Policy
 from concord.rules.resolver import Contender, Row, total_order
 from concord.versions.conflict import ConflictType, Outcome, Winner, classify, conflict_id, conflict_type

@@ -70,7 +70,7 @@ BACKFILL = (
     ),
     Mutant(
         "a missing row is no damage",
-        f"{POSTGRESQL}/restoration.py",
+        f"{POSTGRESQL}/write/restoration.py",
         'return f"{live} AND ({missing} OR ({own} AND {altered}))"',
         'return f"{live} AND ({own} AND {altered})"',
         f"{AT_SITES} -k lost_without_a_trace",
@@ -91,7 +91,7 @@ BACKFILL = (
     ),
     Mutant(
         "a row that is lost twice is logged once",
-        f"{POSTGRESQL}/restoration.py",
+        f"{POSTGRESQL}/write/restoration.py",
         "ARRAY[{literal(job.transmission)}, {literal(shape.name)}, {key}]",
         "ARRAY[{literal(shape.name)}, {key}]",
         f"{AT_SITES} -k lost_twice",

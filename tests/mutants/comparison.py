@@ -163,7 +163,7 @@ COMPARISON = (
     ),
     Mutant(
         "a repair overrides what a user has written meanwhile",
-        f"{POSTGRESQL}/guard.py",
+        f"{POSTGRESQL}/write/guard.py",
         """    f"coalesce(s.concord_resolver = {literal(REPAIR)}, false) AND s.concord_against ="
     " coalesce(p.origin, '') || '/' || coalesce(p.changed_at, 0) || '/' || coalesce(p.derived, 0)\"""",
         """    f"s.concord_resolver = {literal(REPAIR)}\"""",

@@ -23,14 +23,14 @@ HISTORIES = (
     ),
     Mutant(
         "in the histories: a loser is not logged",
-        f"{POSTGRESQL}/merge.py",
+        f"{POSTGRESQL}/write/merge.py",
         "WHERE v.verdict IN ('source_wins', 'target_wins') ON CONFLICT",
         "WHERE v.verdict IN ('target_wins') ON CONFLICT",
         f"{LIVES} -k faults",
     ),
     Mutant(
         "in the histories: a winner forgets what the loser had seen",
-        f"{POSTGRESQL}/merge.py",
+        f"{POSTGRESQL}/write/merge.py",
         'f"CASE WHEN {contained} THEN n.vector ELSE concord.vector_unite(p.vector, n.vector) END"',
         '"n.vector"',
         f"{LIVES} -k faults",

@@ -40,7 +40,7 @@ REPLICATION_SET = (
     ),
     Mutant(
         "a marked row is merged into one that was not there when it was locked",
-        f"{POSTGRESQL}/merge.py",
+        f"{POSTGRESQL}/write/merge.py",
         '"" if shape.marks is None else " AND s.concord_there"',
         '""',
         f"{LINK}/test_marked_races.py -k after_the_keys_were_locked",

@@ -17,7 +17,7 @@ TOPOLOGIES = (
     ),
     Mutant(
         "a conflict that a third site has settled is decided again",
-        f"{POSTGRESQL}/guard.py",
+        f"{POSTGRESQL}/write/guard.py",
         """WHEN {_BACKWARD} AND NOT {_FORWARD} THEN CASE WHEN {includes} THEN 'superseded' ELSE 'unite' END
      WHEN {alike} THEN {_whose_stays(shape)}
      WHEN {_DECIDED} AND NOT {_BACKWARD} AND""",
@@ -26,14 +26,14 @@ TOPOLOGIES = (
     ),
     Mutant(
         "a conflict stands in the log once for each link",
-        f"{POSTGRESQL}/merge.py",
+        f"{POSTGRESQL}/write/merge.py",
         "SELECT {_conflict_id(shape.name, key)}, {literal(synchronization)},",
         "SELECT {_conflict_id(shape.name, key)} || {literal(link)}, {literal(synchronization)},",
         f"{LINK}/test_topologies.py -k 'one_id and ring'",
     ),
     Mutant(
         "a version in the log is named by the link's source",
-        f"{POSTGRESQL}/merge.py",
+        f"{POSTGRESQL}/write/merge.py",
         """incoming_site = "split_part(v.s_origin, '#', 1)\"""",
         "incoming_site = literal(judged.source)",
         f"{LINK}/test_topologies.py -k 'both_images and hub'",

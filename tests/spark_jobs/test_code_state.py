@@ -32,7 +32,7 @@ def test_the_code_is_that_of_every_module_that_tasks_may_import() -> None:
     assert len(CODE) == 16
     assert {
         "concord/messages/errors.py",
-        "concord/databases/postgresql/relay.py",
+        "concord/databases/postgresql/write/relay.py",
         "spark_jobs/straight.py",
     } <= {*paths}
     assert [path for path in paths if "orchestration" in path or "repository" in path] == []

@@ -11,8 +11,8 @@ from concord.databases.postgresql.compared import Compared
 from concord.databases.postgresql.ends import Target
 from concord.databases.postgresql.facts.open_sessions import cancel
 from concord.databases.postgresql.link_source import LinkSource, between
-from concord.databases.postgresql.relay import Relay
 from concord.databases.postgresql.snapshot_ends import SnapshotSource, SnapshotTarget
+from concord.databases.postgresql.write.relay import Relay
 from concord.messages.errors import ConnectionRefused
 
 D = TypeVar("D")

@@ -12,7 +12,7 @@ from itertools import count
 import psycopg
 
 from concord.databases.contract.dialect import LinkState, Progress
-from concord.databases.postgresql import guard, initialization_state, tables_written, transaction, waiting
+from concord.databases.postgresql import initialization_state, tables_written, transaction, waiting
 from concord.databases.postgresql.facts.plans import BY_KEY
 from concord.databases.postgresql.facts.refusal import told
 from concord.databases.postgresql.facts.session import Connection, Transaction, in_our_words, one, rows, run
@@ -21,7 +21,8 @@ from concord.databases.postgresql.rows import link_state, repetition
 from concord.databases.postgresql.rows.acquire import BEGINNING
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.writing import Writing
+from concord.databases.postgresql.write import guard
+from concord.databases.postgresql.write.writing import Writing
 from concord.jobs.initialization import RowError
 from concord.jobs.link import LinkJob
 from concord.messages.errors import ConstraintViolated, WriteContended

@@ -13,23 +13,16 @@ import psycopg
 from psycopg.rows import class_row
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import (
-    foreign_keys,
-    guard,
-    merge,
-    transaction,
-    waiting,
-    waiting_table,
-    watch,
-)
+from concord.databases.postgresql import foreign_keys, transaction, waiting, waiting_table
 from concord.databases.postgresql.ends import Target, worded
 from concord.databases.postgresql.facts.refusal import is_refusal, told
 from concord.databases.postgresql.facts.session import Connection, in_transaction, rows, run
-from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.rows import marked_edits, stage
 from concord.databases.postgresql.rows.repetition import COLLISIONS, Commit, repeat
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.write import guard, merge, watch
+from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.waiting import PERSON, Choice, Image, WaitingRow
 from concord.messages.errors import DecisionRefused
 

@@ -17,7 +17,6 @@ from concord.databases.postgresql import (
     constraints,
     former,
     loser_log,
-    merge,
     parents,
     references,
     rule_identity,
@@ -25,9 +24,10 @@ from concord.databases.postgresql import (
 from concord.databases.postgresql.capture.stamp import restamp
 from concord.databases.postgresql.facts.catalogue import ForeignKey, read_tables
 from concord.databases.postgresql.facts.session import Connection, run
-from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.references import Orphan
 from concord.databases.postgresql.rows.shape import Shape, shape_of
+from concord.databases.postgresql.write import merge
+from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.link import LinkJob
 from concord.rules.foreign_key_rule import Child, OnDelete, Parent, Remedy, remedy
 from concord.tables.replication_set import TableName

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.session import Connection, one, run
-from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.write.judged import Judged
 
 
 def relation(shape: Shape) -> str:

@@ -15,8 +15,8 @@ from concord.databases.postgresql import transaction
 from concord.databases.postgresql.facts.session import Connection, one, run
 from concord.databases.postgresql.key_range import KeyRange
 from concord.databases.postgresql.load_copy import LoadCopy
-from concord.databases.postgresql.relay import SourceFailed, pass_on
 from concord.databases.postgresql.rows import acquire
+from concord.databases.postgresql.write.relay import SourceFailed, pass_on
 
 #: What the target has against a row, or who stands in its way: then the range goes the careful way, which finds out.
 DECLINED = (

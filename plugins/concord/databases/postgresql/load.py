@@ -27,8 +27,8 @@ from concord.databases.postgresql.initialized_table import TablePassages
 from concord.databases.postgresql.key_range import KeyRange
 from concord.databases.postgresql.lane import DECLINED, Copied, Declined, Lane
 from concord.databases.postgresql.load_copy import LoadCopy
-from concord.databases.postgresql.relay import SourceFailed
 from concord.databases.postgresql.rows import link_state
+from concord.databases.postgresql.write.relay import SourceFailed
 from concord.messages.errors import ConcordError
 from concord.messages.pace import Meter
 

@@ -17,12 +17,12 @@ from concord.databases.contract.quoting import literal
 from concord.databases.postgresql import foreign_keys
 from concord.databases.postgresql.ends import Target, worded
 from concord.databases.postgresql.facts.session import Connection, in_transaction, rows, run
-from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.rows import stage
 from concord.databases.postgresql.rows.repetition import Commit, repeat
 from concord.databases.postgresql.rows.row_keys import listed
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.ledger import Entry, Overturn, dot
 from concord.jobs.link import LinkJob
 from concord.messages.errors import OverturnRefused

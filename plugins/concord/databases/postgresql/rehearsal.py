@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 
 import psycopg
 
-from concord.databases.postgresql import merge, orphans
+from concord.databases.postgresql import orphans
 from concord.databases.postgresql.facts.refusal import is_refusal, told
 from concord.databases.postgresql.facts.session import Connection, one, rows, run
-from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.rows.repetition import COLLISIONS
 from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.write import merge
+from concord.databases.postgresql.write.judged import Judged
 from concord.messages.errors import ConstraintViolated
 
 #: Refused rows that the error names when there are too many.

@@ -15,7 +15,7 @@ from psycopg.rows import class_row
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.session import Connection, connect, in_our_words, one, run
-from concord.databases.postgresql.judged import Judged
+from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.initialization import How
 from concord.jobs.link import LinkJob, TableReport
 from concord.jobs.site import SiteAccess

@@ -9,24 +9,20 @@ from concord.databases.postgresql import (
     constraints,
     foreign_keys,
     former,
-    guard,
-    identity_ranges,
-    merge,
-    merged_row,
     rehearsal,
     reinitialization,
-    restoration,
     uniqueness,
     waiting,
 )
 from concord.databases.postgresql.facts.catalogue import Storage, Table, read_storage
 from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY, any_plan
 from concord.databases.postgresql.facts.session import Connection, run
-from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.watch import refuse_oscillating
-from concord.databases.postgresql.writing import Care, Writing
+from concord.databases.postgresql.write import guard, identity_ranges, merge, merged_row, restoration
+from concord.databases.postgresql.write.judged import Judged
+from concord.databases.postgresql.write.watch import refuse_oscillating
+from concord.databases.postgresql.write.writing import Care, Writing
 from concord.jobs.link import LinkJob, TableReport
 from concord.messages.errors import DecideAgain, StructureChanged
 from concord.messages.how_many import how_many

@@ -15,9 +15,9 @@ from concord.databases.postgresql import former, loser_log, rule_identity, waiti
 from concord.databases.postgresql.capture.stamp import restamp
 from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY
 from concord.databases.postgresql.facts.session import Connection, rows, run
-from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.unique_rules import UniqueRule, read
+from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.link import LinkJob
 from concord.rules.policy import LAST
 from concord.rules.unique_rule import Collision, Loss, Ranks, Rule, losses

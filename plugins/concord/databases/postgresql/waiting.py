@@ -13,14 +13,14 @@ from dataclasses import replace
 import psycopg
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import watch
 from concord.databases.postgresql.facts.refusal import is_refusal
 from concord.databases.postgresql.facts.session import Connection, rows, run
-from concord.databases.postgresql.judged import Judged
-from concord.databases.postgresql.merge import conflict_type, version_object
 from concord.databases.postgresql.rows import stage
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.write import watch
+from concord.databases.postgresql.write.judged import Judged
+from concord.databases.postgresql.write.merge import conflict_type, version_object
 from concord.jobs.link import LinkJob
 
 #: Verdicts that leave the row as it is, and the incoming one waiting.

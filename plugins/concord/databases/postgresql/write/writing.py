@@ -8,7 +8,7 @@ from enum import IntEnum
 
 from concord.databases.contract.dialect import LinkState, Progress
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.watch import UNWATCHED, Watch, watch_of
+from concord.databases.postgresql.write.watch import UNWATCHED, Watch, watch_of
 from concord.jobs.link import LinkJob
 from concord.tables.replication_set import ReplicatedTable
 from concord.versions.position import Session

@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import Event, Thread
 from time import monotonic
 
-from concord.databases.postgresql.beside import beside
 from concord.databases.postgresql.facts.session import Connection, run
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.write.beside import beside
 
 #: After a checkpoint each page is logged whole, and so many rows, in all tables, may be as many pages: their commit
 #: waits longer for the disk than a login takes.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import merged_row
-from concord.databases.postgresql.guard import WINNING
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.write import merged_row
+from concord.databases.postgresql.write.guard import WINNING
 
 _WRITES = f"({', '.join(map(literal, WINNING))})"
 

@@ -11,7 +11,7 @@ from concord.databases.postgresql.capture.before_image import MADE
 from concord.databases.postgresql.facts.session import Connection, every, one, rows, run
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.watch import UNWATCHED, Watch
+from concord.databases.postgresql.write.watch import UNWATCHED, Watch
 from concord.messages.errors import WriteContended
 from concord.messages.how_many import how_many
 from concord.rules.initialization_rule import RESOLVER

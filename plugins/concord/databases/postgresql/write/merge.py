@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import psycopg
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import merged_row
 from concord.databases.postgresql.capture import before_image
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.plans import LOOK_UP, SCAN
 from concord.databases.postgresql.facts.session import Connection, counts, run
-from concord.databases.postgresql.guard import unchanged
-from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.shape import Shape
-from concord.databases.postgresql.watch import UNWATCHED, Watch
+from concord.databases.postgresql.write import merged_row
+from concord.databases.postgresql.write.guard import unchanged
+from concord.databases.postgresql.write.judged import Judged
+from concord.databases.postgresql.write.watch import UNWATCHED, Watch
 from concord.jobs.waiting import PERSON
 from concord.messages.errors import WriteContended
 from concord.messages.how_many import how_many

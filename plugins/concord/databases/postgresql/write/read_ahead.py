@@ -12,9 +12,9 @@ from functools import partial
 from threading import Event, Thread
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.beside import beside
 from concord.databases.postgresql.facts.session import Connection, one, run
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.write.beside import beside
 
 #: Fewer are written before a session is logged in.
 FROM = 1_000

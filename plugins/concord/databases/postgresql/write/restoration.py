@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.session import Connection, run
-from concord.databases.postgresql.judged import Judged
 from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.link import LinkJob
 from concord.versions.conflict import ConflictType
 
