@@ -2,7 +2,7 @@
 
 import pendulum
 
-from concord.databases.postgresql import records
+from concord.databases.postgresql.ledger import records
 from concord.jobs.ledger import Entry
 from tests.link.pair import Pair
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from concord.databases import provisioning
-from concord.databases.postgresql.waiting_table import drop, others
+from concord.databases.postgresql.ledger.waiting_table import drop, others
 from concord.jobs.ledger import Entry
 from concord.messages.errors import ProvisioningRefused
 from concord.versions.conflict import conflict_id

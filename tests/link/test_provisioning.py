@@ -16,7 +16,7 @@ import pytest
 
 from concord.databases import provisioning
 from concord.databases.postgresql import control, owner
-from concord.databases.postgresql.records import purge_conflicts
+from concord.databases.postgresql.ledger.records import purge_conflicts
 from concord.databases.provisioning import Installation
 from concord.jobs.site import Credentials
 from concord.messages.errors import (

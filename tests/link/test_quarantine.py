@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from concord.databases.postgresql.decision import Desk
-from concord.databases.postgresql.waiting_table import drop, others
+from concord.databases.postgresql.ledger.waiting_table import drop, others
 from concord.jobs.link import TableReport
 from concord.jobs.waiting import Choice, columns_given
 from concord.jobs.what_if import version_of
@@ -85,7 +85,7 @@ def test_every_run_tries_again_and_what_is_taken_at_last_leaves(sites: Pair) -> 
 def test_those_are_tried_again_that_were_tried_longest_ago(
     sites: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("concord.databases.postgresql.waiting.TRIED_AGAIN", 1)
+    monkeypatch.setattr("concord.databases.postgresql.ledger.waiting.TRIED_AGAIN", 1)
     sites.london.run("UPDATE book SET price = 500 WHERE id <= 3")
     carry(sites.job())
     for _ in range(3):

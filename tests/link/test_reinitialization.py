@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from concord.databases.postgresql import reinitialization
+from concord.databases.postgresql.ledger import reinitialization
 from concord.jobs.initialization import How, InitializationJob, InitializationReport
 from concord.rules.policy import Policy
 from spark_jobs.initialize import initialize

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from concord.databases.postgresql import records
+from concord.databases.postgresql.ledger import records
 from concord.databases.postgresql.refused_links import refused
 from concord.databases.provisioning import check, provision
 from concord.jobs.initialization import How

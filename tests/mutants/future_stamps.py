@@ -48,7 +48,7 @@ FUTURE_STAMPS = (
     ),
     Mutant(
         "what waited of the old version comes back when its time has come",
-        f"{POSTGRESQL}/waiting.py",
+        f"{POSTGRESQL}/ledger/waiting.py",
         """AND w.version ->> 'origin' = {literal(source_origin)} AND {seen} < {dot}\"""",
         """AND false\"""",
         f"{STAMPS} -k withdraws",
@@ -132,7 +132,7 @@ FUTURE_STAMPS = (
     ),
     Mutant(
         "a row from the future is tried in every run",
-        f"{POSTGRESQL}/waiting.py",
+        f"{POSTGRESQL}/ledger/waiting.py",
         """ AND NOT {watch.ahead("(w.version ->> 'changed_at')::bigint", "p.vector", skew)}""",
         "",
         f"{STAMPS} -k quiescent",

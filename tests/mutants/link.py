@@ -129,7 +129,7 @@ LINK = (
     ),
     Mutant(
         "rows that wait are staged in types that need not hold them",
-        f"{POSTGRESQL}/waiting.py",
+        f"{POSTGRESQL}/ledger/waiting.py",
         "staged = stage.as_text(connection, staged)",
         "pass",
         f"{TESTS}/test_altered_while_waiting.py -k no_value_of_its_column",

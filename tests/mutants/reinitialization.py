@@ -11,21 +11,21 @@ OPERATOR = "plugins/concord/orchestration/tasks/reinitialize.py"
 REINITIALIZATION = (
     Mutant(
         "the publisher wins, and asks for nothing",
-        f"{POSTGRESQL}/reinitialization.py",
+        f"{POSTGRESQL}/ledger/reinitialization.py",
         "for each in reports if each.reinitializing)",
         "for each in reports if each.stopped)",
         f"{ASKED} -k remembers_which",
     ),
     Mutant(
         "whatever the resolver, a conflict asks for a re-initialization",
-        f"{POSTGRESQL}/reinitialization.py",
+        f"{POSTGRESQL}/ledger/reinitialization.py",
         "f\" AND string_to_array(resolver, ', ') && ARRAY[{names}]\"",
         'f" AND ARRAY[{names}] IS NOT NULL"',
         f"{ASKED} -k another_resolver",
     ),
     Mutant(
         "a request ends where its initialization is killed",
-        f"{POSTGRESQL}/reinitialization.py",
+        f"{POSTGRESQL}/ledger/reinitialization.py",
         "WHERE how = {literal(How.REINITIALIZE.value)}",
         "WHERE how = {literal(How.EQUAL.value)}",
         f"{ASKED} -k outlives",

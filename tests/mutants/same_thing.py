@@ -136,7 +136,7 @@ SAME_THING = (
     ),
     Mutant(
         "two losses of one row to rows of one version are one",
-        f"{POSTGRESQL}/loser_log.py",
+        f"{POSTGRESQL}/ledger/losers.py",
         "{first}, {second}, x.rule] || {against}",
         "{first}, {second}]",
         f"{LINK}/test_uniqueness.py -k one_insert",

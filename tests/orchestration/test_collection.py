@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from concord.databases.postgresql import records
+from concord.databases.postgresql.ledger import records
 from concord.jobs.link import Direction
 from concord.orchestration.tasks import jobs
 from concord.orchestration.tasks import link as link_operator

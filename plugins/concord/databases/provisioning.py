@@ -17,25 +17,18 @@ import psycopg
 
 from concord.databases import identity
 from concord.databases.identity import SiteSequences
-from concord.databases.postgresql import (
-    admission,
-    conflict_retention,
-    owner,
-    preflight,
-    script,
-    site_state,
-    snapshot_provision,
-)
+from concord.databases.postgresql import admission, owner, preflight, script, site_state, snapshot_provision
 from concord.databases.postgresql import provision as site_provision
 from concord.databases.postgresql.admission import Admission
 from concord.databases.postgresql.capture import notify
-from concord.databases.postgresql.conflict_retention import in_words
 from concord.databases.postgresql.facts import others_functions, privileges
 from concord.databases.postgresql.facts.catalogue import Table, read_tables
 from concord.databases.postgresql.facts.own_schema import FORMAT
 from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.facts.session import Connection, connect, in_our_words
 from concord.databases.postgresql.grants import Logins
+from concord.databases.postgresql.ledger import retention
+from concord.databases.postgresql.ledger.retention import in_words
 from concord.databases.postgresql.site_state import SiteState
 from concord.databases.postgresql.snapshot_provision import Ends
 from concord.jobs.site import Credentials
@@ -312,7 +305,7 @@ def _afterwards(survey: _Survey, site: _Surveyed) -> list[str]:
     wanted = site.installation
     shadows = site.state.shadows()
     announcements = notify.statements(site.connection, shadows, wanted.announced, wanted.applier)
-    kept = conflict_retention.keep(wanted.conflicts_kept)
+    kept = retention.keep(wanted.conflicts_kept)
     return [kept, *announcements, *identity.statements(survey.sequences, site.sequences)]
 
 
@@ -348,7 +341,7 @@ def check(installations: Sequence[Installation]) -> list[str]:
 def _otherwise_kept(each: _Surveyed) -> Iterator[str]:
     if each.state.facts.format == FORMAT:
         wanted = each.installation
-        kept = conflict_retention.kept_at(each.connection)
+        kept = retention.kept_at(each.connection)
         if kept != wanted.conflicts_kept:
             yield (
                 f"{wanted.site}: keeps conflicts for {in_words(kept)}, and the configuration says"

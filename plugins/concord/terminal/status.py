@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
 from concord.databases import provisioning
-from concord.databases.postgresql import records, reinitialization
+from concord.databases.postgresql.ledger import records, reinitialization
 from concord.databases.postgresql.rows.pending import Pending, pending
 from concord.jobs.link import Direction, link_name
 from concord.messages.errors import ConcordError

@@ -12,11 +12,12 @@ from itertools import count
 import psycopg
 
 from concord.databases.contract.dialect import LinkState, Progress
-from concord.databases.postgresql import initialization_state, tables_written, transaction, waiting
+from concord.databases.postgresql import initialization_state, tables_written, transaction
 from concord.databases.postgresql.facts.plans import BY_KEY
 from concord.databases.postgresql.facts.refusal import told
 from concord.databases.postgresql.facts.session import Connection, Transaction, in_our_words, one, rows, run
 from concord.databases.postgresql.key_range import Key, KeyOrder, KeyRange
+from concord.databases.postgresql.ledger import waiting
 from concord.databases.postgresql.rows import link_state, repetition
 from concord.databases.postgresql.rows.acquire import BEGINNING
 from concord.databases.postgresql.rows.shape import Shape

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import conflict_retention, initialization_state, late_indexes, waiting_table
+from concord.databases.postgresql import initialization_state, late_indexes
 from concord.databases.postgresql.capture import private_columns
 from concord.databases.postgresql.facts.own_schema import FORMAT, IDENTITY, SCHEMA, STAGING
+from concord.databases.postgresql.ledger import retention, waiting_table
 
 _VECTOR_FUNCTIONS = [
     """
@@ -100,7 +101,7 @@ CREATE TABLE IF NOT EXISTS concord.overturn (
   although_changed boolean NOT NULL,
   overturned_at timestamptz NOT NULL DEFAULT now())""",
     *private_columns.STATEMENTS,
-    *conflict_retention.STATEMENTS,
+    *retention.STATEMENTS,
     "CREATE INDEX IF NOT EXISTS conflict_transmission ON concord.conflict (transmission)",
     "CREATE INDEX IF NOT EXISTS conflict_decided_at ON concord.conflict (decided_at)",
     "CREATE INDEX IF NOT EXISTS conflict_loser ON concord.conflict ((loser_version ->> 'changed_at'))",

@@ -23,7 +23,7 @@ from concord.databases.contract.dialect import (
     Survey,
 )
 from concord.databases.contract.reading import Reading, readers_for
-from concord.databases.postgresql import site_state, transaction, waiting_table
+from concord.databases.postgresql import site_state, transaction
 from concord.databases.postgresql.facts import catalogue, privileges
 from concord.databases.postgresql.facts.own_schema import FORMAT
 from concord.databases.postgresql.facts.privileges import Grant
@@ -36,6 +36,7 @@ from concord.databases.postgresql.facts.session import (
     in_our_words,
 )
 from concord.databases.postgresql.grants import Logins
+from concord.databases.postgresql.ledger import waiting_table
 from concord.databases.postgresql.rows import acquire, link_state, marked_edits, stage
 from concord.databases.postgresql.rows.link_state import application_name
 from concord.databases.postgresql.rows.row_keys import listed

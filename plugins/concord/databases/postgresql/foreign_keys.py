@@ -16,7 +16,6 @@ from concord.databases.postgresql import (
     absent_parents,
     constraints,
     former,
-    loser_log,
     parents,
     references,
     rule_identity,
@@ -24,6 +23,7 @@ from concord.databases.postgresql import (
 from concord.databases.postgresql.capture.stamp import restamp
 from concord.databases.postgresql.facts.catalogue import ForeignKey, read_tables
 from concord.databases.postgresql.facts.session import Connection, run
+from concord.databases.postgresql.ledger import losers
 from concord.databases.postgresql.references import Orphan
 from concord.databases.postgresql.rows.shape import Shape, shape_of
 from concord.databases.postgresql.write import merge
@@ -183,7 +183,7 @@ class Mending:
         rows = f"{listed} JOIN {shape.table.sql} t ON {shape.same_key('t', 'o')} AND {still}"
         run(self.connection, f"SELECT count(*) FROM (SELECT 1 FROM {rows} FOR UPDATE OF t) x")
         entries = self._entries(shape, foreign_key, rows, columns)
-        self.lost[shape.name] += loser_log.log(self.connection, self.job, ConflictType.FOREIGN_KEY, entries)
+        self.lost[shape.name] += losers.log(self.connection, self.job, ConflictType.FOREIGN_KEY, entries)
         self._keep_former(shape, rows, columns, lost=lost)
         where = f"{shape.same_key('t', 'o')} AND {still}"
         change = (
@@ -220,7 +220,7 @@ class Mending:
         done = "the row is deleted" if columns is None else f"{', '.join(columns)} becomes NULL"
         reason = f"{foreign_key.name}: what it refers to in {foreign_key.parent} is gone; {done}"
         parent, known = self.shapes[foreign_key.parent], ""
-        version = loser_log.nobody("w", deleted=True)
+        version = losers.nobody("w", deleted=True)
         if set(foreign_key.referenced) == set(parent.shadow.key):
             same = " AND ".join(
                 f"w.{parent.shadow.key_column(name)}"
@@ -228,13 +228,13 @@ class Mending:
                 for place, name in enumerate(foreign_key.referenced)
             )
             known = f" LEFT JOIN {parent.shadow.sql} w ON {same}"
-            version = loser_log.present("w", "w", deleted=True)
+            version = losers.present("w", "w", deleted=True)
         key = ", ".join(shape.canonical_key("t"))
-        by = loser_log.by_another_table(rule_identity.of_foreign_key(foreign_key, self.shapes))
+        by = losers.by_another_table(rule_identity.of_foreign_key(foreign_key, self.shapes))
         return (
             f"(SELECT {literal(shape.name)} AS table_name, to_jsonb(ARRAY[{key}]::text[]) AS key,"
             f" 'foreign_key' AS resolver, {literal(reason)} AS reason, {by}, {version}, NULL::jsonb AS w_image,"
-            f" {loser_log.present('l', 'p')}, {shape.image('t')} AS l_image"
+            f" {losers.present('l', 'p')}, {shape.image('t')} AS l_image"
             f" FROM {rows} LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 't')}{known})"
         )
 

@@ -10,10 +10,11 @@ from itertools import count
 import psycopg
 
 from concord.databases.contract.quoting import literal, quote
-from concord.databases.postgresql import former, loser_log, references, rule_identity
+from concord.databases.postgresql import former, references, rule_identity
 from concord.databases.postgresql.capture.stamp import restamp
 from concord.databases.postgresql.facts.catalogue import ForeignKey
 from concord.databases.postgresql.facts.session import Connection, rows, run
+from concord.databases.postgresql.ledger import losers
 from concord.databases.postgresql.references import Orphan
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.source_rows import held_by_source
@@ -110,7 +111,7 @@ def _write(
     rest = ", ".join(f"{column.sql} = r.{column.sql}" for column in shape.rest)
     keys = ", ".join(column.sql for column in shape.key)
     with connection.transaction():
-        logged = loser_log.log(connection, job, ConflictType.FOREIGN_KEY, f"({entries} WHERE {chosen})")
+        logged = losers.log(connection, job, ConflictType.FOREIGN_KEY, f"({entries} WHERE {chosen})")
         if rest:
             run(
                 connection,
@@ -231,18 +232,18 @@ def _entries(shape: Shape, child: Shape | None, foreign_key: ForeignKey, name: s
     rule = rule_identity.of_foreign_key(foreign_key, shapes)
     reason = f"{foreign_key.name}: {foreign_key.child} refers to the row, which is brought back"
     one = f"(SELECT vals, min(key) AS key FROM {listed} GROUP BY vals) o"
-    need, version = "", f"{loser_log.nobody('w', deleted=False)}, NULL::jsonb AS w_image"
+    need, version = "", f"{losers.nobody('w', deleted=False)}, NULL::jsonb AS w_image"
     if child is not None:
         texts = [f"(o.key::jsonb ->> {place})::{c.type.sql}" for place, c in enumerate(child.key)]
         key = " AND ".join(f"c.{c.sql} = {text}" for c, text in zip(child.key, texts, strict=True))
         beside = " AND ".join(f"w.{child.shadow.key_column(c.name)} = c.{c.sql}" for c in child.key)
         need = f" JOIN {child.table.sql} c ON {key} LEFT JOIN {child.shadow.sql} w ON {beside}"
-        version = f"{loser_log.present('w', 'w')}, {child.image('c')} AS w_image"
-    there, by = f"t.{shape.key[0].sql} IS NOT NULL", loser_log.by_another_table(rule)
+        version = f"{losers.present('w', 'w')}, {child.image('c')} AS w_image"
+    there, by = f"t.{shape.key[0].sql} IS NOT NULL", losers.by_another_table(rule)
     return (
         f"SELECT {literal(shape.name)} AS table_name,"
         f" to_jsonb(ARRAY[{', '.join(shape.canonical_key('r'))}]::text[]) AS key, 'foreign_key' AS resolver,"
-        f" {literal(reason)} AS reason, {by}, {version}, {loser_log.present('l', 'p', deleted=True)},"
+        f" {literal(reason)} AS reason, {by}, {version}, {losers.present('l', 'p', deleted=True)},"
         f" CASE WHEN {there} THEN {shape.image('t')} END AS l_image"
         f" FROM {name} r JOIN {one} ON {references.refers_to(shape, foreign_key, 'r', 'o.vals')}"
         f" LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'r')}"

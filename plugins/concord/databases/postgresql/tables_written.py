@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from concord.databases.postgresql import (
-    constraints,
-    foreign_keys,
-    former,
-    rehearsal,
-    reinitialization,
-    uniqueness,
-    waiting,
-)
+from concord.databases.postgresql import constraints, foreign_keys, former, rehearsal, uniqueness
 from concord.databases.postgresql.facts.catalogue import Storage, Table, read_storage
 from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY, any_plan
 from concord.databases.postgresql.facts.session import Connection, run
+from concord.databases.postgresql.ledger import reinitialization, waiting
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write import guard, identity_ranges, merge, merged_row, restoration

@@ -13,7 +13,7 @@ from pydantic import Field
 from sqlalchemy import Engine
 
 from concord.configuration.configuration import config_path, load
-from concord.databases.postgresql import records
+from concord.databases.postgresql.ledger import records
 from concord.jobs.comparison import CompareJob, CompareReport, Repair
 from concord.jobs.link import Direction, LinkJob
 from concord.messages.event_log import log_event

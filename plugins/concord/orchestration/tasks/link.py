@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from sqlalchemy import Engine
 
 from concord.configuration.configuration import config_path, load
-from concord.databases.postgresql import records
+from concord.databases.postgresql.ledger import records
 from concord.jobs.link import COUNTS, Direction, LinkJob, TransmissionReport
 from concord.messages.errors import ConcordError, LeaseLost
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms, may_be_tried_again

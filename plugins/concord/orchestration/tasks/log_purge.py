@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration, PurgeSchedule
-from concord.databases.postgresql import records
+from concord.databases.postgresql.ledger import records
 from concord.jobs.site import SiteAccess
 from concord.jobs.snapshot import snapshot_name
 from concord.messages.errors import ConcordError

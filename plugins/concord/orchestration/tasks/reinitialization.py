@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql import records, reinitialization
+from concord.databases.postgresql.ledger import records, reinitialization
 from concord.messages.event_log import log_event
 from concord.orchestration.tasks.jobs import site_accesses
 

@@ -10,8 +10,8 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row, dict_row
 
-from concord.databases.postgresql import conflict_retention
 from concord.databases.postgresql.facts.session import Connection, connect, in_our_words
+from concord.databases.postgresql.ledger import retention
 from concord.databases.postgresql.rows.stage import drop_orphans, orphans
 from concord.jobs.ledger import Overturn
 from concord.jobs.site import SiteAccess
@@ -146,10 +146,10 @@ def purge_conflicts(site: SiteAccess, kept: timedelta, now: datetime, *, dry_run
     moment = {"before": now - kept}
     with connect(site.applier, "concord log purge") as connection:
         try:
-            if (longer := conflict_retention.kept_at(connection)) > kept:
+            if (longer := retention.kept_at(connection)) > kept:
                 raise NotProvisioned(
-                    f"{site.name}: keeps conflicts for {conflict_retention.in_words(longer)}, longer than the"
-                    f" configuration says ({conflict_retention.in_words(kept)}); run `provision`"
+                    f"{site.name}: keeps conflicts for {retention.in_words(longer)}, longer than the"
+                    f" configuration says ({retention.in_words(kept)}); run `provision`"
                 )
             if dry_run:
                 return _number(connection, _OLD, moment)
