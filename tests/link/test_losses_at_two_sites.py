@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from concord.databases.postgresql import rule_identity, unique_rules
+from concord.databases.postgresql.constraints import rule_identity, unique_rules
 from concord.databases.postgresql.ends import Target
 from tests.link.conftest import MakeNetwork
 from tests.link.installations import Bare

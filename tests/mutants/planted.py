@@ -191,7 +191,7 @@ MUTANTS = (
     ),
     Mutant(
         "a parent that comes back is as old as the version that it replaces",
-        f"{POSTGRESQL}/parents.py",
+        f"{POSTGRESQL}/constraints/parents.py",
         "greatest(p.changed_at, concord.vector_newest(excluded.vector))",
         "p.changed_at",
         f"{LINK}/test_waiting_parents.py -k stamped_later",

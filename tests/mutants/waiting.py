@@ -149,7 +149,7 @@ WAITING = (
     ),
     Mutant(
         "a value is taken from a row that waits to give it up",
-        f"{POSTGRESQL}/uniqueness.py",
+        f"{POSTGRESQL}/constraints/uniqueness.py",
         'f" AND NOT {stays} FOR UPDATE OF q) q",',
         'f" FOR UPDATE OF q) q",',
         f"{LINK}/test_waiting_parents.py -k not_taken_from_it_later",

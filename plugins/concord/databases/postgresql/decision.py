@@ -13,7 +13,8 @@ import psycopg
 from psycopg.rows import class_row
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import foreign_keys, transaction
+from concord.databases.postgresql import transaction
+from concord.databases.postgresql.constraints import foreign_keys
 from concord.databases.postgresql.ends import Target, worded
 from concord.databases.postgresql.facts.refusal import is_refusal, told
 from concord.databases.postgresql.facts.session import Connection, in_transaction, rows, run

@@ -14,7 +14,7 @@ from typing import Any
 from psycopg.rows import class_row
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import foreign_keys
+from concord.databases.postgresql.constraints import foreign_keys
 from concord.databases.postgresql.ends import Target, worded
 from concord.databases.postgresql.facts.session import Connection, in_transaction, rows, run
 from concord.databases.postgresql.rows import stage

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from concord.databases.postgresql import constraints, foreign_keys, former, rehearsal, uniqueness
+from concord.databases.postgresql import rehearsal
+from concord.databases.postgresql.constraints import foreign_keys, former, uniqueness, verification
 from concord.databases.postgresql.facts.catalogue import Storage, Table, read_storage
 from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY, any_plan
 from concord.databases.postgresql.facts.session import Connection, run
@@ -70,7 +71,7 @@ def write_tables(
         run(connection, *ANY_PLAN)
     for name, lost in foreign_keys.Mending(connection, writing.job, judged, left).run().items():
         reports[name] = _with_conflicts(reports.get(name, TableReport(table=name)), lost)
-    constraints.verify(connection, judged, writing.site)
+    verification.verify(connection, judged, writing.site)
     for table in judged:
         if table.exceptional:
             waiting.remember(connection, table, writing.job)
@@ -219,7 +220,7 @@ def _is_altered(table: Table, now: Storage | None) -> bool:
 
 def _parents_first(staged: Sequence[Staged]) -> list[Staged]:
     by_name = {each.shape.table.name: each for each in staged}
-    return [by_name[name] for name in constraints.parents_first([each.shape.table for each in staged])]
+    return [by_name[name] for name in verification.parents_first([each.shape.table for each in staged])]
 
 
 def _damaged(writing: Writing, staged: Staged) -> str:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Collection, Mapping
 
 from concord.databases.contract.quoting import quote
+from concord.databases.postgresql.constraints.unique_rules import UniqueRule
 from concord.databases.postgresql.facts.catalogue import ForeignKey
 from concord.databases.postgresql.rows.shape import Shape
-from concord.databases.postgresql.unique_rules import UniqueRule
 from concord.tables.manipulation import AnyOperation
 from concord.tables.replication_set import TableName
 

@@ -10,14 +10,14 @@ from itertools import count
 import psycopg
 
 from concord.databases.contract.quoting import literal, quote
-from concord.databases.postgresql import former, references, rule_identity
 from concord.databases.postgresql.capture.stamp import restamp
+from concord.databases.postgresql.constraints import former, references, rule_identity
+from concord.databases.postgresql.constraints.references import Orphan
+from concord.databases.postgresql.constraints.source_rows import held_by_source
 from concord.databases.postgresql.facts.catalogue import ForeignKey
 from concord.databases.postgresql.facts.session import Connection, rows, run
 from concord.databases.postgresql.ledger import losers
-from concord.databases.postgresql.references import Orphan
 from concord.databases.postgresql.rows.shape import Shape
-from concord.databases.postgresql.source_rows import held_by_source
 from concord.databases.postgresql.write import watch
 from concord.jobs.link import LinkJob
 from concord.messages.errors import ConstraintViolated

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import qualified, quote
-from concord.databases.postgresql import former
+from concord.databases.postgresql.constraints import former
 from concord.databases.postgresql.facts.catalogue import ForeignKey
 from concord.databases.postgresql.facts.session import Connection, rows, run
 from concord.databases.postgresql.facts.types import written

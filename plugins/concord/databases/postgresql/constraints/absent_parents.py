@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.constraints.references import Orphan, refers_to
+from concord.databases.postgresql.constraints.source_rows import held_by_source
 from concord.databases.postgresql.facts.catalogue import ForeignKey
 from concord.databases.postgresql.facts.session import Connection, rows
 from concord.databases.postgresql.ledger import waiting
-from concord.databases.postgresql.references import Orphan, refers_to
 from concord.databases.postgresql.rows.shape import Shape
-from concord.databases.postgresql.source_rows import held_by_source
 from concord.jobs.link import LinkJob
 from concord.rules.foreign_key_rule import Parent
 from concord.tables.replication_set import TableName

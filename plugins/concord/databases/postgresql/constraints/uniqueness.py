@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import former, rule_identity
 from concord.databases.postgresql.capture.stamp import restamp
+from concord.databases.postgresql.constraints import former, rule_identity
+from concord.databases.postgresql.constraints.unique_rules import UniqueRule, read
 from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY
 from concord.databases.postgresql.facts.session import Connection, rows, run
 from concord.databases.postgresql.ledger import losers as loser_log
 from concord.databases.postgresql.ledger import waiting
 from concord.databases.postgresql.rows.shape import Shape
-from concord.databases.postgresql.unique_rules import UniqueRule, read
 from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.link import LinkJob
 from concord.rules.policy import LAST

@@ -12,19 +12,19 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import (
+from concord.databases.postgresql.capture.stamp import restamp
+from concord.databases.postgresql.constraints import (
     absent_parents,
-    constraints,
     former,
     parents,
     references,
     rule_identity,
+    verification,
 )
-from concord.databases.postgresql.capture.stamp import restamp
+from concord.databases.postgresql.constraints.references import Orphan
 from concord.databases.postgresql.facts.catalogue import ForeignKey, read_tables
 from concord.databases.postgresql.facts.session import Connection, run
 from concord.databases.postgresql.ledger import losers
-from concord.databases.postgresql.references import Orphan
 from concord.databases.postgresql.rows.shape import Shape, shape_of
 from concord.databases.postgresql.write import merge
 from concord.databases.postgresql.write.judged import Judged
@@ -43,7 +43,7 @@ def write_base(connection: Connection, job: LinkJob, judged: Judged) -> None:
     left = {judged.staged.shape.table.name} if former.remember(connection, judged) else set()
     merge.write_base(connection, judged, moving=False)
     Mending(connection, job, [judged], left).verify()
-    constraints.verify(connection, [judged], job.target.name)
+    verification.verify(connection, [judged], job.target.name)
 
 
 class Mending:
