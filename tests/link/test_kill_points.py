@@ -11,7 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from concord.databases.postgresql import provision, transaction
+from concord.databases.postgresql import provision
+from concord.databases.postgresql.transaction import one_transaction
 from concord.databases.postgresql.write import merge
 from concord.jobs.link import TransmissionReport
 from concord.messages.errors import ConcordError
@@ -126,7 +127,7 @@ def test_a_commit_whose_reply_is_lost_is_known_by_the_links_state_and_not_repeat
     sites: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F56."""
-    attempt, tries = transaction._attempt, []
+    attempt, tries = one_transaction._attempt, []
 
     def lost(connection: psycopg.Connection[Any], *about: Any, **more: Any) -> None:
         tries.append(connection)
@@ -136,7 +137,7 @@ def test_a_commit_whose_reply_is_lost_is_known_by_the_links_state_and_not_repeat
         connection.execute("SELECT 'the reply that never comes'")
 
     with monkeypatch.context() as patched:
-        patched.setattr(transaction, "_attempt", lost)
+        patched.setattr(one_transaction, "_attempt", lost)
         with goes_on():
             report = sites.run("forward")
 

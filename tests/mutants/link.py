@@ -221,7 +221,7 @@ LINK = (
     # The one transaction
     Mutant(
         "a target that is altered before the write is written",
-        f"{POSTGRESQL}/tables_written.py",
+        f"{POSTGRESQL}/transaction/tables_written.py",
         "    _refuse_altered(now, ordered, writing.site)\n",
         "",
         f"{TESTS}/test_schema_changes.py -k altered_before",
@@ -249,14 +249,14 @@ LINK = (
     ),
     Mutant(
         "the target's own triggers fire",
-        f"{POSTGRESQL}/transaction.py",
+        f"{POSTGRESQL}/transaction/one_transaction.py",
         '    "SET LOCAL session_replication_role = replica",\n',
         "",
         f"{TESTS}/test_application_triggers.py -k one_row_for_each_change",
     ),
     Mutant(
         "an application is the deadlock's victim",
-        f"{POSTGRESQL}/transaction.py",
+        f"{POSTGRESQL}/transaction/one_transaction.py",
         "    \"SET LOCAL deadlock_timeout = '20ms'\",\n    \"SET LOCAL lock_timeout = '500ms'\",\n",
         "",
         f"{TESTS}/test_concurrency.py -k deadlocks_victim",
@@ -375,7 +375,7 @@ LINK = (
     ),
     Mutant(
         "a table may be altered after its rows were judged",
-        f"{POSTGRESQL}/tables_written.py",
+        f"{POSTGRESQL}/transaction/tables_written.py",
         '*(f"LOCK TABLE ONLY {each.shape.table.sql} IN ROW EXCLUSIVE MODE" for each in ordered),',
         "",
         f"{TESTS}/test_concurrency.py -k nobody_alters",
@@ -397,14 +397,14 @@ LINK = (
     # Constraints
     Mutant(
         "a unique value that two sites used is not mended",
-        f"{POSTGRESQL}/tables_written.py",
+        f"{POSTGRESQL}/transaction/tables_written.py",
         "if lost := uniqueness.mend(connection, table, writing.job, violated=violated):",
         "if lost := 0:",
         f"{TESTS}/test_second_reading.py -k stays_with_the_later",
     ),
     Mutant(
         "what a write breaks between rows is not looked at",
-        f"{POSTGRESQL}/tables_written.py",
+        f"{POSTGRESQL}/transaction/tables_written.py",
         "    for name, lost in foreign_keys.Mending(connection, writing.job, judged, left).run().items():\n"
         "        reports[name] = _with_conflicts(reports.get(name, TableReport(table=name)), lost)\n"
         "    constraints.verify(connection, judged, writing.site)\n",

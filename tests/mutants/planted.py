@@ -68,7 +68,7 @@ MUTANTS = (
     ),
     Mutant(
         "the write step commits its rows before its position",
-        f"{POSTGRESQL}/transaction.py",
+        f"{POSTGRESQL}/transaction/one_transaction.py",
         '            writing.progress("link_state")\n',
         "            connection.execute('COMMIT')\n"
         "            connection.execute('BEGIN')\n"

@@ -59,7 +59,7 @@ SAME_THING = (
     ),
     Mutant(
         "a version that is adopted counts as applied",
-        f"{POSTGRESQL}/tables_written.py",
+        f"{POSTGRESQL}/transaction/tables_written.py",
         ' - tally.get("source_stays", 0)',
         "",
         f"{MET} -k every_resolver",
@@ -192,7 +192,7 @@ SAME_THING = (
     ),
     Mutant(
         "an update that finds no row is applied in silence",
-        f"{POSTGRESQL}/tables_written.py",
+        f"{POSTGRESQL}/transaction/tables_written.py",
         "writing.watch(each.shape.name), writing.session is not None",
         "writing.watch(each.shape.name), False",
         f"{LINK}/test_inserted_for_update.py -k captures_back",

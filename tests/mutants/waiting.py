@@ -14,14 +14,14 @@ ALTERED = f"{LINK}/test_altered_while_waiting.py"
 WAITING = (
     Mutant(
         "a position passes a row that nobody remembers",
-        f"{POSTGRESQL}/tables_written.py",
+        f"{POSTGRESQL}/transaction/tables_written.py",
         "            waiting.remember(connection, table, writing.job)\n",
         "            pass\n",
         f"{QUARANTINE} -k image_and_reason",
     ),
     Mutant(
         "what waits is not tried again",
-        f"{POSTGRESQL}/tables_written.py",
+        f"{POSTGRESQL}/transaction/tables_written.py",
         "again = waits if writing.session is not None",
         "again = {} if writing.session is not None",
         f"{QUARANTINE} -k every_run_tries",
@@ -77,7 +77,7 @@ WAITING = (
     ),
     Mutant(
         "a row that was not let give way is refused",
-        f"{POSTGRESQL}/rehearsal.py",
+        f"{POSTGRESQL}/transaction/rehearsal.py",
         "            if is_unique and self.unmended:\n                return\n",
         "",
         f"{ALTERED} -k give_way_for_unique",
@@ -91,7 +91,7 @@ WAITING = (
     ),
     Mutant(
         "an entry stays when its row is written at last",
-        f"{POSTGRESQL}/tables_written.py",
+        f"{POSTGRESQL}/transaction/tables_written.py",
         "    waiting.forget(connection, writing.job.link, [each",
         "    waiting.forget(connection, 'none', [each",
         f"{QUARANTINE} -k every_run_tries",
@@ -156,21 +156,21 @@ WAITING = (
     ),
     Mutant(
         "what was refused before stops a run like what is refused now",
-        f"{POSTGRESQL}/rehearsal.py",
+        f"{POSTGRESQL}/transaction/rehearsal.py",
         "self.refused[reason] += number <= each.fresh",
         "self.refused[reason] += 1",
         f"{QUARANTINE} -k more_refused",
     ),
     Mutant(
         "rows that swap a value are refused together",
-        f"{POSTGRESQL}/rehearsal.py",
+        f"{POSTGRESQL}/transaction/rehearsal.py",
         "        if len(unique) < 2:\n",
         "        if True:\n",
         f"{QUARANTINE} -k moves_between",
     ),
     Mutant(
         "a winner that is refused defeats its loser",
-        f"{POSTGRESQL}/tables_written.py",
+        f"{POSTGRESQL}/transaction/tables_written.py",
         "    judged, reports = _judge(connection, writing, ordered, locked=locked)\n",
         "    judged, reports = _judge(connection, writing, ordered, locked=locked)\n"
         "    for table in judged:\n        log_table(connection, writing, table, reports[table.staged.shape.name])\n",

@@ -12,7 +12,7 @@ from itertools import count
 import psycopg
 
 from concord.databases.contract.dialect import LinkState, Progress
-from concord.databases.postgresql import initialization_state, tables_written, transaction
+from concord.databases.postgresql import initialization_state
 from concord.databases.postgresql.facts.plans import BY_KEY
 from concord.databases.postgresql.facts.refusal import told
 from concord.databases.postgresql.facts.session import Connection, Transaction, in_our_words, one, rows, run
@@ -22,6 +22,7 @@ from concord.databases.postgresql.rows import link_state, repetition
 from concord.databases.postgresql.rows.acquire import BEGINNING
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.transaction import one_transaction, tables_written
 from concord.databases.postgresql.write import guard
 from concord.databases.postgresql.write.writing import Writing
 from concord.jobs.initialization import RowError
@@ -140,7 +141,7 @@ class ChunkWriter:
 
     def _begun(self, connection: Connection) -> AbstractContextManager[Transaction]:
         self.progress("chunk")
-        job, settings = self.job, transaction.SETTINGS
+        job, settings = self.job, one_transaction.SETTINGS
         return link_state.fenced(connection, job.synchronization, job.epoch, job.target.name, *settings)
 
     def _attempt(self, connection: Connection, chunk: Staged, *, moving: bool) -> tuple[int, tuple[int, int]]:

@@ -13,7 +13,6 @@ import psycopg
 from psycopg.rows import class_row
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import transaction
 from concord.databases.postgresql.constraints import foreign_keys
 from concord.databases.postgresql.ends import Target, worded
 from concord.databases.postgresql.facts.refusal import is_refusal, told
@@ -23,6 +22,7 @@ from concord.databases.postgresql.rows import marked_edits, stage
 from concord.databases.postgresql.rows.repetition import COLLISIONS, Commit, repeat
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.transaction import one_transaction
 from concord.databases.postgresql.write import guard, merge, watch
 from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.waiting import PERSON, Choice, Image, WaitingRow
@@ -70,7 +70,7 @@ class Desk(Target):
         verdict = "source_wins" if choice == "source" else "target_wins"
 
         def attempt(connection: Connection, *, violations: int) -> None:
-            with in_transaction(connection, *transaction.SETTINGS):
+            with in_transaction(connection, *one_transaction.SETTINGS):
                 judged = self._judged(connection, shape, row)
                 self._log(connection, judged, verdict, reason, alike=row.alike)
                 self._write(connection, judged, row, image)

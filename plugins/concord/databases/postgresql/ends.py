@@ -23,7 +23,7 @@ from concord.databases.contract.dialect import (
     Survey,
 )
 from concord.databases.contract.reading import Reading, readers_for
-from concord.databases.postgresql import site_state, transaction
+from concord.databases.postgresql import site_state
 from concord.databases.postgresql.facts import catalogue, privileges
 from concord.databases.postgresql.facts.own_schema import FORMAT
 from concord.databases.postgresql.facts.privileges import Grant
@@ -42,6 +42,7 @@ from concord.databases.postgresql.rows.link_state import application_name
 from concord.databases.postgresql.rows.row_keys import listed
 from concord.databases.postgresql.rows.shape import Shape, shape_of
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.transaction import one_transaction
 from concord.databases.postgresql.write import effect, log_flush, watch
 from concord.databases.postgresql.write.read_ahead import reading_ahead
 from concord.databases.postgresql.write.writing import Writing
@@ -423,4 +424,4 @@ class Target(WrittenEnd):
             reading_ahead(lambda: another("concord ahead"), staged),
             log_flush.flushing(lambda: another("concord flush"), staged) as self._flusher,
         ):
-            return transaction.write(self.session, writing)
+            return one_transaction.write(self.session, writing)

@@ -11,11 +11,11 @@ from typing import Final
 
 import psycopg
 
-from concord.databases.postgresql import transaction
 from concord.databases.postgresql.facts.session import Connection, one, run
 from concord.databases.postgresql.key_range import KeyRange
 from concord.databases.postgresql.load_copy import LoadCopy
 from concord.databases.postgresql.rows import acquire
+from concord.databases.postgresql.transaction import one_transaction
 from concord.databases.postgresql.write.relay import SourceFailed, pass_on
 
 #: What the target has against a row, or who stands in its way: then the range goes the careful way, which finds out.
@@ -74,7 +74,7 @@ class Lane:
         return Copied(rows, versions)
 
     def _begun(self) -> str:
-        begun = one(self.target, "BEGIN", *transaction.SETTINGS, "SELECT pg_current_xact_id()::text")
+        begun = one(self.target, "BEGIN", *one_transaction.SETTINGS, "SELECT pg_current_xact_id()::text")
         return str(begun[0])
 
     def _join(self, within: KeyRange, snapshot: str) -> None:

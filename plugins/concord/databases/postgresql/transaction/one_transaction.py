@@ -12,7 +12,7 @@ from concord.databases.postgresql.facts.session import Connection
 from concord.databases.postgresql.ledger import reinitialization, waiting_table
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.rows.repetition import COLLISIONS, RACES, Commit, repeat
-from concord.databases.postgresql.tables_written import write_tables
+from concord.databases.postgresql.transaction.tables_written import write_tables
 from concord.databases.postgresql.write.writing import Care, Writing
 from concord.jobs.link import TableReport
 from concord.messages.errors import ConstraintViolated

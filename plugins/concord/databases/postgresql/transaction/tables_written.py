@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from concord.databases.postgresql import rehearsal
 from concord.databases.postgresql.constraints import foreign_keys, former, uniqueness, verification
 from concord.databases.postgresql.facts.catalogue import Storage, Table, read_storage
 from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY, any_plan
@@ -13,6 +12,7 @@ from concord.databases.postgresql.facts.session import Connection, run
 from concord.databases.postgresql.ledger import reinitialization, waiting
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.transaction import rehearsal
 from concord.databases.postgresql.write import guard, identity_ranges, merge, merged_row, restoration
 from concord.databases.postgresql.write.judged import Judged
 from concord.databases.postgresql.write.watch import refuse_oscillating
