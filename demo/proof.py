@@ -8,8 +8,8 @@ from typing import Any
 from psycopg import sql
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.rows.content import Content, content
+from concord.databases.postgresql.sites.ends import Source, Target
 from concord.jobs.link import Direction
 from concord.messages.how_many import how_many
 from demo.counters import Written, difference

@@ -15,8 +15,8 @@ from pydantic import SecretStr
 
 from concord.configuration.configuration import Configuration
 from concord.configuration.settings import SiteSettings
-from concord.databases.postgresql import owner
-from concord.databases.postgresql.grants import APPLIER_SETTINGS
+from concord.databases.postgresql.sites import owner
+from concord.databases.postgresql.sites.grants import APPLIER_SETTINGS
 from concord.jobs.site import Credentials, SiteAccess
 from embedded.postgres import Server
 

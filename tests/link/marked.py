@@ -7,9 +7,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from concord.databases.postgresql.common_history import declare_equal
-from concord.databases.postgresql.ends import Source
 from concord.databases.postgresql.rows.content import content
 from concord.databases.postgresql.rows.shape import comparable
+from concord.databases.postgresql.sites.ends import Source
 from concord.tables.replication_set import Marks, ReplicatedTable, TableName
 from tests.link.pair import APPLICATION, Pair, Site, provision_site
 

@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from concord.databases.postgresql.common_history import declare_equal
-from concord.databases.postgresql.ends import Source
 from concord.databases.postgresql.rows.content import Content, content
+from concord.databases.postgresql.sites.ends import Source
 from concord.databases.postgresql.tombstones import CarryingSite
 from concord.jobs.link import SPARK_FROM, Direction, LinkJob, TransmissionReport, link_name
 from concord.tables.replication_set import ReplicatedTable

@@ -11,10 +11,11 @@ import psycopg
 from psycopg import sql
 from pyspark.sql import SparkSession
 
-from concord.databases.postgresql import provision, site_state
+from concord.databases.postgresql import provision
 from concord.databases.postgresql.common_history import declare_equal
-from concord.databases.postgresql.ends import Source
 from concord.databases.postgresql.rows.content import Content, content
+from concord.databases.postgresql.sites import state as site_state
+from concord.databases.postgresql.sites.ends import Source
 from concord.jobs.link import SPARK_FROM, Direction, LinkJob, TableReport, TransmissionReport
 from concord.jobs.site import Credentials, SiteAccess
 from concord.tables.replication_set import ReplicatedTable, TableName

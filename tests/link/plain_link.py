@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from typing import cast
 
 from concord.databases.contract.dialect import VERSION_TYPES, Progress
-from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.facts.session import rows
 from concord.databases.postgresql.rows import acquire
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.sites.ends import Source, Target
 from concord.jobs.link import LinkJob, TableReport
 from concord.versions.position import Session
 from spark_jobs.opening import Opened, open_link

@@ -11,9 +11,9 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from concord.databases.postgresql.ends import Source
 from concord.databases.postgresql.facts.session import connect
 from concord.databases.postgresql.rows import acquire
+from concord.databases.postgresql.sites.ends import Source
 from concord.messages.errors import CountMismatch, LinkFailed, PrivilegeMissing
 from concord.orchestration.tasks import spark_settings
 from embedded.postgres import Server

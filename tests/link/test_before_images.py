@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from concord.databases.postgresql.ends import Source
+from concord.databases.postgresql.sites.ends import Source
 from concord.databases.postgresql.write import merged_row
 from concord.messages.errors import StructureChanged
 from concord.rules.merging import merged_version

@@ -7,9 +7,9 @@ import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
 
-from concord.databases.postgresql.ends import Target
 from concord.databases.postgresql.facts.session import connect, one, run
 from concord.databases.postgresql.rows import stage
+from concord.databases.postgresql.sites.ends import Target
 from concord.databases.registry import cancel_all
 from tests.link.conftest import MakePair
 

@@ -7,7 +7,8 @@ import psycopg
 import pytest
 
 from concord.databases import provisioning
-from concord.databases.postgresql import provision, site_state
+from concord.databases.postgresql import provision
+from concord.databases.postgresql.sites import state as site_state
 from concord.rules.policy import Policy
 from tests.link.conftest import MakePair
 from tests.link.installations import installation

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from concord.databases import registry
 from concord.databases.contract import reading
 from concord.databases.contract.reading import Part, Relayed
-from concord.databases.postgresql.ends import Target
-from concord.databases.postgresql.link_source import LinkSource
 from concord.databases.postgresql.rows import stage
+from concord.databases.postgresql.sites.ends import Target
+from concord.databases.postgresql.sites.link_source import LinkSource
 from concord.databases.postgresql.write.relay import Relay
 from concord.jobs.link import TransmissionReport
 from concord.messages.errors import LinkFailed, PrivilegeMissing

@@ -6,8 +6,8 @@ from psycopg import sql
 
 from concord.databases import provisioning
 from concord.databases.postgresql.common_history import declare_equal
-from concord.databases.postgresql.ends import Source
 from concord.databases.postgresql.rows.content import content
+from concord.databases.postgresql.sites.ends import Source
 from concord.messages.errors import ProvisioningRefused, StructureChanged
 from concord.rules.policy import Policy
 from embedded.postgres import Server

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from concord.databases.postgresql import provision, site_state
+from concord.databases.postgresql import provision
+from concord.databases.postgresql.sites import state as site_state
 from concord.messages.errors import StructureChanged
 from concord.rules.policy import Policy
 from tests.link.conftest import MakePair

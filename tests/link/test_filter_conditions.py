@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from psycopg import sql
 
-from concord.databases.postgresql import preflight
 from concord.databases.postgresql.facts.catalogue import Table, read_tables
 from concord.databases.postgresql.facts.session import connect
 from concord.databases.postgresql.rows.shape import Shape, shape_of
+from concord.databases.postgresql.sites import preflight
 from concord.jobs.site import Credentials
 from concord.tables.replication_set import ReplicatedTable, TableName
 from concord.tables.row_filter_text import parse_row_filter

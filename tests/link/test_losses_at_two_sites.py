@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from concord.databases.postgresql.constraints import rule_identity, unique_rules
-from concord.databases.postgresql.ends import Target
+from concord.databases.postgresql.sites.ends import Target
 from tests.link.conftest import MakeNetwork
 from tests.link.installations import Bare
 from tests.link.mapped import begin_mapped, configured

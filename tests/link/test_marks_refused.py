@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from concord.databases.postgresql import mark_problems, provision, site_state
+from concord.databases.postgresql import provision
 from concord.databases.postgresql.capture.marks import MarkType, SiteMarks, marks_at
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.session import connect
+from concord.databases.postgresql.sites import mark_problems
+from concord.databases.postgresql.sites import state as site_state
 from concord.tables.replication_set import Marks, ReplicatedTable, TableName
 from embedded.postgres import Server
 from tests.conftest import Database

@@ -13,7 +13,7 @@ import pytest
 from psycopg import sql
 
 from concord.databases import provisioning
-from concord.databases.postgresql import owner
+from concord.databases.postgresql.sites import owner
 from concord.databases.provisioning import Installation
 from concord.messages.errors import ProvisioningRefused
 from concord.rules.policy import Policy

@@ -8,10 +8,11 @@ import psycopg
 import pytest
 
 from concord.databases import provisioning
-from concord.databases.postgresql import grants, provision
+from concord.databases.postgresql import provision
 from concord.databases.postgresql.facts import privileges
 from concord.databases.postgresql.facts.privileges import Grant, Kind
-from concord.databases.postgresql.grants import Logins
+from concord.databases.postgresql.sites import grants
+from concord.databases.postgresql.sites.grants import Logins
 from concord.messages.errors import ConnectionRefused, NotProvisioned, PrivilegeMissing
 from tests.link.conftest import MakePair
 from tests.link.initializing import initialized

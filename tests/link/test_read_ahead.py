@@ -76,7 +76,8 @@ def test_a_session_beside_that_fails_changes_nothing(
 def instead(monkeypatch: pytest.MonkeyPatch, beside: Callable[[], Connection]) -> None:
     """Another session to read ahead in."""
     monkeypatch.setattr(
-        "concord.databases.postgresql.ends.reading_ahead", lambda _, staged: reading_ahead(beside, staged)
+        "concord.databases.postgresql.sites.ends.reading_ahead",
+        lambda _, staged: reading_ahead(beside, staged),
     )
 
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from concord.databases.postgresql.ends import Target
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.sites.ends import Target
 from concord.databases.postgresql.write import guard, merge
 from concord.databases.postgresql.write.judged import Judged
 from concord.rules.policy import Policy

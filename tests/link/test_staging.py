@@ -2,8 +2,8 @@
 
 import pytest
 
-from concord.databases.postgresql.ends import Target
 from concord.databases.postgresql.rows import stage
+from concord.databases.postgresql.sites.ends import Target
 from tests.link.conftest import MakePair
 
 pytestmark = pytest.mark.spark

@@ -326,7 +326,7 @@ LINK = (
     ),
     Mutant(
         "a link does not wait for whoever flushes the log",
-        f"{POSTGRESQL}/ends.py",
+        f"{POSTGRESQL}/sites/ends.py",
         "        if self._flusher is not None:\n",
         "        if False:\n",
         f"{TESTS}/test_log_flush.py -k does_not_end_before",
@@ -368,7 +368,7 @@ LINK = (
     ),
     Mutant(
         "the ends of a link relay without its snapshot",
-        f"{POSTGRESQL}/link_source.py",
+        f"{POSTGRESQL}/sites/link_source.py",
         '    assert source.connection.info.transaction_status is TransactionStatus.INTRANS, "no snapshot is open"\n',
         "",
         f"{TESTS}/test_relay.py -k open_ends",

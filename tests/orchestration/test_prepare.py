@@ -13,7 +13,7 @@ from psycopg import sql
 
 from concord.configuration.configuration import load
 from concord.databases.postgresql.logins import APPLIER, LOGINS, READER
-from concord.databases.postgresql.owner import role
+from concord.databases.postgresql.sites.owner import role
 from concord.messages.errors import ConfigurationInvalid, ParametersRefused
 from concord.terminal.prepare import Place, next_steps, prepare
 from embedded.postgres import Server

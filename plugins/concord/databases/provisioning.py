@@ -17,7 +17,7 @@ import psycopg
 
 from concord.databases import identity
 from concord.databases.identity import SiteSequences
-from concord.databases.postgresql import admission, owner, preflight, script, site_state, snapshot_provision
+from concord.databases.postgresql import admission, script, snapshot_provision
 from concord.databases.postgresql import provision as site_provision
 from concord.databases.postgresql.admission import Admission
 from concord.databases.postgresql.capture import notify
@@ -26,10 +26,12 @@ from concord.databases.postgresql.facts.catalogue import Table, read_tables
 from concord.databases.postgresql.facts.own_schema import FORMAT
 from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.facts.session import Connection, connect, in_our_words
-from concord.databases.postgresql.grants import Logins
 from concord.databases.postgresql.ledger import retention
 from concord.databases.postgresql.ledger.retention import in_words
-from concord.databases.postgresql.site_state import SiteState
+from concord.databases.postgresql.sites import owner, preflight
+from concord.databases.postgresql.sites import state as site_state
+from concord.databases.postgresql.sites.grants import Logins
+from concord.databases.postgresql.sites.state import SiteState
 from concord.databases.postgresql.snapshot_provision import Ends
 from concord.jobs.site import Credentials
 from concord.jobs.snapshot import SnapshotDefinition

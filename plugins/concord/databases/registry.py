@@ -8,9 +8,9 @@ from typing import TypeVar
 from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.snapshot_ends import SnapshotDialect
 from concord.databases.postgresql.compared import Compared
-from concord.databases.postgresql.ends import Target
 from concord.databases.postgresql.facts.open_sessions import cancel
-from concord.databases.postgresql.link_source import LinkSource, between
+from concord.databases.postgresql.sites.ends import Target
+from concord.databases.postgresql.sites.link_source import LinkSource, between
 from concord.databases.postgresql.snapshot_ends import SnapshotSource, SnapshotTarget
 from concord.databases.postgresql.write.relay import Relay
 from concord.messages.errors import ConnectionRefused

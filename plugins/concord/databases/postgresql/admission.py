@@ -10,14 +10,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from concord.databases.contract.quoting import literal, qualified, quote
-from concord.databases.postgresql import owner, site_state
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import privileges
 from concord.databases.postgresql.facts.privileges import Absent, Grant, Kind
 from concord.databases.postgresql.facts.session import Connection, one, rows
-from concord.databases.postgresql.grants import Logins, usage
-from concord.databases.postgresql.owner import SCHEMAS, Standing
-from concord.databases.postgresql.site_state import SiteState
+from concord.databases.postgresql.sites import owner
+from concord.databases.postgresql.sites import state as site_state
+from concord.databases.postgresql.sites.grants import Logins, usage
+from concord.databases.postgresql.sites.owner import SCHEMAS, Standing
+from concord.databases.postgresql.sites.state import SiteState
 from concord.databases.postgresql.snapshot_provision import Ends
 from concord.databases.postgresql.snapshot_provision import needed_grants as needed_for_copies
 from concord.tables.replication_set import TableName

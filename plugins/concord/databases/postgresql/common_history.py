@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from concord.databases.contract.dialect import LinkState
-from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.rows import acquire, link_state, marked_edits
 from concord.databases.postgresql.rows.content import Content, content
 from concord.databases.postgresql.rows.shape import Shape, comparable
+from concord.databases.postgresql.sites.ends import Source, Target
 from concord.jobs.link import LinkJob
 from concord.messages.errors import NotInitialized, SitesDiffer
 from concord.messages.how_many import how_many

@@ -11,10 +11,10 @@ from concord.databases.contract.dialect import Snapshot
 from concord.databases.contract.reading import Reading
 from concord.databases.postgresql import compare
 from concord.databases.postgresql.cut_reader import CutReader, Where
-from concord.databases.postgresql.ends import Source, worded
 from concord.databases.postgresql.facts.session import conninfo, one, rows
 from concord.databases.postgresql.rows import acquire
 from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.sites.ends import Source, worded
 from concord.versions.row_version import ABSENT, RowVersion
 
 #: Nothing is compared with what is asked for at this moment, so that texts serve.

@@ -14,7 +14,6 @@ from psycopg.rows import class_row
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.constraints import foreign_keys
-from concord.databases.postgresql.ends import Target, worded
 from concord.databases.postgresql.facts.refusal import is_refusal, told
 from concord.databases.postgresql.facts.session import Connection, in_transaction, rows, run
 from concord.databases.postgresql.ledger import waiting, waiting_table
@@ -22,6 +21,7 @@ from concord.databases.postgresql.rows import marked_edits, stage
 from concord.databases.postgresql.rows.repetition import COLLISIONS, Commit, repeat
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.sites.ends import Target, worded
 from concord.databases.postgresql.transaction import one_transaction
 from concord.databases.postgresql.write import guard, merge, watch
 from concord.databases.postgresql.write.judged import Judged

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from concord.databases.postgresql import common_history, initialization_state
-from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.facts.session import one, rows
 from concord.databases.postgresql.initialization_state import Progressed
 from concord.databases.postgresql.rows.acquire import BEGINNING
 from concord.databases.postgresql.rows.content import Content
 from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.sites.ends import Source, Target
 from concord.databases.postgresql.standing import Standing, known
 from concord.jobs.initialization import How, InitializationJob
 from concord.messages.errors import ParametersRefused, SitesDiffer, WriteContended

@@ -21,7 +21,6 @@ from concord.databases.postgresql import (
     whole_set,
 )
 from concord.databases.postgresql.chunk import refused_rows
-from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.facts.session import Connection, Transaction, connect, in_our_words, one
 from concord.databases.postgresql.initialization_plan import Planning
 from concord.databases.postgresql.initialization_state import Progressed
@@ -32,6 +31,7 @@ from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.rows.acquire import BEGINNING, beat
 from concord.databases.postgresql.rows.content import Content
 from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.sites.ends import Source, Target
 from concord.databases.postgresql.standing import Standing, check_provisioned, known, standing
 from concord.jobs.initialization import How, InitializationJob, RowError, TableInitialization
 from concord.messages.errors import ConnectionRefused, ConstraintViolated, ParametersRefused

@@ -10,7 +10,6 @@ from concord.databases.contract.quoting import literal
 from concord.databases.contract.reading import Reading
 from concord.databases.postgresql import initialization_state
 from concord.databases.postgresql.chunk import ChunkWriter, Written, index_guarded
-from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.facts.session import UNHURRIED, conninfo
 from concord.databases.postgresql.initialization_state import Progressed
 from concord.databases.postgresql.key_range import (
@@ -24,6 +23,7 @@ from concord.databases.postgresql.key_range import (
 )
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged, drop_orphans
+from concord.databases.postgresql.sites.ends import Source, Target
 from concord.jobs.initialization import How, InitializationJob
 from concord.jobs.link import LinkJob
 from concord.messages.errors import StructureChanged

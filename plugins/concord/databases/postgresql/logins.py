@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.facts.scram import verifier
-from concord.databases.postgresql.grants import APPLIER_SETTINGS
-from concord.databases.postgresql.owner import ATTRIBUTES, role
+from concord.databases.postgresql.sites.grants import APPLIER_SETTINGS
+from concord.databases.postgresql.sites.owner import ATTRIBUTES, role
 from concord.messages.errors import ParametersRefused
 from concord.values.identifier import TableName
 

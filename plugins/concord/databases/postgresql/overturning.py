@@ -15,13 +15,13 @@ from psycopg.rows import class_row
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.constraints import foreign_keys
-from concord.databases.postgresql.ends import Target, worded
 from concord.databases.postgresql.facts.session import Connection, in_transaction, rows, run
 from concord.databases.postgresql.rows import stage
 from concord.databases.postgresql.rows.repetition import Commit, repeat
 from concord.databases.postgresql.rows.row_keys import listed
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.sites.ends import Target, worded
 from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.ledger import Entry, Overturn, dot
 from concord.jobs.link import LinkJob

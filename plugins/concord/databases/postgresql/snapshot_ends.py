@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from concord.databases.contract.dialect import LinkState, Progress, Snapshot
 from concord.databases.contract.reading import Reading, readers_for
 from concord.databases.contract.snapshot_ends import Written
-from concord.databases.postgresql import grants, preflight, snapshot_content, snapshot_query
-from concord.databases.postgresql.ends import Source, WrittenEnd, logins_of, worded
+from concord.databases.postgresql import snapshot_content, snapshot_query
 from concord.databases.postgresql.facts.catalogue import Table, read_tables
 from concord.databases.postgresql.facts.session import Connection, connect, conninfo, one
 from concord.databases.postgresql.rows import acquire, link_state
 from concord.databases.postgresql.rows.repetition import Commit, repeat
 from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.sites import grants, preflight
+from concord.databases.postgresql.sites.ends import Source, WrittenEnd, logins_of, worded
 from concord.databases.postgresql.snapshot_content import StagedRows
 from concord.databases.postgresql.snapshot_layout import (
     Layout,

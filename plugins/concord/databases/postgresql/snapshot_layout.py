@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import quote
-from concord.databases.postgresql import preflight
 from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.rows import row_filter
+from concord.databases.postgresql.sites import preflight
 from concord.jobs.snapshot import SnapshotDefinition
 
 

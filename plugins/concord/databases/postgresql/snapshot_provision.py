@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import psycopg
 
 from concord.databases.contract.quoting import literal, qualified, quote
-from concord.databases.postgresql import grants, preflight
 from concord.databases.postgresql.capture.shadow_table import OF_ROWS, OF_STATEMENTS, trigger_function
 from concord.databases.postgresql.facts.catalogue import TRIGGER_STATE, Column, Table
 from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.facts.session import Connection, connect, in_our_words, rows, run
-from concord.databases.postgresql.grants import Logins
+from concord.databases.postgresql.sites import grants, preflight
+from concord.databases.postgresql.sites.grants import Logins
 from concord.databases.postgresql.snapshot_layout import Layout, differences, source_layout, source_problems
 from concord.jobs.site import Credentials
 from concord.jobs.snapshot import SnapshotDefinition

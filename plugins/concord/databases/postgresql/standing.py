@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from concord.databases.contract.dialect import LinkState
-from concord.databases.postgresql import preflight
-from concord.databases.postgresql.ends import Source, Target
 from concord.databases.postgresql.facts.session import rows
 from concord.databases.postgresql.rows import link_state
+from concord.databases.postgresql.sites import preflight
+from concord.databases.postgresql.sites.ends import Source, Target
 from concord.jobs.initialization import How, InitializationJob
 from concord.messages import incarnation
 from concord.messages.errors import IdentityChanged, NotInitialized, NotProvisioned, ParametersRefused

@@ -21,7 +21,7 @@ from concord.databases.postgresql.facts.own_schema import FORMAT
 from concord.databases.postgresql.facts.session import Connection, connect, in_our_words, one
 from concord.databases.postgresql.outgoing_link import OutgoingLink, outgoing_links
 from concord.databases.postgresql.rows.shape import Shape, shape_of
-from concord.databases.postgresql.site_state import altered, read_site
+from concord.databases.postgresql.sites.state import altered, read_site
 from concord.databases.postgresql.tombstone_agreement import Holder, agreements, delete, publish
 from concord.jobs.site import SiteAccess
 from concord.messages import incarnation

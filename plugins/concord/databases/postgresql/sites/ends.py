@@ -23,7 +23,6 @@ from concord.databases.contract.dialect import (
     Survey,
 )
 from concord.databases.contract.reading import Reading, readers_for
-from concord.databases.postgresql import site_state
 from concord.databases.postgresql.facts import catalogue, privileges
 from concord.databases.postgresql.facts.own_schema import FORMAT
 from concord.databases.postgresql.facts.privileges import Grant
@@ -35,13 +34,14 @@ from concord.databases.postgresql.facts.session import (
     conninfo,
     in_our_words,
 )
-from concord.databases.postgresql.grants import Logins
 from concord.databases.postgresql.ledger import waiting_table
 from concord.databases.postgresql.rows import acquire, link_state, marked_edits, stage
 from concord.databases.postgresql.rows.link_state import application_name
 from concord.databases.postgresql.rows.row_keys import listed
 from concord.databases.postgresql.rows.shape import Shape, shape_of
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.sites import state as site_state
+from concord.databases.postgresql.sites.grants import Logins
 from concord.databases.postgresql.transaction import one_transaction
 from concord.databases.postgresql.write import effect, log_flush, watch
 from concord.databases.postgresql.write.read_ahead import reading_ahead

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import mark_problems, preflight
 from concord.databases.postgresql.capture import private_columns
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.catalogue import TRIGGER_STATE, Row, Table
 from concord.databases.postgresql.facts.session import Connection, rows
 from concord.databases.postgresql.rows.shape import shape_of
+from concord.databases.postgresql.sites import mark_problems, preflight
 from concord.tables.manipulation import Manipulation
 from concord.tables.replication_set import ReplicatedTable
 from concord.tables.structure import differing_labels

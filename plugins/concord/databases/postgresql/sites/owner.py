@@ -16,7 +16,7 @@ from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.catalogue import Row
 from concord.databases.postgresql.facts.privileges import Grant, Kind
 from concord.databases.postgresql.facts.session import Connection, one
-from concord.databases.postgresql.preflight import SiteFacts, has_attribute
+from concord.databases.postgresql.sites.preflight import SiteFacts, has_attribute
 
 #: Concord's own at a site. What stands in staging belongs to the applier, who makes it.
 SCHEMAS = ("concord", "concord_staging")

@@ -9,15 +9,15 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from concord.databases.postgresql import grants, owner, preflight, registration
 from concord.databases.postgresql.capture import private_columns
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import catalogue, privileges
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.facts.session import Connection, answers
-from concord.databases.postgresql.grants import Logins
 from concord.databases.postgresql.rows.canonical import structure_of
+from concord.databases.postgresql.sites import grants, owner, preflight, registration
+from concord.databases.postgresql.sites.grants import Logins
 from concord.messages.errors import NotProvisioned, PrivilegeMissing
 from concord.tables.manipulation import Manipulation
 from concord.tables.replication_set import ReplicatedTable, TableName

@@ -9,10 +9,10 @@ import json
 from collections.abc import Iterator, Sequence
 
 from concord.databases.contract.quoting import literal, quote
-from concord.databases.postgresql import owner
 from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.facts.session import Connection, rows
-from concord.databases.postgresql.grants import Logins
+from concord.databases.postgresql.sites import owner
+from concord.databases.postgresql.sites.grants import Logins
 
 _SCHEMAS = f"({', '.join(map(literal, owner.SCHEMAS))})"
 
