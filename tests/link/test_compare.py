@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import SparkSession
 
-from concord.databases.postgresql import compare as asking
+from concord.databases.postgresql.compare import queries as asking
 from concord.jobs.comparison import CompareReport
 from concord.messages.errors import NotInitialized, StructureChanged
 from embedded.postgres import Server

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from concord.databases.postgresql import compare as asking
+from concord.databases.postgresql.compare import queries as asking
 from concord.databases.postgresql.initialize import equal_already
 from concord.jobs.comparison import CompareJob, Repair
 from concord.jobs.initialization import How

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.snapshot_ends import SnapshotDialect
-from concord.databases.postgresql.compared import Compared
+from concord.databases.postgresql.compare.site import Compared
 from concord.databases.postgresql.facts.open_sessions import cancel
 from concord.databases.postgresql.sites.ends import Target
 from concord.databases.postgresql.sites.link_source import LinkSource, between

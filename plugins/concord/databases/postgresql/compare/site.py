@@ -9,8 +9,8 @@ from typing import Any
 from concord.databases.contract.compared_site import DECIDED, Cut, Extent, Found, Hashing
 from concord.databases.contract.dialect import Snapshot
 from concord.databases.contract.reading import Reading
-from concord.databases.postgresql import compare
-from concord.databases.postgresql.cut_reader import CutReader, Where
+from concord.databases.postgresql.compare import queries
+from concord.databases.postgresql.compare.cut_reader import CutReader, Where
 from concord.databases.postgresql.facts.session import conninfo, one, rows
 from concord.databases.postgresql.rows import acquire
 from concord.databases.postgresql.rows.shape import Shape
@@ -27,24 +27,24 @@ class Compared(Source):
     @property
     def settings(self) -> tuple[str, ...]:
         """Its own session scans as well."""
-        return compare.SCAN_SETTINGS
+        return queries.SCAN_SETTINGS
 
     @worded
     def probe(self) -> int:
-        return int(one(self.connection, compare.PROBE_QUERY)[0])
+        return int(one(self.connection, queries.PROBE_QUERY)[0])
 
     @worded
     def extent(self, shape: Shape) -> Extent:
-        return Extent(*one(self.connection, compare.estimate_query(shape)))
+        return Extent(*one(self.connection, queries.estimate_query(shape)))
 
     def as_they_are(self, shape: Shape, other: Shape) -> frozenset[str]:
         """The columns that may be hashed as values."""
-        return compare.as_they_are(shape, other)
+        return queries.as_they_are(shape, other)
 
     @worded
     def arrived_keys(self, shape: Shape, cut: Cut, most: int) -> list[str] | None:
         """Keys that may not have been sent yet; None when there are more than `most`."""
-        keys = [key for (key,) in rows(self.connection, compare.arrived_keys_query(shape, cut.since, most))]
+        keys = [key for (key,) in rows(self.connection, queries.arrived_keys_query(shape, cut.since, most))]
         return None if len(keys) > most else keys
 
     def own_reader(self, shape: Shape, snapshot: Snapshot) -> CutReader:
@@ -60,7 +60,7 @@ class Compared(Source):
         return Where(
             self.access.name,
             conninfo(self._login, self._application),
-            (*isolation, *compare.SCAN_SETTINGS),
+            (*isolation, *queries.SCAN_SETTINGS),
             snapshot.position,
             bool(shape.private),
         )
@@ -69,29 +69,29 @@ class Compared(Source):
         self, shape: Shape, cut: Cut, extent: Extent, hashing: Hashing, volatile: Sequence[str]
     ) -> list[str]:
         """Questions about sums, the volatile keys taken out again."""
-        return compare.scan_queries(shape, cut, extent, hashing, volatile)
+        return queries.scan_queries(shape, cut, extent, hashing, volatile)
 
     def held(self, shape: Shape, cut: Cut, hashing: Hashing, wanted: Sequence[int]) -> str:
-        return compare.held_query(shape, cut, hashing, wanted)
+        return queries.held_query(shape, cut, hashing, wanted)
 
     def held_by_key(self, shape: Shape, cut: Cut, hashing: Hashing, keys: Sequence[str]) -> str:
-        return compare.held_by_key_query(shape, cut, hashing, keys)
+        return queries.held_by_key_query(shape, cut, hashing, keys)
 
     @worded
     def found(self, shape: Shape, cut: Cut, keys: Sequence[str]) -> dict[str, Found]:
         """What it holds of the listed keys, here and now."""
         return {
             key: Found(version_of(*version), None if x1 is None else (x1, x2), outside, left)
-            for some in compare.chunks(keys)
+            for some in queries.chunks(keys)
             for _, key, x1, x2, *version, _, outside, left in rows(
-                self.connection, compare.held_by_key_query(shape, cut, _TEXTS, some)
+                self.connection, queries.held_by_key_query(shape, cut, _TEXTS, some)
             )
         }
 
     @worded
     def images(self, shape: Shape, keys: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         """The whole rows of the listed keys that have one."""
-        return dict(rows(self.connection, compare.images_query(shape, keys))) if keys else {}
+        return dict(rows(self.connection, queries.images_query(shape, keys))) if keys else {}
 
     def decided(
         self, shape: Shape, decisions: Mapping[str, Mapping[str, Any]], snapshot: Snapshot
@@ -101,8 +101,8 @@ class Compared(Source):
         isolation = acquire.import_snapshot(snapshot.exported)[:2]
         return Reading(
             conninfo(self._login, self._application),
-            (*isolation, *compare.SCAN_SETTINGS),
-            tuple(compare.decided_queries(shape, decisions)),
+            (*isolation, *queries.SCAN_SETTINGS),
+            tuple(queries.decided_queries(shape, decisions)),
             ", ".join(schema),
             snapshot.position,
             acquire.POSITION_QUERY,

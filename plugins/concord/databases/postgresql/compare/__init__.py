@@ -1,0 +1,4 @@
+"""One site of a comparison: hashes by range, rows by key, in one cut.
+
+It only reads.
+"""
