@@ -7,7 +7,7 @@ from itertools import count
 
 from benchmarks.bookings import TABLE
 from benchmarks.databases import APPLIER, READER, Database, Pair
-from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.databases.provisioning import Installation, provision
 from concord.jobs.link import Direction, LinkJob
 from concord.tables.replication_set import ReplicatedTable

@@ -15,7 +15,7 @@ from benchmarks.link_run import run_link
 from benchmarks.measurement import Spread, Start
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
-from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.databases.provisioning import provision
 from concord.tables.replication_set import ReplicatedTable, TableName
 from demo import terminal

@@ -4,7 +4,7 @@ import time
 from uuid import uuid4
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.databases.postgresql.rows.content import Content
 from concord.databases.provisioning import Installation, provision
 from concord.jobs.link import Direction, LinkJob

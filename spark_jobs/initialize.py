@@ -11,12 +11,12 @@ from itertools import count
 from time import monotonic
 
 from concord.databases.contract.dialect import Progress
-from concord.databases.postgresql.chunk import ListenersCame, Written
-from concord.databases.postgresql.initialization_state import Progressed
-from concord.databases.postgresql.initialize import Initialization
-from concord.databases.postgresql.initialized_table import Passage, TablePassages
-from concord.databases.postgresql.key_range import Key, KeyRange
-from concord.databases.postgresql.load import Load
+from concord.databases.postgresql.initialize.both_sites import Initialization
+from concord.databases.postgresql.initialize.chunk import ListenersCame, Written
+from concord.databases.postgresql.initialize.key_range import Key, KeyRange
+from concord.databases.postgresql.initialize.load import Load
+from concord.databases.postgresql.initialize.progress import Progressed
+from concord.databases.postgresql.initialize.table import Passage, TablePassages
 from concord.databases.postgresql.rows.stage import Staged
 from concord.jobs.initialization import How, InitializationJob, InitializationReport
 from concord.messages.errors import StructureChanged

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from concord.configuration.configuration import load
 from concord.databases import provisioning
-from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.databases.provisioning import Installation
 from concord.tables.replication_set import ReplicatedTable
 from tests.link.pair import APPLIER, READER, Pair, Site

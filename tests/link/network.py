@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.databases.postgresql.rows.content import Content, content
 from concord.databases.postgresql.sites.ends import Source
 from concord.databases.postgresql.tombstones import CarryingSite

@@ -12,7 +12,7 @@ from psycopg import sql
 from pyspark.sql import SparkSession
 
 from concord.databases.postgresql import provision
-from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.databases.postgresql.rows.content import Content, content
 from concord.databases.postgresql.sites import state as site_state
 from concord.databases.postgresql.sites.ends import Source

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from concord.databases import provisioning
-from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.databases.provisioning import Installation
 from concord.jobs.snapshot import SnapshotDefinition, SnapshotKind
 from concord.messages.errors import ProvisioningRefused

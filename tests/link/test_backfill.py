@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from concord.databases.postgresql.capture import triggers
-from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.values.interval import Interval
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database

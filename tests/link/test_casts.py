@@ -5,7 +5,7 @@ import pytest
 from psycopg import sql
 
 from concord.databases import provisioning
-from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.databases.postgresql.rows.content import content
 from concord.databases.postgresql.sites.ends import Source
 from concord.messages.errors import ProvisioningRefused, StructureChanged

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.messages.errors import ConstraintViolated, NotInitialized, NotProvisioned, SitesDiffer
 from concord.tables.replication_set import ReplicatedTable
 from concord.tables.row_filter_text import parse_row_filter

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from concord.configuration.settings import TableSettings
-from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.rules.policy import Policy
 from tests.conftest import PROJECT
 from tests.link.conftest import MakePair

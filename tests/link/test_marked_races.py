@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.postgresql.initialize.common_history import declare_equal
 from tests.link.conftest import MakeShops
 from tests.link.marked import (
     MARKS,

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from concord.configuration.settings import TableSettings
-from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.databases.provisioning import check, provision
 from concord.rules.policy import Policy
 from concord.tables.replication_set import TableName

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from concord.databases.postgresql.compare import queries as asking
-from concord.databases.postgresql.initialize import equal_already
+from concord.databases.postgresql.initialize.both_sites import equal_already
 from concord.jobs.comparison import CompareJob, Repair
 from concord.jobs.initialization import How
 from concord.messages import pace

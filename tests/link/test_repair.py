@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from pyspark.sql import SparkSession
 
-from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.jobs.comparison import CompareJob, CompareReport, Repair, TableComparison
 from concord.messages.errors import LeaseLost
 from embedded.postgres import Server

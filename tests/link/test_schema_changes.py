@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from concord.databases import provisioning
-from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.messages.errors import (
     NotInitialized,
     ProvisioningRefused,

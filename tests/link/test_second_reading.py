@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from concord.databases.postgresql.capture import triggers
-from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.messages.errors import NotInitialized, SitesDiffer
 from tests.link.conftest import MakePair
 from tests.link.pair import APPLIER, Pair, Site, carried, provision_site

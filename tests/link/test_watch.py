@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 import pytest
 
 from concord.databases import provisioning
-from concord.databases.postgresql.common_history import declare_equal
+from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.databases.postgresql.rows.listen import WatchedLink, arrivals
 from concord.messages.errors import ConcordError, SiteUnavailable
 from embedded.postgres import Server

@@ -84,7 +84,7 @@ MUTANTS = (
     ),
     Mutant(
         "a restored site keeps its incarnation",
-        f"{POSTGRESQL}/restored.py",
+        f"{POSTGRESQL}/initialize/restored.py",
         "SET incarnation = incarnation + 1,",
         "SET incarnation = incarnation,",
         f"{LINK}/test_reinitialize.py -k restored_from_a_copy",

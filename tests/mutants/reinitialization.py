@@ -46,7 +46,7 @@ REINITIALIZATION = (
     ),
     Mutant(
         "a parent in a table that stays as it is counts as missing",
-        f"{POSTGRESQL}/whole_set.py",
+        f"{POSTGRESQL}/initialize/whole_set.py",
         "theirs = elsewhere.get(parent.name) if parent else None",
         "theirs = elsewhere.get(parent.name) if parent and parent.name in moved else None",
         f"{ASKED} -k child",

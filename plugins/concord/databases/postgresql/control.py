@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import initialization_state, late_indexes
 from concord.databases.postgresql.capture import private_columns
 from concord.databases.postgresql.facts.own_schema import FORMAT, IDENTITY, SCHEMA, STAGING
+from concord.databases.postgresql.initialize import late_indexes, progress
 from concord.databases.postgresql.ledger import retention, waiting_table
 
 _VECTOR_FUNCTIONS = [
@@ -86,7 +86,7 @@ CREATE TABLE IF NOT EXISTS concord.conflict (
   winner_row jsonb,
   loser_row jsonb,
   decided_at timestamptz NOT NULL DEFAULT now())""",
-    *initialization_state.STATEMENTS,
+    *progress.STATEMENTS,
     *late_indexes.STATEMENTS,
     *waiting_table.STATEMENTS,
     "ALTER TABLE concord.replicated_table ADD COLUMN IF NOT EXISTS tracking jsonb NOT NULL DEFAULT '{}',"

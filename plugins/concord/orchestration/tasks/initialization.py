@@ -9,7 +9,7 @@ from airflow.sdk import Context
 from pydantic import ConfigDict, Field
 
 from concord.configuration.configuration import Configuration, config_path, load
-from concord.databases.postgresql.initialize import equal_already
+from concord.databases.postgresql.initialize.both_sites import equal_already
 from concord.jobs.initialization import How, InitializationJob, InitializationReport
 from concord.jobs.link import Direction
 from concord.messages.errors import ParametersRefused

@@ -20,13 +20,13 @@ from dataclasses import dataclass
 import psycopg
 
 from concord.databases.contract.dialect import Progress, Snapshot
-from concord.databases.postgresql import initialization_state
-from concord.databases.postgresql.chunk import ListenersCame, Written
 from concord.databases.postgresql.facts.session import Connection, in_our_words, one, rows, run
-from concord.databases.postgresql.initialized_table import TablePassages
-from concord.databases.postgresql.key_range import KeyRange
-from concord.databases.postgresql.lane import DECLINED, Copied, Declined, Lane
-from concord.databases.postgresql.load_copy import LoadCopy
+from concord.databases.postgresql.initialize import progress as initialization_state
+from concord.databases.postgresql.initialize.chunk import ListenersCame, Written
+from concord.databases.postgresql.initialize.key_range import KeyRange
+from concord.databases.postgresql.initialize.lane import DECLINED, Copied, Declined, Lane
+from concord.databases.postgresql.initialize.load_copy import LoadCopy
+from concord.databases.postgresql.initialize.table import TablePassages
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.write.relay import SourceFailed
 from concord.messages.errors import ConcordError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.key_range import KeyOrder, KeyRange, side
+from concord.databases.postgresql.initialize.key_range import KeyOrder, KeyRange, side
 from concord.databases.postgresql.rows.shape import Shape
 
 #: What a version brings, beside its key and what the target adds of its own.

@@ -12,11 +12,11 @@ from itertools import count
 import psycopg
 
 from concord.databases.contract.dialect import LinkState, Progress
-from concord.databases.postgresql import initialization_state
 from concord.databases.postgresql.facts.plans import BY_KEY
 from concord.databases.postgresql.facts.refusal import told
 from concord.databases.postgresql.facts.session import Connection, Transaction, in_our_words, one, rows, run
-from concord.databases.postgresql.key_range import Key, KeyOrder, KeyRange
+from concord.databases.postgresql.initialize import progress as initialization_state
+from concord.databases.postgresql.initialize.key_range import Key, KeyOrder, KeyRange
 from concord.databases.postgresql.ledger import waiting
 from concord.databases.postgresql.rows import link_state, repetition
 from concord.databases.postgresql.rows.acquire import BEGINNING

@@ -12,27 +12,27 @@ import psycopg
 
 from concord.databases.contract.dialect import Progress
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import (
+from concord.databases.postgresql.facts.session import Connection, Transaction, connect, in_our_words, one
+from concord.databases.postgresql.initialize import (
     common_history,
-    initialization_state,
     key_range,
     late_indexes,
     restored,
     whole_set,
 )
-from concord.databases.postgresql.chunk import refused_rows
-from concord.databases.postgresql.facts.session import Connection, Transaction, connect, in_our_words, one
-from concord.databases.postgresql.initialization_plan import Planning
-from concord.databases.postgresql.initialization_state import Progressed
-from concord.databases.postgresql.initialized_table import Passage, TablePassages, unsent
-from concord.databases.postgresql.key_range import key_order
-from concord.databases.postgresql.restored import Restamping
+from concord.databases.postgresql.initialize import progress as initialization_state
+from concord.databases.postgresql.initialize.chunk import refused_rows
+from concord.databases.postgresql.initialize.key_range import key_order
+from concord.databases.postgresql.initialize.plan import Planning
+from concord.databases.postgresql.initialize.progress import Progressed
+from concord.databases.postgresql.initialize.restored import Restamping
+from concord.databases.postgresql.initialize.standing import Standing, check_provisioned, known, standing
+from concord.databases.postgresql.initialize.table import Passage, TablePassages, unsent
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.rows.acquire import BEGINNING, beat
 from concord.databases.postgresql.rows.content import Content
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.sites.ends import Source, Target
-from concord.databases.postgresql.standing import Standing, check_provisioned, known, standing
 from concord.jobs.initialization import How, InitializationJob, RowError, TableInitialization
 from concord.messages.errors import ConnectionRefused, ConstraintViolated, ParametersRefused
 from concord.messages.pace import Tell, silent

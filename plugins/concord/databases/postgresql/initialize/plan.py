@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from concord.databases.postgresql import common_history, initialization_state
 from concord.databases.postgresql.facts.session import one, rows
-from concord.databases.postgresql.initialization_state import Progressed
+from concord.databases.postgresql.initialize import common_history, progress
+from concord.databases.postgresql.initialize.progress import Progressed
+from concord.databases.postgresql.initialize.standing import Standing, known
 from concord.databases.postgresql.rows.acquire import BEGINNING
 from concord.databases.postgresql.rows.content import Content
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.sites.ends import Source, Target
-from concord.databases.postgresql.standing import Standing, known
 from concord.jobs.initialization import How, InitializationJob
 from concord.messages.errors import ParametersRefused, SitesDiffer, WriteContended
 from concord.messages.how_many import how_many
@@ -136,7 +136,7 @@ class Planning:
     def _refuse_beside_another(self, table: str) -> None:
         """Rows that another initialization still brings would be missing at the other site for ever."""
         for end in self._ends:
-            if other := initialization_state.beside(end.connection, self.job.link.synchronization, table):
+            if other := progress.beside(end.connection, self.job.link.synchronization, table):
                 raise WriteContended(
                     f"{end.access.name}: {table} is being initialized by {other}; try again when that has ended"
                 )

@@ -9,7 +9,7 @@ from typing import Any
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.session import Connection, rows, run
-from concord.databases.postgresql.key_range import Key
+from concord.databases.postgresql.initialize.key_range import Key
 from concord.jobs.initialization import How, RowError
 
 #: Chunk writers share this lock; a new initialization takes it alone, so that every chunk written after it

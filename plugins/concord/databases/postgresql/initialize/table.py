@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from concord.databases.contract.dialect import Progress
 from concord.databases.contract.quoting import literal
 from concord.databases.contract.reading import Reading
-from concord.databases.postgresql import initialization_state
-from concord.databases.postgresql.chunk import ChunkWriter, Written, index_guarded
 from concord.databases.postgresql.facts.session import UNHURRIED, conninfo
-from concord.databases.postgresql.initialization_state import Progressed
-from concord.databases.postgresql.key_range import (
+from concord.databases.postgresql.initialize import progress as initialization_state
+from concord.databases.postgresql.initialize.chunk import ChunkWriter, Written, index_guarded
+from concord.databases.postgresql.initialize.key_range import (
     Key,
     KeyOrder,
     KeyRange,
@@ -21,6 +20,7 @@ from concord.databases.postgresql.key_range import (
     next_bound,
     rows_query,
 )
+from concord.databases.postgresql.initialize.progress import Progressed
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged, drop_orphans
 from concord.databases.postgresql.sites.ends import Source, Target
