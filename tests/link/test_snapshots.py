@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from concord.databases.postgresql.snapshot_query import rows_queries
+from concord.databases.postgresql.snapshots.query import rows_queries
 from concord.messages.errors import CountMismatch
 from spark_jobs.snapshot import refresh
 from tests.link.pair import At
@@ -85,7 +85,7 @@ def test_a_reader_sees_the_content_before_or_after_a_refresh_and_nothing_else(co
 def test_two_readers_share_a_large_table_in_one_snapshot(
     copies: Copies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("concord.databases.postgresql.snapshot_query.PAGES_PER_READER", 5)
+    monkeypatch.setattr("concord.databases.postgresql.snapshots.query.PAGES_PER_READER", 5)
     copies.london.run(
         "INSERT INTO flight SELECT n, 'EWR', n, n, repeat('x', 100) FROM generate_series(11, 2000) n"
     )
@@ -102,7 +102,7 @@ def test_two_readers_share_a_large_table_in_one_snapshot(
 def test_few_rows_of_a_large_table_are_carried_by_the_drivers_threads_in_one_snapshot(
     copies: Copies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("concord.databases.postgresql.snapshot_query.PAGES_PER_READER", 5)
+    monkeypatch.setattr("concord.databases.postgresql.snapshots.query.PAGES_PER_READER", 5)
     copies.london.run(
         "INSERT INTO flight SELECT n, 'EWR', n, n, repeat('x', 100) FROM generate_series(11, 2000) n"
     )
@@ -126,7 +126,7 @@ def test_rows_that_the_source_counted_and_nobody_read_stop_a_refresh(
     copies.define("all", "non_incremental", "public.flight", "public.copy")
     copies.provision()
     monkeypatch.setattr(
-        "concord.databases.postgresql.snapshot_query.rows_queries",
+        "concord.databases.postgresql.snapshots.query.rows_queries",
         lambda layout, condition, pages, readers: (
             f"{rows_queries(layout, condition, pages, readers)[0]} AND t.id <> 7",
         ),

@@ -3,7 +3,7 @@
 import pytest
 
 from concord.databases import provisioning
-from concord.databases.postgresql.snapshot_provision import drop
+from concord.databases.postgresql.snapshots.provision import drop
 from concord.messages.errors import PrivilegeMissing, ProvisioningRefused, StructureChanged
 from tests.link.pair import APPLIER, READER
 from tests.link.snapshots import Copies

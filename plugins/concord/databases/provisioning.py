@@ -17,7 +17,7 @@ import psycopg
 
 from concord.databases import identity
 from concord.databases.identity import SiteSequences
-from concord.databases.postgresql import admission, script, snapshot_provision
+from concord.databases.postgresql import admission, script
 from concord.databases.postgresql import provision as site_provision
 from concord.databases.postgresql.admission import Admission
 from concord.databases.postgresql.capture import notify
@@ -32,7 +32,8 @@ from concord.databases.postgresql.sites import owner, preflight
 from concord.databases.postgresql.sites import state as site_state
 from concord.databases.postgresql.sites.grants import Logins
 from concord.databases.postgresql.sites.state import SiteState
-from concord.databases.postgresql.snapshot_provision import Ends
+from concord.databases.postgresql.snapshots import provision as snapshot_provision
+from concord.databases.postgresql.snapshots.provision import Ends
 from concord.jobs.site import Credentials
 from concord.jobs.snapshot import SnapshotDefinition
 from concord.messages.errors import ConcordError, PrivilegeMissing, ProvisioningRefused, SiteUnavailable

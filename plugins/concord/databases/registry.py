@@ -11,7 +11,7 @@ from concord.databases.postgresql.compare.site import Compared
 from concord.databases.postgresql.facts.open_sessions import cancel
 from concord.databases.postgresql.sites.ends import Target
 from concord.databases.postgresql.sites.link_source import LinkSource, between
-from concord.databases.postgresql.snapshot_ends import SnapshotSource, SnapshotTarget
+from concord.databases.postgresql.snapshots.ends import SnapshotSource, SnapshotTarget
 from concord.databases.postgresql.write.relay import Relay
 from concord.messages.errors import ConnectionRefused
 

@@ -10,7 +10,7 @@ import pendulum
 from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql import snapshot_provision
+from concord.databases.postgresql.snapshots import provision
 from concord.jobs.snapshot import snapshot_name
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.orchestration.dags.snapshot import SnapshotOperator
@@ -73,7 +73,7 @@ def _drop(asked: argparse.Namespace, configuration: Configuration, owner: str) -
         taken = [
             f"{name}: took {phrase}"
             for name, site in configuration.sites.items()
-            for phrase in snapshot_provision.drop(
+            for phrase in provision.drop(
                 credentials(site.installer_connection, insecure=site.insecure),
                 name,
                 asked.name,

@@ -19,8 +19,8 @@ from concord.databases.postgresql.sites import state as site_state
 from concord.databases.postgresql.sites.grants import Logins, usage
 from concord.databases.postgresql.sites.owner import SCHEMAS, Standing
 from concord.databases.postgresql.sites.state import SiteState
-from concord.databases.postgresql.snapshot_provision import Ends
-from concord.databases.postgresql.snapshot_provision import needed_grants as needed_for_copies
+from concord.databases.postgresql.snapshots.provision import Ends
+from concord.databases.postgresql.snapshots.provision import needed_grants as needed_for_copies
 from concord.tables.replication_set import TableName
 
 

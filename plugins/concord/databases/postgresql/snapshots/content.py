@@ -13,7 +13,7 @@ from concord.databases.postgresql.facts.own_schema import STAGING
 from concord.databases.postgresql.facts.plans import BY_KEY
 from concord.databases.postgresql.facts.session import Connection, run
 from concord.databases.postgresql.rows.stage import staging_name
-from concord.databases.postgresql.snapshot_layout import Layout
+from concord.databases.postgresql.snapshots.layout import Layout
 from concord.messages.errors import ConstraintViolated
 
 #: Readers are never kept waiting, and applications are never the ones to give way. Triggers of the destination stay

@@ -7,7 +7,7 @@ from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.session import UNHURRIED, Connection, rows
 from concord.databases.postgresql.rows.acquire import arrived
 from concord.databases.postgresql.rows.shape import Shape
-from concord.databases.postgresql.snapshot_layout import Layout
+from concord.databases.postgresql.snapshots.layout import Layout
 
 #: Pages of a table that one reader takes before a second one is worth its start.
 PAGES_PER_READER = 1_000

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from concord.databases.contract.dialect import LinkState, Progress, Snapshot
 from concord.databases.contract.reading import Reading, readers_for
 from concord.databases.contract.snapshot_ends import Written
-from concord.databases.postgresql import snapshot_content, snapshot_query
 from concord.databases.postgresql.facts.catalogue import Table, read_tables
 from concord.databases.postgresql.facts.session import Connection, connect, conninfo, one
 from concord.databases.postgresql.rows import acquire, link_state
@@ -16,15 +15,17 @@ from concord.databases.postgresql.rows.repetition import Commit, repeat
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.sites import grants, preflight
 from concord.databases.postgresql.sites.ends import Source, WrittenEnd, logins_of, worded
-from concord.databases.postgresql.snapshot_content import StagedRows
-from concord.databases.postgresql.snapshot_layout import (
+from concord.databases.postgresql.snapshots import content
+from concord.databases.postgresql.snapshots import query as snapshot_query
+from concord.databases.postgresql.snapshots.content import StagedRows
+from concord.databases.postgresql.snapshots.layout import (
     Layout,
     condition,
     source_layout,
     source_problems,
     target_layout,
 )
-from concord.databases.postgresql.snapshot_provision import guard_problem
+from concord.databases.postgresql.snapshots.provision import guard_problem
 from concord.jobs.snapshot import SnapshotJob
 from concord.messages.errors import NotInitialized, StructureChanged
 from concord.tables.replication_set import TableName
@@ -178,13 +179,13 @@ class SnapshotTarget(WrittenEnd):
 
     @worded
     def create_staging(self) -> StagedRows:
-        return snapshot_content.create(self.connection, self._layout, self.job.transmission)
+        return content.create(self.connection, self._layout, self.job.transmission)
 
     def replace(self, staged: StagedRows, session: Session, progress: Progress) -> Written:
         """The one transaction of a full refresh: the content, and the session that it is. Returns its rows."""
 
         def replaced(connection: Connection) -> Written:
-            written = snapshot_content.replace_content(connection, staged, self.access.name)
+            written = content.replace_content(connection, staged, self.access.name)
             progress("link_state")
             _begin(connection, self.job, "target", self.job.source.name, session)
             return written
@@ -195,7 +196,7 @@ class SnapshotTarget(WrittenEnd):
         """The one transaction of an incremental refresh. Returns its rows."""
 
         def applied(connection: Connection) -> Written:
-            written = snapshot_content.apply_changes(connection, staged, self.access.name)
+            written = content.apply_changes(connection, staged, self.access.name)
             progress("link_state")
             link_state.remember(connection, self.job.link, state, session)
             return written
@@ -209,9 +210,9 @@ class SnapshotTarget(WrittenEnd):
         def attempt(connection: Connection, *, violations: int) -> None:
             done.clear()
             progress("hold_fence")
-            with self.fenced(connection, *snapshot_content.SETTINGS):
+            with self.fenced(connection, *content.SETTINGS):
                 progress("content")
-                snapshot_content.hold(connection, staged)
+                content.hold(connection, staged)
                 self._refuse_unguarded(connection)
                 self._refuse_casts(connection)
                 done.append(write(connection))

@@ -14,7 +14,7 @@ from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.facts.session import Connection, connect, in_our_words, rows, run
 from concord.databases.postgresql.sites import grants, preflight
 from concord.databases.postgresql.sites.grants import Logins
-from concord.databases.postgresql.snapshot_layout import Layout, differences, source_layout, source_problems
+from concord.databases.postgresql.snapshots.layout import Layout, differences, source_layout, source_problems
 from concord.jobs.site import Credentials
 from concord.jobs.snapshot import SnapshotDefinition
 from concord.messages.errors import StructureChanged
