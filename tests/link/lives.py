@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from concord.databases.postgresql import forgetting, tombstones
+from concord.databases.postgresql.upkeep import forgetting, tombstones
 from concord.jobs.initialization import How, InitializationJob
 from concord.jobs.link import TransmissionReport
 from concord.messages.errors import IdentityChanged

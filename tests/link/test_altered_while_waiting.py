@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from concord.databases.postgresql.decision import Desk
+from concord.databases.postgresql.upkeep.decision import Desk
 from concord.messages.errors import DecisionRefused
 from tests.link.conftest import MakePair
 from tests.link.expected import goes_on

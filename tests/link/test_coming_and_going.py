@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from concord.databases.postgresql import forgetting
-from concord.databases.postgresql.tombstones import CarryingSite, Cleanup, clean
+from concord.databases.postgresql.upkeep import forgetting
+from concord.databases.postgresql.upkeep.tombstones import CarryingSite, Cleanup, clean
 from concord.jobs.initialization import How, InitializationJob
 from concord.jobs.site import Credentials
 from concord.messages.errors import BelowFloor, NotInitialized, SitesDiffer

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from concord.databases.postgresql import tombstone_agreement
-from concord.databases.postgresql.tombstones import CarryingSite, clean
+from concord.databases.postgresql.upkeep import agreement
+from concord.databases.postgresql.upkeep.tombstones import CarryingSite, clean
 from tests.link.conftest import MakeShops
 from tests.link.marked import (
     SHADOW,
@@ -124,10 +124,10 @@ def test_a_flagged_row_that_is_brought_back_while_its_tombstone_goes_stays(
     both.pair.settle()
 
     def publish(*agreed: Any) -> None:
-        tombstone_agreement.publish(*agreed)
+        agreement.publish(*agreed)
         both.capetown.bring_back(1, "again")
 
-    monkeypatch.setattr("concord.databases.postgresql.tombstones.publish", publish)
+    monkeypatch.setattr("concord.databases.postgresql.upkeep.tombstones.publish", publish)
     assert removed(both) == [1, 0]
     both.pair.settle()
     assert both.london.row(1) == both.capetown.row(1) == ("again", False)

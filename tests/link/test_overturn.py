@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from concord.databases.postgresql import overturning
+from concord.databases.postgresql.upkeep import overturning
 from concord.jobs.ledger import Entry, Image, Overturn
 from concord.jobs.link import Direction
 from concord.messages.errors import ConstraintViolated, OverturnRefused

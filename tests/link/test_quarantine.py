@@ -6,8 +6,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from concord.databases.postgresql.decision import Desk
 from concord.databases.postgresql.ledger.waiting_table import drop, others
+from concord.databases.postgresql.upkeep.decision import Desk
 from concord.jobs.link import TableReport
 from concord.jobs.waiting import Choice, columns_given
 from concord.jobs.what_if import version_of

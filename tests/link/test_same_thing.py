@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from concord.databases.postgresql.decision import Desk
+from concord.databases.postgresql.upkeep.decision import Desk
 from concord.rules.policy import Policy
 from tests.link.conftest import MakeNetwork, MakePair
 from tests.link.filtered import filtered

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from concord.databases.postgresql.tombstones import CarryingSite, SiteTombstones, clean
+from concord.databases.postgresql.upkeep.tombstones import CarryingSite, SiteTombstones, clean
 from concord.jobs.site import Credentials
 from concord.messages.errors import BelowFloor
 from tests.link.conftest import MakePair
@@ -229,7 +229,7 @@ def test_a_link_that_would_resume_below_the_floor_is_refused(sites: Pair) -> Non
 
 
 def test_more_tombstones_than_one_batch_all_go(sites: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("concord.databases.postgresql.tombstone_agreement.BATCH", 7)
+    monkeypatch.setattr("concord.databases.postgresql.upkeep.agreement.BATCH", 7)
     sites.london.run("DELETE FROM book")
     sites.settle()
     assert [each.removed for each in cleaned(sites)] == [20, 20]
@@ -243,7 +243,7 @@ def test_every_site_agrees_before_any_site_removes(sites: Pair, monkeypatch: pyt
     def die(*_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("concord.databases.postgresql.tombstones.delete", die)
+    monkeypatch.setattr("concord.databases.postgresql.upkeep.tombstones.delete", die)
     with pytest.raises(KeyboardInterrupt):
         cleaned(sites)
     for site in sites.sites:

@@ -6,7 +6,7 @@ from tests.mutants.planted import LINK, POSTGRESQL, Mutant
 
 STAMPS = f"{LINK}/test_future_stamps.py"
 RULE = "tests/core/test_restamp.py"
-TABLE = f"{POSTGRESQL}/restamped_table.py"
+TABLE = f"{POSTGRESQL}/upkeep/restamped_table.py"
 LEASES = "tests/orchestration/test_restamp_command.py"
 
 FUTURE_STAMPS = (
@@ -55,21 +55,21 @@ FUTURE_STAMPS = (
     ),
     Mutant(
         "clocks that are apart are believed",
-        f"{POSTGRESQL}/restamping.py",
+        f"{POSTGRESQL}/upkeep/restamping.py",
         "    if apart > skew:\n",
         "    if False:\n",
         f"{STAMPS} -k clocks_are_apart",
     ),
     Mutant(
         "a restamp takes no epoch",
-        f"{POSTGRESQL}/restamping.py",
+        f"{POSTGRESQL}/upkeep/restamping.py",
         "                _fence(here, opened, epochs)\n",
         "                pass\n",
         f"{STAMPS} -k commits_nothing_after_it",
     ),
     Mutant(
         "a restamp takes the epoch at its own site alone",
-        f"{POSTGRESQL}/restamping.py",
+        f"{POSTGRESQL}/upkeep/restamping.py",
         "for end in (here.name, peer)}",
         "for end in (here.name,)}",
         f"{STAMPS} -k commits_nothing_after_it",
@@ -104,7 +104,7 @@ FUTURE_STAMPS = (
     ),
     Mutant(
         "a site judges the future for all others",
-        f"{POSTGRESQL}/restamping.py",
+        f"{POSTGRESQL}/upkeep/restamping.py",
         "min(at + _skew(each) for each, at in clocks.items())",
         "now + _skew(here)",
         f"{STAMPS} -k any_site_holds_back",
@@ -139,7 +139,7 @@ FUTURE_STAMPS = (
     ),
     Mutant(
         "a decision takes a stamp from the future further",
-        f"{POSTGRESQL}/decision.py",
+        f"{POSTGRESQL}/upkeep/decision.py",
         "        if future:\n",
         "        if False:\n",
         f"{STAMPS} -k points_to_restamp",

@@ -16,7 +16,7 @@ LIVES = f"{LINK}/test_lives.py --hypothesis-seed=1"
 HISTORIES = (
     Mutant(
         "in the histories: a tombstone goes that one site has never heard of",
-        f"{POSTGRESQL}/tombstone_agreement.py",
+        f"{POSTGRESQL}/upkeep/agreement.py",
         "if all(held.values()) or all(each in held or tombstone in outside[each] for each in found)",
         "if True",
         f"{LIVES} -k 'faults or go'",

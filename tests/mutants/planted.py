@@ -54,7 +54,7 @@ MUTANTS = (
     ),
     Mutant(
         "tombstones are purged by age",
-        f"{POSTGRESQL}/tombstone_agreement.py",
+        f"{POSTGRESQL}/upkeep/agreement.py",
         """passed = "".join(f" AND NOT ({link.waiting(each.table)})" for link in each.heeded)""",
         """passed = \"\"""",
         f"{LINK}/test_tombstones.py::test_it_stays_until_the_link_back_has_passed_it_too",
@@ -91,14 +91,14 @@ MUTANTS = (
     ),
     Mutant(
         "a purge leaves the stamp floor where it was",
-        f"{POSTGRESQL}/tombstone_agreement.py",
+        f"{POSTGRESQL}/upkeep/agreement.py",
         'f" WHERE stamp_floor < {agreement.floor}"',
         'f" WHERE stamp_floor < {agreement.floor} AND false"',
         f"{LINK}/test_tombstones.py -k agrees_before_any",
     ),
     Mutant(
         "a purge's floor counts the winners' stamps alone",
-        f"{POSTGRESQL}/tombstone_agreement.py",
+        f"{POSTGRESQL}/upkeep/agreement.py",
         "return Agreement(agreed, max(newest),",
         "return Agreement(agreed, max(each[2] for each in agreed),",
         f"{LINK}/test_tombstones.py -k floor_lies_above",
@@ -327,7 +327,7 @@ MUTANTS = (
     # Tombstones
     Mutant(
         "a tombstone goes that one site has never heard of",
-        f"{POSTGRESQL}/tombstone_agreement.py",
+        f"{POSTGRESQL}/upkeep/agreement.py",
         "if all(held.values()) or all(each in held or tombstone in outside[each] for each in found)",
         "if True",
         f"{LINK}/test_tombstones.py -k never_heard_of",

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from concord.databases.postgresql.restamped_table import RestampedTable
+from concord.databases.postgresql.upkeep.restamped_table import RestampedTable
 from concord.orchestration.tasks import run_lease
 from concord.repository.status import synchronizations
 from tests.orchestration.conftest import CONFIGURATION, NAME, Pair, states

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import pendulum
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql.restamped_table import Restamped
-from concord.databases.postgresql.restamping import restamp
+from concord.databases.postgresql.upkeep.restamped_table import Restamped
+from concord.databases.postgresql.upkeep.restamping import restamp
 from concord.messages.how_many import how_many
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import jobs, lease_owner, run_lease

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql import forgetting
+from concord.databases.postgresql.upkeep import forgetting
 from concord.jobs.site import Credentials
 from concord.jobs.snapshot import snapshot_name
 from concord.messages.errors import ConcordError, ParametersRefused

@@ -8,7 +8,7 @@ from contextlib import suppress
 from uuid import uuid4
 
 from concord.configuration.configuration import Configuration, SiteSettings
-from concord.databases.postgresql.tombstones import CarryingSite
+from concord.databases.postgresql.upkeep.tombstones import CarryingSite
 from concord.databases.provisioning import Installation
 from concord.jobs.link import Direction, LinkJob, link_name
 from concord.jobs.site import Credentials, SiteAccess

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sqlalchemy import Engine
 
 from concord.databases.postgresql.ledger.records import LinkAtSite
-from concord.databases.postgresql.refused_links import refused
+from concord.databases.postgresql.upkeep.refused_links import refused
 from concord.repository.refusals import refusals
 
 READY = "ready"

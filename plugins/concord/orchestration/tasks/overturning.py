@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql import overturning
+from concord.databases.postgresql.upkeep import overturning
 from concord.jobs.ledger import Entry, Overturn
 from concord.jobs.link import Direction, LinkJob
 from concord.messages.errors import OverturnRefused

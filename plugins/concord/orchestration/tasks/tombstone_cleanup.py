@@ -7,8 +7,8 @@ from datetime import timedelta
 import pendulum
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql import tombstones
-from concord.databases.postgresql.tombstones import Cleanup
+from concord.databases.postgresql.upkeep import tombstones
+from concord.databases.postgresql.upkeep.tombstones import Cleanup
 from concord.orchestration.tasks.jobs import carrying_sites
 
 

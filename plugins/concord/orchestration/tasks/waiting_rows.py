@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql.decision import Desk
 from concord.databases.postgresql.ledger import waiting_table
 from concord.databases.postgresql.ledger.waiting_table import Unconfigured
+from concord.databases.postgresql.upkeep.decision import Desk
 from concord.jobs.link import Direction, LinkJob, link_name
 from concord.jobs.waiting import Choice, WaitingRow
 from concord.messages.errors import DecisionRefused

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import psycopg
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql import flagged_rows
 from concord.databases.postgresql.facts.session import Connection, in_our_words, rows, run
-from concord.databases.postgresql.outgoing_link import OutgoingLink
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.upkeep import flagged_rows
+from concord.databases.postgresql.upkeep.outgoing_link import OutgoingLink
 
 #: Tombstones compared at once; bounds the memory of the controller.
 BATCH = 50_000

@@ -19,10 +19,10 @@ import psycopg
 
 from concord.databases.postgresql.facts.own_schema import FORMAT
 from concord.databases.postgresql.facts.session import Connection, connect, in_our_words, one
-from concord.databases.postgresql.outgoing_link import OutgoingLink, outgoing_links
 from concord.databases.postgresql.rows.shape import Shape, shape_of
 from concord.databases.postgresql.sites.state import altered, read_site
-from concord.databases.postgresql.tombstone_agreement import Holder, agreements, delete, publish
+from concord.databases.postgresql.upkeep.agreement import Holder, agreements, delete, publish
+from concord.databases.postgresql.upkeep.outgoing_link import OutgoingLink, outgoing_links
 from concord.jobs.site import SiteAccess
 from concord.messages import incarnation
 from concord.messages.errors import ConcordError, IdentityChanged, NotProvisioned

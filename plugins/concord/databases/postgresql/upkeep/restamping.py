@@ -13,9 +13,9 @@ from contextlib import ExitStack
 import psycopg
 
 from concord.databases.postgresql.facts.session import connect, in_our_words, one
-from concord.databases.postgresql.restamped_table import Restamped, RestampedTable
 from concord.databases.postgresql.rows import link_state
-from concord.databases.postgresql.tombstones import CarryingSite, OpenSite, look_at
+from concord.databases.postgresql.upkeep.restamped_table import Restamped, RestampedTable
+from concord.databases.postgresql.upkeep.tombstones import CarryingSite, OpenSite, look_at
 from concord.messages.errors import ClockSkew, RestampRefused
 from concord.versions.restamp import Clock
 
