@@ -11,8 +11,8 @@ import psycopg
 from psycopg import sql
 from pyspark.sql import SparkSession
 
-from concord.databases.postgresql import provision
 from concord.databases.postgresql.initialize.common_history import declare_equal
+from concord.databases.postgresql.provision import site_statements
 from concord.databases.postgresql.rows.content import Content, content
 from concord.databases.postgresql.sites import state as site_state
 from concord.databases.postgresql.sites.ends import Source
@@ -239,9 +239,9 @@ def create_logins(superuser: psycopg.Connection[Any]) -> None:
 
 def provision_site(site: Site, tables: Sequence[ReplicatedTable]) -> None:
     state = site_state.read_site(site.connection, site.name, tables, time.time())
-    problems = list(provision.problems(state, READER, APPLIER, site.connection))
+    problems = list(site_statements.problems(state, READER, APPLIER, site.connection))
     assert not problems, problems
-    provision.provision(site.connection, state, READER, APPLIER)
+    site_statements.provision(site.connection, state, READER, APPLIER)
 
 
 def every_table(site: Site) -> tuple[ReplicatedTable, ...]:

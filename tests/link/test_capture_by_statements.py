@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from concord.databases import provisioning
-from concord.databases.postgresql import provision
+from concord.databases.postgresql.provision import site_statements
 from concord.databases.postgresql.sites import state as site_state
 from concord.rules.policy import Policy
 from tests.link.conftest import MakePair
@@ -345,7 +345,7 @@ def test_a_server_that_hides_some_of_a_merge_from_statements_captures_by_the_row
         state = replace(
             state, tables=site_state.read_site(site.connection, site.name, sites.tables, time.time()).tables
         )
-        provision.provision(site.connection, state, READER, APPLIER)
+        site_statements.provision(site.connection, state, READER, APPLIER)
         assert (site.rows(fired + " ORDER BY 1") != by_statements) == alone
         if alone:
             names = ("zz_concord_capture", "zz_concord_capture_update", "zz_concord_truncate")

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from concord.databases.postgresql import provision
+from concord.databases.postgresql.provision import site_statements
 from concord.databases.postgresql.transaction import one_transaction
 from concord.databases.postgresql.write import merge
 from concord.jobs.link import TransmissionReport
@@ -187,7 +187,7 @@ def test_an_installation_that_dies_half_way_leaves_nothing_and_is_done_by_the_ne
 ) -> None:
     london, capetown = (site_on(server_with_logins, name, database().name) for name in ("london", "capetown"))
     make_tables(london, FLEET)
-    run, left = provision.run, [after]
+    run, left = site_statements.run, [after]
 
     def dying(*about: Any) -> Any:
         left[0] -= 1
@@ -196,7 +196,7 @@ def test_an_installation_that_dies_half_way_leaves_nothing_and_is_done_by_the_ne
         return run(*about)
 
     with monkeypatch.context() as patched:
-        patched.setattr(provision, "run", dying)
+        patched.setattr(site_statements, "run", dying)
         with pytest.raises(Crash):
             provision_site(london, every_table(london))
     assert london.rows("SELECT tgname FROM pg_trigger WHERE tgname LIKE '%concord%'") == []

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from concord.databases.postgresql import provision
 from concord.databases.postgresql.capture.marks import MarkType, SiteMarks, marks_at
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.session import connect
+from concord.databases.postgresql.provision import site_statements
 from concord.databases.postgresql.sites import mark_problems
 from concord.databases.postgresql.sites import state as site_state
 from concord.tables.replication_set import Marks, ReplicatedTable, TableName
@@ -32,7 +32,7 @@ def site(server_with_logins: Server, database: Callable[[], Database]) -> Iterat
 
 def problems(site: Site, wanted: ReplicatedTable = WANTED) -> list[str]:
     state = site_state.read_site(site.connection, site.name, [wanted], 0)
-    return list(provision.problems(state, READER, APPLIER, site.connection))
+    return list(site_statements.problems(state, READER, APPLIER, site.connection))
 
 
 def test_good_marks_have_no_problem_and_leave_no_trigger(site: Site) -> None:
@@ -41,7 +41,7 @@ def test_good_marks_have_no_problem_and_leave_no_trigger(site: Site) -> None:
     provision_site(site, [WANTED])
     provision_site(site, [WANTED])
     state = site_state.read_site(site.connection, site.name, [WANTED], 0)
-    assert list(provision.check(state)) == []
+    assert list(site_statements.check(state)) == []
     triggers = "SELECT tgrelid::regclass::text FROM pg_trigger WHERE NOT tgisinternal"
     assert site.rows(triggers) == [("concord.conflict",)]
 
@@ -97,8 +97,8 @@ def test_another_way_of_tracking_needs_a_new_start(site: Site) -> None:
     assert "by the marks updated_at and is_deleted" in problem
     assert "by triggers now; remove the site (provision --remove)" in problem
     state = site_state.read_site(site.connection, site.name, [by_triggers], 0)
-    assert problem in list(provision.check(state))
-    provision.remove_now(site.connection, state)
+    assert problem in list(site_statements.check(state))
+    site_statements.remove_now(site.connection, state)
     provision_site(site, [by_triggers])
     assert "by triggers when it was provisioned" in problems(site)[0]
 
@@ -117,7 +117,7 @@ def test_the_view_is_concords_own_or_nobodys(site: Site) -> None:
     assert site.rows("SELECT id FROM customer_live") == [(2,)]
     assert site.value("SELECT has_table_privilege('an_application', 'customer_live', 'SELECT')")
     assert not site.value("SELECT has_table_privilege('an_application', 'customer_live', 'DELETE')")
-    provision.remove_now(site.connection, site_state.read_site(site.connection, site.name, [wanted], 0))
+    site_statements.remove_now(site.connection, site_state.read_site(site.connection, site.name, [wanted], 0))
     assert site.value("SELECT to_regclass('customer_live')") is None
     assert site.value("SELECT count(*) FROM customer") == 2
 

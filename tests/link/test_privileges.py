@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from concord.databases import provisioning
-from concord.databases.postgresql import provision
 from concord.databases.postgresql.facts import privileges
 from concord.databases.postgresql.facts.privileges import Grant, Kind
+from concord.databases.postgresql.provision import site_statements
 from concord.databases.postgresql.sites import grants
 from concord.databases.postgresql.sites.grants import Logins
 from concord.messages.errors import ConnectionRefused, NotProvisioned, PrivilegeMissing
@@ -233,7 +233,7 @@ def test_each_of_them_is_needed_by_some_statement_and_the_database_says_which(
     """Links that do not ask beforehand meet the database's own refusal."""
     sites = pair(*TABLES)
     harden(sites)
-    monkeypatch.setattr(provision, "refuse_missing", lambda site, lacked: None)
+    monkeypatch.setattr(site_statements, "refuse_missing", lambda site, lacked: None)
     said = {}
     for number, right in enumerate(EACH):
         edit(sites, number)

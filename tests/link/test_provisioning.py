@@ -15,8 +15,8 @@ import psycopg
 import pytest
 
 from concord.databases import provisioning
-from concord.databases.postgresql import control
 from concord.databases.postgresql.ledger.records import purge_conflicts
+from concord.databases.postgresql.provision import control
 from concord.databases.postgresql.sites import owner
 from concord.databases.provisioning import Installation
 from concord.jobs.site import Credentials

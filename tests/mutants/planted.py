@@ -198,7 +198,7 @@ MUTANTS = (
     ),
     Mutant(
         "provisioning waits for users who wait for it",
-        f"{POSTGRESQL}/provision.py",
+        f"{POSTGRESQL}/provision/site_statements.py",
         "made = [*_locks(state), *owned",
         "made = [*owned",
         f"{LINK}/test_provisioning.py -k users_write",

@@ -17,9 +17,6 @@ import psycopg
 
 from concord.databases import identity
 from concord.databases.identity import SiteSequences
-from concord.databases.postgresql import admission, script
-from concord.databases.postgresql import provision as site_provision
-from concord.databases.postgresql.admission import Admission
 from concord.databases.postgresql.capture import notify
 from concord.databases.postgresql.facts import others_functions, privileges
 from concord.databases.postgresql.facts.catalogue import Table, read_tables
@@ -28,6 +25,9 @@ from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.facts.session import Connection, connect, in_our_words
 from concord.databases.postgresql.ledger import retention
 from concord.databases.postgresql.ledger.retention import in_words
+from concord.databases.postgresql.provision import admission, script
+from concord.databases.postgresql.provision import site_statements as site_provision
+from concord.databases.postgresql.provision.admission import Admission
 from concord.databases.postgresql.sites import owner, preflight
 from concord.databases.postgresql.sites import state as site_state
 from concord.databases.postgresql.sites.grants import Logins

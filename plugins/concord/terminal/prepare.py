@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from concord.configuration.configuration import load
-from concord.databases.postgresql.logins import APPLIER, INSTALLER, LOGINS, READER, Wanted, script
+from concord.databases.postgresql.provision.logins import APPLIER, INSTALLER, LOGINS, READER, Wanted, script
 from concord.machine.clone import clone
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.terminal.shown import say
