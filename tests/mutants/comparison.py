@@ -135,7 +135,7 @@ COMPARISON = (
     ),
     Mutant(
         "keys are told by their form",
-        f"{POSTGRESQL}/compare/queries.py",
+        f"{POSTGRESQL}/rows/row_keys.py",
         'return f"trim_scale({expression})::text"',
         'return f"({expression})::text"',
         f"{COMPARE} -k many_forms",

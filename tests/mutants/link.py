@@ -407,7 +407,7 @@ LINK = (
         f"{POSTGRESQL}/transaction/tables_written.py",
         "    for name, lost in foreign_keys.Mending(connection, writing.job, judged, left).run().items():\n"
         "        reports[name] = _with_conflicts(reports.get(name, TableReport(table=name)), lost)\n"
-        "    constraints.verify(connection, judged, writing.site)\n",
+        "    verification.verify(connection, judged, writing.site)\n",
         "    del left\n",
         f"{TESTS}/test_foreign_keys.py -k 'every_constraint_held'",
     ),
