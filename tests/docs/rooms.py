@@ -23,7 +23,7 @@ _WINGS = ("concord", "concord.databases", "concord.orchestration")
 #: Modules at the top of `concord` that other programs enter by: each stands for itself.
 _ENTRANCES = ("concord.dags", "concord.__main__")
 
-_WIDE, _HIGH, _GAP, _FLOOR, _MARGIN = 150, 30, 16, 74, 20
+_WIDE, _HIGH, _GAP, _FLOOR, _MARGIN = 184, 30, 16, 74, 20
 
 
 @dataclass(frozen=True)
