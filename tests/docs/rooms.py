@@ -52,7 +52,7 @@ class House:
         return [
             (room, below)
             for room, all_below in self.arrows.items()
-            for below in all_below
+            for below in sorted(all_below)
             if not any(below in self._reached(other) for other in all_below - {below})
         ]
 
