@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
+from croniter import croniter
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from concord.configuration.configuration import PurgeSchedule
@@ -64,6 +68,9 @@ def test_anything_else_is_no_duration(value: object) -> None:
         ("0 0 * * 7", 7 * DAY),
         ("0 0 * * sun,WED", 4 * DAY),
         ("0 0 13 * fri", 7 * DAY),  # the 13th or a Friday, as cron has it
+        ("5/15 * * * *", 15 * MINUTE),  # as Airflow reads it: from the fifth minute on
+        ("0 22-2 * * *", 20 * HOUR),  # over midnight
+        ("0 0 ? * fri-mon", 4 * DAY),
         ("@monthly", 31 * DAY),
         ("0 0 31 * *", 61 * DAY),
         ("@quarterly", 92 * DAY),
@@ -74,9 +81,30 @@ def test_the_longest_pause_of_a_schedule(schedule: str, gap: timedelta) -> None:
     assert longest_gap(parse_schedule(schedule)) == gap
 
 
+FIELD = st.sampled_from(["*", "0", "7", "*/2", "3-5", "2,9", "5/4"])
+DAY_OF_MONTH = st.sampled_from(["*", "1", "31", "*/10", "5-9", "1,15"])
+MONTH, WEEKDAY = (
+    st.sampled_from(["*", "1,3", "jan-jun"]),
+    st.sampled_from(["*", "sun", "1-5", "fri-mon", "0,3"]),
+)
+BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+@given(st.tuples(FIELD, FIELD, DAY_OF_MONTH, MONTH, WEEKDAY), st.integers(0, 3_000_000))
+def test_no_pause_that_airflow_makes_is_longer(fields: tuple[str, ...], minutes: int) -> None:
+    """Over random schedules: what croniter says is next is never farther away."""
+    expression = " ".join(fields)
+    gap, runs = (
+        longest_gap(parse_schedule(expression)),
+        croniter(expression, BEGIN + minutes * MINUTE, ret_type=datetime),
+    )
+    ordered = [runs.get_next() for _ in range(40)]
+    assert max(later - earlier for earlier, later in pairwise(ordered)) <= gap
+
+
 NO_SCHEDULES = [
     "", "*", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * 32 * *", "* * * 13 *",
-    "* * * 0 *", "* * * * 8", "5-1 * * * *", "*/0 * * * *", "5/10 * * * *", "a * * * *", "* * * * funday",
+    "* * * 0 *", "* * * * 8", "*/0 * * * *", "a * * * *", "* * * * funday", "* * L * *", "* * * * fri#2",
     "1,,2 * * * *", ", * * * *", "-1 * * * *", "0 0 30 2 *", "0 0 31 4,6,9,11 *", "@reboot", "L * * * *",
 ]  # fmt: skip
 
