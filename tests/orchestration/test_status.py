@@ -40,6 +40,23 @@ def test_rows_that_a_link_has_not_sent_are_counted_and_what_it_was_sent_is_none_
     assert [each["oldest_pending"] for each in told["links"]] == [None, None]
 
 
+def test_an_index_that_a_killed_load_has_left_dropped_is_shown_until_it_is_built(
+    pair: Pair, terminal: Terminal
+) -> None:
+    assert document(terminal, "status")["dropped_indexes"] == []
+    definition = "CREATE INDEX by_delay ON public.flights USING btree (delay)"
+    pair.capetown.run(
+        "INSERT INTO concord.late_index (relation, name, definition)"
+        f" VALUES ('public.flights', 'public.by_delay', '{definition}')"
+    )
+    [left] = document(terminal, "status")["dropped_indexes"]
+    assert (left["site"], left["table"], left["index"]) == ("capetown", "public.flights", "public.by_delay")
+    assert left["definition"] == definition
+    assert "Indexes that a load has dropped" in terminal("status").out
+    pair.capetown.run("DELETE FROM concord.late_index")
+    assert "Indexes" not in terminal("status").out
+
+
 def test_what_is_older_than_the_lag_that_is_allowed_is_named_and_fails(
     pair: Pair, terminal: Terminal
 ) -> None:

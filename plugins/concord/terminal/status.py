@@ -36,6 +36,7 @@ _WAITING = Columns(
     {"reason": "reason of the first"},
     prose=("reason",),
 )
+_INDEXES = ("site", "table", "index", "dropped", "definition")
 _MOVING = ("synchronization", "table", "how", "phase", "rows", "of_about", "started", "last_chunk")
 
 
@@ -47,6 +48,7 @@ class _Sites:
     waiting: list[Row] = field(default_factory=list)
     asked: set[tuple[str, str]] = field(default_factory=set)
     moving: list[Row] = field(default_factory=list)
+    indexes: list[Row] = field(default_factory=list)
     pending: dict[str, Pending] = field(default_factory=dict)
     failed: bool = False
 
@@ -136,6 +138,7 @@ def _asked(configuration: Configuration) -> _Sites:
             access = jobs.site_access(configuration, name)
             ends = [(name, each) for each in records.links_at(access)]
             found.moving += [_moving(each) for each in records.initializations(access)]
+            found.indexes += [(name, *_dropped(each)) for each in records.dropped_indexes(access)]
             found.waiting += [(name, *_waits(each)) for each in records.waiting_at(access)]
             found.asked |= {(each.synchronization, each.table) for each in reinitialization.asked(access)}
             found.pending |= pending(access, dict(_carried(configuration, name)))
@@ -174,6 +177,8 @@ def _at_sites(engine: Engine, configuration: Configuration, found: _Sites) -> No
     title = "Tables that conflicts ask to bring back: `initialize NAME --how reinitialize --requested`"
     show("reinitializations", title, ("synchronization", "table"), sorted(found.asked), if_any=True)
     show("initializations", "Initializations under way", _MOVING, found.moving, if_any=True)
+    title = "Indexes that a load has dropped; one that was killed builds them when it begins again: `initialize NAME`"
+    show("dropped_indexes", title, _INDEXES, found.indexes, if_any=True)
 
 
 def _links(configuration: Configuration, found: _Sites) -> Iterator[Row]:
@@ -223,6 +228,10 @@ def _numbers(configuration: Configuration) -> bool:
 def _moving(each: records.InitializationAtSite) -> Row:
     times = (Ago(each.started_at), Ago(each.updated_at))
     return (each.synchronization, each.table_name, each.how, each.phase, each.looked_at, each.total, *times)
+
+
+def _dropped(each: records.DroppedIndex) -> Row:
+    return (each.relation, each.name, Ago(each.dropped_at), each.definition)
 
 
 def _waits(each: records.WaitingAtSite) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.rows import class_row, dict_row
@@ -16,6 +16,8 @@ from concord.databases.postgresql.rows.stage import drop_orphans, orphans
 from concord.jobs.ledger import Overturn
 from concord.jobs.site import SiteAccess
 from concord.messages.errors import NotProvisioned
+
+Kept = TypeVar("Kept", "InitializationAtSite", "DroppedIndex")
 
 #: Rows handled at once: conflict rows carry two whole images.
 BATCH = 500
@@ -67,14 +69,33 @@ class InitializationAtSite:
     updated_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class DroppedIndex:
+    """An index that a first load has dropped, and has not built yet."""
+
+    relation: str
+    name: str
+    dropped_at: datetime
+    definition: str
+
+
 def initializations(site: SiteAccess) -> list[InitializationAtSite]:
     """The initializations whose progress this site keeps: those of which it is the configured target."""
-    kept = ", ".join(each.name for each in fields(InitializationAtSite))
-    query = f"SELECT {kept} FROM concord.initialization WHERE source_position IS NOT NULL ORDER BY 1, 2"
+    return _all_of(site, InitializationAtSite, "concord.initialization WHERE source_position IS NOT NULL")
+
+
+def dropped_indexes(site: SiteAccess) -> list[DroppedIndex]:
+    """Those of loads under way, and of loads that were killed and that nobody has begun again."""
+    return _all_of(site, DroppedIndex, "concord.late_index")
+
+
+def _all_of(site: SiteAccess, kind: type[Kept], place: str) -> list[Kept]:
+    """Every row of a table, as the fields of `kind` name its columns; none where the site has no such table yet."""
+    query = f"SELECT {', '.join(each.name for each in fields(kind))} FROM {place} ORDER BY 1, 2"
     try:
         with (
             connect(site.reader, "concord status") as connection,
-            connection.cursor(row_factory=class_row(InitializationAtSite)) as cursor,
+            connection.cursor(row_factory=class_row(kind)) as cursor,
         ):
             return cursor.execute(query.encode()).fetchall()
     except psycopg.errors.UndefinedTable:
