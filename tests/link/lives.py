@@ -18,10 +18,10 @@ from concord.jobs.link import TransmissionReport
 from concord.messages.errors import IdentityChanged
 from embedded.postgres import Server
 from spark_jobs.initialize import initialize
-from tests.core.life import connected
-from tests.core.oracle import Edit as Made
-from tests.core.oracle import Oracle, Told
-from tests.core.script import NEWCOMER
+from tests.histories.life import connected
+from tests.histories.oracle import Edit as Made
+from tests.histories.oracle import Oracle, Told
+from tests.histories.script import NEWCOMER
 from tests.link import ledger
 from tests.link.network import Network
 from tests.link.pair import APPLICATION, Site

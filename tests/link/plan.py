@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tests.core.script import NEWCOMER, Pair, Step, connect
+from tests.histories.script import NEWCOMER, Pair, Step, connect
 from tests.link.steps import STEPS
 
 ITEMS, SEATS, PLANES, PLACES = 5, 3, 2, 4

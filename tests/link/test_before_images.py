@@ -10,10 +10,10 @@ from concord.databases.postgresql.write import merged_row
 from concord.messages.errors import StructureChanged
 from concord.rules.merging import merged_version
 from concord.versions.row_version import vector_to_json
-from tests.core.versions import random_version
 from tests.link.conftest import MakePair
 from tests.link.merging import STOCK, merging
 from tests.link.pair import Pair, Site
+from tests.versions.any_version import random_version
 
 IMAGE = {
     "id": "1",

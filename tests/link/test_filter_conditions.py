@@ -16,7 +16,7 @@ from concord.jobs.site import Credentials
 from concord.tables.replication_set import ReplicatedTable, TableName
 from concord.tables.row_filter_text import parse_row_filter
 from embedded.postgres import Server
-from tests.core.filters import TABLE, filters, rows
+from tests.tables.filters import TABLE, filters, rows
 
 NAME = TableName(schema_name="public", name="filtered")
 

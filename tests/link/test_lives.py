@@ -14,8 +14,8 @@ import pytest
 from concord.rules.policy import Policy
 from concord.rules.resolver import total_order
 from embedded.postgres import Server
-from tests.core.life import judged_by
-from tests.core.oracle import Oracle
+from tests.histories.life import judged_by
+from tests.histories.oracle import Oracle
 from tests.link import ledger
 from tests.link.conftest import site_on
 from tests.link.lives import TABLES, Lives, common, with_a_clock

@@ -20,9 +20,9 @@ from concord.versions.row_version import ABSENT, RowVersion, unite, vector_to_js
 from spark_jobs.detect import detect, same_thing
 from spark_jobs.resolve import resolve, unopposed
 from spark_jobs.verdicts import SAME_THING
-from tests.core.versions import PRIORITIES, random_pairs
 from tests.link.conftest import MakePair
 from tests.link.pair import Pair
+from tests.versions.any_version import PRIORITIES, random_pairs
 
 pytestmark = pytest.mark.spark
 

@@ -177,7 +177,7 @@ def test_an_insert_meets_an_agreed_tombstone_as_absent(sites: Pair) -> None:
 def test_an_insert_meets_an_agreed_tombstone_as_absent_whatever_floor_a_later_cleanup_set(
     sites: Pair,
 ) -> None:
-    """Found by tests/core/test_histories.py: a cleanup died between two sites, the next one raised the floor."""
+    """Found by tests/histories/test_histories.py: a cleanup died between two sites, the next one raised the floor."""
     sites.london.run("DELETE FROM book WHERE id = 5")
     sites.settle()
     for site in sites.sites:
@@ -195,8 +195,8 @@ def test_an_insert_meets_an_agreed_tombstone_as_absent_whatever_floor_a_later_cl
 
 
 def test_the_floor_lies_above_every_stamp_that_a_forgotten_tombstone_had_seen(sites: Pair) -> None:
-    """Found by tests/core/test_histories.py: a delete may have won over an edit of a later stamp, whose stamp was then
-    given out a second time."""
+    """Found by tests/histories: a delete may have won over an edit of a later stamp, whose stamp was then given out a
+    second time."""
     sites.london.run("DELETE FROM book WHERE id = 5")
     sites.settle()
     later = time.time_ns() // 1000 + 60_000_000

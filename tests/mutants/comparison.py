@@ -195,7 +195,7 @@ COMPARISON = (
         "plugins/concord/rules/repair_rule.py",
         "old.origin, (0, 0))[1] if _own(old, vector) else 0) + 1",
         "old.origin, (0, 0))[1] if _own(old, vector) else 0)",
-        "tests/core/test_repair.py",
+        "tests/rules/test_repair_rule.py",
     ),
     Mutant(
         "a repair that was overtaken writes",

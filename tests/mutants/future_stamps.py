@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.planted import LINK, POSTGRESQL, Mutant
 
 STAMPS = f"{LINK}/test_future_stamps.py"
-RULE = "tests/core/test_restamp.py"
+RULE = "tests/versions/test_restamp.py"
 TABLE = f"{POSTGRESQL}/upkeep/restamped_table.py"
 LEASES = "tests/orchestration/test_restamp_command.py"
 

@@ -50,7 +50,7 @@ MUTANTS = (
         "plugins/concord/rules/initialization_rule.py",
         "vector=unite(theirs.vector, {theirs.origin: dot})",
         "vector={theirs.origin: dot}",
-        "tests/core/test_initialization_rule.py",
+        "tests/rules/test_initialization_rule.py",
     ),
     Mutant(
         "tombstones are purged by age",
@@ -64,7 +64,7 @@ MUTANTS = (
         "plugins/concord/versions/position.py",
         "if session.id in known_at_source:",
         "if known_at_source:",
-        "tests/core/test_position.py",
+        "tests/versions/test_position.py",
     ),
     Mutant(
         "the write step commits its rows before its position",
@@ -80,7 +80,7 @@ MUTANTS = (
         "plugins/concord/rules/resolver.py",
         "return (priorities.get(version.site, 0), version.site, version.incarnation)",
         "return ()",
-        "tests/core/test_resolver.py",
+        "tests/rules/test_resolver.py",
     ),
     Mutant(
         "a restored site keeps its incarnation",
@@ -108,7 +108,7 @@ MUTANTS = (
         "plugins/concord/rules/initialization_rule.py",
         "ours, theirs, priorities = incoming.version, present.version, way.priorities or {}\n",
         "ours, theirs, priorities = incoming.version, present.version, way.priorities or {}\n    return None\n",
-        "tests/core/test_initialization_rule.py",
+        "tests/rules/test_initialization_rule.py",
     ),
     # Acquisition
     Mutant(
@@ -137,14 +137,14 @@ MUTANTS = (
         "plugins/concord/versions/position.py",
         "return Resume(session, newest and same)",
         "return Resume(session, True)",
-        "tests/core/test_position.py",
+        "tests/versions/test_position.py",
     ),
     Mutant(
         "a table that was left out moves on with the others",
         "plugins/concord/versions/position.py",
         "for table in tables if table not in moved_tables}",
         "for table in ()}",
-        "tests/core/test_position.py",
+        "tests/versions/test_position.py",
     ),
     # Capture
     Mutant(
@@ -230,28 +230,28 @@ MUTANTS = (
         "plugins/concord/versions/row_version.py",
         ">= (other.changed_at, other.derived)",
         "> (other.changed_at, other.derived)",
-        "tests/core/test_row_version.py",
+        "tests/versions/test_row_version.py",
     ),
     Mutant(
         "a union forgets",
         "plugins/concord/versions/row_version.py",
         "max(left.get(origin, nothing), right.get(origin, nothing))",
         "left.get(origin) or right.get(origin, nothing)",
-        "tests/core/test_row_version.py",
+        "tests/versions/test_row_version.py",
     ),
     Mutant(
         "versions that include each other both stay",
         "plugins/concord/versions/conflict.py",
         "        forward = total_order(incoming) > total_order(present)\n",
         "        forward = False\n",
-        "tests/core/test_conflict.py",
+        "tests/versions/test_conflict.py",
     ),
     Mutant(
         "a conflict has another id seen from the other side",
         "plugins/concord/versions/conflict.py",
         "for dot in sorted([one.dot, other.dot])",
         "for dot in [one.dot, other.dot]",
-        "tests/core/test_conflict.py",
+        "tests/versions/test_conflict.py",
     ),
     Mutant(
         "Spark and the write step compare versions differently",
@@ -352,21 +352,21 @@ MUTANTS = (
         "plugins/concord/rules/merging.py",
         "if dict(base.vector) == shared",
         "if base.row",
-        "tests/core/test_merging.py -k another_version",
+        "tests/rules/test_merging.py -k another_version",
     ),
     Mutant(
         "a merge bears its parent's stamp",
         "plugins/concord/rules/merging.py",
         "changed_at = max(now_us, newest + 1, stamp_floor + 1)",
         "changed_at = newest",
-        "tests/core/test_merging.py -k includes_both",
+        "tests/rules/test_merging.py -k includes_both",
     ),
     Mutant(
         "rows that are alike are merged",
         "plugins/concord/rules/merging.py",
         "if new == ours == theirs:",
         "if False:",
-        "tests/core/test_merging.py -k alike",
+        "tests/rules/test_merging.py -k alike",
     ),
     Mutant(
         "a before-image stays after a link has read the row",

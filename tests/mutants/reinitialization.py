@@ -42,7 +42,7 @@ REINITIALIZATION = (
         "plugins/concord/rules/policy.py",
         "own = _without_asking(_without_hold(own))",
         "own = _without_hold(own)",
-        "tests/core/test_resolver.py -k brings_copies_back",
+        "tests/rules/test_resolver.py -k brings_copies_back",
     ),
     Mutant(
         "a parent in a table that stays as it is counts as missing",
@@ -56,7 +56,7 @@ REINITIALIZATION = (
         "plugins/concord/configuration/conflict_rules.py",
         "if KINDS[name].reinitializes and table.tracking is not None:",
         "if KINDS[name].reinitializes and table.tracking is ...:",
-        "tests/config/test_conflict_policy.py -k marks",
+        "tests/configuration/test_conflict_policy.py -k marks",
     ),
     Mutant(
         "a plan starts a re-initialization",

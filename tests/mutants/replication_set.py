@@ -94,14 +94,14 @@ REPLICATION_SET = (
         "plugins/concord/rules/repair_rule.py",
         "replaces = loser.exists or loser.outside",
         "replaces = loser.exists",
-        "tests/core/test_repair.py",
+        "tests/rules/test_repair_rule.py",
     ),
     Mutant(
         "a repair deletes what has left the filter",
         "plugins/concord/rules/repair_rule.py",
         "written = replace(version, deleted=not (winner.exists or left))",
         "written = replace(version, deleted=not winner.exists)",
-        "tests/core/test_repair.py",
+        "tests/rules/test_repair_rule.py",
     ),
     # Initialization
     Mutant(

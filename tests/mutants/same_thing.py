@@ -146,7 +146,7 @@ SAME_THING = (
         "plugins/concord/versions/conflict.py",
         "by.rule, *by.against]",
         "by.rule]",
-        "tests/core/test_conflict.py -k told_apart",
+        "tests/versions/test_conflict.py -k told_apart",
     ),
     Mutant(
         "a site's name of an index is in the id of a loss",
@@ -188,7 +188,7 @@ SAME_THING = (
         "plugins/concord/rules/unique_rule.py",
         "(*ranks, rules[collision.rule].identity)",
         "(*ranks, collision.rule)",
-        "tests/core/test_collision.py -k calls_its_rules",
+        "tests/rules/test_unique_rule.py -k calls_its_rules",
     ),
     Mutant(
         "an update that finds no row is applied in silence",

@@ -80,7 +80,7 @@ def _unmergeable(table: TableSettings, edges: Edges) -> Iterator[str]:
     """Why the rows of a table cannot be merged.
 
     On a ring of synchronizations two sites may merge with a third at the same time; their new rows conflict in turn. Of
-    two sums one is then given up, and averages of averages are made without end (tests/core/test_merging_converges.py).
+    two sums one is then given up, and averages of averages are made without end (test_merging_converges).
     On a tree two versions meet at one place.
     """
     if way := _round(edges):

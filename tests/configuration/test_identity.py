@@ -1,0 +1,52 @@
+"""What can be said about the numbers that sites generate, and what is refused (S2-18)."""
+
+from collections.abc import Callable
+
+import pytest
+
+from concord.configuration.configuration import Configuration
+from concord.messages.errors import Problem
+from concord.tables.identity import Share
+from tests.configuration.examples import spoiled
+
+Parse = Callable[[str | bytes], Configuration]
+Problems = Callable[[str | bytes], tuple[Problem, ...]]
+
+
+def with_identity(text: str) -> str:
+    return spoiled("  flight_operations:\n", f"  flight_operations:\n    identity: {text}\n")
+
+
+def test_a_set_shares_numbers_out_and_a_table_may_share_them_otherwise(parse: Parse) -> None:
+    ranges = "{ranges: {london: [1, 9], capetown: [10, 19]}}"
+    text = with_identity("{slots: 10, slot: {london: 1, capetown: 2}}")
+    text = text.replace("key: [carrier]", f"key: [carrier]\n        identity: {ranges}")
+    flights, airlines = (table.identity for table in parse(text).tables("london_capetown"))
+    assert flights is not None
+    assert airlines is not None
+    assert (flights.share("capetown").first, flights.share("capetown").step) == (2, 10)
+    assert airlines.share("capetown") == Share(10, 19, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{slots: 10}", "slots and slot belong together"),
+        ("{}", "either slots and slot, or ranges"),
+        ("{slots: 2, slot: {london: 1}, ranges: {london: [1, 2]}}", "either slots and slot, or ranges"),
+        ("{slots: 1, slot: {london: 1, capetown: 2}}", "too small"),
+        ("{slots: 2, slot: {london: 1, capetown: 3}}", "slot 3 of site 'capetown' is none of 1 to 2"),
+        ("{slots: 9, slot: {london: 1, capetown: 1}}", "sites 'london' and 'capetown' have the same slot 1"),
+        (
+            "{ranges: {london: [1, 9], capetown: [9, 12]}}",
+            "the ranges of sites 'london' and 'capetown' overlap",
+        ),
+        ("{ranges: {london: [9, 1], capetown: [10, 12]}}", "no range"),
+        ("{slots: 9, slot: {london: 1}}", "site 'capetown' has none"),
+        ("{slots: 9, slot: {london: 1, capetown: 2, paris: 3}}", "unknown site"),
+    ],
+)
+def test_a_mistake_is_named(problems: Problems, text: str, message: str) -> None:
+    (problem,) = problems(with_identity(text))
+    assert message in problem.message
+    assert problem.key.startswith("replication_sets.flight_operations.identity")

@@ -1,0 +1,83 @@
+"""Marks kept by the application: what the configuration says of them, and what it refuses (S4-074, F19)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from concord.configuration.configuration import Configuration
+from concord.messages.errors import Problem
+from concord.tables.replication_set import Marks, TableName
+from concord.terminal.status import show_marks
+from tests.configuration.examples import spoiled
+
+Parse = Callable[[str | bytes], Configuration]
+Problems = Callable[[str | bytes], tuple[Problem, ...]]
+
+MARKS = "changed_at: updated_at, deleted: is_deleted"
+
+
+def tracked(settings: str, also: str = "key: [carrier]") -> str:
+    return spoiled("key: [carrier]", f"{also}\n        tracking: {{{settings}}}")
+
+
+def test_fifteen_minutes_are_the_tolerance_unless_told_otherwise(parse: Parse) -> None:
+    assert parse(tracked(MARKS)).tables("london_capetown")[1].tracking == Marks(
+        changed_at="updated_at", deleted="is_deleted", tolerance=900
+    )
+    full = f"{MARKS}, tolerance: 1 h, time_zone: {{capetown: Africa/Johannesburg}}, view: crm.live"
+    assert parse(tracked(full)).tables("london_capetown")[1].tracking == Marks(
+        changed_at="updated_at",
+        deleted="is_deleted",
+        tolerance=timedelta(hours=1).total_seconds(),
+        time_zone={"capetown": "Africa/Johannesburg"},
+        view=TableName(schema_name="crm", name="live"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "said"),
+    [
+        ("changed_at: updated_at", "deleted", "missing"),
+        ("changed_at: a, deleted: a", "deleted", "the same column"),
+        (f"{MARKS}, tolerance: 59 s", "tolerance", "shorter than a transaction may last"),
+        (f"{MARKS}, tolerance: 15", "tolerance", "needs a unit"),
+        (f"{MARKS}, time_zone: {{capetwon: UTC}}", "time_zone.capetwon", "unknown site 'capetwon'"),
+        (
+            f"{MARKS}, time_zone: {{capetown: Africa/Johanesburg}}",
+            "time_zone.capetown",
+            "not the name of a time",
+        ),
+        (f"{MARKS}, time_zone: {{capetown: EST}}", "time_zone.capetown", "not the name of a time zone"),
+        (f"{MARKS}, time_zone: {{capetown: '+02'}}", "time_zone.capetown", "not the name of a time zone"),
+    ],
+)
+def test_a_mistake_is_named(problems: Problems, settings: str, key: str, said: str) -> None:
+    (problem,) = problems(tracked(settings))
+    assert problem.key == f"replication_sets.flight_operations.tables[1].tracking.{key}"
+    assert said in problem.message
+
+
+def test_marks_are_replicated_and_nothing_but_renamed(problems: Problems) -> None:
+    (problem,) = problems(tracked(MARKS, "columns: [carrier, updated_at]"))
+    assert problem.key.endswith("tracking.deleted")
+    mapped = "mappings: {capetown: {values: {is_deleted: {map: {'true': 'Y', 'false': 'N'}}}}}"
+    (problem,) = problems(tracked(MARKS, mapped))
+    assert "a mark can only be renamed" in problem.hint
+
+
+def test_a_table_is_tracked_in_one_way_whichever_set_lists_it(problems: Problems) -> None:
+    twin = "  others: {tables: [{table: public.airlines, key: [carrier]}]}\nsynchronizations:"
+    text = tracked(MARKS).replace("synchronizations:", twin)
+    assert any("columns or tracking" in problem.message for problem in problems(text))
+
+
+def test_the_status_states_the_tolerance(parse: Parse, capsys: pytest.CaptureFixture[str]) -> None:
+    """S4-074: whoever looks at a synchronization sees that such a table's capture is not exact."""
+    show_marks(parse(tracked(f"{MARKS}, tolerance: 20 min")))
+    shown = capsys.readouterr().out
+    assert "later than the tolerance" in shown
+    assert "public.airlines" in shown
+    assert "1200 s" in shown
