@@ -1,4 +1,4 @@
-"""Decide: the rows of a key range that an initialization writes in one direction, by `concord.initialization_rule`."""
+"""Decide: the rows of a key range that an initialization writes in one direction, by `rules.initialization_rule`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Detect: which changes meet a version at the target that they have not seen? The same rule as
-`concord.conflict.classify`, as Spark's SQL; a property test holds the two equal."""
+`versions.conflict.classify`, as Spark's SQL; a property test holds the two equal."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def share_history(one: str, other: str) -> str:
 
 
 def total_order(side: str, priorities: Mapping[str, int]) -> str:
-    """`concord.rules.resolver.total_order` as a struct: Spark compares structs field by field."""
+    """`rules.resolver.total_order` as a struct: Spark compares structs field by field."""
     return f"struct({side}derived, {side}changed_at, {rank(side, priorities)})"
 
 

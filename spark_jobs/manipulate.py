@@ -1,6 +1,6 @@
 """Manipulate: source shape → canonical → target shape, and the proof that every row would come back (S1-34).
 
-The same operations as `concord.manipulation`, as columns; a property test holds the two equal.
+The same operations as `tables.manipulation`, as columns; a property test holds the two equal.
 """
 
 from __future__ import annotations

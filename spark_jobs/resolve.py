@@ -130,7 +130,7 @@ def _by_type(chains: Chains, source: Side, target: Side) -> str:
 
 
 def _type(source: Side, target: Side) -> str:
-    """Mirrors `concord.conflict.conflict_type`, of two versions that both exist."""
+    """Mirrors `versions.conflict.conflict_type`, of two versions that both exist."""
     deleted, p_deleted = source.column("deleted"), target.column("deleted")
     both_born = f"{source.column('born')} AND {target.column('born')}"
     kinds = {
@@ -144,7 +144,7 @@ def _type(source: Side, target: Side) -> str:
 
 
 def _decide(chain: Sequence[Link], source: Side, target: Side) -> str:
-    """Mirrors `concord.rules.resolver.decide`: the first resolver with a verdict, and why those before it had none."""
+    """Mirrors `rules.resolver.decide`: the first resolver with a verdict, and why those before it had none."""
     cases: list[tuple[str, str]] = []
     before: list[str] = []
     for resolver in chain:
@@ -224,7 +224,7 @@ def _greater(ours: str, theirs: str) -> str:
 
 
 def _compared(resolver: Ordering, ours: str, theirs: str) -> Opinion:
-    """Mirrors `concord.rules.resolver.compared`."""
+    """Mirrors `rules.resolver.compared`."""
     differ = (f"{ours} > {theirs} OR {ours} < {theirs}", text(resolver.because))
     reason = case(differ, (f"{ours} = {theirs}", text(EQUAL)), otherwise=text(NO_VALUE))
     return Opinion(_greater(ours, theirs), reason)

@@ -151,7 +151,7 @@ class Conflict(Record):
     __tablename__ = "conflict"
     __table_args__ = (Index(None, "decided_at"), Index(None, "synchronization", "table_name"))
 
-    id: Mapped[str] = mapped_column(primary_key=True)  #: `concord.conflict.conflict_id`
+    id: Mapped[str] = mapped_column(primary_key=True)  #: `versions.conflict.conflict_id`
     synchronization: Mapped[str]
     link: Mapped[str]
     transmission: Mapped[str]
@@ -222,7 +222,7 @@ class Hold(Record):
     synchronization: Mapped[str]
     direction: Mapped[str]
     table_name: Mapped[str]
-    kind: Mapped[str]  #: `concord.rules.brake.Kind`
+    kind: Mapped[str]  #: `rules.brake.Kind`
     seen: Mapped[int]  #: rows that would go, or change
     table_rows: Mapped[int]  #: of the table
     since: Mapped[str]  #: the session that the held transmission went on from

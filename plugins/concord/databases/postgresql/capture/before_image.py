@@ -1,7 +1,7 @@
 """Before-images: what a row was, and its version, before the local edits that the other sites may not have seen.
 
 Kept in the shadow row, one image each, and only for tables whose resolvers need the version that two others have in
-common (`concord.merging`). It is the newest row that the other end of a link is known to have, or about to get: the one
+common (`rules.merging`). It is the newest row that the other end of a link is known to have, or about to get: the one
 that the first local edit replaced since a link wrote the row here or read it, and after a conflict the one that came
 in. Whether it is what two versions have in common, their vectors say: an image that is not is never used, so that one
 taken too early or too late costs a merge, not its truth.

@@ -1,8 +1,8 @@
 """A child here, its parent deleted there: mended by set before the commit, alike in both orders of the links (F46).
 
-`concord.reference` says what gives way. Each change is an edit of the site where it is made: it gets a version of that
-site's own, which has seen what it replaces, and every other site follows it. One change may orphan others, so it is
-looked again until nothing is left: rows only ever go from kept to deleted, to brought back, to lost for good.
+`rules.foreign_key_rule` says what gives way. Each change is an edit of the site where it is made: it gets a version of
+that site's own, which has seen what it replaces, and every other site follows it. One change may orphan others, so
+the search is repeated until nothing is left: rows only ever go from kept to deleted, to brought back, to lost for good.
 """
 
 from __future__ import annotations

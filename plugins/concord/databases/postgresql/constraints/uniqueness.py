@@ -2,7 +2,7 @@
 
 What it gives up is the column, where that may be NULL, or else its place in the table: never more than the database
 demands. That is an edit of the site where the two rows meet: it gets a version of that site's own, which has seen the
-loser's, and every other site follows it. Decided by `concord.collision`, under lock, before any row is written.
+loser's, and every other site follows it. Decided by `rules.unique_rule`, under lock, before any row is written.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ SEVERAL_FORMS = frozenset(["numeric", "bpchar"])
 #: Equal values of these are the same bytes. Not so floats (0 and -0), and texts of some collations.
 ONE_IMAGE = frozenset(["int2", "int4", "int8", "bool", "uuid", "date", "timestamp", "timestamptz"])
 
-#: Compared alike at every site (`concord.sortable`): no collation orders them, and none is an approximation.
+#: Compared alike at every site (`values.sortable`): no collation orders them, and none is an approximation.
 SORTABLE = frozenset(["int2", "int4", "int8", "numeric", "date", "timestamp", "timestamptz"])
 
 #: What the catalogue calls the types that a mapping may name.

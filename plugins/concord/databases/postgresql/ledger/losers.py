@@ -46,8 +46,8 @@ def log(connection: Connection, job: LinkJob, kind: ConflictType, lost: str) -> 
     `rule` as every site knows it (`rule_identity`), the canonical key that it lost `against` (a JSON array, empty where
     that is of another table), and both sides. How many of them did not stand there yet.
 
-    The id is `concord.conflict.loss_id`: the two versions are of different rows, and each may meet the other's key in a
-    conflict of its own.
+    The id is `versions.conflict.loss_id`: the two versions are of different rows, and each may meet the other's key in
+    a conflict of its own.
     """
     return run(
         connection,

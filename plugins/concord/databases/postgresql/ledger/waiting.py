@@ -199,7 +199,7 @@ ON CONFLICT (link, table_name, key) DO UPDATE SET {", ".join(f"{name} = excluded
 
 def withdraw(connection: Connection, link: str, staged: Staged, source_origin: str) -> None:
     """Let go of what the source has sent before and does not hold any more, although it is of the source's own making:
-    it was stamped anew there (`concord.restamp`). Whatever else a source sends has seen what it sent before."""
+    it was stamped anew there (`versions.restamp`). Whatever else a source sends has seen what it sent before."""
     shape = staged.shape
     seen = "s.concord_vector -> (w.version ->> 'origin')"
     dot = "jsonb_build_array(w.version -> 'changed_at', w.version -> 'derived')"

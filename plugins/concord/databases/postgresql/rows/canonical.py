@@ -1,6 +1,6 @@
 """The canonical form of a site's rows, in SQL: what two sites that keep a table differently can compare.
 
-The same as `concord.manipulation` on rows that come back the same; a test holds the two equal.
+The same as `tables.manipulation` on rows that come back the same; a test holds the two equal.
 """
 
 from __future__ import annotations

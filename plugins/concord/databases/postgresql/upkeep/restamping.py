@@ -1,4 +1,4 @@
-"""Versions stamped in the future are stamped anew at the site that holds them (`concord.restamp`).
+"""Versions stamped in the future are stamped anew at the site that holds them (`versions.restamp`).
 
 The epoch of each synchronization of the site is taken at both ends first, as a link takes its own (F58): no run that
 began before carries such a version away after the other sites were asked for what they have seen. A snapshot carries no

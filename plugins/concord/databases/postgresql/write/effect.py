@@ -25,7 +25,7 @@ def effect(connection: Connection, staged: Staged, brakes: Brakes, most: Effect)
 
 
 def _in_table(connection: Connection, staged: Staged, brakes: Brakes, effect: Effect) -> Effect:
-    """The same, with as many rows of the table counted as can matter (`concord.rules.brake`)."""
+    """The same, with as many rows of the table counted as can matter (`rules.brake`)."""
     shape = staged.shape
     shared = f"SELECT 1 FROM {shape.table.sql} t WHERE {shape.in_scope('t')}"
     counted = f"{shared} LIMIT {brakes.rows_that_matter(effect)}"

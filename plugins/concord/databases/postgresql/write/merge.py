@@ -32,7 +32,7 @@ def log_conflicts(
 ) -> int:
     """Both images and both versions, in the transaction of the defeat, before it is written (I12).
 
-    The id is computed as `concord.conflict.conflict_id` does, so that no pair stands here twice (F26).
+    The id is computed as `versions.conflict.conflict_id` does, so that no pair stands here twice (F26).
     """
     if not judged.exceptional:
         return 0
@@ -96,7 +96,7 @@ def _without_content(shape: Shape) -> str:
 
 
 def conflict_type(shape: Shape) -> str:
-    """Of a verdict `v`. Mirrors `concord.conflict.conflict_type`, which a test holds equal; the same inserted key is
+    """Of a verdict `v`. Mirrors `versions.conflict.conflict_type`, which a test holds equal; the same inserted key is
     another matter where the sites make the keys themselves."""
     twice = ConflictType.IDENTITY_COLLISION if shape.generates_key else ConflictType.INSERT_INSERT
     shared = "v.s_vector ?| ARRAY(SELECT jsonb_object_keys(v.p_vector))"
@@ -124,7 +124,7 @@ def version_object(side: str) -> str:
 
 
 def _conflict_id(table: str, key: str, sides: tuple[str, str] = ("s", "p")) -> str:
-    """SQL of `concord.conflict.conflict_id`: every part preceded by its length, dots in order."""
+    """SQL of `versions.conflict.conflict_id`: every part preceded by its length, dots in order."""
     fields = [
         (
             f"v.{side}_origin",
