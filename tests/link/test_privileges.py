@@ -10,8 +10,7 @@ import pytest
 from concord.databases import provisioning
 from concord.databases.postgresql.facts import privileges
 from concord.databases.postgresql.facts.privileges import Grant, Kind
-from concord.databases.postgresql.provision import site_statements
-from concord.databases.postgresql.sites import grants
+from concord.databases.postgresql.sites import grants, state
 from concord.databases.postgresql.sites.grants import Logins
 from concord.messages.errors import ConnectionRefused, NotProvisioned, PrivilegeMissing
 from tests.link.conftest import MakePair
@@ -233,7 +232,7 @@ def test_each_of_them_is_needed_by_some_statement_and_the_database_says_which(
     """Links that do not ask beforehand meet the database's own refusal."""
     sites = pair(*TABLES)
     harden(sites)
-    monkeypatch.setattr(site_statements, "refuse_missing", lambda site, lacked: None)
+    monkeypatch.setattr(state, "refuse_missing", lambda site, lacked: None)
     said = {}
     for number, right in enumerate(EACH):
         edit(sites, number)

@@ -93,10 +93,10 @@ def test_a_run_tells_rows_conflicts_what_waits_seconds_and_lag_and_no_row_or_log
         **{"acquired": 3, "applied": 1, "lost": 1, "conflicts": 1, "held": 0, "quarantined": 1},
         "failed": 0,
     }
-    assert heard["concord.jobs.link.applied", tags("reverse")] == [1, 0]
+    assert heard["concord.link.applied", tags("reverse")] == [1, 0]
     for direction in ("forward", "reverse"):
-        assert len(heard["concord.jobs.link.duration", tags(direction)]) == 2
-        assert all(0 < lag < 60 for lag in heard["concord.jobs.link.lag", tags(direction)])
+        assert len(heard["concord.link.duration", tags(direction)]) == 2
+        assert all(0 < lag < 60 for lag in heard["concord.link.lag", tags(direction)])
     # At the end of the first run; at the beginning, which knows the run before, and at the end of the second.
     first, behind, caught_up = heard["concord.synchronization.lag", tags()]
     assert 0 < first < behind > caught_up > 0
@@ -124,8 +124,8 @@ def test_a_link_that_fails_tells_so_and_how_far_behind_it_is(
         with pytest.raises(AssertionError):
             dags_test(port)
     heard = of_concord(lines)
-    assert heard["concord.jobs.link.failed", tags("forward")] == [0, 1]
-    before, after = heard["concord.jobs.link.lag", tags("forward")]
+    assert heard["concord.link.failed", tags("forward")] == [0, 1]
+    before, after = heard["concord.link.lag", tags("forward")]
     assert before < after
 
 
