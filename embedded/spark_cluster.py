@@ -112,7 +112,7 @@ class Cluster:
         Raises AssertionError where it has none.
         """
         below = psutil.Process(self._processes[worker].pid).children(recursive=True)
-        executors = [each for each in below if "CoarseGrainedExecutorBackend" in " ".join(each.cmdline())]
+        executors = [each for each in below if _is_executor(each)]
         assert executors, "the worker has no executor"
         for each in executors:
             each.kill()
@@ -120,6 +120,13 @@ class Cluster:
     def stop(self) -> None:
         for process in self._processes:
             _kill(process)
+
+
+def _is_executor(process: psutil.Process) -> bool:
+    try:
+        return "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())
+    except psutil.Error:  # it has ended meanwhile
+        return False
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
