@@ -131,6 +131,7 @@ def test_what_a_database_refuses_a_task_is_told_in_our_words_and_of_the_table_it
     assert sites.run("forward").total("applied") == 2
 
 
+@pytest.mark.usefixtures("classic")
 @pytest.mark.parametrize(("readers", "tasks"), [(1, 1), (2, 2), (5, 3)])
 def test_tables_are_staged_together_by_no_more_tasks_than_the_site_allows_readers(
     pair: MakePair, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, readers: int, tasks: int
@@ -170,6 +171,7 @@ def test_a_worker_that_ends_is_told_in_our_words_and_the_next_run_goes_on(
     assert carried(sites.run("forward")).applied == 1
 
 
+@pytest.mark.usefixtures("classic")
 def test_what_a_job_of_very_many_tables_carries_to_its_tasks_is_written_to_no_disk(
     java: Path, tmp_path: Path
 ) -> None:
