@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks import by_hand
-from benchmarks.bookings import WARM_UP, Edits
+from benchmarks.bookings import CONTENT, WARM_UP, Edits
 from benchmarks.connected_run import server
 from benchmarks.databases import Database, Databases, Pair, fill
 from benchmarks.initialization import initialize, job
@@ -104,9 +104,8 @@ class _Table:
     def _repetition(self, point: Point, title: str, *, link_first: bool) -> None:
         """Each kind of start has edits of its own, which the script by hand carries as well."""
         with self.progress.step(title) as step:
-            for start in list(Start)[
-                :: 1 if link_first else -1
-            ]:  # the later ones find more pages in the cache
+            # In turn from either end: the later ones find more pages in the cache.
+            for start in Start if link_first else reversed(Start):
                 edits = self._edit(point.changes)
                 for program in ("link", "by hand") if link_first else ("by hand", "link"):
                     self.databases.everywhere("CHECKPOINT")
@@ -142,6 +141,14 @@ def check(databases: Sequence[Database], edits: Edits) -> None:
     found = {each.name: each.row(edits.digest) for each in databases}
     if len(set(found.values())) != 1:
         raise WrongResult(f"the edited rows differ: {found}")
+
+
+def check_whole(databases: Sequence[Database], what: str) -> int:
+    """The rows of the table, the same in all of them. Raises WrongResult, which says after what, when they are not."""
+    found = {each.name: each.row(CONTENT) for each in databases}
+    if len(set(found.values())) != 1:
+        raise WrongResult(f"{what}: the sites differ: {found}")
+    return int(found[databases[0].name][0])
 
 
 def carrying(run: LinkRun, edits: Edits) -> Measurement:

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from benchmarks import databases, initialization, report
 from benchmarks.arguments import add_places, counts, positive
-from benchmarks.bookings import CONTENT, TABLE
-from benchmarks.comparison import WrongResult, started
+from benchmarks.bookings import TABLE
+from benchmarks.comparison import WrongResult, check_whole, started
 from benchmarks.connected_run import server
 from benchmarks.databases import Databases
 from benchmarks.link_run import LinkRun, run_link
@@ -129,9 +129,7 @@ def _job(made: Databases, direction: Direction, table: ReplicatedTable) -> LinkJ
 def _check(made: Databases, each: Round, run: LinkRun) -> None:
     if run.report.total("conflicts") != each.conflicts:
         raise WrongResult(f"{each.title}: {run.report.total('conflicts')} conflicts of {each.conflicts}")
-    found = {site.name: site.row(CONTENT) for site in (made.london, made.capetown)}
-    if len(set(found.values())) != 1:
-        raise WrongResult(f"{each.title}: the sites differ: {found}")
+    check_whole((made.london, made.capetown), each.title)
 
 
 def grid(measured: Sequence[Measured]) -> Grid:

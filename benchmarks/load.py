@@ -18,7 +18,7 @@ from rich.console import Console
 
 from benchmarks import bookings, databases
 from benchmarks.by_hand import command_environment
-from benchmarks.comparison import WrongResult
+from benchmarks.comparison import WrongResult, check_whole
 from benchmarks.databases import Database, Databases
 from benchmarks.initialization import job, provision_pair
 from benchmarks.link_run import run_link
@@ -30,7 +30,6 @@ from concord.orchestration.tasks.spark_settings import environment
 from demo import terminal, workspace
 from spark_jobs.application import module
 
-CONTENT = "SELECT count(*), sum(hashtextextended(b::text, 0)) FROM public.bookings b"
 DONE = "SELECT coalesce(max(looked_at), 0) FROM concord.initialization"
 
 
@@ -155,10 +154,7 @@ def measure(
     )
     for direction in (Direction.FORWARD, Direction.REVERSE) * 2:
         run_link(job(made, direction))
-    found = {each.name: each.row(CONTENT) for each in (london, capetown)}
-    if len(set(found.values())) != 1:
-        raise WrongResult(f"the sites differ: {found}")
-    console.print(f"equal at the end: {found[london.name][0]:,} rows", highlight=False)
+    console.print(f"equal at the end: {check_whole((london, capetown), 'loaded'):,} rows", highlight=False)
 
 
 def main(arguments: list[str]) -> int:

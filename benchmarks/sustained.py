@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from benchmarks import pgbench, report
-from benchmarks.bookings import CONTENT
-from benchmarks.comparison import WrongResult
+from benchmarks.comparison import check_whole
 from benchmarks.databases import Database, Pair
 from benchmarks.measurement import Spread
 from benchmarks.report import Grid
@@ -55,7 +54,7 @@ def sustain(rival: Rival, rows: int, transactions: int) -> Sustained:
     rival.carry()
     ended = time.monotonic()
     committed = max(each.result() for each in users)
-    _check(pair)
+    check_whole(pair.all, f"{rival.program}, caught up")
     return Sustained(transactions, ended - began, ended - committed, runs)
 
 
@@ -76,12 +75,6 @@ def _users(pair: Pair, rows: int, transactions: int) -> Iterator[Sequence[Future
 def _edit(database: Database, rows: int, odd: int, transactions: int) -> float:
     pgbench.run_transactions(database, _UPDATE.format(half=rows // 2, odd=odd), _CLIENTS, transactions)
     return time.monotonic()
-
-
-def _check(pair: Pair) -> None:
-    found = {each.name: each.row(CONTENT) for each in pair.all}
-    if len(set(found.values())) != 1:
-        raise WrongResult(f"the sites differ: {found}")
 
 
 def grid(transactions: int, measured: Mapping[Program, Sequence[Sustained]]) -> Grid:
