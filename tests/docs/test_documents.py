@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from concord.configuration.configuration import load
+from concord.jobs.link import Direction
 from concord.messages.errors import ConcordError, ConfigurationInvalid
 from demo.invitation import lines
 from demo.workspace import DEFAULT
@@ -78,6 +79,17 @@ def test_every_link_between_documents_leads_somewhere() -> None:
     for document in DOCUMENTS:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_the_picture_of_the_architecture_names_what_the_code_names() -> None:
+    picture = (PROJECT / "docs" / "architecture.svg").read_text()
+    named = set(re.findall(r'<text class="code"[^>]*>(.*?)</text>', picture))
+    code = "\n".join(path.read_text() for path in (PROJECT / "plugins").rglob("*.py"))
+    links = {f"{direction}_link" for direction in Direction}
+    assert links <= named
+    assert {"begin", "complete", "release", "concord.conflict", "concord.link_state"} <= named
+    for name in named - links:
+        assert re.search(rf"\b{re.escape(name.split('__')[0])}\b|\b{name.split('__')[0]}__", code), name
 
 
 def codes(kind: type[ConcordError]) -> set[str]:
