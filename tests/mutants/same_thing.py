@@ -136,8 +136,8 @@ SAME_THING = (
     ),
     Mutant(
         "two losses of one row to rows of one version are one",
-        f"{POSTGRESQL}/ledger/losers.py",
-        "{first}, {second}, x.rule] || {against}",
+        f"{POSTGRESQL}/write/conflict_id.py",
+        "{first}, {second}, {rule}] || {_parts(against)}",
         "{first}, {second}]",
         f"{LINK}/test_uniqueness.py -k one_insert",
     ),

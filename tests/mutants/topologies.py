@@ -27,8 +27,8 @@ TOPOLOGIES = (
     Mutant(
         "a conflict stands in the log once for each link",
         f"{POSTGRESQL}/write/merge.py",
-        "SELECT {_conflict_id(shape.name, key)}, {literal(synchronization)},",
-        "SELECT {_conflict_id(shape.name, key)} || {literal(link)}, {literal(synchronization)},",
+        "SELECT {identity}, {literal(synchronization)},",
+        "SELECT {identity} || {literal(link)}, {literal(synchronization)},",
         f"{LINK}/test_topologies.py -k 'one_id and ring'",
     ),
     Mutant(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.session import Connection, run
+from concord.databases.postgresql.write.conflict_id import dot, loss_id
 from concord.jobs.link import LinkJob
 from concord.versions.conflict import ConflictType
 
@@ -46,15 +47,16 @@ def log(connection: Connection, job: LinkJob, kind: ConflictType, lost: str) -> 
     `rule` as every site knows it (`rule_identity`), the canonical key that it lost `against` (a JSON array, empty where
     that is of another table), and both sides. How many of them did not stand there yet.
 
-    The id is `versions.conflict.loss_id`: the two versions are of different rows, and each may meet the other's key in
-    a conflict of its own.
+    The id is that of `loss_id`: the two versions are of different rows, and each may meet the other's key in a conflict
+    of its own.
     """
+    identity = loss_id("x.table_name", "x.key", dot("x.w_"), dot("x.l_"), (kind, "x.rule", "x.against"))
     return run(
         connection,
         f"""
 INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver, reason,
        winner_site, loser_site, winner_version, loser_version, winner_row, loser_row)
-SELECT {_id(kind)}, {literal(job.synchronization)}, {literal(job.link)}, {literal(job.transmission)}, x.table_name,
+SELECT {identity}, {literal(job.synchronization)}, {literal(job.link)}, {literal(job.transmission)}, x.table_name,
        x.key, {literal(kind)}, x.resolver, x.reason, {_site("w", job)}, {_site("l", job)}, {_version("w")},
        {_version("l")}, x.w_image, x.l_image
   FROM {lost} x ON CONFLICT (id) DO NOTHING""",
@@ -69,18 +71,3 @@ def _site(name: str, job: LinkJob) -> str:
 def _version(name: str) -> str:
     fields = ", ".join(f"{literal(field)}, x.{name}_{field}" for field in _SIDE if field != "image")
     return f"jsonb_build_object({fields})"
-
-
-def _id(kind: ConflictType) -> str:
-    dots = {
-        name: f"x.{name}_origin || '/' || x.{name}_changed_at || '/' || x.{name}_derived" for name in "wl"
-    }
-    rank = {name: f'(x.{name}_origin COLLATE "C", x.{name}_changed_at, x.{name}_derived)' for name in "wl"}
-    first = f"CASE WHEN {rank['w']} <= {rank['l']} THEN {dots['w']} ELSE {dots['l']} END"
-    second = f"CASE WHEN {rank['w']} <= {rank['l']} THEN {dots['l']} ELSE {dots['w']} END"
-    key, against = (f"ARRAY(SELECT jsonb_array_elements_text(x.{name}))" for name in ("key", "against"))
-    parts = f"x.table_name || {key} || ARRAY[{literal(kind)}, {first}, {second}, x.rule] || {against}"
-    return (
-        "(SELECT encode(sha256(convert_to(string_agg(length(part) || ':' || part, '' ORDER BY place), 'UTF8')), 'hex')"
-        f" FROM unnest({parts}) WITH ORDINALITY u (part, place))"
-    )

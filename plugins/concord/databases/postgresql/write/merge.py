@@ -8,12 +8,14 @@ import psycopg
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture import before_image
+from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.plans import LOOK_UP, SCAN
 from concord.databases.postgresql.facts.session import Connection, counts, run
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.write import merged_row
+from concord.databases.postgresql.write.conflict_id import conflict_id, dot
 from concord.databases.postgresql.write.guard import unchanged
 from concord.databases.postgresql.write.judged import Judged
 from concord.databases.postgresql.write.watch import UNWATCHED, Watch
@@ -32,12 +34,13 @@ def log_conflicts(
 ) -> int:
     """Both images and both versions, in the transaction of the defeat, before it is written (I12).
 
-    The id is computed as `versions.conflict.conflict_id` does, so that no pair stands here twice (F26).
+    The id is that of `conflict_id`, so that no pair stands here twice (F26).
     """
     if not judged.exceptional:
         return 0
     shape = judged.staged.shape
     key = ", ".join(shape.canonical_key("v"))
+    identity = conflict_id(shape.name, key, dot("v.s_"), dot("v.p_"))
     source_wins = "v.verdict = 'source_wins'"
     incoming, present = version_object("s"), version_object("p")
     incoming_row = (
@@ -51,7 +54,7 @@ def log_conflicts(
         f"""
 INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver, reason,
        winner_site, loser_site, winner_version, loser_version, winner_row, loser_row)
-SELECT {_conflict_id(shape.name, key)}, {literal(synchronization)}, {literal(link)}, {literal(transmission)},
+SELECT {identity}, {literal(synchronization)}, {literal(link)}, {literal(transmission)},
        {literal(shape.name)}, to_jsonb(ARRAY[{key}]), {conflict_type(shape)}, v.resolver, v.reason,
        {_either(source_wins, incoming_site, present_site)}, {_either(source_wins, present_site, incoming_site)},
        {_either(source_wins, incoming, present)}, {_either(source_wins, present, incoming)},
@@ -71,6 +74,7 @@ def log_merged(
     shape = judged.staged.shape
     key = ", ".join(shape.canonical_key("v"))
     made = f"jsonb_build_object({', '.join(f'{literal(name)}, {value}' for name, value in merged_row.VERSION.items())})"
+    new = ("v.made_origin", "v.made_changed_at", merged_row.VERSION["derived"])
     for side, row in (("s", "s"), ("p", "t")):
         loser_site = f"coalesce(nullif(split_part(v.{side}_origin, '#', 1), ''), {literal(judged.target)})"
         run(
@@ -78,7 +82,7 @@ def log_merged(
             f"""
 INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver, reason,
        winner_site, loser_site, winner_version, loser_version, winner_row, loser_row)
-SELECT {_conflict_id(shape.name, key, ("made", side))}, {literal(synchronization)}, {literal(link)},
+SELECT {conflict_id(shape.name, key, new, dot(f"v.{side}_"))}, {literal(synchronization)}, {literal(link)},
        {literal(transmission)}, {literal(shape.name)}, to_jsonb(ARRAY[{key}]), {conflict_type(shape)},
        v.resolver, v.reason,
        {literal(judged.target)}, {loser_site}, {made}, {version_object(side)}, {merged_row.image(shape)},
@@ -96,8 +100,8 @@ def _without_content(shape: Shape) -> str:
 
 
 def conflict_type(shape: Shape) -> str:
-    """Of a verdict `v`. Mirrors `versions.conflict.conflict_type`, which a test holds equal; the same inserted key is
-    another matter where the sites make the keys themselves."""
+    """Of a verdict `v`, a second form of `versions.conflict.conflict_type`; the same inserted key is another matter
+    where the sites make the keys themselves."""
     twice = ConflictType.IDENTITY_COLLISION if shape.generates_key else ConflictType.INSERT_INSERT
     shared = "v.s_vector ?| ARRAY(SELECT jsonb_object_keys(v.p_vector))"
     inserted = f"v.s_born AND (v.p_born OR v.p_origin = '') AND NOT {shared}"
@@ -121,27 +125,6 @@ def version_object(side: str) -> str:
     """One version of a verdict `v` as JSON: the staged one (`s`) or the present one (`p`)."""
     fields = ("origin", "changed_at", "derived", "vector", "deleted")
     return f"jsonb_build_object({', '.join(f'{literal(field)}, v.{side}_{field}' for field in fields)})"
-
-
-def _conflict_id(table: str, key: str, sides: tuple[str, str] = ("s", "p")) -> str:
-    """SQL of `versions.conflict.conflict_id`: every part preceded by its length, dots in order."""
-    fields = [
-        (
-            f"v.{side}_origin",
-            f"v.{side}_changed_at",
-            merged_row.VERSION["derived"] if side == "made" else f"v.{side}_derived",
-        )
-        for side in sides
-    ]
-    one, other = (" || '/' || ".join(each) for each in fields)
-    ranks = (f'({origin} COLLATE "C", {changed_at}, {derived})' for origin, changed_at, derived in fields)
-    in_order = " <= ".join(ranks)
-    first, second = _either(in_order, one, other), _either(in_order, other, one)
-    parts = f"ARRAY[{literal(table)}, {key}, {first}, {second}]"
-    return (
-        "(SELECT encode(sha256(convert_to(string_agg(length(part) || ':' || part, '' ORDER BY place), 'UTF8')), 'hex')"
-        f" FROM unnest({parts}) WITH ORDINALITY u (part, place))"
-    )
 
 
 def write_base(connection: Connection, judged: Judged, *, moving: bool) -> None:
@@ -240,7 +223,7 @@ def write_shadow(connection: Connection, judged: Judged, expected: int, watch: W
     )
     guard = (
         f"p.origin = '' OR p.agreed OR {shape.left_elsewhere('p')}"
-        " OR coalesce(n.vector -> p.origin >= jsonb_build_array(p.changed_at, p.derived), false)"
+        f" OR coalesce({row_version.includes('n.vector', 'p.origin', 'p.changed_at', 'p.derived')}, false)"
     )
     if judged.since:
         guard = f"({guard}) AND ({unchanged(judged.since)} OR p.position = pg_current_xact_id())"
