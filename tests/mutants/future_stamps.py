@@ -13,8 +13,8 @@ FUTURE_STAMPS = (
     Mutant(
         "a new stamp forgets what others have seen of its site",
         "plugins/concord/versions/restamp.py",
-        "clock.floor + 1, seen_of_here + 1, *(",
-        "clock.floor + 1, *(",
+        "next_stamp(unite(vector, seen_of_here), clock",
+        "next_stamp(vector, clock",
         RULE,
     ),
     Mutant(
@@ -49,7 +49,7 @@ FUTURE_STAMPS = (
     Mutant(
         "what waited of the old version comes back when its time has come",
         f"{POSTGRESQL}/ledger/waiting.py",
-        """AND w.version ->> 'origin' = {literal(source_origin)} AND {seen} < {dot}\"""",
+        """AND w.version ->> 'origin' = {literal(source_origin)} AND NOT ({seen})\"""",
         """AND false\"""",
         f"{STAMPS} -k withdraws",
     ),

@@ -255,9 +255,9 @@ MUTANTS = (
     ),
     Mutant(
         "Spark and the write step compare versions differently",
-        f"{POSTGRESQL}/write/guard.py",
-        '"coalesce(s.concord_vector -> p.origin >= jsonb',
-        '"coalesce(s.concord_vector -> p.origin > jsonb',
+        f"{POSTGRESQL}/facts/row_version.py",
+        'f"{vector} -> {origin} >= {dot(',
+        'f"{vector} -> {origin} > {dot(',
         f"{LINK}/test_same_rule.py -k write_step_decides",
     ),
     Mutant(
@@ -357,8 +357,8 @@ MUTANTS = (
     Mutant(
         "a merge bears its parent's stamp",
         "plugins/concord/rules/merging.py",
-        "changed_at = max(now_us, newest + 1, stamp_floor + 1)",
-        "changed_at = newest",
+        "changed_at = next_stamp(vector, now_us, stamp_floor)",
+        "changed_at = max(one.changed_at, other.changed_at)",
         "tests/rules/test_merging.py -k includes_both",
     ),
     Mutant(

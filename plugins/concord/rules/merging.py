@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 from concord.rules.resolver import Contender, Resolver, Row, passed
 from concord.values.text_form import TextForm
 from concord.versions.conflict import Decision, Winner
-from concord.versions.row_version import RowVersion, Vector, unite
+from concord.versions.row_version import RowVersion, Vector, next_stamp, unite
 
 #: Derivation of a merged version: an edit has 0.
 DERIVED = 1
@@ -70,8 +70,7 @@ def merged_version(
     not be taken for one that has.
     """
     vector = unite(one.vector, other.vector)
-    newest = max((changed_at for changed_at, _ in vector.values()), default=0)
-    changed_at = max(now_us, newest + 1, stamp_floor + 1)
+    changed_at = next_stamp(vector, now_us, stamp_floor)
     vector[here] = (changed_at, DERIVED)
     return RowVersion(here, changed_at, DERIVED, vector, deleted=False, born=one.born or other.born)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from concord.versions.row_version import Dot, RowVersion, Vector
+from concord.versions.row_version import Dot, RowVersion, Vector, next_stamp, unite
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def restamped(version: RowVersion, elsewhere: Vector, clock: Clock) -> RowVersio
     one did not name, and is later than all that anybody has seen of this site."""
     dropped = ahead(version, clock)
     vector = {origin: entry for origin, entry in version.vector.items() if origin not in dropped}
-    seen_of_here, _ = elsewhere.get(clock.origin, (0, 0))
-    at = max(clock.now, clock.floor + 1, seen_of_here + 1, *(stamp + 1 for stamp, _ in vector.values()))
+    seen_of_here = {clock.origin: elsewhere.get(clock.origin, (0, 0))}
+    at = next_stamp(unite(vector, seen_of_here), clock.now, clock.floor)
     vector[clock.origin] = (at, 0)
     return replace(version, origin=clock.origin, changed_at=at, derived=0, vector=vector)

@@ -78,14 +78,23 @@ class RowVersion:
         return replace(self, vector=unite(self.vector, other.vector), born=self.born or other.born)
 
 
+def newest(vector: Vector) -> int:
+    """The newest stamp (µs) that the vector knows; 0 where it knows none."""
+    return max((changed_at for changed_at, _ in vector.values()), default=0)
+
+
+def next_stamp(vector: Vector, now: int, stamp_floor: int) -> int:
+    """When an edit is stamped that has seen `vector` (µs): later than all of it, and than the site's stamp floor."""
+    return max(now, newest(vector) + 1, stamp_floor + 1)
+
+
 def from_the_future(incoming: RowVersion, present: RowVersion, now: int, allowed: int) -> bool:
     """Is the stamp of `incoming` further ahead of the target's clock than clocks may be apart (µs)? (F13, F14)
 
     What the row's own history at the target already exceeds is no surprise: else a row whose stamp was once accepted
     could never be followed by a later edit.
     """
-    newest = max((changed_at for changed_at, _ in present.vector.values()), default=0)
-    return not present.includes(incoming) and incoming.changed_at > max(now, newest) + allowed
+    return not present.includes(incoming) and incoming.changed_at > max(now, newest(present.vector)) + allowed
 
 
 ABSENT = RowVersion(origin="", changed_at=0, derived=0, vector={})

@@ -6,9 +6,10 @@ from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.capture import before_image
 from concord.databases.postgresql.capture.before_image import Parts
 from concord.databases.postgresql.capture.shadow_table import Shadow
+from concord.databases.postgresql.facts import row_version
 
 #: The site's clock in µs since 1970, where a row of concord.site is in sight.
-_NOW = "greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, stamp_floor + 1)"
+_NOW = f"greatest({row_version.NOW}, stamp_floor + 1)"
 
 #: The site as a relation of the statement that stamps: its name, its clock, and what the links have read of it.
 SITE = f"(SELECT origin, {_NOW} AS now_us, acquired FROM concord.site) concord_site"

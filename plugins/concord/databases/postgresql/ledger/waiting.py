@@ -13,6 +13,7 @@ from dataclasses import replace
 import psycopg
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.refusal import is_refusal
 from concord.databases.postgresql.facts.session import Connection, rows, run
 from concord.databases.postgresql.rows import stage
@@ -31,11 +32,11 @@ TRIED_AGAIN = 200
 
 _VERSION = ("origin", "changed_at", "derived", "vector", "deleted", "born", "out_of_scope")
 
+#: The version of a waiting row `w`.
+_OF_JSON = ("(w.version ->> 'origin')", "w.version -> 'changed_at'", "w.version -> 'derived'")
+
 #: Condition: the shadow row `p` includes the waiting version `w`.
-_INCLUDED = (
-    "p.vector -> (w.version ->> 'origin') >="
-    " jsonb_build_array(w.version -> 'changed_at', w.version -> 'derived')"
-)
+_INCLUDED = row_version.includes("p.vector", *_OF_JSON)
 
 
 def bring(connection: Connection, link: str, staged: Staged, skew: float) -> Staged:
@@ -201,13 +202,12 @@ def withdraw(connection: Connection, link: str, staged: Staged, source_origin: s
     """Let go of what the source has sent before and does not hold any more, although it is of the source's own making:
     it was stamped anew there (`versions.restamp`). Whatever else a source sends has seen what it sent before."""
     shape = staged.shape
-    seen = "s.concord_vector -> (w.version ->> 'origin')"
-    dot = "jsonb_build_array(w.version -> 'changed_at', w.version -> 'derived')"
+    seen = row_version.includes("s.concord_vector", *_OF_JSON)
     run(
         connection,
         f"DELETE FROM concord.waiting w USING {staged.typed} s WHERE {of(link, shape)} AND w.kind = 'quarantined'"
         f" AND w.structure = {literal(shape.table.structure)} AND {same_key(shape, 's')} AND NOT s.concord_retried"
-        f" AND w.version ->> 'origin' = {literal(source_origin)} AND {seen} < {dot}",
+        f" AND w.version ->> 'origin' = {literal(source_origin)} AND NOT ({seen})",
     )
 
 

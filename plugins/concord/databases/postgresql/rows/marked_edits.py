@@ -14,6 +14,7 @@ import psycopg
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture.marks import MEMORY, SiteMarks
+from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.catalogue import fingerprint
 from concord.databases.postgresql.facts.session import Connection, one, rows, run
 from concord.databases.postgresql.rows.shape import Shape
@@ -29,9 +30,6 @@ PLAN = (
     "SET LOCAL enable_hashjoin = off",
     "SET LOCAL enable_mergejoin = off",
 )
-
-#: µs since 1970; the site's clock as marks are compared with it.
-_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 _WRITING = "('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')"
 
@@ -128,7 +126,7 @@ def _register(
         raise NotInitialized(
             f"{shape.name}: nothing is remembered of its rows; run initialize__… of one of its synchronizations"
         )
-    now = int(one(connection, f"SELECT {_NOW}")[0])
+    now = int(one(connection, f"SELECT {row_version.NOW}")[0])
     looked = min(registered, now)  # a clock that was set back shows these marks again
     still = {writer: writers.get(writer, looked) for writer in _writers(connection, shape)}
     start = looked - int(_marks(shape).tolerance * 1_000_000)
@@ -250,7 +248,7 @@ def begin(connection: Connection, shapes: Sequence[Shape]) -> None:
         if known[shape.name][0] is not None:
             _register(connection, shape, *known[shape.name], everything=True)
             continue
-        now, still = int(one(connection, f"SELECT {_NOW}")[0]), _writers(connection, shape)
+        now, still = int(one(connection, f"SELECT {row_version.NOW}")[0]), _writers(connection, shape)
         # What they have written may bear a mark of any age: until they end, the next look begins at the beginning.
         _look(connection, shape, 0 if still else now, dict.fromkeys(still, 0))
         run(

@@ -13,7 +13,9 @@ import psycopg
 from psycopg.rows import class_row
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.capture import stamp
 from concord.databases.postgresql.constraints import foreign_keys
+from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.refusal import is_refusal, told
 from concord.databases.postgresql.facts.session import Connection, in_transaction, rows, run
 from concord.databases.postgresql.ledger import waiting, waiting_table
@@ -246,14 +248,13 @@ def _restaged(staged: Staged, image: Image | None) -> str:
         "origin": "d.origin",
         "changed_at": "d.at",
         "derived": "0",
-        "vector": "(d.vector || jsonb_build_object(d.origin, jsonb_build_array(d.at, 0)))::text",
+        "vector": "(d.vector || " + stamp.vector("d.origin", "d.at") + ")::text",
         "deleted": literal(image is None),
         "resolver": literal(PERSON),
     }
     return f"""
 UPDATE {staged.sql} s SET {", ".join(f"{name} = {value}" for name, value in given.items())}
-  FROM (SELECT c.origin, u.vector, greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-               concord.vector_newest(u.vector) + 1, c.stamp_floor + 1) AS at
+  FROM (SELECT c.origin, u.vector, {row_version.next_stamp("u.vector", "c.stamp_floor")} AS at
           FROM concord.site c CROSS JOIN (
                SELECT concord.vector_unite(x.concord_vector, coalesce(p.vector, '{{}}')) AS vector
                  FROM {staged.typed} x LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "x")}) u) d"""

@@ -12,14 +12,13 @@ from contextlib import ExitStack
 
 import psycopg
 
+from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.session import connect, in_our_words, one
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.upkeep.restamped_table import Restamped, RestampedTable
 from concord.databases.postgresql.upkeep.tombstones import CarryingSite, OpenSite, look_at
 from concord.messages.errors import ClockSkew, RestampRefused
 from concord.versions.restamp import Clock
-
-_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 
 def restamp(
@@ -61,7 +60,9 @@ def _fence(here: OpenSite, others: Mapping[str, OpenSite], epochs: Mapping[str, 
 def _clock(here: OpenSite, others: Sequence[OpenSite]) -> Clock:
     """The other sites' clocks are read first: what takes time makes the latest stamp earlier, never later."""
     theirs = {other: _now(other) for other in others}
-    origin, now, floor = one(here.connection, f"SELECT origin, {_NOW}, stamp_floor FROM concord.site")
+    origin, now, floor = one(
+        here.connection, f"SELECT origin, {row_version.NOW}, stamp_floor FROM concord.site"
+    )
     clocks = {**theirs, here: int(now)}
     for other in others:
         _refuse_skew(here, other, abs(clocks[here] - clocks[other]))
@@ -75,7 +76,7 @@ def _clock(here: OpenSite, others: Sequence[OpenSite]) -> Clock:
 
 
 def _now(each: OpenSite) -> int:
-    return int(one(each.connection, f"SELECT {_NOW}")[0])
+    return int(one(each.connection, f"SELECT {row_version.NOW}")[0])
 
 
 def _skew(each: OpenSite) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture.before_image import MADE
+from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.session import Connection, every, one, rows, run
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
@@ -38,10 +39,13 @@ _RETAKEN = (
 )
 
 _ABSENT = "p.origin IS NULL OR p.origin = ''"
-_FORWARD = "coalesce(s.concord_vector -> p.origin >= jsonb_build_array(p.changed_at, p.derived), false)"
-_DOT = "jsonb_build_array(s.concord_changed_at, s.concord_derived)"
-_BACKWARD = f"coalesce(p.vector -> s.concord_origin >= {_DOT}, false)"
-_SAME = "(s.concord_origin, s.concord_changed_at, s.concord_derived) = (p.origin, p.changed_at, p.derived)"
+_STAGED, _PRESENT = (
+    ("s.concord_origin", "s.concord_changed_at", "s.concord_derived"),
+    ("p.origin", "p.changed_at", "p.derived"),
+)
+_FORWARD = f"coalesce({row_version.includes('s.concord_vector', *_PRESENT)}, false)"
+_BACKWARD = f"coalesce({row_version.includes('p.vector', *_STAGED)}, false)"
+_SAME = f"({', '.join(_STAGED)}) = ({', '.join(_PRESENT)})"
 #: A repair overrides what versions say, and only as long as the version it was decided against is the present one.
 _REPAIR = (
     f"coalesce(s.concord_resolver = {literal(REPAIR)}, false) AND s.concord_against ="

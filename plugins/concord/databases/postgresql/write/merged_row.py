@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.session import Connection, run
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import DECISION_TYPES
@@ -31,9 +32,8 @@ def stamp(connection: Connection, verdicts: str) -> None:
         connection,
         f"""
 UPDATE {verdicts} v SET made_origin = m.origin, made_changed_at = m.at,
-       made_vector = m.vector || jsonb_build_object(m.origin, jsonb_build_array(m.at, {DERIVED}))
-  FROM (SELECT u.n, u.vector, c.origin, greatest((extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-               concord.vector_newest(u.vector) + 1, c.stamp_floor + 1) AS at
+       made_vector = m.vector || jsonb_build_object(m.origin, {row_version.dot("m.at", str(DERIVED))})
+  FROM (SELECT u.n, u.vector, c.origin, {row_version.next_stamp("u.vector", "c.stamp_floor")} AS at
           FROM (SELECT n, concord.vector_unite(s_vector, p_vector) AS vector FROM {verdicts}
                  WHERE verdict = 'merged') u CROSS JOIN concord.site c) m WHERE m.n = v.n""",
     )

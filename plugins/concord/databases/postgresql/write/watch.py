@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from concord.databases.contract.dialect import Rebounding
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.session import Connection, rows
 from concord.databases.postgresql.rows.shape import Shape
 from concord.jobs.link import LinkJob
@@ -28,7 +29,7 @@ RUNS = 3
 #: Rows of a table that are looked at more closely when some rebound too often.
 LOOKED_AT = 1000
 
-_NOW = "(SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)"
+_NOW = f"(SELECT {row_version.NOW})"
 
 
 def ahead(stamp: str, vector: str, skew: float) -> str:
