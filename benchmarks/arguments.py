@@ -1,4 +1,4 @@
-"""What benchmarks share of their command lines."""
+"""The options that benchmarks share on their command lines."""
 
 import argparse
 from pathlib import Path

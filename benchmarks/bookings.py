@@ -98,7 +98,7 @@ SELECT {self.rows + self.before} + i, 'insert' FROM generate_series(1::bigint, {
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """What the users of a site do, and beside it the list `edited` of the rows, by which they do it."""
+        """The edits of a site's users, and beside it the list `edited` of the rows, by which they do it."""
         return (
             "DROP TABLE IF EXISTS public.edited",
             f"CREATE TABLE public.edited AS {self.keys}",

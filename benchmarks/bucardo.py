@@ -1,4 +1,5 @@
-"""Bucardo at work on a pair of databases: its control database in London, its daemon, its files below one directory."""
+"""Bucardo at work on a pair of databases: its control database in London, its daemon, its files below one
+directory."""
 
 import os
 import subprocess
@@ -127,7 +128,7 @@ class _Bucardo:
                 raise WrongResult(f"Bucardo's daemon does not answer. {self._last_words}")
 
     def kick(self, patience: float) -> bool:
-        """What `bucardo kick` does with a wait, which looks once a second; False when nothing was answered."""
+        """The output of `bucardo kick` with a wait, which looks once a second; False when nothing was answered."""
         done, killed = f"bucardo_syncdone_{SYNC}", f"bucardo_synckill_{SYNC}"
         with self.control.connect() as control:
             for channel in (done, killed):

@@ -1,6 +1,6 @@
 """The limit to compare with: the same rows by two streams of psql COPY, then detection, MERGE and shadow rows in SQL.
 
-Written for this one table by somebody who knows it: no log, no locks, no check of what arrived; it could not be
+Written for this one table by hand, knowing it: no log, no locks, no check of arriving rows. It could not be
 repeated after a crash, nor told of a second site.
 """
 

@@ -168,7 +168,7 @@ def _so_far(results: Results) -> str:
 
 
 def grids(results: Results, plan: Plan) -> Iterator[Grid]:
-    """What the report shows."""
+    """The columns of the report."""
     runs = f"{plan.repeat * ROUNDS_OF_SINGLES} runs of {plan.users.seconds} s"
     yield Grid(
         f"Single-row updates, {plan.users.clients} clients, {runs}",

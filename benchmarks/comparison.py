@@ -33,7 +33,7 @@ class Plan:
     repeat: int
 
     def too_large(self) -> Iterator[str]:
-        """What cannot be measured, since no row may be edited twice, each one line."""
+        """The sizes that cannot be measured, since no row may be edited twice, each one line."""
         for rows, counts in self.tables:
             needed = (sum(counts) * self.repeat + WARM_UP) * len(Start)
             if needed > rows:
@@ -144,7 +144,8 @@ def check(databases: Sequence[Database], edits: Edits) -> None:
 
 
 def check_whole(databases: Sequence[Database], what: str) -> int:
-    """The rows of the table, the same in all of them. Raises WrongResult, which says after what, when they are not."""
+    """The rows of the table, the same in all of them. Raises WrongResult, which says after what, when they are
+    not."""
     found = {each.name: each.row(CONTENT) for each in databases}
     if len(set(found.values())) != 1:
         raise WrongResult(f"{what}: the sites differ: {found}")
@@ -152,7 +153,7 @@ def check_whole(databases: Sequence[Database], what: str) -> int:
 
 
 def carrying(run: LinkRun, edits: Edits) -> Measurement:
-    """What a link that carried them took. Raises WrongResult when it did not report each of them."""
+    """The time of a link that carried them. Raises WrongResult when it did not report each of them."""
     if run.report.total("applied") != edits.count:
         raise WrongResult(f"{edits.count} rows were edited, but the link reports {run.report.tables}")
     return run.measurement

@@ -64,7 +64,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Bench:
-    """What one line is measured with."""
+    """The servers and the cluster that one line is measured with."""
 
     plan: Plan
     pair: Pair

@@ -33,7 +33,7 @@ class Plan:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What is edited is alike in the first two: they differ in the size of the table alone."""
+        """The edited rows are alike in the first two: they differ in the size of the table alone."""
         name, newest = f"{self.large:,} rows", f"the newest {self.small:,} edited"
         older = self.large - self.small
         return (

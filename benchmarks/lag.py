@@ -67,7 +67,7 @@ _LOOK_SECONDS = 0.01
 
 @dataclass(frozen=True)
 class Lags:
-    """What one mode gave: seconds for each commit until the next run began and until the other site showed it."""
+    """The lags of one mode: seconds for each commit until the next run began and until the other site showed it."""
 
     mode: str
     begun: Sequence[float]
@@ -198,7 +198,8 @@ def _arrived(users: Sequence[psycopg.Connection[tuple[int]]], sent: Mapping[int,
 
 
 def share(seconds: Sequence[float], part: float) -> float:
-    """No more than this for such a part of the commits: 0.99 for all but one of a hundred; NaN where there is none."""
+    """No more than this for such a part of the commits: 0.99 for all but one of a hundred; NaN where there is
+    none."""
     ordered = sorted(seconds) or [math.nan]
     return ordered[max(0, math.ceil(part * len(ordered)) - 1)]
 
@@ -225,7 +226,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _measure(directory: Path, options: argparse.Namespace) -> int:
-    """What is measured stands in the page as soon as it is: all modes take three quarters of an hour."""
+    """Each measured line stands in the page at once: all modes take three quarters of an hour."""
     measured: list[Lags] = []
     with workspace.workspace(directory):
         try:

@@ -45,7 +45,7 @@ HERE = Where()
 
 @dataclass(frozen=True)
 class LinkRun:
-    """What the link reported, and what it took."""
+    """The link's report, and its time."""
 
     report: TransmissionReport
     measurement: Measurement

@@ -72,7 +72,7 @@ class Users:
 
 @dataclass
 class Load:
-    """What one load took, over all its lives."""
+    """The time and memory of one load, over all its lives."""
 
     seconds: float = 0.0
     memory: int = 0

@@ -1,4 +1,4 @@
-"""What one run gave: seconds in all, seconds per part, bytes of memory; and the same of several runs."""
+"""The measures of one run: seconds in all, seconds per part, bytes of memory; and the same of several runs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -30,7 +30,7 @@ def fill(database: Database, schema: str, accounts: int) -> None:
 
 
 def transactions_per_second(database: Database, script: str, users: Users) -> float:
-    """What the users together got done of the script, each on its own connection, as fast as each can.
+    """The users' transactions of the script together, each on its own connection, as fast as each can.
 
     Raises ProgramFailed when a statement fails.
     """
@@ -68,7 +68,7 @@ def _rate(database: Database, script: str, users: Users) -> float:
 
 
 def _run(database: Database, options: list[str], settings: Mapping[str, str]) -> str:
-    """What pgbench tells of its result. Raises ProgramFailed with what else it has said."""
+    """Pgbench's words about its result. Raises ProgramFailed with what else it has said."""
     ran = subprocess.run(
         [str(database.server.bin / "pgbench"), *options],
         env={**command_environment(database), "PGOPTIONS": _options(settings)},

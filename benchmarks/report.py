@@ -1,4 +1,4 @@
-"""What the benchmark prints: the same tables for a person at the terminal and for docs/benchmarks.md."""
+"""The tables that the benchmark prints: the same for a person at the terminal and for docs/benchmarks.md."""
 
 import os
 import platform
@@ -56,7 +56,7 @@ def machine(server: str) -> str:
 
 
 def _processor() -> str:
-    """What the system calls its processor; Linux says so in a file alone."""
+    """The system's name for its processor; Linux says so in a file alone."""
     information = Path("/proc/cpuinfo")
     lines = information.read_text().splitlines() if information.exists() else []
     models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

@@ -1,4 +1,5 @@
-"""What is measured side by side: programs that carry London's edits to Cape Town, each in databases of its own."""
+"""The rivals, measured side by side: programs that carry London's edits to Cape Town, each in databases of its
+own."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ PATIENCE = 3600.0
 
 
 class Program(StrEnum):
-    """What is measured, by the names that the report shows."""
+    """The measured parts, by the names that the report shows."""
 
     WARM = "Concord, warm"
     COLD = "Concord, cold"

@@ -25,7 +25,7 @@ SHARES = 2 * _CLIENTS
 
 @dataclass(frozen=True)
 class Sustained:
-    """What one program did about so many transactions, half of each site's users."""
+    """One program's result with so many transactions, half of each site's users."""
 
     transactions: int
     seconds: float  #: from the first commit until both sites are equal
@@ -60,7 +60,8 @@ def sustain(rival: Rival, rows: int, transactions: int) -> Sustained:
 
 @contextmanager
 def _users(pair: Pair, rows: int, transactions: int) -> Iterator[Sequence[Future[float]]]:
-    """Each site's, at work, and when their last commit was; raises ProgramFailed when a statement of theirs failed."""
+    """Each site's, at work, and when their last commit was; raises ProgramFailed when a statement of theirs
+    failed."""
     with ThreadPoolExecutor(len(pair.all)) as pool:
         users = [
             pool.submit(_edit, database, rows, odd, transactions // 2)

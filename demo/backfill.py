@@ -1,7 +1,7 @@
 """`python -m demo.backfill`: `airflow backfill create` against a running scheduler, from the damage to the proof.
 
-By hand, since it takes some minutes: a local Airflow, a synchronization that runs every minute, rows that go behind
-the back of capture, and a backfill of the minutes in which they were edited, beside the scheduled runs.
+By hand, since it takes some minutes. A local Airflow has a synchronization that runs every minute, and rows go
+behind the back of capture. Airflow backfills the minutes in which they were edited, beside the scheduled runs.
 """
 
 import json
@@ -119,7 +119,7 @@ class _Backfill:
         return self._missing() == 0
 
     def _airflow(self, *arguments: str) -> str:
-        """What a command of Airflow's says. Raises ProgramFailed."""
+        """The output of a command of Airflow's. Raises ProgramFailed."""
         command = [sys.executable, "-m", "airflow", *arguments]
         ended = subprocess.run(
             command, cwd=PROJECT, env=dict(self.settings), capture_output=True, text=True, check=False
@@ -152,7 +152,7 @@ class _Backfill:
             time.sleep(_POLL_SECONDS)
 
     def _lose(self) -> int:
-        """What a session under the applier's login does, no trigger sees."""
+        """No trigger sees the acts of a session under the applier's login."""
         chosen = (
             'SELECT f.ctid FROM public.flights f JOIN concord."public.flights" p ON (f.carrier, f.flight, f.origin,'
             " f.time_hour) = (p.carrier, p.flight, p.origin_, p.time_hour) WHERE p.origin = 'london#1'"

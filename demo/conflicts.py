@@ -39,7 +39,7 @@ def print_conflicts(console: Console, conflicts: Sequence[Decided]) -> None:
 
 
 def kind(each: Decided) -> str:
-    """What met, in words."""
+    """The two edits that met, in words."""
     return in_words(each.type, TITLES[SOURCES[each.direction]], TITLES[SOURCES[each.direction.related]])
 
 
@@ -80,7 +80,7 @@ def _why(each: Decided) -> str:
 
 
 def _did(each: Decided, site: str) -> str:
-    """What a site made of the row: the columns in which the other one has it otherwise."""
+    """A site's edit of the row: the columns in which the other one has it otherwise."""
     won = each.winner == site
     row, other = (each.winner_row, each.loser_row) if won else (each.loser_row, each.winner_row)
     return f"[{'green' if won else 'red'}]{'deleted' if row is None else ', '.join(_values(row, other))}[/]"

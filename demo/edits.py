@@ -1,4 +1,4 @@
-"""What the users of both sites do between two runs: the same edits every time, each known by its key."""
+"""The edits of both sites' users between two runs: the same every time, each known by its key."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _CANCELLED = dict.fromkeys(("dep_time", "dep_delay", "arr_time", "arr_delay", "a
 
 
 class Kind(StrEnum):
-    """What an application does to a row."""
+    """An application's edit of a row."""
 
     INSERT = "insert"
     UPDATE = "update"

@@ -1,4 +1,4 @@
-"""What a run must do, worked out from the edits alone: nothing here asks Concord."""
+"""The duties of a run, worked out from the edits alone: nothing here asks Concord."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class Contested:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What must become of the edits, by table."""
+    """The outcome that the edits must have, by table."""
 
     applied: Mapping[Direction, Mapping[str, int]]  #: rows that each link must apply
     alike: Mapping[str, int]  #: rows that both sites changed to the same

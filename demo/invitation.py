@@ -1,4 +1,5 @@
-"""What a person may try at the demo's sites from another terminal: a file to source, and lines to type after it."""
+"""The lines that a person may try at the demo's sites from another terminal: a file to source, and lines to type
+after it."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""What the demo and the local Airflow can be told on the command line."""
+"""The options of the demo and the local Airflow on the command line."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What Concord says of a run: its transmissions and conflicts, read from the repository."""
+"""Concord's words about a run: its transmissions and conflicts, read from the repository."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What must be true after a run, each promise against what the databases and the repository say."""
+"""The promises that must hold after a run, each checked against the databases and the repository."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

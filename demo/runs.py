@@ -24,7 +24,7 @@ def synchronize(environment: Mapping[str, str], log: Path, step: Step) -> None:
 
 
 def activity(log: Path) -> str:
-    """What the run is busy with, by the end of its log: `forward link: stage`."""
+    """The run's present step, by the end of its log: `forward link: stage`."""
     if not log.exists():
         return ""
     with log.open("rb") as file:

@@ -66,7 +66,7 @@ class Site:
             yield connection
 
     def access(self, settings: SiteSettings) -> SiteAccess:
-        """What the library needs to know of this site."""
+        """The library's facts about this site."""
         return SiteAccess(
             name=self.name,
             readers=settings.readers,

@@ -1,4 +1,4 @@
-"""What goes wrong with an embedded server."""
+"""Errors of an embedded server."""
 
 
 class ServerError(RuntimeError):

@@ -1,4 +1,4 @@
-"""What the directory of an embedded server remembers between two processes."""
+"""The record that the directory of an embedded server keeps between two processes."""
 
 import json
 import os

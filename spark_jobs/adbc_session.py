@@ -1,5 +1,5 @@
-"""Sessions of executors over ADBC. It reads the columns of every table of a database before it opens the first one:
-with hundreds of tables that takes longer than to carry some rows, so each worker does it once for each login."""
+"""Sessions of executors over ADBC. It reads the columns of every table of a database before it opens the first one.
+With hundreds of tables that takes longer than to carry some rows, so each worker does it once for each login."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an application is: work on a job, with Spark when it is needed, and a report.
+"""An application: work on a job, with Spark when it is needed, and a report.
 
 An Airflow task calls the work itself (`work_of`). Submitted to Spark, an application reads the job from a file once,
 writes the report into another, and ends with a status.
@@ -37,7 +37,7 @@ Work = Callable[[Job, Spark, Progress, Tell], BaseModel]
 
 
 def work_of(application: str) -> Work[BaseModel]:
-    """What `spark_jobs.<application>` does."""
+    """The work of `spark_jobs.<application>`."""
     return cast("Work[BaseModel]", import_module(f"spark_jobs.{application}").work)
 
 

@@ -1,7 +1,7 @@
 """A session on a Spark Connect server, for a driver that is somebody else's process: an Airflow task, a terminal.
 
-`python -m spark_jobs.connect` asks the server that CONCORD_SPARK_CONNECT names to run one Python task: status 0 when it
-did. The token, if any, is in SPARK_CONNECT_AUTHENTICATE_TOKEN.
+`python -m spark_jobs.connect` asks the server that CONCORD_SPARK_CONNECT names to run one Python task: status 0
+when it did. The token, if any, is in SPARK_CONNECT_AUTHENTICATE_TOKEN.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Channel(DefaultChannelBuilder):
         return self.use_ssl
 
     def metadata(self) -> Iterable[tuple[str, str]]:
-        """What goes with every request."""
+        """The headers that go with every request."""
         token = [] if self.use_ssl or self.token is None else [("authorization", f"Bearer {self.token}")]
         return [*super().metadata(), *token]
 
@@ -71,7 +71,8 @@ class Connected:
             return cast("SparkSession", self._session)  # it has all that both kinds share
 
     def interrupt(self) -> None:
-        """End what the server does for the session. From a thread of its own: the caller may be a signal's handler."""
+        """End what the server does for the session. From a thread of its own: the caller may be a signal's
+        handler."""
         if (session := self._session) is not None:
             asking = Thread(target=_interrupt, args=(session,), daemon=True)
             asking.start()

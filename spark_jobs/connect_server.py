@@ -1,9 +1,10 @@
-"""`python -m spark_jobs.connect_server`: a Spark Connect server for Concord's links, until SIGTERM or until Java ends.
+"""`python -m spark_jobs.connect_server`: a Spark Connect server for Concord's links, until SIGTERM or until Java
+ends.
 
-A plugin of an ordinary application, so that all sessions share its Python workers: Spark's own SparkConnectServer makes
-a new set of them for each session, which takes a second, and never ends one. Master and memory are options, or come
-from spark-submit, which may start this file on any cluster. The token is SPARK_CONNECT_AUTHENTICATE_TOKEN in the
-environment; without one the server starts on loopback alone.
+A plugin of an ordinary application, so that all sessions share its Python workers. Spark's own SparkConnectServer
+makes a new set of them for each session, which takes a second, and never ends one. Master and memory are options,
+or come from spark-submit, which may start this file on any cluster. The token is SPARK_CONNECT_AUTHENTICATE_TOKEN
+in the environment; without one the server starts on loopback alone.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def settings(master: str, host: str, port: int) -> dict[str, str]:
 
 
 def serve(host: str, port: int, given: dict[str, str]) -> None:
-    """Start Spark with the plugin, and stay as long as its Java does. Raises ConnectionRefused, as `session.start`."""
+    """Start Spark with the plugin, and stay as long as its Java does. Raises ConnectionRefused, as
+    `session.start`."""
     for name in of_airflow():
         del os.environ[name]  # neither Java nor somebody else's function needs Airflow's secrets
     os.environ.setdefault("JAVA_HOME", str(java_home()))

@@ -2,10 +2,15 @@
 
     def decide(conflicts: pyarrow.RecordBatch) -> pyarrow.RecordBatch
 
-One row a conflict: `type`, `source` and `target` (structs of the table's columns, null where the row is deleted),
-`source_version` and `target_version` (structs of `origin`, `changed_at` in µs, `derived`). The answer has as many rows,
-in the same order: `decision` is `source`, `target`, `undecided` or `row`; beside `row` the column `row`, a struct like
-`source` under the same key, is the new row. It is called by executors, and never while anything is locked.
+The batch has one row a conflict:
+
+- `type`;
+- `source` and `target`: structs of the table's columns, null where the row is deleted;
+- `source_version` and `target_version`: structs of `origin`, `changed_at` in µs, `derived`.
+
+The answer has as many rows, in the same order. `decision` is `source`, `target`, `undecided` or `row`. Beside `row`
+the column `row`, a struct like `source` under the same key, is the new row. Executors call the function, and never
+while anything is locked.
 """
 
 from __future__ import annotations
@@ -114,7 +119,7 @@ Answer = tuple[str, str | None, str | None, str | None]  #: verdict, resolver, r
 
 
 def _answers(batch: pa.RecordBatch, name: str, layout: Layout) -> list[Answer]:
-    """One function's answers. What it raises, or says wrongly, fails every conflict of the batch."""
+    """One function's answers. An error that it raises, or a wrong answer, fails every conflict of the batch."""
     try:
         return list(_called(batch, name, layout))
     except ResolverFailed as error:
@@ -139,7 +144,7 @@ def _called(batch: pa.RecordBatch, name: str, layout: Layout) -> Iterator[Answer
 
 
 def _conflicts(batch: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
-    """What a function is shown."""
+    """The columns that a function is shown."""
     versions = [
         pa.StructArray.from_arrays([batch.column(f"{prefix}{field}") for field in _VERSION], list(_VERSION))
         for prefix in ("", "p_")

@@ -12,7 +12,7 @@ from spark_jobs.expression import text
 
 @dataclass(frozen=True)
 class Damaged:
-    """What is compared, and whose own changes the source vouches for."""
+    """The compared tables, and the site whose own changes the source vouches for."""
 
     columns: tuple[str, ...]  #: aliases beside the key; the target's own are `p_…`
     source_origin: str

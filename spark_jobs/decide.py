@@ -31,14 +31,14 @@ class KeyMeaning:
 
     @property
     def meanings(self) -> list[Column]:
-        """What the key means, however it is written: 1.0 and 1.00 are one number (F42)."""
+        """The key's meaning, however it is written: 1.0 and 1.00 are one number (F42)."""
         columns = enumerate(self.roots.items())
         return [_meaning(F.col(alias), root).alias(f"k{place}") for place, (alias, root) in columns]
 
 
 @dataclass(frozen=True)
 class Choosing:
-    """Who wins a conflict, and what the columns that the resolvers ask for are called on the way."""
+    """A conflict's decision, and the names on the way of the columns that the resolvers ask for."""
 
     chains: Chains
     aliases: Mapping[str, str]

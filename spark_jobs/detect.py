@@ -63,7 +63,7 @@ def same_thing(detected: DataFrame, columns: Sequence[str], adding: str = "false
 
 
 def outcome_of(incoming: str, present: str, priorities: Mapping[str, int]) -> str:
-    """What becomes of the version whose columns begin with `incoming` when it meets the one of `present`."""
+    """The verdict of the version whose columns begin with `incoming` when it meets the one of `present`."""
     absent = f"{present}origin IS NULL OR {present}origin = ''"
     same = f"{_dot(incoming)} = {_dot(present)}"
     forward, backward = _includes(incoming, present), _includes(present, incoming)

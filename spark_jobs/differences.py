@@ -1,4 +1,4 @@
-"""What came out of one table: its differences counted, and their keys kept where they take no memory."""
+"""The findings of one table: its differences counted, and their keys kept where they take no memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Differences:
     )
 
     def add(self, found: Iterable[Differing]) -> None:
-        """What is in flight is counted alone."""
+        """A row in flight is only counted."""
         for key, kind, in_flight, at_source, at_target in found:
             self._counts[kind, in_flight] += 1
             self._unequal[0] += at_source

@@ -1,4 +1,4 @@
-"""What a process ends, in all of its threads, when a person or Airflow ends its work."""
+"""The resources that a process ends, in all of its threads, when a person or Airflow ends its work."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ def transmit(
 ) -> TransmissionReport:
     """Run the link once. May be killed at any instant and repeated any number of times (design 1).
 
-    `spark` is called only when there is something to move; `progress` hears the name of each step before it
-    is taken, and `tell` of how far a long one is. Raises a ConcordError; then the target is as it was, and no position
+    `spark` is called only when there is something to move. `progress` hears the name of each step before it is
+    taken, and `tell` of how far a long one is. Raises a ConcordError; then the target is as it was, and no position
     has moved.
     """
     watch = Watch(progress, tell)
@@ -68,7 +68,8 @@ def transmit(
 
 
 def _open(job: LinkJob, ends: ExitStack) -> tuple[SourceEnd, TargetEnd]:
-    """Both at the same time, since a login takes a while. Raises the source's error first, when both have answered."""
+    """Both at the same time, since a login takes a while. Raises the source's error first, when both have
+    answered."""
     with ThreadPoolExecutor(max_workers=1) as beside:
         logging_in = beside.submit(dialect(job.target.dialect).target, job)
         try:
@@ -114,8 +115,9 @@ def _carry(
     spark: Spark,
     watch: Watch,
 ) -> tuple[list[TableReport], int, list[Hold]]:
-    """Move and write; anew where a function was not shown what its rows met. In the last round it is not asked again:
-    what it has not decided by then is left to the rest of its chain, so that no row stops the link."""
+    """Move and write; anew where a function was not shown what its rows met. In the last round it is not asked
+    again. The rest of its chain decides the conflicts that it has not decided by then, so that no row stops the
+    link."""
     met: dict[str, list[str]] = {}
     for rounds_left in reversed(range(ROUNDS)):
         move = partial(_move, job, source, target, opened, spark, watch)
@@ -146,7 +148,7 @@ def _weighed(
     earlier: Earlier,
     move: Callable[[Earlier], tuple[Snapshot, int, Moved]],
 ) -> tuple[Snapshot, int, Moved]:
-    """What has moved, let pass by the brakes. A delete that loses takes no row away: before the brakes hold a table
+    """The moved rows, let pass by the brakes. A delete that loses takes no row away: before the brakes hold a table
     whose changes the target has yet to judge, Spark judges them. Raises BrakeHeld."""
     found = move(earlier)
     try:
@@ -210,7 +212,7 @@ def _register(source: SourceEnd, target: TargetEnd, opened: Opened) -> None:
 
 
 def _session(job: LinkJob, opened: Opened, snapshot: Snapshot, moved: Moved) -> Session:
-    """What both ends will remember; positions move only for the tables that the run carries (rule 1).
+    """The session that both ends will remember; positions move only for the tables that the run carries (rule 1).
 
     A table that has left the configuration keeps its place: it may come back.
     """

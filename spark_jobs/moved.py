@@ -1,4 +1,4 @@
-"""What has become of every change of a run on its way to staging."""
+"""The fate of every change of a run on its way to staging."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spark_jobs.verdicts import SAME_THING, UNDER_LOCK
 
 @dataclass
 class Moved:
-    """What the source had counted, what was settled on the way, and what reached staging."""
+    """The rows that the source had counted, those settled on the way, and those that reached staging."""
 
     counted: Mapping[str, int]
     tolerances: Mapping[str, float] = field(default_factory=dict)  #: of tables with marks of the application
@@ -41,7 +41,7 @@ class Moved:
 
     @property
     def placed(self) -> list[Staged]:
-        """What the target's transaction is given."""
+        """The input of the target's transaction."""
         return [*self.staged, *self.waiting]
 
     @property

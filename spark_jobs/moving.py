@@ -37,7 +37,7 @@ logger = logging.getLogger("concord.link")
 
 
 class Earlier(NamedTuple):
-    """What the same run has found out before it begins anew."""
+    """The findings of the same run before it begins anew."""
 
     met: Mapping[str, Sequence[str]] = MappingProxyType({})  #: keys of conflicts that the write step found
     judged_first: Collection[str] = ()  #: tables that Spark judges, however few versions they may meet
@@ -107,7 +107,8 @@ class Move:
         return {name: position.of(name) for name in self.opened.shapes}
 
     def _carry(self, name: str, ordinal: int, moved: Moved, candidates: int) -> list[Route]:
-        """One table's changes into staging, or into the counts of a plan; or the straight route that they will take."""
+        """One table's changes into staging, or into the counts of a plan; or the straight route that they will
+        take."""
         count = moved.counted[name]
         source, target = self.opened.shapes[name], self.opened.target_shapes[name]
         since = self.opened.going_on.session.position.of(name)
@@ -126,7 +127,8 @@ class Move:
         return []
 
     def _by_spark(self, name: str, ordinal: int, reading: Reading, moved: Moved, candidates: int) -> None:
-        """A table that is mapped, or whose changes may meet very many: what becomes of each is Spark's to find out."""
+        """A table that is mapped, or whose changes may meet very many: what becomes of each is Spark's to find
+        out."""
         from spark_jobs import by_spark  # noqa: PLC0415 - most links need no Spark, which takes half a second to import
 
         with self.watch.step("start_spark"):
@@ -177,7 +179,8 @@ class Move:
         self._stop(name, done.reasons, moved)
 
     def _stop(self, name: str, reasons: Mapping[str, Sequence[str]], moved: Moved) -> None:
-        """Rows that would not come back the same stop their table (S1-34), as does a function that gave no decision."""
+        """Rows that would not come back the same stop their table (S1-34), as does a function that gave no
+        decision."""
         settled = moved.settled[name]
         if UNFAITHFUL in reasons:
             why = (
@@ -195,7 +198,7 @@ class Move:
 
 
 def _nothing() -> None:
-    """What the driver carries itself is few rows."""
+    """The driver itself carries few rows."""
 
 
 def _by_tasks(spark: SparkSession, meter: Meter) -> Callable[[], None]:

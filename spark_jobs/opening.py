@@ -170,7 +170,7 @@ def _parents(*ends: Survey[Shape]) -> dict[str, set[str]]:
 
 
 def with_children(stopped: Mapping[str, str], parents: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """What is stopped, and every table that refers to it: its rows may refer to rows that do not arrive."""
+    """Each stopped table, and every table that refers to it: its rows may refer to rows that do not arrive."""
     found = dict(stopped)
     while True:
         more = {
@@ -185,7 +185,7 @@ def with_children(stopped: Mapping[str, str], parents: Mapping[str, Iterable[str
 
 
 def _memory(job: LinkJob, end: SourceEnd | TargetEnd) -> Memory:
-    """What the end remembers of both links; whoever writes takes the fence first."""
+    """The end's record of both links; a writer takes the fence first."""
     links = (job.link, job.related_link)
     return end.memory(*links) if job.plan_only else end.fenced_memory(*links)
 
@@ -193,9 +193,9 @@ def _memory(job: LinkJob, end: SourceEnd | TargetEnd) -> Memory:
 def _not_older(job: LinkJob, end: SourceEnd | TargetEnd, site: SiteRow, known: LinkState) -> SiteRow:
     """The site, which is not older than what the other end knows of it. Raises IdentityChanged.
 
-    A heartbeat that went back is a database that went back (F65, D4). Both ends were asked at once, so that a run that
-    overtook us may have left its session at the other end since this one told its heartbeat, which only grows: a site
-    that seems older is asked again, after that history.
+    A heartbeat that went back is a database that went back (F65, D4). Both ends were asked at once. A run that
+    overtook us may have left its session at the other end since this one told its heartbeat, which only grows. So a
+    site that seems older is asked again, after that history.
     """
     newest = max((session.heartbeat for session in known.history), default=0)
     if site.heartbeat < newest:

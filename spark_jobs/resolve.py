@@ -44,7 +44,7 @@ class Side:
         return f"{self.prefix}{name}"
 
     def key_name(self, canonical: str) -> str:
-        """What the place of a value in the order is called."""
+        """The name of a value's place in the order."""
         return f"{self.prefix}key_{self.aliases[canonical]}"
 
     def key(self, canonical: str) -> str:
@@ -53,7 +53,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Opinion:
-    """What a resolver says, as SQL: the verdict (NULL: undecided), and why."""
+    """A resolver's word, as SQL: the verdict (NULL: undecided), and why."""
 
     verdict: str
     reason: str
@@ -107,7 +107,7 @@ def adding(policy: Policy) -> str:
 
 
 def _for_a_function(chains: Chains, source: Side, target: Side) -> Iterator[str]:
-    """What `custom.ask` needs beside the rows: the type, and what the chain says after the function."""
+    """The needs of `custom.ask` beside the rows: the type, and what the chain says after the function."""
     yield f"{_type(source, target)} AS type"
     rest = _by_type(chains.after_custom, source, target)
     yield from (f"({rest}).{name} AS rest_{name}" for name in REST)
@@ -161,7 +161,7 @@ def _decision(verdict: str, resolver: str, reason: str) -> str:
 
 @singledispatch
 def opinion(resolver: object, source: Side, target: Side) -> Opinion:
-    """What a resolver says of the conflicted rows. Raises NotImplementedError for one that Spark does not know."""
+    """A resolver's word on the conflicted rows. Raises NotImplementedError for one that Spark does not know."""
     raise NotImplementedError(type(resolver).__name__)
 
 

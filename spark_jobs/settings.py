@@ -1,4 +1,4 @@
-"""What Spark is told by whoever starts it, or asks it for a session."""
+"""Spark's settings, by whoever starts it, or asks it for a session."""
 
 import atexit
 from functools import cache

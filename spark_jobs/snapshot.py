@@ -49,8 +49,8 @@ def _silent(step: str) -> None:
 def refresh(
     job: SnapshotJob, spark: Spark, progress: Progress = _silent, tell: Tell = silent
 ) -> SnapshotReport:
-    """Refresh the snapshot once. May be killed at any instant and repeated any number of times. `tell` hears how far it
-    is where it takes long.
+    """Refresh the snapshot once. May be killed at any instant and repeated any number of times. `tell` hears how
+    far it is where it takes long.
 
     Raises a ConcordError; then the destination is as it was, and no position has moved.
     """
@@ -73,7 +73,7 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Rows:
-    """What a refresh carries."""
+    """The rows that a refresh carries."""
 
     snapshot: str
     reading: Reading
@@ -116,7 +116,7 @@ class Refresh:
                 self.target.drop_staging()
 
     def _session(self, going: Going, snapshot: Snapshot) -> Session:
-        """What both ends will remember of this refresh."""
+        """The session of this refresh that both ends will remember."""
         heartbeat = 0
         if self.job.snapshot.incremental:
             self.watch.progress("heartbeat")
@@ -183,7 +183,8 @@ class Refresh:
             return self.target.replace(staged, session, self.watch.progress)
 
     def _planned(self, going: Going, snapshot: Snapshot) -> Written:
-        """What a refresh would do now: by digests when it is a full one, else changed keys in and out of the query."""
+        """The effect of a refresh now: by digests when it is a full one, else changed keys in and out of the
+        query."""
         meter = self._meter("plan")
         with self.watch.long_step("plan", meter), worded(meter.what):
             if going.since is not None:

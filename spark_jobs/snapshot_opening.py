@@ -54,8 +54,8 @@ def _known(end: SnapshotSourceEnd | SnapshotTargetEnd, job: SnapshotJob) -> Link
 def _since(
     job: SnapshotJob, at_source: LinkState, at_target: LinkState, source: SiteRow, target: SiteRow
 ) -> str | None:
-    """Where an incremental refresh goes on. None, which is everything, for the first refresh, for a definition that
-    changed, for a capture that could not be trusted (`provision` took its proof), and when somebody asks for it."""
+    """Where an incremental refresh goes on. None, which is everything, in four cases. The refresh is the first, the
+    definition changed, the capture could not be trusted (`provision` took its proof), or somebody asks for it."""
     tracked = job.snapshot.tracked
     filled = {"definition": job.snapshot.fingerprint}
     if job.full or tracked is None:

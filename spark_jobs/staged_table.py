@@ -1,4 +1,4 @@
-"""What became of the changes of one table when they were staged."""
+"""The fate of the changes of one table when they were staged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_jobs.verdicts import UNFAITHFUL
 
 @dataclass(frozen=True)
 class StagedTable:
-    """What the tasks report: the attempts to believe, rows per verdict, bytes staged."""
+    """The report of the tasks: the attempts to believe, rows per verdict, bytes staged."""
 
     attempts: tuple[int, ...] = ()
     settled: Counter[str] = field(default_factory=Counter)

@@ -1,9 +1,9 @@
 """The straight way: parts of tables' changes go from the source's COPY into the target's, and no row enters Java.
 
-For tables that neither site maps: the target judges what their changes meet, so there is nothing to join and nothing to
-compute, and the two ways between Python and Java would take as long as both databases together. All such tables are
-staged together, so that a small table does not wait for a large one: as one job of Spark, or, where they are few rows,
-by the driver itself.
+For tables that neither site maps. The target judges what their changes meet, so there is nothing to join and
+nothing to compute. The two ways between Python and Java would take as long as both databases together. All such
+tables are staged together, so that a small table does not wait for a large one. One job of Spark stages them or,
+where they are few rows, the driver itself.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ THREADS = 4
 
 
 class Way(Protocol):
-    """What goes straight of one table, or of a snapshot."""
+    """The part of one table, or of a snapshot, that goes straight."""
 
     def parts(self, login: str) -> list[Part]:
-        """What a task, or a thread, carries at a time; `login` may write to staging."""
+        """The shares that a task, or a thread, carries at a time; `login` may write to staging."""
 
 
 def stage_by_spark(
     spark: SparkSession, relay: Callable[[], Relay], routes: Sequence[Way], login: str, readers: int
 ) -> list[StagedTable]:
-    """What `resolve.unopposed` and `write.stage` do together: every row applies, unless the write finds otherwise.
+    """`resolve.unopposed` and `write.stage` together: every row applies, unless the write finds otherwise.
 
-    No more than `readers` tasks run at once, each with one session of the source at a time (S0-45); their shares are
-    dealt out in turn, so that each has some of every table.
+    No more than `readers` tasks run at once, each with one session of the source at a time (S0-45). Their shares
+    are dealt out in turn, so that each has some of every table.
     """
     import pyarrow as pa  # noqa: PLC0415 - what the driver carries itself needs no Spark
     from pyspark import TaskContext  # noqa: PLC0415

@@ -35,7 +35,7 @@ def by_tasks(spark: SparkSession, meter: Meter) -> Callable[[], None]:
 
 
 def _nothing() -> None:
-    """What is heard need not be asked for."""
+    """An attempt that is heard of need not be asked for."""
 
 
 def _hearer(meter: Meter) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""What fails in a task is told in our words, whoever ran the task: Spark, or the driver itself."""
+"""A failure in a task is told in our words, in whichever process it ran: Spark's, or the driver's."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TaskFailed(Exception):
 
 @contextmanager
 def worded(table: str) -> Iterator[None]:
-    """What fails in a task, in our words: what the database said, else the last line that names an error.
+    """A task's failure, in our words: those of the database, else the last line that names an error.
 
     `table` is whose changes are carried; where a task knows which of several it was, that one is named.
     """
@@ -86,7 +86,7 @@ def _in_our_words(error: Exception) -> tuple[type[ConcordError], str] | None:
 
 
 def _of_tasks() -> tuple[type[Exception], ...]:
-    """What brings us the words of a task. Where Spark was never imported, none of it can have failed."""
+    """The errors that bring us the words of a task. Where Spark was never imported, none of it can have failed."""
     if "pyspark" not in sys.modules:
         return (TaskFailed,)
     from pyspark.errors import PySparkException  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""What Spark forks its Python workers from: it has imported what they need, once.
+"""The process that Spark forks its Python workers from: it has imported their modules, once.
 
 Idle workers end after a minute. Without this the next job would import all of it again, which takes longer than
 carrying some thousand rows (docs/benchmarks.md).

@@ -65,7 +65,7 @@ def stage(
 
 
 def believed(counted: Iterable[Summary]) -> StagedTable:
-    """What the tasks counted whose result reached the driver."""
+    """The counts of the tasks whose result reached the driver."""
     summary = list(counted)
     settled: Counter[str] = Counter()
     for row in summary:
@@ -88,7 +88,8 @@ def _some(summary: Sequence[Summary], verdict: str) -> tuple[str, ...]:
 
 
 def attempt(batches: Batches, login: str, relation: str, number: int) -> Iterator[Summary]:
-    """One task attempt: its rows, with all columns but the attempt, in one transaction; then a summary per verdict."""
+    """One task attempt: its rows, with all columns but the attempt, in one transaction; then a summary per
+    verdict."""
     counted: Counter[tuple[str, bool]] = Counter()
     reasons: dict[str, list[str]] = {verdict: [] for verdict in STOPPING}
     size = removals = 0

@@ -1,4 +1,4 @@
-"""What every test may ask for: databases, Java, an Airflow of its own, and the seed to repeat a run."""
+"""The fixtures of every test: databases, Java, an Airflow of its own, and the seed to repeat a run."""
 
 import os
 import random

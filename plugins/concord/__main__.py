@@ -92,9 +92,10 @@ def _moment(text: str) -> datetime:
 
 
 def _airflow_settings(*, verbose: bool) -> dict[str, str]:
-    """What Airflow reads when it is imported: look up connections in its own database too; our DAGs; log nothing.
+    """Airflow reads these settings when it is imported: look up connections in its own database too; our DAGs; log
+    nothing.
 
-    What went wrong is told by the command itself.
+    The command itself reports its failure.
     """
     settings = {"_AIRFLOW_PROCESS_CONTEXT": "server"}
     if _DAGS not in os.environ and (root := clone()):  # where Concord is installed, Airflow knows its folder
@@ -266,7 +267,7 @@ def _add_prepare(commands: Commands) -> None:
 def _add_waiting(commands: Commands) -> None:
     waiting = _command(commands, "waiting", help="rows that were held or refused, and what becomes of them")
     actions = waiting.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listed = _command(actions, "list", help="what waits, with both rows")
+    listed = _command(actions, "list", help="the rows that wait, each with the present one")
     listed.add_argument("--synchronization", metavar="NAME", help="only of this one")
     listed.add_argument("--limit", type=int, default=50, help="so many a link at most; default 50")
     decide = _command(actions, "decide", help="say which row holds; every site follows")
@@ -282,12 +283,12 @@ def _add_waiting(commands: Commands) -> None:
 
 
 def _add_conflicts(commands: Commands) -> None:
-    conflicts = _command(commands, "conflicts", help="what lost a conflict, and how it comes back")
+    conflicts = _command(commands, "conflicts", help="the losers of conflicts, and how they come back")
     actions = conflicts.add_subparsers(dest="action", required=True, metavar="ACTION")
     listed = _command(actions, "list", help="the collected conflicts, newest first")
     listed.add_argument("--limit", type=int, default=50, help="so many at most; default 50")
     _add_chosen(listed)
-    what_if = _command(actions, "what-if", help="what another policy would have decided; writes nothing")
+    what_if = _command(actions, "what-if", help="the decisions of another policy; writes nothing")
     what_if.add_argument(
         "--policy",
         type=lambda text: tuple(name.strip() for name in text.split(",")),

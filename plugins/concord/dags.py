@@ -1,4 +1,5 @@
-"""What a DAG file of a team's own takes from Concord: `all_dags`, and `ConcordTaskGroup` for a DAG of the team's.
+"""The names that a DAG file of a team's own takes from Concord: `all_dags`, and `ConcordTaskGroup` for a DAG of the
+team's.
 
 Airflow reads a file that has the words airflow and dag in it.
 """

@@ -1,4 +1,4 @@
-"""What the benchmark of capture measures: real statements on two real tables, and ratios of neighbours."""
+"""The benchmark of capture measures real statements on two real tables, and ratios of neighbours."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What the benchmark of conflicts measures: its rounds, its function, and the table it prints."""
+"""The benchmark of conflicts: its rounds, its function, and the table it prints."""
 
 import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""What the benchmark of distance measures with, and what it prints."""
+"""The benchmark of distance: its measures, and the table it prints."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What the benchmark of executors measures with, and what it prints."""
+"""The benchmark of executors: its measures, and the table it prints."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor

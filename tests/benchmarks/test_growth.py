@@ -1,4 +1,4 @@
-"""What the benchmark of growth edits, keeps in memory and prints."""
+"""The benchmark of growth: the rows it edits, keeps in memory and prints."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the benchmark of lags configures, counts and prints; the benchmark itself needs minutes."""
+"""The benchmark of lags: its configuration, counts and table; the benchmark itself needs minutes."""
 
 from math import isnan
 from pathlib import Path

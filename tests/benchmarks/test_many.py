@@ -1,4 +1,4 @@
-"""What the benchmark of very many changes prints."""
+"""The table of the benchmark of very many changes."""
 
 from benchmarks.many import grid
 from benchmarks.measurement import Measurement

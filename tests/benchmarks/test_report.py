@@ -1,4 +1,4 @@
-"""What the benchmark prints and records."""
+"""The benchmark's printed and recorded words."""
 
 from pathlib import Path
 from xml.etree import ElementTree

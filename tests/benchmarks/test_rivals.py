@@ -1,4 +1,4 @@
-"""What the benchmark of rivals plans and prints, what it says where they are missing, and one rival at work."""
+"""The benchmark of rivals: its plans, its tables, its words where rivals are missing, and one rival at work."""
 
 from pathlib import Path
 

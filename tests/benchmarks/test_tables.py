@@ -1,4 +1,4 @@
-"""What the benchmark of sets with many tables prints."""
+"""The table of the benchmark of sets with many tables."""
 
 from benchmarks.measurement import Start
 from benchmarks.tables import Set, grid, named

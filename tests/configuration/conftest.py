@@ -1,4 +1,4 @@
-"""What the reader makes of a text."""
+"""The reader's value for a text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The bad inputs of failure-modes 6.4 that show in the file alone: one clear line each.
 
-Left out here: 23 to 28 and 38 to 40, which only a database's catalogue shows; provisioning refuses them.
-31 (a resolver that is not deterministic) is refused as a whole: a resolver is a registered name, never code.
-18 (a link to itself, S4-175) is a notice, and 32 (equal priorities) no mistake: the site's name breaks the tie,
-so both are tested to be accepted.
+Left out here: 23 to 28 and 38 to 40, which only a database's catalogue shows; provisioning refuses them. 31 (a
+resolver that is not deterministic) is refused as a whole: a resolver is a registered name, never code. 18 (a link
+to itself, S4-175) is a notice, and 32 (equal priorities) no mistake: the site's name breaks the tie. So both are
+tested to be accepted.
 """
 
 from __future__ import annotations

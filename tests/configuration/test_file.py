@@ -1,4 +1,4 @@
-"""What the reader refuses before it looks at a single setting."""
+"""The texts that the reader refuses before it looks at a single setting."""
 
 from __future__ import annotations
 

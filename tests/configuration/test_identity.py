@@ -1,4 +1,4 @@
-"""What can be said about the numbers that sites generate, and what is refused (S2-18)."""
+"""The settings for the numbers that sites generate, and those that are refused (S2-18)."""
 
 from collections.abc import Callable
 

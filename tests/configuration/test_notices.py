@@ -1,4 +1,4 @@
-"""What is harmless gets a notice with its place, and changes nothing else (S4-175, S2-23)."""
+"""A harmless setting gets a notice with its place, and changes nothing else (S4-175, S2-23)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the ledger does not show of a table, and who is told of its conflicts: as the configuration says it."""
+"""The columns of a table that the ledger does not show, and the notifier of its conflicts: as the configuration
+says it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parts of a configuration may be to each other."""
+"""The rules that tie the parts of a configuration together."""
 
 from __future__ import annotations
 

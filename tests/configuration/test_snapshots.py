@@ -1,4 +1,4 @@
-"""What a snapshot may be to the sites, the replicated tables and the other snapshots."""
+"""The rules that tie a snapshot to the sites, the replicated tables and the other snapshots."""
 
 from __future__ import annotations
 

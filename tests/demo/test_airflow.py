@@ -140,7 +140,7 @@ def test_it_listens_on_this_machine_alone_and_stops_with_all_its_processes(demo)
 
 
 def _synchronize(settings: dict[str, str]) -> dict[str, Any]:
-    """What `python -m concord synchronize` tells, typed where the demo's Airflow is at work."""
+    """The words of `python -m concord synchronize`, typed where the demo's Airflow is at work."""
     command = [sys.executable, "-m", "concord", "synchronize", "london_capetown", "--json"]
     done = subprocess.run(
         command, cwd=PROJECT, env=settings, capture_output=True, text=True, check=False, timeout=300

@@ -16,7 +16,7 @@ REQUIRED = re.compile(r"([A-Z][A-Z0-9_]*):\?.+")
 
 
 def references() -> list[str]:
-    """What stands in each `${…}`."""
+    """The text in each `${…}`."""
     return [braced or bare for braced, bare in REFERENCE.findall(TEXT)]
 
 
@@ -25,7 +25,7 @@ def required_variables() -> set[str]:
 
 
 def value_of(variable: str) -> str:
-    """What the tests put in a variable's place."""
+    """The tests' values in a variable's place."""
     return f"value-of-{variable}"
 
 

@@ -16,13 +16,13 @@ REQUIREMENTS = dict(
 
 
 def instructions(word: str) -> list[str]:
-    """What follows each instruction of this name, continued lines joined."""
+    """The words that follow each instruction of this name, continued lines joined."""
     joined = DOCKERFILE.replace("\\\n", " ")
     return re.findall(rf"^{word}\s+(.*)$", joined, re.MULTILINE)
 
 
 def copied() -> list[str]:
-    """What comes from the build context; the rest comes from another stage."""
+    """The files that come from the build context; the rest comes from another stage."""
     lines = [line.split() for line in instructions("COPY") if "--from=" not in line]
     return [word for words in lines for word in words[:-1] if not word.startswith("--")]
 

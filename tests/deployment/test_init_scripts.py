@@ -17,7 +17,7 @@ SHELL_SCRIPTS = sorted((PROJECT / "compose").glob("*-init.sh"))
 
 
 def scripts(service: str) -> list[str]:
-    """What is mounted for the first start, in the order of the names it is mounted under."""
+    """The files mounted for the first start, in the order of the names they are mounted under."""
     mounts = [mount.split(":") for mount in services()[service]["volumes"]]
     return [
         source for target, source in sorted((mount[1], mount[0]) for mount in mounts) if "initdb.d" in target

@@ -32,7 +32,7 @@ def page() -> str:
 
 
 def _statuses() -> Iterator[str]:
-    """What the module says of it."""
+    """The module's words about it."""
     yield "| status | when |\n|---|---|\n"
     text = " ".join((command_line.__doc__ or "").split("\n\n")[1].split())
     for sentence in text.replace("; one line", ", one line").split(". "):

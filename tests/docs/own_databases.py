@@ -1,4 +1,5 @@
-"""The recipe of docs/own-databases.md, then docs/uninstall.md, on two servers that nothing of Concord's has made ready.
+"""The recipe of docs/own-databases.md, then docs/uninstall.md, on two servers that nothing of Concord's has made
+ready.
 
 `python -m tests.docs.own_databases` writes what the commands print now into both pages.
 """
@@ -48,7 +49,7 @@ def customers(directory: Path) -> Iterator[tuple[Server, Server]]:
 
 
 def clone(directory: Path) -> Path:
-    """What a person has after `git clone` and `make install`; the folder `own` lands beside it."""
+    """A person's files after `git clone` and `make install`; the folder `own` lands beside them."""
     made = directory / "concord"
     made.mkdir()
     for name in _IN_THE_CLONE:
@@ -62,7 +63,8 @@ def clone(directory: Path) -> Path:
 
 
 def environment(directory: Path, servers: tuple[Server, Server]) -> dict[str, str]:
-    """A person's: no Java, nothing of Airflow's, and the passwords of the superuser and the clerk where psql looks."""
+    """A person's: no Java, nothing of Airflow's, and the passwords of the superuser and the clerk where psql
+    looks."""
     programs = directory / "programs"
     programs.mkdir()
     for place in ("/usr/local/bin", "/usr/bin", "/bin"):
@@ -114,7 +116,7 @@ def pages_now(directory: Path) -> dict[Path, str]:
 
 
 def _take_out_a_table(own: Path) -> None:
-    """What the page asks a person to do with an editor."""
+    """The edits that the page asks a person to do with an editor."""
     configuration = own / "concord.yaml"
     lines = configuration.read_text().splitlines(keepends=True)
     configuration.write_text("".join(line for line in lines if "public.orders" not in line))

@@ -43,7 +43,7 @@ def _rows() -> list[str]:
 
 
 def _named(granted: str) -> tuple[str | None, str | None]:
-    """What it is called in the page, and the column that is meant; one table of the test stands for all."""
+    """Its name in the page, and the column that is meant; one table of the test stands for all."""
     if granted in _REPLICATED:
         return _REPLICATED[granted], None
     if "ops" in granted:

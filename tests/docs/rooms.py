@@ -170,7 +170,7 @@ def _box(room: str, x: int, y: int) -> str:
 
 
 def table(house: House) -> str:
-    """What lives in each room, as its package says, from the top floor down."""
+    """Each room's own words about itself, from the top floor down."""
     rows = sorted(house.arrows, key=lambda room: (-house.floors[room], room))
     lines = [f"| `{room}` | {house.floors[room]} | {_said(room)} |" for room in rows]
     return "\n".join(["| room | floor | what lives there |", "| --- | ---: | --- |", *lines])

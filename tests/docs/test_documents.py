@@ -1,4 +1,4 @@
-"""What the documents say can be typed, is there to be typed; what can be run safely is run."""
+"""Every command of the documents is there to be typed; those that can be run safely are run."""
 
 import re
 import shlex

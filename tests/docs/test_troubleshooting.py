@@ -16,7 +16,7 @@ OURS = [message for message, foreign in QUOTED.findall(PAGE) if not foreign]
 
 
 def texts(tree: ast.AST) -> Iterator[str]:
-    """What each string of a module says, `…` for what is put in; those in several pieces as one."""
+    """The words of each string of a module, `…` for what is put in; those in several pieces as one."""
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             yield "".join(str(each.value) if isinstance(each, ast.Constant) else "…" for each in node.values)

@@ -1,5 +1,5 @@
-"""Copies of one table in memory, linked as design 6 says. Every decision is the product's own pure function;
-what a database does (rows, stamps, positions, transactions) is written down here in the shortest way that is exact.
+"""Copies of one table in memory, linked as design 6 says. Every decision is the product's own pure function. The
+parts of a database (rows, stamps, positions, transactions) are written down here in the shortest way that is exact.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """What a site remembers of one key."""
+    """A site's memory of one key."""
 
     version: RowVersion
     received_from: str | None
@@ -171,7 +171,7 @@ class LinkRun:
     priorities: Priorities
 
     def acquire(self) -> tuple[list[Incoming], Session]:
-        """What the source has not sent, and the session to remember. Raises Refused."""
+        """The rows that the source has not sent, and the session to remember. Raises Refused."""
         source, target = self.source, self.target
         going_on = resume(
             source.sessions.get(self.name, []),
@@ -294,7 +294,7 @@ class Reunion:
                 end.floors.pop(way.name, None)
 
     def _unsent(self, end: Copy) -> set[int]:
-        """What arrived at the stale site after its last session, and not from the other one."""
+        """The rows that arrived at the stale site after its last session, and not from the other one."""
         way = self.forward if self.forward.source is end else self.reverse
         since = end.sessions[way.name][0].position.of(TABLE) if end.sessions.get(way.name) else "1:"
         return {

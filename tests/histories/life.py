@@ -66,7 +66,7 @@ class Life:
         self.transaction(site, [(key, True)])
 
     def alike(self, site: str, key: int) -> None:
-        """What any other site may write there as well, to the last letter."""
+        """The text that any other site may write there as well, to the last letter."""
         self.transaction(site, [(key, "alike")])
 
     def delete(self, site: str, key: int) -> None:
@@ -279,7 +279,7 @@ def live(script: Script, policy: Policy = latest_timestamp) -> Life:
 
 
 def wrong(life: Life) -> Iterator[str]:
-    """What should never be, of a life at rest; the names are those of failure-modes 1.3."""
+    """The faults that a life at rest should never have; the names are those of failure-modes 1.3."""
     first, *others = life.copies.values()
     for other in others:
         if other.rows != first.rows:
@@ -320,8 +320,8 @@ def _versions(copy: Copy) -> dict[int, tuple[object, ...]]:
 
 
 def _unaccounted(life: Life) -> Iterator[str]:
-    """I2: an edit is final, replaced by an edit of its own reader that is not lost itself, or a recorded loser; or the
-    very same thing as one of these."""
+    """I2: an edit has one of four ends. It is final, or a recorded loser, or the very same thing as one of
+    these. Or an edit of its own reader replaced it, which is not lost itself."""
     final = {(key, each.version.dot) for copy in life.copies.values() for key, each in copy.shadow.items()}
     replaced = {old for new, old in life.oracle.replaces.items() if new not in life.gone}
     accounted = final | replaced | life.losers | life.gone | _forgotten(life)

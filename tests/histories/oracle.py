@@ -1,5 +1,6 @@
-"""What every site ought to hold and to have logged, worked out from who told whom: no vector, no position. Of every
-edit it remembers which other edits its site had heard of, as a set; and whose edits no cleanup has made it forget."""
+"""The rows and log that every site ought to have, worked out from who told whom: no vector, no position. Of every
+edit it remembers which other edits its site had heard of, as a set; and whose edits no cleanup has made it
+forget."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ Judge = Callable[[RowVersion, RowVersion], bool]
 
 
 class Side(NamedTuple):
-    """What one site has of a key."""
+    """One site's state of a key."""
 
     made: Made
     heard: Heard

@@ -1,4 +1,4 @@
-"""Two to four copies in any topology live random lives, decided by the product's pure functions, and an oracle that
+"""Two to four copies in any topology live random lives, decided by the product's pure functions. An oracle that
 knows no vector says what must come of it (failure-modes 1.3: I1 to I5, I7 to I9, I12)."""
 
 import os

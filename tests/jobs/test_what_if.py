@@ -1,4 +1,4 @@
-"""What another policy would have decided: the same pure rule over what the ledger holds, in either orientation."""
+"""Another policy's decisions: the same pure rule over the ledger's entries, in either orientation."""
 
 from dataclasses import replace
 from typing import Any
@@ -51,7 +51,7 @@ def contender(version: RowVersion, price: str | None) -> Contender:
 
 
 def logged(one: Contender, other: Contender, resolvers: tuple[str, ...]) -> Entry:
-    """What a link writes when `one` comes in and `other` is present."""
+    """A link's write when `one` comes in and `other` is present."""
     decision = bound(resolvers).decide(one, other)
     won, lost = (one, other) if decision.source_wins else (other, one)
     return Entry(

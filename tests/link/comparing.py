@@ -1,4 +1,4 @@
-"""What a test asks of a comparison, and how it damages a site behind the back of capture."""
+"""A test's questions to a comparison, and how it damages a site behind the back of capture."""
 
 from typing import Any
 

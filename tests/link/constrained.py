@@ -26,7 +26,7 @@ class Life:
     quiet: set[str] = field(default_factory=set)
 
     def rows(self, query: str) -> Rows:
-        """What both sites hold: the same."""
+        """The rows of both sites: the same."""
         london, capetown = (site.rows(query) for site in self.sites.sites)
         assert london == capetown
         return london

@@ -1,5 +1,6 @@
-"""Random edits of the table `item` by its users: inserts, updates, deletes, re-inserts, key changes, in transactions
-of one row or several; every row written carries a token of its own, and a note that follows from it."""
+"""Random edits of the table `item` by its users: inserts, updates, deletes, re-inserts, key changes, in
+transactions of one row or several. Every row written carries a token of its own, and a note that follows from
+it."""
 
 import random
 from collections.abc import Iterable

@@ -26,7 +26,7 @@ class Bare:
     def installations(
         self, tables: Sequence[ReplicatedTable] | None = None, **changed: object
     ) -> list[Installation]:
-        """What both sites are to carry: all their tables unless some are named."""
+        """The tables that both sites are to carry: all unless some are named."""
         return [installation(site, tables or every_table(site), **changed) for site in self.sites]
 
 

@@ -1,8 +1,8 @@
 """The driver of a transmission as a process of its own, which stops or kills itself at a step.
 
-`started` is a program with a Java of its own, as the operator starts it. `Forked` is a copy of this process, which uses
-this process's Spark and saves the start of Java: at every step of a link nothing is under way between Python and Java,
-so that for the databases its end is as sudden.
+`started` is a program with a Java of its own, as the operator starts it. `Forked` is a copy of this process, which
+uses this process's Spark and saves the start of Java. At every step of a link nothing is under way between Python
+and Java. So for the databases its end is as sudden.
 """
 
 import os

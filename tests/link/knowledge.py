@@ -1,5 +1,6 @@
-"""What every site ought to know, worked out beside Concord: from the edits, as the account of the databases tells
-them (ledger.py), and from which link ran when. No vector, no position and no decision of Concord's enters.
+"""The versions that every site ought to know, worked out beside Concord. They follow from the edits, as the account
+of the databases tells them (ledger.py), and from which link ran when. No vector, no position and no decision of
+Concord's enters.
 
 A version is (`changed_at`, site, incarnation): sites have equal priority, so that the greater one wins a conflict.
 A site that has heard of some versions of a row holds the greatest; an edit there has seen all of them.

@@ -1,8 +1,8 @@
 """An account of every row version of the table `item`, kept by the databases themselves.
 
-A trigger on the shadow table writes one line per change of a key, in the change's own transaction: which version was
-there, which is there now, and the row's token: a link writes it after the version, so its lines are written last. The
-lock on the shadow row orders the lines of a key, so the account misses nothing.
+A trigger on the shadow table writes one line per change of a key, in the change's own transaction. The line holds
+the version before, the version now, and the row's token. A link writes the token after the version, so its lines
+are written last. The lock on the shadow row orders the lines of a key, so the account misses nothing.
 """
 
 from collections import defaultdict
@@ -146,8 +146,8 @@ def changed_contents(account: Sequence[Line]) -> dict[Dot, set[str | None]]:
 
 
 def unaccounted(account: Sequence[Line], pair: Sites) -> list[Line]:
-    """Edits that are neither final, nor replaced by an edit of their own reader, nor a recorded loser, nor the very
-    same thing as one of these, of which neither had heard of the other (I2)."""
+    """Edits that have none of the four ends of I2 (`tests.histories.life`). Of two that did the very same thing,
+    neither may have heard of the other."""
     edits = [line for line in account if not line.by_link]
     known = {line.replaced for line in edits} | final_versions(pair) | recorded_losers(pair)
     left = [line for line in edits if line.made not in known]
@@ -205,7 +205,7 @@ def _key(conflict: dict[str, Any]) -> int:
 
 
 def shown(connection: psycopg.Connection[Any]) -> dict[int, tuple[RowVersion, bool]]:
-    """What a reader sees in one statement: key → its version, and whether the row is there."""
+    """A reader's sight in one statement: key → its version, and whether the row is there."""
     query = (
         'SELECT s.id, to_jsonb(s), t.id IS NOT NULL FROM concord."public.item" s LEFT JOIN item t USING (id)'
     )

@@ -1,5 +1,6 @@
 """A batch of histories lived by real databases and real transmissions; each verb of the schedule is a method. The
-oracle is told of every edit, as the databases' own account has it (ledger.py), and of every link that has committed."""
+oracle is told of every edit, as the databases' own account has it (ledger.py), and of every link that has
+committed."""
 
 from __future__ import annotations
 
@@ -85,7 +86,7 @@ class Crash(BaseException):
 
 
 def common(histories: Iterable[int]) -> tuple[str, ...]:
-    """What all sites hold in the beginning: every other item, two planes, three seats of a history."""
+    """The rows of all sites in the beginning: every other item, two planes, three seats of a history."""
     base = f"(VALUES {', '.join(f'({history * WIDTH})' for history in histories)}) h (n)"
     return (
         f"INSERT INTO item SELECT n + k, 'common ' || n + k, md5('common ' || n + k) FROM {base},"
@@ -208,7 +209,8 @@ class Lives:
         return self.killed_link(number, source, target, "")
 
     def killed_link(self, number: int, source: str, target: str, at: str) -> TransmissionReport | None:
-        """While it is under way, after it has read its source: users edit, and open transactions of the target end."""
+        """While it is under way, after it has read its source: users edit, and open transactions of the target
+        end."""
         if source not in self.users or target not in self.users or not self._is_pair(source, target):
             return None
         told: list[Told] = []

@@ -99,7 +99,7 @@ class Network:
         return f"{target}_{source}", Direction.REVERSE
 
     def link(self, source: str, target: str) -> str:
-        """What both ends call the link."""
+        """Both ends' name of the link."""
         return link_name(*self.synchronization(source, target))
 
     def run(self, source: str, target: str, at: At | None = None, **changed: object) -> TransmissionReport:

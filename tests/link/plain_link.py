@@ -1,5 +1,6 @@
-"""One transmission without Spark: rows go from the source's snapshot straight to the target's staging, undecided, and
-the write step decides them under lock by the same rule. For tests of that step, which cost a tenth of a real link."""
+"""One transmission without Spark. Rows go from the source's snapshot straight to the target's staging, undecided,
+and the write step decides them under lock by the same rule. For tests of that step, which cost a tenth of a real
+link."""
 
 from collections.abc import Mapping
 from typing import cast

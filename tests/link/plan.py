@@ -1,5 +1,5 @@
-"""What a batch of histories does to real databases, as data. A history is five rows of `item` and a plane with three
-seats, which it shares with nobody; links and faults are shared by all histories of the batch."""
+"""The acts of a batch of histories on real databases, as data. A history is five rows of `item` and a plane with
+three seats, which it shares with nobody. All histories of the batch share links and faults."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Plan:
     histories: Mapping[int, tuple[Edit, ...]]
 
     def of(self, step: int, *, during: bool) -> list[tuple[int, Edit]]:
-        """What users do there, history by history."""
+        """The users' acts there, history by history."""
         return [
             (history, edit)
             for history, edits in self.histories.items()

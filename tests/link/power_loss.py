@@ -11,7 +11,7 @@ from tests.link.pair import Pair, Site
 
 
 def stop_the_log_writer(server: Server) -> None:
-    """What is not flushed by a commit stays in memory, as it would between two rounds of a busy disk."""
+    """A page that no commit flushes stays in memory, as it would between two rounds of a busy disk."""
     for process in psutil.process_iter():
         try:
             ours = process.name() == "postgres" and process.cwd() == str(server.data)

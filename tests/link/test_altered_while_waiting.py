@@ -1,4 +1,5 @@
-"""What waits while its table is altered: it waits on, is tried again when somebody says so, and stops nobody else."""
+"""A row that waits while its table is altered waits on, is tried again when a person says so, and stops nobody
+else."""
 
 from contextlib import closing
 

@@ -1,4 +1,5 @@
-"""What a trigger of the application's did at one site comes to the others as rows; it does not do it again there."""
+"""The rows that a trigger of the application's wrote at one site come to the others; it does not write them again
+there."""
 
 import re
 

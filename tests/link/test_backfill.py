@@ -51,7 +51,7 @@ def backfill(sites: Pair, interval: Interval = EVER, **changed: object) -> list[
 
 
 def behind_capture(site: Site, *statements: str, table: str = "flight") -> None:
-    """What a session does that no trigger sees: the applier's own login, or replica role without our setting."""
+    """The acts of a session that no trigger sees: the applier's own login, or replica role without our setting."""
     with site.log_in(site.superuser, autocommit=False) as connection:
         connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER".encode())
         for statement in statements:

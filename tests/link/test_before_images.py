@@ -1,4 +1,4 @@
-"""What a row was before its local edits is kept where a resolver needs it, exactly, once, and nowhere else."""
+"""The row before its local edits is kept where a resolver needs it, exactly, once, and nowhere else."""
 
 import random
 import time

@@ -24,7 +24,7 @@ def positions(sites: Pair) -> list[object]:
 
 
 def approved(error: BrakeHeld, up_to: int | None = None) -> tuple[Approval, ...]:
-    """What a person says to all that was held."""
+    """A person's answer to all that was held."""
     found = []
     for hold in error.facts["holds"]:  # type: ignore[attr-defined]
         count = headroom(hold["count"]) if up_to is None else up_to

@@ -1,4 +1,4 @@
-"""Who ends the work of a process ends what its sessions wait for, in any thread."""
+"""The end of a process's work ends what its sessions wait for, in any thread."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,5 @@
-"""What one statement changed is captured at once, whatever its rows, its triggers and its plan make of it."""
+"""All rows that one statement changed are captured at once, whatever its rows, its triggers and its plan make of
+it."""
 
 import time
 from dataclasses import replace

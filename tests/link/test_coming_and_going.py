@@ -239,7 +239,7 @@ def books_of(sites: Network, name: str) -> tuple[str, ...]:
 
 
 def positions(sites: Network) -> list[list[tuple[str, str]]]:
-    """What every site remembers of every link between sites that were there before."""
+    """Every site's memory of every link between sites that were there before."""
     query = "SELECT link, history::text FROM concord.link_state WHERE link NOT LIKE '%rome%' ORDER BY link"
     return [site.rows(query) for site in sites.sites if site.name != "rome"]
 

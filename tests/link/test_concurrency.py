@@ -1,4 +1,5 @@
-"""Applications write while links do: no row goes back, nothing is lost unrecorded, and the applications come first."""
+"""Applications write while links do: no row goes back, nothing is lost unrecorded, and the applications come
+first."""
 
 import random
 import threading
@@ -255,7 +256,7 @@ def test_a_row_that_is_edited_after_it_was_judged_is_judged_again(pair: MakePair
 
 
 def test_a_version_of_which_another_link_learns_more_meanwhile_is_judged_again(pair: MakePair) -> None:
-    """What the site knows of a row is part of what a row is judged by, though its version stays."""
+    """The site's knowledge of a row is part of the judgement of the row, though its version stays."""
     sites = pair(*ITEM)
     sites.capetown.run("UPDATE item SET token = 'capetown' WHERE id = 1")
     sites.settle()

@@ -1,7 +1,7 @@
-"""What becomes of every type of conflict under every resolver, whichever link runs first: as docs/conflicts.md says.
+"""The outcome of every type of conflict under every resolver, whichever link runs first: as docs/conflicts.md says.
 
-One table a resolver, one row a type, all of them in one run of each link. London is the synchronization's source, edits
-first and at the higher price; Cape Town is its target, and edits later.
+One table a resolver, one row a type, all of them in one run of each link. London is the synchronization's source,
+edits first and at the higher price; Cape Town is its target, and edits later.
 """
 
 import re
@@ -53,7 +53,7 @@ def statement(verb: str, table: str, key: int, site: str) -> str:
 
 
 class End(NamedTuple):
-    """What stands at both sites, and in the one entry of both ledgers."""
+    """The rows of both sites, and the one entry of both ledgers."""
 
     title: str | None
     type: str

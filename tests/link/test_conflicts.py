@@ -40,7 +40,7 @@ def sites(pair: MakePair) -> Pair:
 
 
 def the_conflict(sites: Pair) -> dict[str, object]:
-    """What the one conflict of both logs says, its versions checked against each other."""
+    """The words of the one conflict of both logs, its versions checked against each other."""
     (found,) = sites.conflicts()
     for side in ("winner", "loser"):
         assert found[f"{side}_version"]["origin"] == f"{found[f'{side}_site']}#1"

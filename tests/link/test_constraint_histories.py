@@ -1,5 +1,5 @@
-"""Random histories of parents and children with unique values, at two sites: whatever happens, every constraint holds
-after every link, the sites agree, and what is gone was deleted by a user or stands in the ledger."""
+"""Random histories of parents and children with unique values, at two sites. Whatever happens, every constraint
+holds after every link, and the sites agree. A row that is gone was deleted by a user or stands in the ledger."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -46,7 +46,7 @@ NAMES = ("parent", "child", "part", "by_value")
 
 
 def note_deletes(*sites: Site) -> None:
-    """What users delete, and their cascades; silent while a link writes."""
+    """The users' deletes, and their cascades; silent while a link writes."""
     for site in sites:
         site.run(
             "CREATE TABLE deletes (name text, id int)",
@@ -65,7 +65,7 @@ def life(request: pytest.FixtureRequest, server_with_logins: Server) -> Iterator
 
 
 def happen(life: Life, taken: list[tuple[bool, str, int, int, int]], start: int) -> None:
-    """What a site's own constraints refuse does not happen."""
+    """An edit that a site's own constraints refuse does not happen."""
     for at_london, statement, *numbers in taken:
         site = life.sites.sites[0 if at_london else 1]
         filled = dict(zip("klm", (start + number for number in numbers), strict=True))

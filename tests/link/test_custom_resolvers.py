@@ -1,4 +1,4 @@
-"""What a function must answer: every other answer is one clear sentence, and no decision."""
+"""The answers that a function must give: every other answer is one clear sentence, and no decision."""
 
 import re
 from dataclasses import replace

@@ -1,8 +1,8 @@
 """Whatever is edited, and in whatever order the links run: what is in scope agrees, what is not is left alone.
 
-Two sites edit twenty keys at random, in scope, out of it, and across its border. Afterwards the rows in scope are the
-same at both; a row outside that no link may have had a reason to replace is as its site wrote it; and every row
-that was written at one site and stands nowhere any more was replaced by its own site or is in the conflict log.
+Two sites edit twenty keys at random, in scope, out of it, and across its border. Afterwards the rows in scope are
+the same at both. A row outside that no link may have had a reason to replace is as its site wrote it. Every row
+that was written at one site, and stands nowhere any more, was replaced by its own site or is in the conflict log.
 """
 
 from collections import defaultdict

@@ -1,4 +1,5 @@
-"""Filtered tables merged, brought back and repaired: every way in which a key can stand at two sites, at once (rule 9).
+"""Filtered tables merged, brought back and repaired: every way in which a key can stand at two sites, at once (rule
+9).
 
 A row outside of the filter is its site's own. It gives way, or makes way, only where a row in scope has its key; what
 gives way is in the log.
@@ -119,8 +120,8 @@ def away(sites: Pair) -> list[dict[int, tuple[int, str]]]:
 
 
 def nothing_unsent_is_lost(sites: Pair, before: Sequence[dict[int, tuple[int, str]]]) -> None:
-    """What was written apart stands where it was written, or is in the log, or was replaced by an edit of the same
-    site; and what both sites keep to themselves is as it was."""
+    """A row that was written apart stands where it was written, or is in the log, or an edit of the same site
+    replaced it. Rows that both sites keep to themselves are as they were."""
     log = lost(sites)
     for site, old in zip(sites.sites, before, strict=True):
         now = everything(site)

@@ -80,7 +80,7 @@ def _tie(sites: Pair, keys: list[int]) -> None:
 
 
 class Stand(NamedTuple):
-    """What a site holds of a key before any link has run."""
+    """A site's row of a key before any link has run."""
 
     site: str
     version: RowVersion
@@ -145,7 +145,7 @@ def run_through_deaths_and_repetitions(sites: Pair, first: str, second: str, sam
 
 
 def judged_under(resolver: str, sites: Pair) -> Counter[Judgement]:
-    """What that policy would have decided of every entry."""
+    """That policy's decision on every entry."""
     asked = WhatIf(
         Policy(resolvers=(resolver,)).bound({}), {site.name: Manipulation() for site in sites.sites}
     )

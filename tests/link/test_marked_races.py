@@ -18,7 +18,8 @@ pytestmark = pytest.mark.spark
 
 
 def test_an_edit_that_nobody_has_registered_is_not_overwritten(shops: MakeShops) -> None:
-    """The essential race: the target's application edits after both ends were registered, before the row is locked."""
+    """The essential race: the target's application edits after both ends were registered, before the row is
+    locked."""
     both = shops()
     both.london.update(1, "from london")
     both.pair.run("forward", at=At("lock", lambda: both.capetown.update(1, "meanwhile")))
@@ -46,7 +47,7 @@ def test_a_row_inserted_after_the_keys_were_locked_is_not_overwritten(shops: Mak
 
 
 def test_a_row_inserted_where_one_was_removed_behind_our_back_is_not_overwritten(shops: MakeShops) -> None:
-    """What the shadow remembers of the removed row must not be taken for the row that was locked."""
+    """The shadow's memory of the removed row must not be taken for the row that was locked."""
     both = shops()
     both.capetown.site.run("DELETE FROM customer WHERE id = 1")
     both.london.update(1, "from london")
@@ -58,7 +59,7 @@ def test_a_row_inserted_where_one_was_removed_behind_our_back_is_not_overwritten
 
 
 def test_an_edit_whose_mark_is_old_is_not_sent_yet_never_overwritten_silently(shops: MakeShops) -> None:
-    """F21: the application breaks its promise. What it wrote stands in the log when it loses."""
+    """F21: the application breaks its promise. Its row stands in the log when it loses."""
     both = shops()
     both.capetown.site.as_application(
         "UPDATE customer SET note = 'unmarked' WHERE id = 1",

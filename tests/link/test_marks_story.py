@@ -24,7 +24,7 @@ STEPS = [
 
 
 class Story:
-    """What was done to one key, and which edit each edit has read: what may lose, and what must not."""
+    """The edits of one key, and which edit each edit has read: those that may lose, and those that must not."""
 
     def __init__(self, both: Shops, key: int) -> None:
         self.both, self.key = both, key

@@ -1,5 +1,5 @@
-"""Over Spark Connect links, plans, comparisons, first loads and snapshots do what they do over classic Spark; whoever
-of server and driver dies, the next run ends right."""
+"""Over Spark Connect links, plans, comparisons, first loads and snapshots do the same as over classic Spark.
+Whichever of server and driver dies, the next run ends right."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,5 @@
-"""What gave way to another row, for a unique value or a reference, comes back once there is room for it again."""
+"""A row that gave way to another row, for a unique value or a reference, comes back once there is room for it
+again."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What Concord keeps at a site belongs to a role that can do nothing else; a superuser is asked once at most."""
+"""Concord's objects at a site belong to a role that can do nothing else; a superuser is asked once at most."""
 
 import os
 import re
@@ -199,7 +199,7 @@ def test_an_installer_that_may_not_make_roles_asks_a_superuser_once_and_is_alone
 
 
 def by_hand(site: Site, installer: str) -> list[str]:
-    """What the document has a superuser do, for this site."""
+    """The statements that the document has a superuser run, for this site."""
     (block,) = re.findall(r"```sql\n(CREATE ROLE concord_owner_of_.*?)```", DOCUMENT.read_text(), re.DOTALL)
     names = {
         "concord_owner_of_london": owner.role(site.database),
@@ -383,7 +383,8 @@ def test_a_role_as_which_others_may_act_is_refused_whenever_they_came_by_it(site
 
 
 def laid_out(server: Server, site: Site) -> list[str]:
-    """A login that may make roles has made the role, and let another one in; both of them, or who is a member of it."""
+    """A login that may make roles has made the role, and let another one in; both of them, or who is a member of
+    it."""
     maker, friend = new_installer(server), new_installer(server)
     name, can_self = (
         owner.role(site.database),

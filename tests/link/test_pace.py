@@ -1,4 +1,4 @@
-"""What runs long says how far it is: an initialization, a comparison, a link; a short one says nothing."""
+"""Work that runs long says how far it is: an initialization, a comparison, a link; a short one says nothing."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a link reads and writes grows with the changes, not with the table, whatever the statistics say."""
+"""A link's reads and writes grow with the changes, not with the table, whatever the statistics say."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""What the conflict ledger must not show never leaves the transaction of the defeat: it is hashed or dropped."""
+"""A value that the conflict ledger must not show never leaves the transaction of the defeat: it is hashed or
+dropped."""
 
 import hashlib
 import hmac

@@ -1,4 +1,5 @@
-"""What a site says of a row that it refuses goes to logs and to people: it tells no private value (docs/ledger.md)."""
+"""A site's words about a row that it refuses go to logs and to people: they tell no private value
+(docs/ledger.md)."""
 
 from contextlib import closing
 from dataclasses import replace

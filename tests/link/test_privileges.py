@@ -206,7 +206,7 @@ def without(sites: Pair, role: str, what: str, right: str) -> Iterator[None]:
 
 
 def outcome(sites: Pair) -> str:
-    """What a forward link says when it is refused, and nothing of it is written; empty when it works."""
+    """A forward link's words when it is refused, and nothing of it is written; empty when it works."""
     before = [site.rows("TABLE ops.parent") + site.rows("TABLE ops.child") for site in sites.sites]
     conflicts = len(sites.conflicts())
     try:

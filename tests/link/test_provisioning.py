@@ -290,7 +290,7 @@ def test_a_key_that_is_another_than_before_is_refused(pair: MakePair) -> None:
 
 @pytest.fixture
 def capetown_away(bare: Bare) -> list[Installation]:
-    """What both sites are to carry; Capetown's database does not answer."""
+    """The tables that both sites are to carry; Capetown's database does not answer."""
     london, capetown = bare.installations()
     nowhere = Credentials(host="127.0.0.1", port=1, database="nowhere", user="nobody")
     return [london, replace(capetown, installer=nowhere)]

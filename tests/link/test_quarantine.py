@@ -1,4 +1,5 @@
-"""What a site will not take waits there with its image and its reason, while everything else goes on (S4-149, I6)."""
+"""A row that a site will not take waits there with its image and its reason, while everything else goes on (S4-149,
+I6)."""
 
 from contextlib import closing
 from typing import Any
@@ -44,7 +45,7 @@ def keys(site: Site) -> list[tuple[str, str]]:
 
 
 def counts(sites: Pair, table: str = "public.book", **asked: Any) -> dict[str, int]:
-    """What one forward run counts of the table, but for zeros."""
+    """One forward run's counts of the table, but for zeros."""
     return shown(carry(sites.job(**asked)).get(table, TableReport(table=table)))
 
 

@@ -58,7 +58,7 @@ def test_after_two_rounds_a_run_writes_control_rows_alone_and_starts_no_spark(pa
 
 
 def test_both_sites_hold_the_same_versions_after_two_rounds(pair: MakePair) -> None:
-    """What one site knows of a row the other knows too: nothing is left to tell."""
+    """One site's knowledge of a row is the other's too: nothing is left to tell."""
     sites = pair(*FLEET)
     edit_both(sites)
     sites.settle()

@@ -83,7 +83,7 @@ def instead(monkeypatch: pytest.MonkeyPatch, beside: Callable[[], Connection]) -
 
 @pytest.fixture
 def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is read ahead: a page of staging to a statement, which takes half a second."""
+    """The pages that are read ahead: a page of staging to a statement, which takes half a second."""
     made: list[str] = []
     rows = read_ahead._rows
 

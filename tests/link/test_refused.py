@@ -1,4 +1,5 @@
-"""What Concord cannot replicate exactly is refused by name, one line each, before anything is written (D10, F84)."""
+"""A table that Concord cannot replicate exactly is refused by name, one line each, before anything is written (D10,
+F84)."""
 
 import os
 from collections.abc import Iterator
@@ -42,7 +43,7 @@ def bare(two_databases: Bare) -> Bare:
 
 
 def problems(bare: Bare, table: ReplicatedTable = REFUSED, **changed: object) -> list[str]:
-    """What provisioning refuses; nothing may have been written then."""
+    """Provisioning's refusals; nothing may have been written then."""
     with pytest.raises(ProvisioningRefused) as refused:
         provisioning.provision(bare.installations([table], **changed))
     assert all(site.value("SELECT to_regnamespace('concord')") is None for site in bare.sites)

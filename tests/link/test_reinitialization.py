@@ -85,7 +85,7 @@ def test_the_site_where_the_conflict_was_decided_remembers_which_table_is_to_be_
 
 
 def test_the_example_of_the_document_ends_as_it_says_and_the_runs_after_it_are_quiet(pair: MakePair) -> None:
-    """What capture has missed is brought back; unsent edits live unless the publisher edited, too."""
+    """Rows that capture has missed are brought back; unsent edits live unless the publisher edited, too."""
     text = (PROJECT / "docs" / "conflicts.md").read_text().partition("\n## Publisher wins, and")[2]
     said = dict(BLOCK.findall(text.partition("\n## ")[0]))
     sites = published(pair(said["sql both"]))

@@ -97,7 +97,7 @@ def test_a_site_below_the_floor_comes_back_with_its_unsent_edits_and_nothing_is_
 
 
 def test_a_stale_site_may_come_back_table_by_table(pair: MakePair) -> None:
-    """What is known of the tables that wait is kept: their deletes are not taken for rows that are missing."""
+    """The history of the tables that wait is kept: their deletes are not taken for rows that are missing."""
     sites = pair(*BOOK, "CREATE TABLE shelf (id int PRIMARY KEY, name text)")
     sites.london.run("INSERT INTO shelf SELECT n, 'as loaded' FROM generate_series(1, 5) n")
     sites.settle()
@@ -203,7 +203,7 @@ def put_back(backup: Path, data: Path) -> None:
 
 
 def send_before(sites: Pair) -> None:
-    """What both sites know when the backup is taken."""
+    """Both sites' knowledge when the backup is taken."""
     sites.settle()
     sites.capetown.run("UPDATE book SET title = 'sent before' WHERE id = 20")
     sites.settle()
@@ -371,7 +371,7 @@ def test_a_load_killed_three_times_goes_on_where_it_was_while_users_work(pair: M
 
 
 def test_a_load_that_was_killed_starts_over_where_the_table_is_another_now(pair: MakePair) -> None:
-    """What was loaded before the table was made anew is not there any more."""
+    """Rows that were loaded before the table was made anew are not there any more."""
     ddl = "CREATE TABLE book (id int PRIMARY KEY, title text)"
     sites = pair(ddl)
     forget(sites)

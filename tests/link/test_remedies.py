@@ -1,4 +1,4 @@
-"""What a refusal tells a person to do is what helps: each remedy is carried out as it is told."""
+"""A refusal's advice to a person helps: each remedy is carried out as it is told."""
 
 import psycopg
 import pytest

@@ -1,4 +1,4 @@
-"""What counts as the history of a row: no key that was only locked, and an insert no longer than until all know it."""
+"""The history of a row has no key that was only locked, and an insert no longer than until all know it."""
 
 import time
 from dataclasses import replace

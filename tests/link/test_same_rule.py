@@ -56,7 +56,7 @@ def contains(whole: RowVersion, part: RowVersion) -> bool:
 
 
 class Verdict(NamedTuple):
-    """What staging, or the target transaction, is to do with an incoming row, and why."""
+    """The order to staging, or to the target transaction, about an incoming row, and why."""
 
     verdict: str
     resolver: str | None = None
@@ -64,7 +64,7 @@ class Verdict(NamedTuple):
 
 
 def values(n: int, side: int) -> Row:
-    """What the incoming row (0) and the present one (1) of a pair say: the same in every fourth pair."""
+    """The words of the incoming row (0) and the present one (1) of a pair: the same in every fourth pair."""
     spread = n * 7 + side * (1 + n % 5 if n % 4 else 0)
     return {"n": NUMBERS[spread % len(NUMBERS)], "m": MOMENTS[spread // 3 % len(MOMENTS)]}
 
@@ -77,7 +77,7 @@ def expected(
     policy: Policy = POLICIES[0],
     rows: tuple[Row, Row] = ({}, {"n": "another"}),
 ) -> Verdict:
-    """By the pure functions. What is not written may still have a vector to unite (rules 4 and 6)."""
+    """By the pure functions. A row that is not written may still have a vector to unite (rules 4 and 6)."""
     chains, sides = policy.bound(PRIORITIES), (Contender(incoming, rows[0]), Contender(present, rows[1]))
     alike = incoming.deleted if present.deleted else not incoming.deleted and rows[0] == rows[1]
     same = chains.same_thing(*sides, alike=alike)
@@ -123,7 +123,7 @@ SEEN = {"n": "c1", "m": "c2"}
 
 
 def _sent(n: int, side: int, version: RowVersion) -> tuple[object, ...]:
-    """What travels: a deleted row brings nothing but its version."""
+    """The columns that travel: a deleted row brings nothing but its version."""
     row = [None if version.deleted else value for value in values(n, side).values()]
     return (n, *row, *_fields(version))
 

@@ -1,5 +1,5 @@
-"""Two sites that did the very same thing without knowing of each other: nothing is lost, logged or waited for, and no
-run counts it as lost (rule 4). The vectors are united, so that it is found once."""
+"""Two sites that did the very same thing without knowing of each other. Nothing is lost, logged or waited for, and
+no run counts it as lost (rule 4). The vectors are united, so that it is found once."""
 
 from contextlib import closing
 from dataclasses import replace
@@ -63,7 +63,7 @@ def waiting(pair: Pair) -> int:
 
 
 def decide(pair: Pair, choice: str) -> None:
-    """What Ada says of the one row that waits."""
+    """Ada's answer about the one row that waits."""
     with closing(Desk(pair.job())) as desk:
         (row,) = desk.entries(10)
         desk.decide(row, choice, "Ada")
@@ -160,7 +160,7 @@ def test_where_a_resolver_that_adds_up_does_not_know_the_common_version_the_lose
 
 @pytest.mark.parametrize("first", ["forward", "reverse"])
 def test_a_function_that_adds_up_is_asked_about_rows_that_are_alike(pair: MakePair, first: str) -> None:
-    """But for deleted ones. What it leaves undecided is lost by one site, and logged."""
+    """But for deleted ones. A conflict that it leaves undecided is lost by one site, and logged."""
     sites = deciding(pair(*STOCK), ADDS_SEATS)
     for site in sites.sites:
         site.run("UPDATE stock SET seats = seats + 5 WHERE id = 2", DELETE)
@@ -193,7 +193,8 @@ def test_a_function_that_adds_up_is_asked_about_what_becomes_alike_before_the_wr
 
 
 def test_private_columns_count_and_columns_that_a_site_keeps_for_itself_do_not(pair: MakePair) -> None:
-    """What does not travel, no site can compare: each keeps its own, so that nothing of it is lost either."""
+    """No site can compare columns that do not travel: each keeps its own, so that nothing of them is lost
+    either."""
     made = pair(
         "CREATE TABLE person (id int PRIMARY KEY, name text, passport text, desk text)",
         "INSERT INTO person SELECT n, 'anna', 'GB', 'none' FROM generate_series(1, 5) n",

@@ -1,4 +1,4 @@
-"""What a second reader broke once, and what must hold instead."""
+"""Faults that a second reader found once, and the rules that must hold instead."""
 
 from collections.abc import Callable
 from typing import Any
@@ -169,8 +169,8 @@ def test_a_table_added_later_is_proven_alone_while_the_others_differ(sites: Pair
 def test_a_run_that_overtakes_a_plan_is_not_taken_for_a_restored_backup(
     sites: Pair, monkeypatch: pytest.MonkeyPatch, first: str
 ) -> None:
-    """Both ends are asked at once: the one that answers first has told a heartbeat that is older than what the other
-    one remembers of it by the time that it answers."""
+    """Both ends are asked at once. The one that answers first has told a heartbeat that is older than the other
+    one's memory of it by the time that it answers."""
     from spark_jobs import opening  # noqa: PLC0415 - the function is replaced in its module
 
     at_both, asked = opening.at_both, []

@@ -1,4 +1,4 @@
-"""What a transmission has staged goes when it ends."""
+"""The staged rows of a transmission go when it ends."""
 
 import pytest
 

@@ -55,7 +55,8 @@ def by_type(site: Site) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def _exact(kind: str, column: str) -> str:
-    """What the type's output function writes, and the bytes it sends unless they name types of this site alone."""
+    """The text that the type's output function writes, and the bytes it sends unless they name types of this site
+    alone."""
     text = f"{column} IS NULL, format('%s', {column})"
     own = (
         any(f" {kind.removesuffix('[]')} AS" in statement for statement in OWN_TYPES)

@@ -1,5 +1,5 @@
-"""What waits was deleted by nobody: its children wait with it, whatever their foreign key declares, nothing of it is
-adopted, and no other row takes a value from what it has not replaced yet."""
+"""Nobody deleted a row that waits. Its children wait with it, whatever their foreign key declares, and nothing of
+it is adopted. No other row takes a value from a row that it has not replaced yet."""
 
 import time
 from collections.abc import Callable

@@ -51,7 +51,7 @@ def pair(bare: Bare) -> Pair:
 
 @pytest.fixture
 def heard(pair: Pair) -> Callable[[Callable[[], object]], list[str]]:
-    """What London announces while something is done."""
+    """London's announcements while something is done."""
 
     def listen(act: Callable[[], object]) -> list[str]:
         with pair.london.log_in(READER) as ear:
@@ -163,7 +163,7 @@ def watch(
 
 
 async def first_answer(pair: Pair) -> frozenset[str]:
-    """What a watch says as it begins."""
+    """A watch's words as it begins."""
     answers = watch(pair)
     try:
         return await asyncio.wait_for(anext(answers), 5)

@@ -45,7 +45,7 @@ class Writer(threading.Thread):
 
     def _some_writes(self, connection: Connection) -> None:
         """One row, or several in any order. Applications take turns at the latter, so that they never wait for each
-        other in a circle: whoever is a deadlock's victim here was the link's victim."""
+        other in a circle. A deadlock's victim here was the link's victim."""
         writes = self._random.choice([1, 1, 1, 2, 5])
         kinds = self._random.choices(
             [self._insert_row, self._update_row, self._delete_row, self._rekey_row], [3, 5, 2, 1], k=writes

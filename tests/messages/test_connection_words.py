@@ -1,4 +1,4 @@
-"""What libpq says of a connection becomes one sentence, with the address and without its tabs."""
+"""Libpq's words about a connection become one sentence, with the address and without its tabs."""
 
 import pytest
 

@@ -1,9 +1,11 @@
 """Plants every mutant in a copy of the project and runs its test there: it must fail.
 
-make mutants                 all of them
-make mutants ONLY=tombstone  those whose name has a word of these
-make mutants ONLY=brakes     those of a list (`tests.mutants.every`)
-make mutants RESULTS=file    goes on where a run with the same file was stopped
+It is called in four ways:
+
+    make mutants                 all of them
+    make mutants ONLY=tombstone  those whose name has a word of these
+    make mutants ONLY=brakes     those of a list (`tests.mutants.every`)
+    make mutants RESULTS=file    goes on where a run with the same file was stopped
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Errors to plant in backfills.
 
-Some that no test can find: Spark and the write step both look whether a row is damaged, so that one of them taking too
-much for damage changes nothing.
+Some that no test can find: Spark and the write step both look whether a row is damaged. One of them taking too much
+for damage changes nothing.
 """
 
 from __future__ import annotations

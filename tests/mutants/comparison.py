@@ -1,8 +1,11 @@
 """Errors to plant in comparisons and repairs.
 
-Some that no test can find, since others stand behind them: keys in flight that are left in their buckets (they are only
-read once more), rows that are not counted (their hashes differ), how many buckets there are, a position that is read at
-the site it is of (it can only lie further back).
+Some that no test can find, since others stand behind them:
+
+- keys in flight that are left in their buckets: they are only read once more;
+- rows that are not counted: their hashes differ;
+- the number of buckets;
+- a position that is read at the site it is of: it can only lie further back.
 """
 
 from __future__ import annotations

@@ -1,10 +1,15 @@
 """Errors that the histories on real databases must find: an invariant that cannot fail proves nothing.
 
-Most stand in other lists too, beside a test of their own. Some that stand there are not found here, or not with every
-seed, since others stand behind them: the age of a tombstone, which all sites hold by then; and after a restore the
-heartbeat, since the site is another database as well, its incarnation, since a stamp must be given out twice to the
-microsecond, and the session to go on from, since an initialization follows. Some that are here are met by
-half of all batches, some by nearly all; so each is planted in a batch that meets it, whose seed is given.
+Most stand in other lists too, beside a test of their own. Some that stand there are not found here, or not with
+every seed, since others stand behind them:
+
+- the age of a tombstone: all sites hold the tombstone by then;
+- after a restore the heartbeat: the site is another database as well;
+- after a restore the incarnation: a stamp must be given out twice to the microsecond;
+- after a restore the session to go on from: an initialization follows.
+
+Some that are here are met by half of all batches, some by nearly all. So each is planted in a batch that meets it,
+whose seed is given.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """Runs pytest, and writes down in a file how its first failure came about: `python -P judged.py FILE pytest's words`.
 
-Only two failures tell that a test has found an error: an assertion that does not hold (an error that should have come
-and did not is one, and so is `[only] = found` in a test), and an error in which the product or its database refuses,
-where the test had it do something. Whatever ends a test otherwise says only that it could not be run: in a fixture,
-while pytest collects, by a name that is not there, by a statement that the database cannot make sense of, or by taking
-too long.
+Only two failures tell that a test has found an error:
+
+- An assertion does not hold. An error that should have come and did not is one, and so is `[only] = found` in a test.
+- The product or its database refuses, where the test had it do something.
+
+Whatever ends a test otherwise says only that it could not be run. It ended in a fixture, while pytest collects, or by
+taking too long. Or it ended by a name that is not there, or by a statement that the database cannot make sense of.
 """
 
 from __future__ import annotations
@@ -87,7 +89,7 @@ def _refuses(error: BaseException) -> bool:
 
 
 def first_error(output: str) -> str:
-    """What pytest says of the first error in its words."""
+    """Pytest's words about the first error."""
     lines = [line.strip() for line in output.splitlines() if line.startswith("E  ")]
     named = [line for line in lines if re.match(r"E +\w*(Error|Exception|assert)\b", line)]
     return [*named, *lines, *output.strip().splitlines()[-1:], ""][0].removeprefix("E").strip()

@@ -1,7 +1,7 @@
 """Errors to plant in what surrounds a link's decisions: its checks, its one transaction, what keeps constraints true.
 
-Some that no test can find: keys that are locked in no order, or a fence that is asked for after the rows are written
-(the transaction is rolled back, or repeated, either way).
+Some that no test can find: keys that are locked in no order, or a fence that is asked for after the rows are
+written. The transaction is rolled back, or repeated, either way.
 """
 
 from __future__ import annotations

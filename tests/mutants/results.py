@@ -1,4 +1,4 @@
-"""What is known of each mutant from runs before this one: a run that was stopped goes on where it was."""
+"""The results of each mutant from runs before this one: a run that was stopped goes on where it was."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tests.mutants.trial import KILLED, Outcome
 
 
 class Results:
-    """One line a trial, in a file. A killed mutant is planted again only when it, its file or its test has changed."""
+    """One line a trial, in a file. A killed mutant is planted again only when it, its file or its test has
+    changed."""
 
     def __init__(self, file: Path | None, project: Path) -> None:
         self._file, self._project = file, project

@@ -1,4 +1,4 @@
-"""What the runner of the mutants counts as a kill (`make mutants`), on projects of a file or two."""
+"""The kills that the runner of the mutants counts (`make mutants`), on projects of a file or two."""
 
 from pathlib import Path
 

@@ -42,7 +42,7 @@ def tried(mutant: Mutant, copy: Path) -> Outcome:
 
 
 def outcome_of(test: str, copy: Path, seconds: float = SECONDS) -> Outcome:
-    """What pytest, asked to run `test` in the copy, tells by its first failure."""
+    """The outcome that pytest, asked to run `test` in the copy, tells by its first failure."""
     with tempfile.TemporaryDirectory() as folder:
         judgement, output = Path(folder, "judgement"), Path(folder, "output")
         code = _run(

@@ -1,4 +1,4 @@
-"""Somebody whom Airflow knows answers the questions of a DAG; and the scheduler, what nobody answers."""
+"""A person whom Airflow knows answers the questions of a DAG; and the scheduler, those that nobody answers."""
 
 import threading
 import time
@@ -15,7 +15,7 @@ from airflow.utils.state import TaskInstanceState
 
 
 class Ada:
-    """Somebody whom Airflow knows."""
+    """A person whom Airflow knows."""
 
     def get_id(self) -> str:
         return "ada"

@@ -75,7 +75,7 @@ class Airflow:
         self._asked(asked)
 
     def says(self, *arguments: str) -> str:
-        """What a command of Airflow's says."""
+        """The output of a command of Airflow's."""
         command = [sys.executable, "-m", "airflow", *arguments]
         ended = subprocess.run(
             command, cwd=PROJECT, env=dict(self.settings), capture_output=True, text=True, check=False
@@ -89,7 +89,7 @@ class Airflow:
 
 
 def until(look: Callable[[], Found | None], wanted: str, seconds: float = PATIENCE) -> Found:
-    """What `look` finds at last."""
+    """The answer that `look` finds at last."""
     deadline = time.monotonic() + seconds
     while (found := look()) is None:
         assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {wanted}"

@@ -8,7 +8,7 @@ from concord.__main__ import main
 
 
 class Answer(NamedTuple):
-    """What a person at a terminal sees."""
+    """The output that a person at a terminal sees."""
 
     status: int
     out: str

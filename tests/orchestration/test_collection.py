@@ -1,4 +1,5 @@
-"""What sites have logged comes to the repository exactly once, however often a collection is killed (F26)."""
+"""Conflicts that sites have logged come to the repository exactly once, however often a collection is killed
+(F26)."""
 
 from typing import Any
 

@@ -141,7 +141,7 @@ def test_an_unknown_name_is_a_wrong_command_line(unprovisioned: Pair) -> None:
 
 @pytest.fixture
 def ctrl_c() -> Iterator[None]:
-    """What a shell runs in the background ignores it, and so would all that the tests start."""
+    """A process that a shell runs in the background ignores it, and so would all that the tests start."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

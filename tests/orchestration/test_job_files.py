@@ -20,7 +20,7 @@ from tests.conftest import PROJECT
 
 
 class Job(BaseModel):
-    """What a link is given, as far as this is about."""
+    """A link's orders, as far as this is about."""
 
     password: str = "opens nothing"
 

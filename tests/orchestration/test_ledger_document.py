@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
 
 class Transcript:
-    """What was typed so far, and what the ids of the document stand for."""
+    """The lines typed so far, and the meaning of the document's ids."""
 
     def __init__(self, pair: Pair, terminal: Terminal) -> None:
         self.pair, self.terminal = pair, terminal

@@ -13,7 +13,7 @@ INITIALIZE = f"python -m concord initialize {NAME}"
 
 
 def shown(terminal: Terminal) -> str:
-    """What `status` says, without the breaks of a narrow terminal."""
+    """The output of `status`, without the breaks of a narrow terminal."""
     return re.sub(r"[\s│]+", " ", terminal("status").out)
 
 

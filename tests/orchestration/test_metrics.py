@@ -1,4 +1,4 @@
-"""What a metrics system hears of a run: a socket plays StatsD, and Airflow's own command runs the DAG."""
+"""A metrics system's view of a run: a socket plays StatsD, and Airflow's own command runs the DAG."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Somebody is told when a run had many conflicts: by a notifier that an Airflow connection names (S4-071, S4-072)."""
+"""A notifier that an Airflow connection names tells when a run had many conflicts (S4-071, S4-072)."""
 
 import json
 import logging

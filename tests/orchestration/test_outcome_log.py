@@ -1,4 +1,4 @@
-"""What a task's log says: one time a line, which Airflow writes, and the outcome as a table at its end."""
+"""A task's log: one time a line, which Airflow writes, and the outcome as a table at its end."""
 
 import logging
 import re

@@ -24,7 +24,7 @@ TASKS = ["begin", "forward_link", "reverse_link", "complete", "release"]
 
 @pytest.fixture
 def bag(pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DagBag:
-    """What Airflow makes of a DAGs folder with one file for each example of the page."""
+    """Airflow's DAGs of a folder with one file for each example of the page."""
     folder = tmp_path / "dags"
     folder.mkdir()
     for number, example in enumerate(SHOWN):

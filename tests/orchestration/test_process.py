@@ -1,4 +1,5 @@
-"""A process is gone only for certain: of this machine, and with its number free or given to another (issue 27, 11)."""
+"""A process is gone only for certain: of this machine, and with its number free or given to another (issue 27,
+11)."""
 
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from tests.conftest import PROJECT
 
 
 def another(*, waited_for: bool) -> str:
-    """What a process that has ended called itself; a zombie where nobody has asked for its status."""
+    """The name that a process that has ended called itself; a zombie where nobody has asked for its status."""
     said = "from concord.orchestration.surroundings.process import this_process; print(this_process())"
     command = [sys.executable, "-c", said]
     environment = {"PYTHONPATH": str(PROJECT / "plugins")}

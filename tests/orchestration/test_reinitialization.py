@@ -39,7 +39,7 @@ STATE = "SELECT link, history, initialized FROM concord.link_state ORDER BY link
 
 
 def waiting_to_begin() -> list[dict[str, Any]]:
-    """What the runs of `initialize__…` are asked that nobody has begun."""
+    """The orders of the runs of `initialize__…` that nobody has begun."""
     with create_session() as session:
         runs = session.query(DagRun).filter(DagRun.dag_id == INITIALIZE, DagRun.state == "queued")
         return [run.conf for run in runs]

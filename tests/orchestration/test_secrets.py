@@ -24,7 +24,7 @@ FORMS = {CANARY, quote(CANARY), quote(CANARY, safe=""), quote_plus(CANARY), json
 
 
 class Seen(NamedTuple):
-    """What a run left to be read: arguments of processes, the log, rendered templates and XComs."""
+    """The traces of a run that can be read: arguments of processes, the log, rendered templates and XComs."""
 
     arguments: str
     logged: str

@@ -14,7 +14,7 @@ AN_HOUR_AGO = """UPDATE concord."public.flights" SET changed_at = changed_at - 3
 
 
 def document(terminal: Terminal, *words: str) -> dict[str, Any]:
-    """What a program reads; before it stands what `-v` shows."""
+    """The document that a program reads; before it stands what `-v` shows."""
     printed = terminal(*words, "--json").out
     found: dict[str, Any] = json.loads(printed[printed.index("{\n") :])
     return found

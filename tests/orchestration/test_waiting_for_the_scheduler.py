@@ -1,7 +1,7 @@
 """`python -m concord synchronize` waits for a run of the scheduler's for as long as somebody carries it on (27, 16).
 
-All that Airflow knows of a scheduler is its row in the table of jobs, and how fresh its heartbeat is: that row is made
-and kept here, for no test wants the run itself.
+Airflow knows a scheduler only by its row in the table of jobs, and how fresh its heartbeat is. That row is made and
+kept here, for no test wants the run itself.
 """
 
 import os

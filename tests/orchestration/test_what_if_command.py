@@ -1,4 +1,4 @@
-"""What `conflicts what-if` and `show` say of entries that an earlier release left in the repository."""
+"""`conflicts what-if` and `show` about entries that an earlier release left in the repository."""
 
 import pytest
 

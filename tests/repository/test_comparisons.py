@@ -1,4 +1,4 @@
-"""What a comparison found is kept whole, and goes with its age."""
+"""A comparison's findings are kept whole, and go with their age."""
 
 from sqlalchemy import Engine, text
 

@@ -1,4 +1,4 @@
-"""What is held, who let it pass, and that it counts once."""
+"""The held rows, the person who let them pass, and that it counts once."""
 
 from sqlalchemy import Engine, select
 

@@ -29,7 +29,7 @@ migrate(engine)
 
 
 def constraints(connection: Connection) -> dict[str, list[object]]:
-    """What `compare_metadata` does not look at: checks and the names of keys."""
+    """The parts that `compare_metadata` does not look at: checks and the names of keys."""
     inspector = inspect(connection)
     return {
         table: [

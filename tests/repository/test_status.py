@@ -1,4 +1,4 @@
-"""What a person sees of the repository."""
+"""A person's view of the repository."""
 
 from sqlalchemy import Engine
 

@@ -1,7 +1,7 @@
 """One row at several sites, edited and carried to and fro in memory, decided by Concord's own functions.
 
-A site keeps what PostgreSQL keeps: row, version, before-image, and whether a link has read the present version. A link
-takes what it carries first and writes it later, so that edits fall in between, as they do.
+A site keeps what PostgreSQL keeps: row, version, before-image, and whether a link has read the present version. A
+link takes what it carries first and writes it later, so that edits fall in between, as they do.
 """
 
 from collections.abc import Iterator, Sequence
@@ -75,13 +75,13 @@ class Sites:
         site.version = RowVersion(site.origin, at, 0, vector)
 
     def take(self, name: str) -> Contender:
-        """What a link that reads the site now will carry."""
+        """The rows that a link that reads the site now will carry."""
         site = self.sites[name]
         site.read = True
         return site.contender()
 
     def write(self, name: str, taken: Contender) -> None:
-        """What the link's transaction does at its target."""
+        """The acts of the link's transaction at its target."""
         site = self.sites[name]
         if taken.version.is_absent:
             return

@@ -37,7 +37,7 @@ def seats(source: str | None, target: str | None, common: str | None = "10") -> 
 
 
 def value(merger: Merger, pair: Pair) -> str | None:
-    """What becomes of `seats`; `open` where the resolver leaves it to the next one."""
+    """The outcome of `seats`; `open` where the resolver leaves it to the next one."""
     return merger.settle(pair).values.get("seats", "open")
 
 
@@ -205,8 +205,8 @@ def test_a_merged_version_includes_both_and_is_newer_than_all_they_know(
 
 
 def test_an_edit_that_has_not_seen_a_merge_is_not_taken_for_one_that_has() -> None:
-    """Why a merge is stamped by the site that writes it: a successor of its parent's stamp would be passed over
-    by that parent's next edit, unseen."""
+    """Why the site that writes a merge stamps it. The parent's next edit would pass over a successor of its
+    parent's stamp, unseen."""
     merge = merged_version(LONDON, CAPETOWN, "capetown#1", 10, 0)
     edit = RowVersion("london#1", 20, 0, {**LONDON.vector, "london#1": (20, 0)})
     assert not edit.includes(merge)

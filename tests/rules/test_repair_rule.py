@@ -1,4 +1,4 @@
-"""What a repair decides about a key: by versions wherever they can, the same from either side, and only once."""
+"""A repair's decision about a key: by versions wherever they can, the same from either side, and only once."""
 
 from dataclasses import replace
 

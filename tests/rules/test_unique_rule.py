@@ -1,4 +1,5 @@
-"""Who gives way when rows cannot stand together: a pure function of the collisions, always to the greater row."""
+"""The row that gives way when rows cannot stand together: a pure function of the collisions, always to the greater
+row."""
 
 from dataclasses import replace
 

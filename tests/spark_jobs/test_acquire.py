@@ -1,4 +1,4 @@
-"""What travels has one name for Spark and one for Arrow."""
+"""A column that travels has one name for Spark and one for Arrow."""
 
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema

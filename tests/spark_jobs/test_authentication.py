@@ -36,7 +36,7 @@ subprocess.run([*sys.argv[2:], rpc.host(), str(rpc.port()), str(blocks.port())],
 
 
 def attacked(tmp_path: Path, program: str = DRIVER) -> dict[str, str]:
-    """What another process took of a driver that Concord has started, by the name of the attempt."""
+    """Another process's loot from a driver that Concord has started, by the name of the attempt."""
     application = tmp_path / "application.py"
     application.write_text(program)
     plain = ["env", "-u", "PYSPARK_SUBMIT_ARGS", "-u", "PYTHONPATH", sys.executable]

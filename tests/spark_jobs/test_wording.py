@@ -1,4 +1,4 @@
-"""What fails inside Spark is told in our words, and says whether a later run can help (F61)."""
+"""A failure inside Spark is told in our words, and says whether a later run can help (F61)."""
 
 import pytest
 from pyspark.errors import PythonException

@@ -1,4 +1,4 @@
-"""What a row filter may say, and what is refused with the place of the mistake (S2-23, S2-27)."""
+"""The filters that a person may write, and those that are refused with the place of the mistake (S2-23, S2-27)."""
 
 import pytest
 from hypothesis import given

@@ -45,8 +45,8 @@ def random_version(source: random.Random) -> RowVersion:
 
 
 def random_pairs(seed: int, many: int) -> list[tuple[RowVersion, RowVersion]]:
-    """Incoming and present; one in ten presents is absent, one in ten the incoming version itself, and one in twenty of
-    the incoming is a placeholder."""
+    """Incoming and present. One in ten presents is absent, one in ten the incoming version itself, and one in
+    twenty of the incoming is a placeholder."""
     source = random.Random(seed)
     pairs = []
     for _ in range(many):

@@ -26,7 +26,7 @@ def from_2099(version: RowVersion, at: int) -> RowVersion:
 
 
 def known(version: RowVersion, held: list[RowVersion]) -> list[RowVersion]:
-    """What other sites can hold beside it: of its own site no more than it knows itself."""
+    """The versions that other sites can hold beside it: of its own site no more than it knows itself."""
     own = version.vector[HERE.origin][0]
     return [each for each in held if each.vector.get(HERE.origin, (0, 0))[0] < own]
 
@@ -204,7 +204,8 @@ class Life:
         return everything([each.version for each in self.sites.values() if each is not site])
 
     def stamp_anew(self, site: Site, known: dict[str, tuple[int, int]]) -> None:
-        """Edits whose name goes have the new one; where the old one is held elsewhere all the same, they have both."""
+        """Edits whose name goes have the new one; where the old one is held elsewhere all the same, they have
+        both."""
         clock = site.clock(self.now)
         if not ahead(site.version, clock) or accepted(site.version, known, clock):
             return

@@ -65,7 +65,7 @@ class Configuration(Settings):
 
     @property
     def notices(self) -> tuple[Problem, ...]:
-        """What the file holds that is harmless, yet worth a word: where, and what; in the order of its lines."""
+        """Harmless oddities of the file, each with its place, in the order of its lines."""
         return self._notices
 
     @field_validator("synchronizations")

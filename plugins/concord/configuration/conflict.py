@@ -1,4 +1,4 @@
-"""What can be set about conflicts: a chain of resolvers, and others for some types of conflict (S4-047)."""
+"""Settings about conflicts: a chain of resolvers, and others for some types of conflict (S4-047)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ Resolvers = Annotated[tuple[ResolverName, ...], Field(min_length=1), AfterValida
 
 
 class ConflictSettings(Settings):
-    """Who wins a conflict. What a chain leaves undecided, `latest_timestamp` decides."""
+    """How a conflict is decided. `latest_timestamp` decides whatever a chain leaves undecided."""
 
     resolvers: Resolvers = Field(
         default=(LAST,), description="Asked in order until one decides, for every type that has no own chain."
@@ -99,7 +99,7 @@ class ConflictSettings(Settings):
 
     @classmethod
     def short(cls, resolvers: tuple[str, ...]) -> ConflictSettings:
-        """What `resolvers` alone is short for; they have been read already, and must not be read twice."""
+        """The long form of `resolvers` alone; they have been read already, and must not be read twice."""
         return cls.model_construct(resolvers=resolvers)
 
     def policy(self, places: Mapping[str, int]) -> Policy:

@@ -46,7 +46,7 @@ def conflict_findings(
     edges: Edges,
     sites: Mapping[str, SiteSettings],
 ) -> Iterator[Finding]:
-    """What is wrong with the policy of one table, shared along `edges` (source, target).
+    """Mistakes in the policy of one table, shared along `edges` (source, target).
 
     `path`: where the policy is written.
     """
@@ -79,8 +79,8 @@ def conflict_findings(
 def _unmergeable(table: TableSettings, edges: Edges) -> Iterator[str]:
     """Why the rows of a table cannot be merged.
 
-    On a ring of synchronizations two sites may merge with a third at the same time; their new rows conflict in turn. Of
-    two sums one is then given up, and averages of averages are made without end (test_merging_converges).
+    On a ring of synchronizations two sites may merge with a third at the same time; their new rows conflict in
+    turn. Of two sums one is then given up, and averages of averages are made without end (test_merging_converges).
     On a tree two versions meet at one place.
     """
     if way := _round(edges):

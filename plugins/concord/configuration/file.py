@@ -206,7 +206,8 @@ def _quote(word: str) -> str:
 
 
 def _plain(text: str) -> object:
-    """What an unquoted scalar means. Octal, sexagesimal and 1e3 stay text: they are never what was meant."""
+    """The value that an unquoted scalar means. Octal, sexagesimal and 1e3 stay text: they are never what was
+    meant."""
     if text.lower() in _CONSTANTS:
         return _CONSTANTS[text.lower()]
     if _INTEGER.fullmatch(text):

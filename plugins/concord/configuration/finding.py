@@ -15,7 +15,7 @@ _LONGEST_KEY = 40
 
 
 class Finding(NamedTuple):
-    """What is wrong at a path; after a semicolon, what to do. A line is given where the path has two."""
+    """A mistake at a path; after a semicolon, its remedy. A line is given where the path has two."""
 
     path: Path
     text: str

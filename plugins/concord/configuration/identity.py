@@ -1,4 +1,4 @@
-"""What can be set for the numbers that sites generate: slots of one progression, or ranges (S2-18)."""
+"""Settings for the numbers that sites generate: slots of one progression, or ranges (S2-18)."""
 
 from __future__ import annotations
 

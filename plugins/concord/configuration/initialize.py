@@ -8,7 +8,7 @@ from concord.configuration.field import Settings
 
 
 class InitializeSettings(Settings):
-    """What holds for every `initialize__<name>`."""
+    """Settings of every `initialize__<name>`."""
 
     chunk_rows: StrictInt = Field(
         default=50_000, ge=1, le=10_000_000, description="Rows that are compared, and committed, at once."

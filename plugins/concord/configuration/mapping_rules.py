@@ -1,4 +1,4 @@
-"""What the columns, the key and the mappings of one table must be to each other."""
+"""The rules that tie the columns, the key and the mappings of one table together."""
 
 from __future__ import annotations
 

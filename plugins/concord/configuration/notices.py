@@ -1,4 +1,4 @@
-"""What is no mistake in the configuration, yet worth a word: it does nothing, or may not do what was meant."""
+"""Oddities that are no mistake in the configuration: an entry that does nothing, or may not do what was meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parts of a configuration must be to each other: names that exist, tables that meet once."""
+"""The rules that tie the parts of a configuration together: names that exist, tables that meet once."""
 
 from __future__ import annotations
 
@@ -249,8 +249,8 @@ def _policies(sections: Sections) -> Iterator[Finding]:
 
 
 def _crossing_filters(sections: Sections) -> Iterator[Finding]:
-    """Two paths between the same sites carry one table under different filters: a row that leaves the one and
-    not the other would be removed and sent again without end (rule 9)."""
+    """Two paths between the same sites carry one table under different filters. A row that leaves the one and not
+    the other would be removed and sent again without end (rule 9)."""
     pairs = sections.resolved()
     for (name, one), (other_name, other) in combinations(pairs, 2):
         for table, twin in product(sections.tables(one), sections.tables(other)):

@@ -1,4 +1,4 @@
-"""What pydantic found wrong with the values, in one clear line each, with the path of the key."""
+"""Pydantic's findings about the values, in one clear line each, with the path of the key."""
 
 from __future__ import annotations
 
@@ -111,5 +111,5 @@ def _bare(kind: Any) -> Any:
 
 
 def _item(kind: Any) -> Any:
-    """What a mapping or a list holds."""
+    """The type of a mapping's or a list's members."""
     return next(option for option in reversed(get_args(kind)) if option is not Ellipsis)

@@ -1,4 +1,4 @@
-"""What can be set for a site, a replicated table, a replication set and a synchronization."""
+"""Settings of a site, a replicated table, a replication set and a synchronization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be set for a snapshot, and what snapshots must be to each other and to the synchronizations."""
+"""Settings of a snapshot, and the rules that tie snapshots to each other and to the synchronizations."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class SnapshotSettings(Settings):
 
 
 def captured_for_snapshots(site: str, relation: TableName) -> ReplicatedTable:
-    """A table that is captured for snapshots alone. Its name names the site: elsewhere another may be called alike."""
+    """A table that is captured for snapshots alone. Its name names the site: elsewhere another may be called
+    alike."""
     name = TableName(schema_name=relation.schema_name, name=f"{relation.name}@{site}")
     return ReplicatedTable(table=name, at={site: relation}, captured_only=True)
 

@@ -13,7 +13,8 @@ LONGEST_DEBOUNCE = timedelta(minutes=1)
 
 
 class WatchSettings(Settings):
-    """What starts a run: a commit that the database announces, or work that is found pending when it is asked."""
+    """Two things start a run: a commit that the database announces, or work that is found pending when it is
+    asked."""
 
     listen: StrictBool = Field(
         default=True, description="Let both sites announce users' commits (NOTIFY), and listen."

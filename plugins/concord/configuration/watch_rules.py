@@ -1,4 +1,4 @@
-"""What a watch needs of its synchronization: a schedule behind it, and tables that say when they change."""
+"""A watch needs two things of its synchronization: a schedule behind it, and tables that say when they change."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class SiteSequences:
 def read(
     connection: Connection, site: str, wanted: Several[ReplicatedTable], existing: Several[TableName]
 ) -> SiteSequences:
-    """What one site has. Reads only."""
+    """The sequences of one site. Reads only."""
     tables = {table.at_site(site): table for table in wanted if table.at_site(site) in existing}
     shared, columns = [], {}
     for sequence in sequences.read(connection, list(tables)):
@@ -60,7 +60,7 @@ def refusals(sites: Several[SiteSequences]) -> Iterator[str]:
 
 
 def statements(sites: Several[SiteSequences], site: SiteSequences) -> Iterator[str]:
-    """What provisioning runs at one site: only for tables whose configuration says `identity`."""
+    """The statements that provisioning runs at one site: only for tables whose configuration says `identity`."""
     for sequence, share in site.shares():
         yield identity_ranges.statement(sequence, share, _floor(sites, sequence))
 
@@ -87,7 +87,7 @@ def deviations(sites: Several[SiteSequences]) -> Iterator[str]:
 
 
 def notices(sites: Several[SiteSequences]) -> Iterator[str]:
-    """What no one has to act on now: numbers that will clash, numbers that run out."""
+    """Notices that no one has to act on now: numbers that will clash, numbers that run out."""
     for each in sites:
         shares = dict(each.shares())
         for sequence, _ in each.shared:

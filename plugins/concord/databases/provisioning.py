@@ -44,7 +44,7 @@ from concord.tables.structure import Structure, differences
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What one site is to carry, through which three logins (installer, reader, applier)."""
+    """The tables that one site is to carry, through which three logins (installer, reader, applier)."""
 
     site: str
     installer: Credentials
@@ -303,8 +303,8 @@ def _made(survey: _Survey, each: _Surveyed) -> str:
 
 
 def _afterwards(survey: _Survey, site: _Surveyed) -> list[str]:
-    """What needs the shadow tables, or more than one site: announcements where a synchronization says `watch`, and
-    sequences, for tables whose configuration says `identity`."""
+    """The objects that need the shadow tables, or more than one site. They are announcements where a
+    synchronization says `watch`, and sequences, for tables whose configuration says `identity`."""
     wanted = site.installation
     shadows = site.state.shadows()
     announcements = notify.statements(site.connection, shadows, wanted.announced, wanted.applier)
@@ -319,7 +319,7 @@ def _announced(site: _Surveyed) -> list[Table]:
 
 
 def check(installations: Sequence[Installation]) -> list[str]:
-    """What is missing, altered or dangerous, each one line; an empty list when all is well. Reads only."""
+    """Missing, altered or dangerous objects, each one line; an empty list when all is well. Reads only."""
     with _survey(installations) as survey:
         found = [*survey.failures, *_problems(survey.reached)]
         for each in survey.reached:
@@ -353,8 +353,8 @@ def _otherwise_kept(each: _Surveyed) -> Iterator[str]:
 
 
 def notices(installations: Sequence[Installation]) -> list[str]:
-    """What is no mistake and yet worth knowing, each one line: numbers that clash or run out, triggers that fire for
-    links too, children outside of the set, functions of others that are run. Reads only."""
+    """Notices, each one line. They tell of numbers that clash or run out, and of triggers that fire for links too.
+    They tell of children outside of the set, and of functions of others that are run. Reads only."""
     with _survey(installations) as survey:
         found = list(identity.notices(survey.sequences))
         for each in survey.reached:

@@ -1,4 +1,4 @@
-"""What one job is told and reports: a link, a snapshot, a comparison, a first load.
+"""One job's orders and its report: a link, a snapshot, a comparison, a first load.
 
 How it is done stands elsewhere.
 """

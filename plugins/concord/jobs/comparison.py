@@ -1,4 +1,4 @@
-"""Do two sites hold the same rows? What a comparison is asked, and what it finds."""
+"""Do two sites hold the same rows? A comparison's orders, and its findings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEPT = 1_000
 
 
 class Repair(StrEnum):
-    """What is done about the differences: nothing, a plan, or the plan."""
+    """The answer to differences: nothing, a plan, or the plan."""
 
     NONE = "none"
     PLAN = "plan"
@@ -41,7 +41,7 @@ class CompareJob(BaseModel):
 
 
 class Kind(StrEnum):
-    """What is different about a key."""
+    """The difference of a key."""
 
     CONTENT = "content"  #: both sites have a row, and not the same one
     VERSION = "version"  #: the same row, or none at either site, under different versions
@@ -92,7 +92,7 @@ class TableComparison(BaseModel):
 
 
 class CompareReport(BaseModel):
-    """What one comparison found, as it is kept in the repository."""
+    """The findings of one comparison, as the repository keeps them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -13,7 +13,7 @@ from concord.tables.privacy import PRIVATE
 
 
 class How(StrEnum):
-    """What a person may ask for."""
+    """The choices of a person."""
 
     AUTO = "auto"  #: equal where the content is, load where one side is empty, reinitialize who is stale
     EQUAL = "equal"
@@ -56,7 +56,7 @@ class RowError(BaseModel):
 
 
 class TableInitialization(BaseModel):
-    """What became of one table."""
+    """The outcome of one table."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -69,7 +69,7 @@ class TableInitialization(BaseModel):
 
 
 class InitializationReport(BaseModel):
-    """What became of every table."""
+    """The outcome of every table."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

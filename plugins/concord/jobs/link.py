@@ -127,7 +127,7 @@ class TableReport(BaseModel):
 
 
 class Transmission(Protocol):
-    """What the job of every transmission says of it, a link's and a snapshot's."""
+    """The words that the job of every transmission says of it, a link's and a snapshot's."""
 
     @property
     def transmission(self) -> str: ...
@@ -149,7 +149,7 @@ class Transmission(Protocol):
 
 
 class TransmissionReport(BaseModel):
-    """What one run of one link did, as it is recorded in the repository."""
+    """The acts of one run of one link, as the repository records them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -26,7 +26,7 @@ class Credentials(BaseModel):
 
     @property
     def known_as(self) -> str:
-        """What a person has to mend where this login fails."""
+        """The setting that a person has to mend where this login fails."""
         if self.connection:
             return f"the Airflow connection {self.connection}"
         return f"the login {self.user}@{self.host}:{self.port}/{self.database}"
@@ -38,7 +38,7 @@ class Credentials(BaseModel):
 
 
 class SiteAccess(BaseModel):
-    """What a link needs to know of one end: two logins, and its limits."""
+    """A link's facts about one end: two logins, and its limits."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

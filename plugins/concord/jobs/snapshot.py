@@ -22,7 +22,8 @@ class SnapshotKind(StrEnum):
 
 
 def snapshot_name(name: str) -> str:
-    """What lease, epoch and status call it: no synchronization can have this name, since `/` is none of its letters."""
+    """The name that lease, epoch and status give it: no synchronization can have this name, since `/` is none of
+    its letters."""
     return f"snapshot/{name}"
 
 
@@ -80,7 +81,7 @@ class SnapshotJob(BaseModel):
 
 
 class SnapshotReport(BaseModel):
-    """What one refresh did at the target. A full one counts a changed row as one deleted and one inserted."""
+    """The effect of one refresh at the target. A full one counts a changed row as one deleted and one inserted."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -97,7 +97,8 @@ class WaitingRow:
 
 
 def columns_given(text: str) -> Mapping[str, object] | None:
-    """What a person typed: the columns of a JSON object, decimal numbers digit by digit; None where it is none.
+    """The text that a person typed: the columns of a JSON object, decimal numbers digit by digit. None where it is
+    none.
 
     Raises ValueError for what is no JSON.
     """

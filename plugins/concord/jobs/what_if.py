@@ -1,4 +1,4 @@
-"""What another policy would have decided: stored conflicts judged again, by the pure rule; nothing is written."""
+"""The decisions of another policy: stored conflicts judged again, by the pure rule; nothing is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What ends a command: Ctrl-C, SIGTERM and SIGHUP. Each is an exception, so that what gives a lease back still runs."""
+"""The ends of a command: Ctrl-C, SIGTERM and SIGHUP. Each is an exception, so that what gives a lease back still
+runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a process's environment is Airflow's own."""
+"""Airflow's own part of a process's environment."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _is_new(version: str) -> bool:
 
 
 def _released(home: Path) -> dict[str, str]:
-    """What the file `release` of a Java says; empty when there is none."""
+    """The words of a Java's file `release`; empty when there is none."""
     try:
         return dict(re.findall(r'^(\w+)="(.*)"$', (home / "release").read_text(), re.MULTILINE))
     except OSError:
@@ -91,7 +91,7 @@ def _released(home: Path) -> dict[str, str]:
 
 
 def _properties(java: Path, *options: str) -> dict[str, str]:
-    """What a Java says of itself; empty when it does not start."""
+    """A Java's words about itself; empty when it does not start."""
     command: list[str | Path] = [java, *options, "-XshowSettings:properties", "-version"]
     try:
         result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)

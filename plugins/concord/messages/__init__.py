@@ -1,4 +1,4 @@
-"""What people and logs are told: errors in their words, events, counts, progress.
+"""The words that people and logs get: errors, events, counts, progress.
 
 Nothing here decides anything.
 """

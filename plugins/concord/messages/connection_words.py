@@ -1,4 +1,5 @@
-"""What PostgreSQL's client library says of a connection, as one sentence: `connection refused (127.0.0.1:6002)`."""
+"""The words of PostgreSQL's client library about a connection, as one sentence: `connection refused
+(127.0.0.1:6002)`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What can go wrong, in words a person can act on.
+"""Every error, in words a person can act on.
 
 One tree. Each class states a stable `code`, which crosses the Spark process boundary, and whether it is
-`transient`: Airflow retries a transient error and never a permanent one. Facts are attributes.
+`transient`. Airflow retries a transient error and never a permanent one. Facts are attributes.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class TablesStopped(ConcordError):
 
 
 class ConstraintViolated(ConcordError):
-    """What the link would write breaks a constraint of the target."""
+    """The link would write a row that breaks a constraint of the target."""
 
     code = "constraint_violated"
 

@@ -1,4 +1,5 @@
-"""What a person is told of a site whose database is another one than its peers know, or an older one (F65, F66)."""
+"""The words to a person about a site whose database is another one than its peers know, or an older one (F65,
+F66)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _SNAPSHOTS_ALONE = (
 
 
 def brought_back(site: str) -> str:
-    """What helps a restored site, whatever it takes part in."""
+    """The remedy for a restored site, whatever it takes part in."""
     return (
         "run `initialize NAME --accept-restored` for each of its synchronizations; if it has none but takes part in"
         f" snapshots, {_SNAPSHOTS_ALONE.format(site=site)}"

@@ -1,4 +1,4 @@
-"""What comparisons found, kept for people to read."""
+"""The findings of comparisons, kept for people to read."""
 
 from __future__ import annotations
 

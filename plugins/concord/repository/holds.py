@@ -43,8 +43,8 @@ def record(
 ) -> None:
     """Take down why a run was held; what an earlier run waited for with another count is one hold with it.
 
-    Every other hold of the link is over, an approval that was not enough among them; but not one that this run would
-    have used if it had not been held by something else: else two approvals would undo each other for ever.
+    Every other hold of the link is over, an approval that was not enough among them. A hold is not over that this
+    run would have used if something else had not held it. Else two approvals would undo each other for ever.
     """
     mine = _open(synchronization, direction)
     with engine.begin() as connection:
@@ -88,7 +88,8 @@ def _still_agreed(found: Sequence[brake.Hold], since: str) -> ColumnElement[bool
 
 
 def approve(engine: Engine, synchronization: str, who: str, now: datetime) -> list[Waiting]:
-    """Let what is held now pass once, with some headroom; returns all that is approved, since it may be said twice."""
+    """Let what is held now pass once, with some headroom; returns all that is approved, since it may be said
+    twice."""
     found = waiting(engine, synchronization)
     agree(engine, {each.id: each.hold.count for each in found if each.approved_at is None}, who, now)
     return waiting(engine, synchronization)
@@ -108,7 +109,7 @@ def agree(engine: Engine, seen: Mapping[str, int], who: str, now: datetime) -> i
 
 
 def approvals(engine: Engine, synchronization: str, direction: Direction) -> tuple[brake.Approval, ...]:
-    """What the next run of a link may let pass."""
+    """The approvals that the next run of a link may use."""
     return tuple(
         brake.Approval(
             table=each.hold.table, kind=each.hold.kind, up_to=each.approved_up_to, since=each.since

@@ -1,4 +1,4 @@
-"""Who may run a synchronization now, and under which epoch.
+"""The holder of a synchronization's lease now, and its epoch.
 
 The lease is a courtesy that keeps runs apart. The epoch is the safety: sites and repository refuse an older
 one (F58).
@@ -39,11 +39,11 @@ def acquire(
 ) -> Lease:
     """Take the lease if it is free, expired, or already `owner`'s, by one compare-and-set.
 
-    `owner` is what stays the same when a task is retried (the DAG run's id); every call takes a new epoch,
-    because the attempt before may still be alive. The epoch is the greatest of previous + 1, `now` in ms and
-    `newest_known` + 1: a lost and rebuilt repository hands out no older one than the sites remember (F64).
-    `newest_known` is the greatest that they do, for a controller whose clock was set back. `ended` is the epoch of a
-    holder that has ended for certain: while it is the newest, the lease counts as free. Raises LeaseHeld.
+    `owner` stays the same when a task is retried (the DAG run's id). Every call takes a new epoch, because the
+    attempt before may still be alive. The epoch is the greatest of previous + 1, `now` in ms and `newest_known` +
+    1. A lost and rebuilt repository hands out no older one than the sites remember (F64). `newest_known` is the
+    greatest that they do, for a controller whose clock was set back. `ended` is the epoch of a holder that has
+    ended for certain: while it is the newest, the lease counts as free. Raises LeaseHeld.
     """
     epoch_floor = max(int(now.timestamp() * 1000), newest_known + 1)
     expires_at = now + duration

@@ -1,4 +1,4 @@
-"""What the repository holds: its tables, as typed declarative models."""
+"""The repository's tables, as typed declarative models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people ask the repository: how the last runs went, when links were done, which conflicts arose."""
+"""People's questions to the repository: how the last runs went, when links were done, which conflicts arose."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from concord.repository.opening import reading
 
 @dataclass(frozen=True, slots=True)
 class SynchronizationStatus:
-    """Who runs a synchronization now, if anyone, and when it was last done."""
+    """The run of a synchronization now, if any, and when it was last done."""
 
     name: str
     epoch: int

@@ -1,4 +1,4 @@
-"""What a link did in one run, and when it last did all it had to."""
+"""A link's acts in one run, and when it last did all it had to."""
 
 from __future__ import annotations
 

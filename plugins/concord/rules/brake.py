@@ -16,7 +16,7 @@ from concord.messages.how_many import how_many
 
 
 class Kind(StrEnum):
-    """What a brake is about."""
+    """The subject of a brake."""
 
     DELETES = "deletes"
     CHANGES = "changes"
@@ -62,7 +62,7 @@ class Limit(BaseModel):
 
 
 class Effect(BaseModel):
-    """What a transmission would do to the rows that stand at its target."""
+    """The effect of a transmission on the rows that stand at its target."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -77,9 +77,9 @@ class Effect(BaseModel):
 class Brakes(BaseModel):
     """The limits of one table in one synchronization.
 
-    By default more deletes than half of a table hold: a DELETE without WHERE, a wrong clone or hidden rows take nearly
-    all of them, an ordinary purge less. Changes have no limit: filling a new column rewrites every row, and a brake
-    that holds every week is released unread.
+    By default more deletes than half of a table hold. A DELETE without WHERE, a wrong clone or hidden rows take
+    nearly all of them, an ordinary purge less. Changes have no limit: filling a new column rewrites every row, and
+    a brake that holds every week is released unread.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -136,10 +136,10 @@ class Hold(BaseModel):
 
 
 class Approval(BaseModel):
-    """What a person has agreed to: one kind for one table, up to a count, and where the link stood when it was held.
+    """A person's approval: one kind for one table, up to a count, and where the link stood when it was held.
 
-    Once the link has gone on from there, the approval is worth nothing. A table that oscillates stands still while the
-    link goes on with the others, so that there `since` is empty.
+    Once the link has gone on from there, the approval is worth nothing. A table that oscillates stands still while
+    the link goes on with the others, so that there `since` is empty.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -165,7 +165,7 @@ def holds(
     approvals: Sequence[Approval],
     since: str,
 ) -> list[Hold]:
-    """What a person still has to agree to before anything is written, in the order of the tables."""
+    """The holds that a person still has to approve before anything is written, in the order of the tables."""
     return [
         hold
         for hold in _exceeding(effects, brakes)

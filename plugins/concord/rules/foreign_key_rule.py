@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class OnDelete(StrEnum):
-    """What the table's owner declared, by the catalogue's letters."""
+    """The rule that the table's owner declared, by the catalogue's letters."""
 
     NO_ACTION = "a"
     RESTRICT = "r"
@@ -18,7 +18,7 @@ class OnDelete(StrEnum):
 
 
 class Parent(StrEnum):
-    """What became of the row that a child refers to."""
+    """The fate of the row that a child refers to."""
 
     GONE = "gone"  #: somebody deleted it, or changed what the child refers to
     LOST = "lost"  #: it gave way to another row for a unique value, and cannot come back
@@ -29,7 +29,7 @@ class Parent(StrEnum):
 
 
 class Remedy(StrEnum):
-    """What makes the reference true again."""
+    """The repair that makes the reference true again."""
 
     DELETE_CHILD = "delete_child"
     CLEAR_CHILD = "clear_child"  #: the columns that refer become NULL
@@ -39,7 +39,7 @@ class Remedy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """What a reference and its rows allow."""
+    """The repairs that a reference and its rows allow."""
 
     on_delete: OnDelete
     clears: tuple[str, ...] = ()  #: what SET NULL sets; empty where it may not
@@ -49,12 +49,12 @@ class Child:
 
 
 def remedy(child: Child, parent: Parent) -> Remedy:
-    """What is declared is done where the database would have done it, had it seen the child: CASCADE and SET NULL.
+    """A declared act is done where the database would have done it, had it seen the child: CASCADE and SET NULL.
 
-    Otherwise the delete of the parent loses: it would have been refused. A parent that gave way to another row for a
-    unique value cannot come back, so its child gives up the reference, or else its place. A child that was brought
-    back keeps what it refers to: then the whole cascade would have been refused. Without a delete nothing cascades: a
-    child waits with its parent, and a parent that is merely missing is fetched.
+    Otherwise the delete of the parent loses: it would have been refused. A parent that gave way to another row for
+    a unique value cannot come back. So its child gives up the reference, or else its place. A child that was
+    brought back keeps what it refers to: then the whole cascade would have been refused. Without a delete nothing
+    cascades: a child waits with its parent, and a parent that is merely missing is fetched.
     """
     if parent is Parent.LOST:
         return _without_parent(child)

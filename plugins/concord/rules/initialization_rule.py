@@ -1,10 +1,11 @@
-"""What an initialization does with a row that it sees at both sites, or at one (rule 8, F33).
+"""An initialization's answer to a row that it sees at both sites, or at one (rule 8, F33).
 
 Seen from one direction: is the incoming row written over the present one? The other direction is decided
 afterwards, on what the first has written.
 
-A site that is brought back had *sent* what arrived there before its last session: the other site has seen it,
-whatever it holds now, and even when it remembers nothing of it any more. What arrived later is unsent.
+A site that is brought back had *sent* every version that arrived there before its last session. The other site has
+seen it, whatever it holds now, and even when it remembers nothing of it any more. A version that arrived later is
+unsent.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is staged: `insert` takes the row without a version; the others are those of a link."""
+    """The staged rows: `insert` takes the row without a version; the others are those of a link."""
 
     verdict: str
     version: RowVersion | None = None

@@ -1,8 +1,8 @@
 """New rows out of two: what both sites did to a row, in one row, wherever that can be said (S4-053, S4-073).
 
-A resolver that merges gives values to columns; it does so alike whichever of the two links asks. What it leaves open,
-the next resolver of the chain settles: another one that merges, or one that chooses a row. Values are the database's
-own exact texts, by canonical column; None is NULL.
+A resolver that merges gives values to columns; it does so alike whichever of the two links asks. The next resolver
+of the chain settles the columns that it leaves open: another one that merges, or one that chooses a row. Values are
+the database's own exact texts, by canonical column; None is NULL.
 
 Three-way rules need the row that both versions come from. It is known when one side kept it as its before-image:
 when the vector of that image is exactly what both versions have in common.
@@ -66,8 +66,8 @@ def merged_version(
 ) -> RowVersion:
     """A version of the deciding site that includes both: later than all they know, and than the stamp floor.
 
-    It is stamped under lock, by the site that writes it, as a user's edit would be: an edit that has not seen it can
-    not be taken for one that has.
+    The site that writes it stamps it under lock, as it would a user's edit. An edit that has not seen it can not be
+    taken for one that has.
     """
     vector = unite(one.vector, other.vector)
     changed_at = next_stamp(vector, now_us, stamp_floor)
@@ -207,7 +207,7 @@ def decide(chain: Sequence[Link], source: Contender, target: Contender) -> Decis
 
 @dataclass(slots=True)
 class _Merging:
-    """What the resolvers of a chain have settled so far."""
+    """The values that the resolvers of a chain have settled so far."""
 
     source: Contender
     target: Contender

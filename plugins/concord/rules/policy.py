@@ -39,7 +39,7 @@ _MIRRORED = {
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a resolver may need besides its name."""
+    """A resolver's needs besides its name."""
 
     argument: str
     places: Mapping[str, int]
@@ -160,7 +160,8 @@ class Policy(BaseModel):
     places: Mapping[str, int] = Field(default_factory=dict)  #: site → the greater, the nearer to the source
 
     def names(self, kind: ConflictType) -> tuple[str, ...]:
-        """The chain of a type, to its end. Two deletes agree, so that there is nothing to wait for or to bring back."""
+        """The chain of a type, to its end. Two deletes agree, so that there is nothing to wait for or to bring
+        back."""
         own = self.by_type.get(kind) or self.by_type.get(_MIRRORED.get(kind, kind)) or self.resolvers
         if kind is ConflictType.DELETE_DELETE:
             own = _without_asking(_without_hold(own))
@@ -247,7 +248,7 @@ class Chains:
 
     @cached_property
     def after_custom(self) -> Chains:
-        """What is asked where somebody else's function leaves a conflict undecided."""
+        """The resolvers that are asked where somebody else's function leaves a conflict undecided."""
 
         def rest(names: tuple[str, ...]) -> tuple[str, ...]:
             places = [place for place, name in enumerate(names) if KINDS[named(name)[0]].takes_function]
@@ -262,7 +263,7 @@ class Chains:
         return tuple(sorted({name for each in choosing for name in each.columns}))
 
     def decide(self, source: Contender, target: Contender) -> Decision:
-        """Who wins, by which resolver, and why.
+        """The winner, the resolver that decided, and why.
 
         A row that nobody has a version of gives way to every version: there is nothing to announce it by (rule 8).
         """
@@ -277,8 +278,8 @@ class Chains:
     def same_thing(self, source: Contender, target: Contender, *, alike: bool) -> bool:
         """Have both sites done the very same thing? `alike`: both deleted the row, or every column of it is the same.
 
-        Two sites that add 5 to one number hold the same row, and have not done the same thing: where a resolver adds up
-        what both did, and is reached, it decides as it does of rows that differ.
+        Two sites that add 5 to one number hold the same row, and have not done the same thing. Where a resolver
+        adds up both additions, and is reached, it decides as it does of rows that differ.
         """
         return alike and not self._adds_up(source, target)
 

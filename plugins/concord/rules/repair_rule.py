@@ -1,9 +1,11 @@
-"""What is to be done about a key that differs? The conflict rule decides wherever versions can (rules 2, 4, 5).
+"""How is a key repaired that differs? The conflict rule decides wherever versions can (rules 2, 4, 5).
 
-Where they cannot, since both sites hold the same version of different rows, there is no causal answer: silent
-damage, a write past the triggers, a site that was never equal. Then a row stays before none, and of two rows
-the one at the site of higher priority, then greater name, or the one a person prefers. It becomes a new
-version, so that every site of the topology follows; what it replaces stands in the conflict log.
+Where they cannot, both sites hold the same version of different rows, and there is no causal answer. The causes are
+silent damage, a write past the triggers, a site that was never equal.
+
+Then a row stays before none. Of two rows the one stays at
+the site of higher priority, then greater name, or the one a person prefers. It becomes a new version, so that every
+site of the topology follows; what it replaces stands in the conflict log.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ BEFORE_EVERY_EDIT = 1
 
 
 class Deed(StrEnum):
-    """What a repair does with a key, at the site that has to give way."""
+    """A repair's treatment of a key, at the site that has to give way."""
 
     SEND = "send"  #: the other site's version includes this one: an ordinary link would have sent it
     RESOLVE = "resolve"  #: a conflict; the table's resolver decides, the loser is logged
@@ -41,7 +43,7 @@ ORDINARY = (Deed.SEND, Deed.RESOLVE)
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one site has of a key."""
+    """One site's state of a key."""
 
     site: str
     origin: str  #: the site's present one

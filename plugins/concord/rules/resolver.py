@@ -1,8 +1,8 @@
-"""Who wins a conflict: resolvers are asked in order until one decides (S4-047, S4-051, S4-056).
+"""A conflict's decision: resolvers are asked in order until one decides (S4-047, S4-051, S4-056).
 
-A resolver that chooses is an order over what the two sites hold, not code (style, rule 4): it says the same whichever
-of the two links asks (F16, T03). What it cannot tell apart it leaves to the next. Every chain ends in
-`latest_timestamp`, which tells any two versions apart.
+A resolver that chooses is an order over the two sites' rows, not code (style, rule 4). It says the same whichever
+of the two links asks (F16, T03). It leaves to the next resolver the sides that it cannot tell apart. Every chain
+ends in `latest_timestamp`, which tells any two versions apart.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Contender:
 
 
 class Opinion(NamedTuple):
-    """What one resolver says of a conflict; without a winner it is undecided, and `reason` says why."""
+    """One resolver's word on a conflict; without a winner it is undecided, and `reason` says why."""
 
     winner: Winner | None
     reason: str

@@ -34,7 +34,7 @@ class Collision:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What one row gives up so that another may stand."""
+    """One row's sacrifice so that another may stand."""
 
     row: Row
     winner: Row
@@ -43,7 +43,8 @@ class Loss:
 
 
 def losses(collisions: Iterable[Collision], rules: Mapping[str, Rule], rank: Rank) -> list[Loss]:
-    """Who gives up what. The greatest row of all keeps everything; a row that has given up is in nobody's way.
+    """Each loser, and its sacrifice. The greatest row of all keeps everything; a row that has given up is in
+    nobody's way.
 
     Winners are taken from the greatest down, so that a winner's own fate is settled before its claims are. The
     result is a function of the set of collisions alone, and each loss is of a lesser row: it always ends (F40).

@@ -1,4 +1,4 @@
-"""What is replicated: tables, columns, mappings, filters, privacy, identity ranges.
+"""The replicated parts: tables, columns, mappings, filters, privacy, identity ranges.
 
 No connection is opened here.
 """

@@ -62,7 +62,7 @@ class Identity(BaseModel):
     ranges: Mapping[str, tuple[int, int]] | None = None
 
     def share(self, site: str) -> Share:
-        """What `site` may hand out. Raises KeyError for a site that has no share."""
+        """The numbers that `site` may hand out. Raises KeyError for a site that has no share."""
         if self.ranges is not None:
             first, last = self.ranges[site]
             return Share(first, last, 1)

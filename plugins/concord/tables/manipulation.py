@@ -1,4 +1,4 @@
-"""What becomes of columns on the way between a site and the canonical form: reversible, or refused (S0-06, S1-34).
+"""The fate of columns on the way between a site and the canonical form: reversible, or refused (S0-06, S1-34).
 
 A table's rows have one *canonical* form: the columns of the replication set's table entry. A site that keeps
 them otherwise declares operations from the canonical columns to its own; the reverse is derived. Each operation

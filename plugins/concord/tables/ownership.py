@@ -24,7 +24,7 @@ _SURELY_TEXT = re.compile(r"(?=.*[^\W\d_])(?!(?i:t|f|y|n|true|false|yes|no|on|of
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """What one comparison allows its column to be: some constants, or the numbers of a range."""
+    """The values that one comparison allows its column: some constants, or the numbers of a range."""
 
     column: str
     constants: frozenset[object] = frozenset()

@@ -1,7 +1,8 @@
-"""Which columns the conflict ledger may show: as they are, as a keyed hash, or not at all; messages show none of these.
+"""Which columns the conflict ledger may show: as they are, as a keyed hash, or not at all; messages show none of
+these.
 
-The ledger outlives the row, travels to the repository and is read by more people than the table. What a column must
-not tell there is taken out where the entry is written, inside of the site's own transaction.
+The ledger outlives the row, travels to the repository and is read by more people than the table. A value that must
+not stand there is taken out where the entry is written, inside of the site's own transaction.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ PRIVATE = "(private)"
 
 
 class Treatment(StrEnum):
-    """What becomes of a column's value in the ledger."""
+    """The fate of a column's value in the ledger."""
 
     STORED = "stored"
     HASHED = "hashed"  #: equal values can be told, at one site, and nothing else
@@ -37,7 +38,8 @@ def strictest(treatments: Iterable[Treatment]) -> Treatment:
 def at_site(treatments: Treatments, manipulation: Manipulation) -> dict[str, Treatment]:
     """The same for a site's own columns, those that are stored left out.
 
-    What is split into several columns is private in each; what holds one private column among others is private.
+    A private column that is split into several columns is private in each. A column that holds one private column
+    among others is private.
     """
     own: dict[str, Treatment] = dict(treatments)
     for operation in manipulation.operations:

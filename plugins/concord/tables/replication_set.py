@@ -18,7 +18,7 @@ __all__ = ["Marks", "ReplicatedTable", "TableName", "chosen"]
 
 
 class Marks(BaseModel):
-    """What the application itself keeps on every row: when it was changed, whether it is deleted (S1-23, S1-24)."""
+    """The application's own marks on every row: when it was changed, whether it is deleted (S1-23, S1-24)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -74,7 +74,7 @@ class ReplicatedTable(BaseModel):
 
     @property
     def name(self) -> str:
-        """What reports, positions and the conflict log call it at every site."""
+        """Its name in reports, positions and the conflict log, at every site."""
         return str(self.table)
 
     @property

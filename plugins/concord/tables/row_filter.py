@@ -1,7 +1,7 @@
 """Which rows of a table are shared: comparisons of columns with constants, as a tree (S2-23, S2-27, T18).
 
-What a person writes is never pasted into a statement: it becomes this tree, or is refused. The tree holds only
-what gives the same answer at every site and at any time: no function, no other column, no other table.
+A person's text is never pasted into a statement: it becomes this tree, or is refused. The tree holds only what
+gives the same answer at every site and at any time: no function, no other column, no other table.
 """
 
 from __future__ import annotations
@@ -160,5 +160,5 @@ class RowFilter:
 
     @property
     def fingerprint(self) -> str:
-        """What a shadow row remembers of the filter that its row has left."""
+        """A shadow row's memory of the filter that its row has left."""
         return hashlib.sha256(str(self).encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
 """How a row filter is written: SQL's comparisons, AND, OR, NOT and parentheses, and nothing else of SQL.
 
-A parser of our own, and no library's: a general SQL parser reads far more than is allowed here, reinterprets
-what other dialects mean, and does not say where a refused piece stands.
+A parser of our own, and no library's. A general SQL parser reads far more than is allowed here, reinterprets other
+dialects' words, and does not say where a refused piece stands.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class _Parser:
         return self._negatable(column, negated=self._take("not"))
 
     def _negatable(self, column: str, *, negated: bool) -> Condition:
-        """What may stand behind NOT: IN, BETWEEN, LIKE."""
+        """The words that may stand behind NOT: IN, BETWEEN, LIKE."""
         if self._take("in"):
             return Membership(column, self._list(), negated)
         if self._take("between"):

@@ -33,7 +33,7 @@ def approve(asked: argparse.Namespace, configuration: Configuration, who: str) -
 
 
 def show_holds(engine: Engine, configuration: Configuration) -> None:
-    """What waits for a person; nothing where nothing does."""
+    """The holds that wait for a person; nothing where nothing does."""
     found = [each for each in holds.waiting(engine) if each.synchronization in configuration.synchronizations]
     title = "Held by the brakes: python -m concord approve"
     show("holds", title, _COLUMNS, _lines(configuration, found), if_any=True)

@@ -153,7 +153,7 @@ def _say(sentence: str) -> int:
 
 
 def _person() -> str:
-    """Who holds a lease that no DAG run took."""
+    """The holder of a lease that no DAG run took."""
     return lease_owner.of_command(getpass.getuser())
 
 

@@ -12,7 +12,7 @@ from concord.terminal.shown import Columns, is_document, show
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What one link did, or would do, by table."""
+    """One link's rows, done or planned, by table."""
 
     source: str
     target: str

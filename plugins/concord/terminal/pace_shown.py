@@ -13,7 +13,8 @@ from concord.messages.pace import Pace, Tell, silent
 
 @contextmanager
 def shown(console: Console | None = None) -> Iterator[Tell]:
-    """What to call with each pace: shown on standard error if that is a terminal. A pipe has the result alone."""
+    """The function to call with each pace: it shows it on standard error if that is a terminal. A pipe has the
+    result alone."""
     screen = console or Console(stderr=True)
     if not screen.is_terminal:
         yield silent

@@ -133,7 +133,8 @@ def _script(place: Place, tables: Sequence[TableName], passwords: Passwords) -> 
 
 
 def _for_airflow(folder: Path, connections: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
-    """The file that tells Airflow of the sites: one to import into the Airflow that is there; else its environment."""
+    """The file that tells Airflow of the sites: one to import into the Airflow that is there; else its
+    environment."""
     if clone() is None:
         return {CONNECTIONS: json.dumps(connections, indent=2) + "\n"}
     return {ENVIRONMENT: "\n".join(_environment(folder, connections)) + "\n"}
@@ -204,7 +205,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def next_steps(folder: Path, places: Sequence[Place]) -> Iterator[str]:
-    """What to type from here on, one command a line."""
+    """The commands to type from here on, one a line."""
     for place in places:
         where = f"-h {shlex.quote(place.host)} -p {place.port} -U postgres -d {shlex.quote(place.database)}"
         yield f"psql {where} -f {shlex.quote(str(folder / f'{place.site}.sql'))}"

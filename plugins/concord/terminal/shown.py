@@ -1,7 +1,7 @@
-"""What a command tells: tables and sentences for people, or with `--json` one document of snake_case names.
+"""A command's words: tables and sentences for people, or with `--json` one document of snake_case names.
 
-A document holds, in this order: `command`, what the command shows, then `said`, `notices` and `problems`. What a person
-sees only where there is something is an empty list there, so that each command's document has one shape.
+A document holds, in this order: `command`, what the command shows, then `said`, `notices` and `problems`. A table
+that a person sees only where it has rows is an empty list there, so that each command's document has one shape.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from concord.terminal.words import spoken
 
 
 class _Told:
-    """What stdout is for the whole process: a document that is being made, or None for people."""
+    """The use of stdout for the whole process: a document that is being made, or None for people."""
 
     document: dict[str, Any] | None = None
 
@@ -42,7 +42,7 @@ class Ago:
 
 @contextmanager
 def document(command: str) -> Iterator[None]:
-    """What the block tells becomes one JSON document, printed at its end; nothing is where it raises."""
+    """The words of the block become one JSON document, printed at its end; nothing is where it raises."""
     made: dict[str, Any] = {"command": command, **{name: [] for name in _LISTS}}
     _Told.document = made
     try:
@@ -62,8 +62,8 @@ def is_document() -> bool:
 class Columns:
     """The names of a table's columns in a document; with spaces they are the headings, unless there are others.
 
-    `prose` may be wrapped between words, everything else never. Columns of `counts` may be left out where a terminal is
-    narrow and they hold zeros alone.
+    `prose` may be wrapped between words, everything else never. Columns of `counts` may be left out where a
+    terminal is narrow and they hold zeros alone.
     """
 
     names: Sequence[str]
@@ -120,7 +120,7 @@ def say(sentence: str, **facts: object) -> None:
 
 
 def notice(text: str) -> None:
-    """What fails nothing, and is worth a word."""
+    """A notice: it fails nothing."""
     found = _Told.document
     if found is None:
         sys.stderr.write(f"notice: {table_form.inert(text)}\n")
@@ -129,7 +129,7 @@ def notice(text: str) -> None:
 
 
 def problem(text: str, code: str | None = None) -> None:
-    """What is wrong, although the command goes on; it is told on stderr, and in a document under `problems`."""
+    """A fault, although the command goes on; it is told on stderr, and in a document under `problems`."""
     found, said = _Told.document, spoken(text)
     if found is None:
         sys.stderr.write(f"{table_form.inert(said)}\n")
@@ -138,7 +138,7 @@ def problem(text: str, code: str | None = None) -> None:
 
 
 def whole(content: Mapping[str, Any]) -> None:
-    """What is JSON in itself."""
+    """A text that is JSON in itself."""
     if _Told.document is not None:
         _Told.document.update(content)
     else:

@@ -1,4 +1,4 @@
-"""What a person at a terminal can do with a snapshot: refresh it, drop it, see how it stands."""
+"""A person's acts on a snapshot at a terminal: refresh it, drop it, see how it stands."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _MOVING = ("synchronization", "table", "how", "phase", "rows", "of_about", "star
 
 @dataclass
 class _Sites:
-    """What the sites themselves remember; those that did not answer are told of at once."""
+    """The sites' own records; those that did not answer are told of at once."""
 
     ends: list[tuple[str, records.LinkAtSite]] = field(default_factory=list)
     waiting: list[Row] = field(default_factory=list)
@@ -81,7 +81,7 @@ def _holder(known: status.SynchronizationStatus | None) -> str:
 
 
 def _recorded(engine: Engine, configuration: Configuration) -> None:
-    """What the repository remembers."""
+    """The repository's records."""
     copies = [(name, *snapshot.state(engine, configuration, name)) for name in configuration.snapshots]
     columns = ("name", "kind", "copy", "last_refreshed", "rows_written", "last_run")
     show("snapshots", "Snapshots", Columns(columns, prose=("last_run",)), copies, if_any=True)

@@ -25,7 +25,7 @@ _INERT = _CONTROL | {9: "\\t", 10: "\\n", 13: "\\r", 0x2028: "\\u2028", 0x2029: 
 
 
 class Kind(Enum):
-    """What may be done to a column."""
+    """The acts that are allowed on a column."""
 
     EXACT = "exact"
     PROSE = "prose"  #: wrapped between words
@@ -45,7 +45,7 @@ class Cells:
 
 
 def inert(text: str) -> str:
-    """What a database, or its users, wrote must not steer the terminal."""
+    """Text of a database, or of its users, must not steer the terminal."""
     return text.translate(_INERT)
 
 

@@ -19,7 +19,7 @@ from concord.terminal.shown import Columns, say, show
 
 
 class _Tables:
-    """What is asked of each table, made once; None for those that have left the configuration."""
+    """The questions to each table, made once; None for those that have left the configuration."""
 
     def __init__(self, configuration: Configuration, names: tuple[str, ...]) -> None:
         self._configuration, self._names = configuration, names

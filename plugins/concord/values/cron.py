@@ -62,7 +62,7 @@ def longest_gap(expression: str) -> timedelta:
 
 
 def _values(place: int, text: str) -> list[int | str]:
-    """What one field means: numbers, or `*` alone."""
+    """One field's meaning: numbers, or `*` alone."""
     name, every = _FIELDS[place]
     fields = [text if place == each else _ANY for each in range(len(_FIELDS))]
     try:

@@ -14,7 +14,8 @@ LONGEST = 5.0
 
 
 async def folded(woken: asyncio.Queue[T], debounce: float) -> AsyncIterator[list[T]]:
-    """What arrived within `debounce` seconds of the first, together; and longer each time while more comes."""
+    """The events that arrived within `debounce` seconds of the first, together; and longer each time while more
+    comes."""
     clock = asyncio.get_running_loop().time
     wait, quiet_from = debounce, clock()
     while True:

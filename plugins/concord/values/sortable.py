@@ -1,7 +1,7 @@
 """Values in an order that is the same at every site: numbers by what they are worth, moments by their ISO text.
 
-Whole and decimal numbers, dates and timestamps come as the database's exact text (UTC, ISO). What has no such place,
-NaN, infinite numbers, years before 1 or after 9999, is compared with nothing. A property test holds
+Whole and decimal numbers, dates and timestamps come as the database's exact text (UTC, ISO). A value that has no
+such place is compared with nothing: NaN, infinite numbers, years before 1 or after 9999. A property test holds
 `spark_jobs.resolve` to the same order.
 """
 
@@ -18,7 +18,7 @@ _NUMBER, _MOMENT = re.compile(NUMBER), re.compile(MOMENT)
 
 
 def sortable(text: str | None) -> tuple[Decimal | str] | None:
-    """What to compare in the place of a value; None where it cannot be compared.
+    """The number to compare in the place of a value; None where it cannot be compared.
 
     The values of one column are all numbers or all moments: texts are refused before (`maximum`, `minimum`).
     """

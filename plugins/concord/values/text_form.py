@@ -1,8 +1,8 @@
 """How the values of a type read as text: what a mapped column is proven by (S1-34).
 
-A mapped value travels as the database's own exact text. A text is a value of a type only when the type would
-write it in the same way: `7` is an integer, `007` and `+7` are not. So a cast changes nothing but the type,
-and can be proven without asking a database.
+A mapped value travels as the database's own exact text. A text is a value of a type only when the type would write
+it in the same way. `7` is an integer, `007` and `+7` are not. So a cast changes nothing but the type, and can be
+proven without asking a database.
 """
 
 from __future__ import annotations

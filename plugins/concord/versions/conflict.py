@@ -14,7 +14,7 @@ Order = Callable[[RowVersion], tuple[int | str, ...]]
 
 
 class Outcome(StrEnum):
-    """What becomes of an incoming version that meets the present one (design 2)."""
+    """The outcome of an incoming version that meets the present one (design 2)."""
 
     APPLY = "apply"
     CONVERGED = "converged"
@@ -96,11 +96,11 @@ def classify(
 
 
 def conflict_type(incoming: RowVersion, present: RowVersion) -> ConflictType:
-    """What happened to the row on either side. Two deletes are the same thing, and no conflict, unless the application
-    has only marked both rows as deleted, and they differ.
+    """The act that changed the row on either side. Two deletes are the same thing, and no conflict, unless the
+    application has only marked both rows as deleted, and they differ.
 
-    A key was inserted twice only if neither side had heard of it from the other, or both from a third one: `born` stays
-    with a row for ever, and what both sides know they have updated since.
+    A key was inserted twice only if neither side had heard of it from the other, or both from a third one. `born`
+    stays with a row for ever, and a key that both sides know they have updated since.
     """
     if incoming.deleted and present.deleted:
         return ConflictType.DELETE_DELETE
@@ -124,8 +124,8 @@ def conflict_id(table: str, key: Sequence[str], one: RowVersion, other: RowVersi
 
 @dataclass(frozen=True, slots=True)
 class LostBy:
-    """What a row gave way by: the type of the conflict, the constraint as every site knows it, and the key of the other
-    row where a row of the same table has the value."""
+    """The ground on which a row gave way: the type of the conflict, and the constraint as every site knows it.
+    Where a row of the same table has the value, also the key of that row."""
 
     kind: ConflictType
     rule: str
@@ -133,8 +133,8 @@ class LostBy:
 
 
 def loss_id(table: str, key: Sequence[str], one: RowVersion, other: RowVersion, by: LostBy) -> str:
-    """The same of a row that gave way to another row: rows that one statement wrote share a version, so that two losses
-    of one row are told apart by the rule and by whom it lost to."""
+    """The same of a row that gave way to another row. Rows that one statement wrote share a version, so the rule
+    and the winner tell two losses of one row apart."""
     return _hashed([table, *key, by.kind, *_dots(one, other), by.rule, *by.against])
 
 
@@ -163,7 +163,7 @@ class Winner(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Who wins a conflict, by which resolver, and why, in words for the log."""
+    """The winner of a conflict, its resolver, and why, in words for the log."""
 
     winner: Winner
     resolver: str

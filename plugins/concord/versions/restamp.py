@@ -1,12 +1,15 @@
-"""A version stamped in the future gets a stamp of now, where it was made: what no other site has accepted is renamed.
+"""A version stamped in the future gets a stamp of now, where it was made, if no other site has accepted it.
 
 A vector entry never decreases, because others may hold it. An entry that lies in the future is held by its own site
-alone: the others refuse it (F13, F14). So the version is replaced by one that has seen all that the old one had seen
-of what stands elsewhere, and that nobody elsewhere has seen; for every other site nothing else changes. Where another
-site has accepted such an entry, the old version is known there, and stays.
+alone: the others refuse it (F13, F14).
 
-Of another site's entry that is dropped nothing is claimed: that site may have stamped its edit anew, and edited since,
-under names that the old entry only seems to cover. An edit is rather taken for a conflict than for seen.
+So the version is replaced by a new one. The new one has seen all that the
+old one had seen of versions that stand elsewhere, and nobody elsewhere has seen the new one. For every other site
+nothing else changes. Where another site has accepted such an entry, the old version is known there, and stays.
+
+The new version claims nothing of another site's entry that it drops. That site may have stamped its edit anew, and
+edited since, under names that the old entry only seems to cover. An edit is rather taken for a conflict than for
+seen.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ from concord.versions.row_version import Dot, RowVersion, Vector, next_stamp, un
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What a site stamps by (µs): its clock, the latest stamp that all sites accept, and its stamp floor."""
+    """The bounds of a site's stamps (µs): its clock, the latest stamp that all sites accept, and its stamp
+    floor."""
 
     origin: str
     now: int

@@ -47,7 +47,7 @@ class RowVersion:
 
     @property
     def dot(self) -> tuple[str, int, int]:
-        """What makes two versions the same one (rule 4)."""
+        """The parts that make two versions the same one (rule 4)."""
         return (self.origin, self.changed_at, self.derived)
 
     @property
@@ -91,8 +91,8 @@ def next_stamp(vector: Vector, now: int, stamp_floor: int) -> int:
 def from_the_future(incoming: RowVersion, present: RowVersion, now: int, allowed: int) -> bool:
     """Is the stamp of `incoming` further ahead of the target's clock than clocks may be apart (µs)? (F13, F14)
 
-    What the row's own history at the target already exceeds is no surprise: else a row whose stamp was once accepted
-    could never be followed by a later edit.
+    A stamp that the row's own history at the target already exceeds is no surprise. Else a row whose stamp was once
+    accepted could never be followed by a later edit.
     """
     return not present.includes(incoming) and incoming.changed_at > max(now, newest(present.vector)) + allowed
 

@@ -1,4 +1,4 @@
-"""What every database must do: the contract that links, comparisons and snapshots are written against.
+"""The contract that every database fulfils: links, comparisons and snapshots are written against it.
 
 It names no database.
 """

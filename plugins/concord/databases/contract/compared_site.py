@@ -23,7 +23,7 @@ MOST_BUCKETS = 2**17
 
 
 class Sums(NamedTuple):
-    """What one query says of one bucket."""
+    """The answer of one query about one bucket."""
 
     bucket: int
     rows: int  #: negative where rows are taken out of the bucket again
@@ -32,7 +32,7 @@ class Sums(NamedTuple):
 
 
 class HeldRow(NamedTuple):
-    """What one site holds of a key: the hash of its row (None: none), and its version (None: never changed)."""
+    """One site's state of a key: the hash of its row (None: none), and its version (None: never changed)."""
 
     place: int  #: hash of the key, the same at both sites; they are told in its order, and then in the key's
     key: str
@@ -79,7 +79,7 @@ def buckets(*extents: Extent) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a site holds of a key: its version, and the hash of its row (None: no row)."""
+    """A site's state of a key: its version, and the hash of its row (None: no row)."""
 
     version: RowVersion
     image: tuple[int, int] | None
@@ -92,7 +92,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Hashing:
-    """What both sites must do alike, or equal rows would have other hashes."""
+    """The parts that both sites must do alike, or equal rows would have other hashes."""
 
     buckets: int
     as_they_are: frozenset[str]  #: columns hashed as values; all others as their exact canonical texts
@@ -101,7 +101,7 @@ class Hashing:
 class Reader(AbstractContextManager["Reader"], Protocol):
     """Answers one question of a comparison after the other, in one session that stands in the site's cut.
 
-    What it raises is a ConcordError. One that has opened no session yet can be sent to another process.
+    Every error that it raises is a ConcordError. One that has opened no session yet can be sent to another process.
     """
 
     def sums(self, question: str) -> list[Sums]: ...
@@ -154,7 +154,7 @@ class ComparedSite(Protocol):
         """The question what it holds of the listed keys, each told of."""
 
     def found(self, shape: Any, cut: Cut, keys: Sequence[str]) -> dict[str, Found]:
-        """What it holds of the listed keys, at this moment."""
+        """The site's state of the listed keys, at this moment."""
 
     def images(self, shape: Any, keys: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         """The whole rows of the listed keys that have one, as exact texts."""

@@ -75,7 +75,7 @@ class LinkState:
     written_at: datetime | None = None  #: when its newest session was written here
 
     def below_floor(self, session: Session) -> bool:
-        """Is `session` older than the floor? What the history forgot is older than all it holds."""
+        """Is `session` older than the floor? A session that the history forgot is older than all it holds."""
         if self.forced_at is not None:
             return True
         ids = [known.id for known in self.history]
@@ -91,14 +91,14 @@ class LinkState:
 
 
 class Memory(NamedTuple):
-    """What an end remembers of some links, in their order, and of itself."""
+    """An end's record of some links, in their order, and of itself."""
 
     states: Sequence[LinkState]
     site: SiteRow
 
 
 class Job(Protocol):
-    """What every job between two sites has: who it is, and which two sites."""
+    """The facts of every job between two sites: its name, and its two sites."""
 
     @property
     def synchronization(self) -> str: ...
@@ -139,7 +139,7 @@ class Shape(Protocol):
 
     @property
     def aliases(self) -> tuple[str, ...]:
-        """What they are called on the way, in the same order."""
+        """Their names on the way, in the same order."""
 
     @property
     def where(self) -> RowFilter | None:
@@ -154,7 +154,7 @@ class Shape(Protocol):
 
     @property
     def manipulation(self) -> Manipulation:
-        """What they are in canonical form."""
+        """Their types in canonical form."""
 
     @property
     def key_aliases(self) -> tuple[str, ...]: ...
@@ -165,7 +165,7 @@ class Shape(Protocol):
 
     @property
     def base_types(self) -> Mapping[str, str]:
-        """What travels beside row and version where the table keeps before-images: name → Spark type."""
+        """The columns that travel beside row and version where the table keeps before-images: name → Spark type."""
 
     @property
     def staged_beside(self) -> tuple[str, ...]:
@@ -173,7 +173,7 @@ class Shape(Protocol):
 
     @property
     def policy(self) -> Policy:
-        """Who wins a conflict."""
+        """How a conflict is decided."""
 
     @property
     def private(self) -> frozenset[str]:
@@ -213,7 +213,7 @@ class Staged(Protocol):
 
     @property
     def types(self) -> Mapping[str, str]:
-        """What is staged of a row, by the names it travels under: the database's own types."""
+        """The staged columns of a row, by the names they travel under: the database's own types."""
 
     def believing(self, attempts: Sequence[int], rows: int) -> Staged:
         """The same place, counting only what these task attempts wrote (F57)."""
@@ -240,7 +240,7 @@ class Rebounding:
 
 @dataclass(frozen=True, slots=True)
 class Survey(Generic[S_co]):
-    """What became of the tables of one end since they were provisioned."""
+    """The changes of the tables of one end since they were provisioned."""
 
     shapes: Mapping[str, S_co]  #: those that exist, by name
     altered: Mapping[str, Sequence[str]]  #: what is wrong with a table, each one line
@@ -249,7 +249,7 @@ class Survey(Generic[S_co]):
 
 
 class End(Protocol):
-    """What source and target have in common. Every method raises ConcordError alone."""
+    """The part that source and target have in common. Every method raises ConcordError alone."""
 
     def close(self) -> None: ...
 
@@ -257,7 +257,7 @@ class End(Protocol):
         """The shapes of `tables` in their order, and how far the site's clock is ahead of ours (s)."""
 
     def survey(self, tables: Sequence[ReplicatedTable]) -> Survey[Any]:
-        """What became of each of `tables` at this end; an altered one is no error here."""
+        """The change of each of `tables` at this end; an altered one is no error here."""
 
     def site(self) -> SiteRow:
         """The site as it knows itself now."""
@@ -266,7 +266,7 @@ class End(Protocol):
         """Take the job's epoch at this end. Raises LeaseLost when a newer run was here."""
 
     def state(self, link: str) -> LinkState:
-        """What this end remembers of a link. Raises NotInitialized."""
+        """This end's record of a link. Raises NotInitialized."""
 
     def memory(self, *links: str) -> Memory:
         """The same of several links, and then the site as it knows itself."""
@@ -292,8 +292,8 @@ class SourceEnd(End, Protocol):
         """One consistent cut, shared by all readers for as long as it is open."""
 
     def beat(self, position: str | None = None) -> int:
-        """A durable write after the snapshot; returns the new heartbeat. What stands at `position`, or before, is
-        on its way to the target of a link."""
+        """A durable write after the snapshot; returns the new heartbeat. Rows that stand at `position`, or before,
+        are on their way to the target of a link."""
 
     def count_not_owned(self, shapes: Sequence[Any], since: Mapping[str, str]) -> dict[str, int]:
         """Rows per table with owners that this site changed although they are another's."""
@@ -324,10 +324,11 @@ class TargetEnd(End, Protocol):
     def staging_login(self) -> str: ...
 
     def effect(self, staged: Any, brakes: Brakes, most: Effect) -> Effect:
-        """What the staged rows would do to those that stand there now; nothing is written."""
+        """The effect of the staged rows on the present ones; nothing is written."""
 
     def waiting(self, shapes: Sequence[Any], first: int) -> Sequence[Staged]:
-        """A place for the rows of each table that wait here for the link, numbered from `first`; the write fills it."""
+        """A place for the rows of each table that wait here for the link, numbered from `first`; the write fills
+        it."""
 
     def write(
         self,
@@ -340,8 +341,9 @@ class TargetEnd(End, Protocol):
     ) -> dict[str, TableReport]:
         """The one guarded transaction. Returns rows per outcome of every staged table.
 
-        Without a session it moves no position. Raises RowsOscillate but for the `released` tables, and DecideAgain
-        where somebody else's function was not shown what is present now, unless it is not asked again (`asks`).
+        Without a session it moves no position. Raises RowsOscillate but for the `released` tables. Raises
+        DecideAgain where somebody else's function was not shown the present rows, unless it is not asked again
+        (`asks`).
         """
 
     def drop_staging(self) -> None:

@@ -9,7 +9,8 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What executors need to read one DataFrame over ADBC: where, what to run first, one query a partition.
+    """The facts that executors need to read one DataFrame over ADBC: the address, the first statements, one query a
+    partition.
 
     `login` is a secret: it travels inside pickled closures only, never in options, plans or logs.
     """
@@ -65,7 +66,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Relayed:
-    """What one attempt has staged."""
+    """The result of one attempt: its staged rows."""
 
     attempt: int
     rows: int
@@ -77,5 +78,5 @@ class Relay(AbstractContextManager["Relay"], Protocol):
     """Stages parts, one after the other."""
 
     def __call__(self, part: Part, attempt: int) -> Relayed:
-        """Stage a part under the number of the attempt, all of its rows or none. Raises a ConcordError; then the relay
-        has ended."""
+        """Stage a part under the number of the attempt, all of its rows or none. Raises a ConcordError; then the
+        relay has ended."""

@@ -1,4 +1,4 @@
-"""What a snapshot's refresh asks of its two databases, whichever they are."""
+"""The questions of a snapshot's refresh to its two databases, whichever they are."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class StagedPlace(Protocol):
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
-        """What is staged of a row: names, and the types that staging has for them."""
+        """The staged columns of a row: names, and the types that staging has for them."""
 
     @property
     def rows(self) -> int: ...

@@ -1,4 +1,4 @@
-"""What Concord adds to Airflow itself: its plugin, and its entry among the providers.
+"""Concord's additions to Airflow itself: its plugin, and its entry among the providers.
 
 No run is made here.
 """

@@ -1,8 +1,9 @@
-"""What Concord adds to Airflow itself, found through an entry point or the plugins folder.
+"""Concord's additions to Airflow itself, found through an entry point or the plugins folder.
 
-Airflow's scheduler imports it before its local executor forks the processes that tasks are forked from, and so do the
-workers of Celery and of the edge executor. What is imported here is in their memory when they begin: a second less for
-every task that reads a DAG, and another one for every link that asks a Connect server for a session.
+Airflow's scheduler imports it before its local executor forks the processes that tasks are forked from. So do the
+workers of Celery and of the edge executor. The modules imported here are in their memory when they begin. That is a
+second less for every task that reads a DAG. It is another one for every link that asks a Connect server for a
+session.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What Airflow is told of an installed Concord: `airflow providers list`, and the section of its configuration.
+"""An installed Concord's facts for Airflow: `airflow providers list`, and the section of its configuration.
 
-There is no connection type: a site is a `postgres` connection, whose form and test belong to Airflow's own provider,
-and `provision --check` tests what that test cannot: encryption, rights and triggers, of all three logins.
+There is no connection type: a site is a `postgres` connection, whose form and test belong to Airflow's own
+provider. `provision --check` tests more than that test can: encryption, rights and triggers, of all three logins.
 """
 
 from __future__ import annotations

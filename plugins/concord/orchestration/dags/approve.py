@@ -105,7 +105,7 @@ def _link(held: Waiting) -> tuple[str, str]:
 
 
 def _question(configuration: Configuration, held: Sequence[Waiting]) -> dict[str, Any]:
-    """What stands there of one link; the answer approves as many rows as were shown, whatever was held since."""
+    """The holds of one link; the answer approves as many rows as were shown, whatever was held since."""
     synchronization, direction = _link(held[0])
     source, target = jobs.ends(configuration, synchronization, Direction(direction))
     since = min(each.held_at for each in held)

@@ -1,4 +1,4 @@
-"""What starts a run between two times of the schedule: users' commits at either site of a synchronization."""
+"""The start of a run between two times of the schedule: users' commits at either site of a synchronization."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Arrival = tuple[str, frozenset[str]]
 class ChangeTrigger(BaseEventTrigger):
     """Runs in Airflow's triggerer for as long as the synchronization is not paused.
 
-    It fires when something is pending that users of a site have committed. What it is made of is stored and shown:
-    ids of connections, never a login. Values are flat, since Airflow compares them to know the trigger again.
+    It fires when something is pending that users of a site have committed. Its parts are stored and shown: ids of
+    connections, never a login. Values are flat, since Airflow compares them to know the trigger again.
     """
 
     def __init__(  # noqa: PLR0913 - Airflow stores it flat
@@ -108,7 +108,8 @@ def _by_site(together: Sequence[Arrival]) -> dict[str, list[str]]:
 
 
 def watchers(configuration: Configuration, name: str) -> list[AssetWatcher]:
-    """What updates the asset of a synchronization when users of its sites commit; none unless it says `watch`."""
+    """The event that updates the asset of a synchronization when users of its sites commit; none unless it says
+    `watch`."""
     pair = configuration.synchronizations[name]
     if (watch := pair.watch) is None:
         return []

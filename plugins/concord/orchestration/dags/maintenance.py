@@ -42,19 +42,19 @@ def _duration_or_none(value: object) -> timedelta | None:
 
 
 class ProvisionParameters(parameters.Parameters):
-    """What a person may ask of `provision`."""
+    """A person's choices for `provision`."""
 
     check_only: bool = False
 
 
 class PurgeParameters(parameters.Parameters):
-    """What a person may ask of a purge."""
+    """A person's choices for a purge."""
 
     dry_run: bool = False
 
 
 class CleanupParameters(PurgeParameters):
-    """What a person may ask of a cleanup of tombstones."""
+    """A person's choices for a cleanup of tombstones."""
 
     force_older_than: Annotated[timedelta | None, BeforeValidator(_duration_or_none)] = None
 

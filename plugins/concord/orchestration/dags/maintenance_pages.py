@@ -1,4 +1,4 @@
-"""What the pages of the maintenance DAGs say in Airflow."""
+"""The pages of the maintenance DAGs in Airflow."""
 
 from __future__ import annotations
 

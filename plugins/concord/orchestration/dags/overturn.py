@@ -15,7 +15,7 @@ from concord.orchestration.tasks import overturning, parameters
 
 
 class OverturnParameters(parameters.Parameters):
-    """What a person says to overturn a conflict."""
+    """A person's words to overturn a conflict."""
 
     conflict: str
     even_if_changed: bool = False

@@ -56,7 +56,7 @@ class AskOperator(HITLOperator):
 
 
 def asked(subject: str, lines: Sequence[str], about: object) -> dict[str, Any]:
-    """What Airflow shows, and keeps; `about` comes back with the answer, and is for nobody to read."""
+    """The question that Airflow shows, and keeps; `about` comes back with the answer, and is for nobody to read."""
     return {
         "subject": subject.translate(_BRACES),
         "body": "\n".join(lines).translate(_BRACES),
@@ -71,13 +71,14 @@ def cell(text: str) -> str:
 
 
 def person(answer: Answer) -> str:
-    """Who answered, as the records of Concord name him."""
+    """The person who answered, as the records of Concord name him."""
     user = answer.get("responded_by_user") or {}
     return str(user.get("name") or user.get("id") or "somebody")
 
 
 def carry_out(answered: Sequence[Answer], one: Callable[[Answer], bool], done: str) -> list[str]:
-    """Carry out `one` answer after the other; the subjects of those that it did. What it cannot is named in the end.
+    """Carry out `one` answer after the other; the subjects of those that it did. Answers that it cannot carry out
+    are named in the end.
 
     Raises DecisionRefused.
     """

@@ -1,4 +1,5 @@
-"""The DAG by which people decide held conflicts where Airflow asks them: its required actions, and its audit trail."""
+"""The DAG by which people decide held conflicts where Airflow asks them: its required actions, and its audit
+trail."""
 
 from __future__ import annotations
 
@@ -93,7 +94,7 @@ def resolve_dag() -> DAG:
 
 
 def question(row: WaitingRow) -> dict[str, Any]:
-    """What is asked about one conflict; its id is what the answer finds the row by."""
+    """The question about one conflict; the answer finds the row by its id."""
     where = f"It waits at {row.site} since {row.since:%Y-%m-%d %H:%M} UTC, for the link {row.link}."
     lines = [where, "", "| column | source | target |", "|---|---|---|", *_columns(row)]
     return asked(f"{row.table_name} {row.name} [{row.id}]", lines, row.id)

@@ -1,4 +1,4 @@
-"""What the tasks of a DAG do: take the lease, run a link, record what came of it.
+"""The acts of a DAG's tasks: take the lease, run a link, record what came of it.
 
 No DAG is built here.
 """

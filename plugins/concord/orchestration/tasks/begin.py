@@ -22,9 +22,9 @@ logger = logging.getLogger("concord.lease")
 class BeginOperator(BaseOperator):
     """Begins a run of the synchronization; its plan is the task's XCom.
 
-    `deferrable`: wait in the triggerer, not in Airflow's scheduler, which starts the task anew each time that it asks.
-    The default is Airflow's, `[operators] default_deferrable`. Where no triggerer carries the waiting, the scheduler
-    does.
+    `deferrable`: wait in the triggerer, not in Airflow's scheduler, which starts the task anew each time that it
+    asks. The default is Airflow's, `[operators] default_deferrable`. Where no triggerer carries the waiting, the
+    scheduler does.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class BeginOperator(BaseOperator):
         self.deferrable = default if deferrable is None else deferrable
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """What a run of the synchronization is to do. Raises what `run_steps.begin` does."""
+        """The orders of a run of the synchronization. Raises what `run_steps.begin` does."""
         # A try that the scheduler has put off had no triggerer. A terminal's run has no worker to free.
         was_put_off = context.get("task_reschedule_count", 0) > 0
         defers = self.deferrable and not was_put_off and not waiting_person.does_wait()

@@ -33,7 +33,7 @@ _APART = ("only_source", "only_target", "in_flight")
 
 
 class CompareParameters(parameters.Parameters):
-    """What a person may ask of one comparison."""
+    """A person's choices for one comparison."""
 
     tables: list[str] | None = Field(default=None, min_length=1)
     repair: Literal["none", "plan", "apply"] = "none"

@@ -25,7 +25,7 @@ from concord.orchestration.tasks.spark_application import SparkApplication
 
 
 class InitializeParameters(parameters.Parameters):
-    """What a person may ask of `initialize__<name>`."""
+    """A person's choices for `initialize__<name>`."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, validate_by_name=True, validate_by_alias=True
@@ -166,7 +166,7 @@ def _without_spark(job: InitializationJob) -> InitializationReport:
 def initialization_job(
     configuration: Configuration, synchronization: str, asked: InitializeParameters, *, epoch: int
 ) -> InitializationJob:
-    """What the application is given. Raises ParametersRefused for a word or a site that it does not know."""
+    """The orders to the application. Raises ParametersRefused for a word or a site that it does not know."""
     if asked.how not in list(How):
         raise ParametersRefused(f"how: {asked.how!r} is none of {', '.join(How)}")
     pair = configuration.synchronizations[synchronization]
@@ -190,5 +190,5 @@ def initialization_job(
 
 
 def _given(conf: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What was given; Airflow's form fills what was left empty with nothing."""
+    """The choices that were given; Airflow's form fills empty ones with nothing."""
     return {name: value for name, value in (conf or {}).items() if value is not None}

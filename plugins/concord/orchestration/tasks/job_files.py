@@ -1,4 +1,4 @@
-"""What a Spark application of Concord's is given and gives back: files that nobody else may read (S5)."""
+"""The files that a Spark application of Concord's is given and gives back: nobody else may read them (S5)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class JobFiles(Generic[Report]):
         return path
 
     def read_report(self) -> Report:
-        """What the application reported. Raises the error it reported, or LinkFailed when it said nothing."""
+        """The application's report. Raises the error it reported, or LinkFailed when it said nothing."""
         if not self.report.exists():
             raise LinkFailed(
                 "the Spark application ended without a report; its last lines in this log say why. Nothing was"
@@ -59,8 +59,8 @@ class JobFiles(Generic[Report]):
 
 @contextmanager
 def job_files(job: BaseModel, report: type[Report]) -> Iterator[JobFiles[Report]]:
-    """The files of one submission; gone when the block ends, however it ends. What a task left that was killed in it
-    goes when the next submission begins."""
+    """The files of one submission; gone when the block ends, however it ends. The next submission removes the files
+    of a task that was killed in it."""
     _clear_up()
     directory = Path(tempfile.mkdtemp(prefix=_PREFIX))  # mode 0700
     held = os.open(directory, os.O_RDONLY)

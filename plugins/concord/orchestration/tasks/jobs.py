@@ -1,4 +1,4 @@
-"""What the configuration means for one link, one site, one cleanup: names become jobs with logins."""
+"""The configuration's meaning for one link, one site, one cleanup: names become jobs with logins."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def installers(configuration: Configuration, names: Iterable[str]) -> dict[str, 
 
 
 def installations(configuration: Configuration, only: str | None = None) -> list[Installation]:
-    """What each site, or `only` one, is to carry: the tables of all its synchronizations together.
+    """The tables that each site, or `only` one, is to carry: those of all its synchronizations together.
 
     Raises ParametersRefused, or ConnectionRefused that names all connections that are missing.
     """
@@ -160,7 +160,7 @@ def tables_of(configuration: Configuration, site: str) -> tuple[ReplicatedTable,
 
 
 def _scope(table: ReplicatedTable) -> object:
-    """What makes two entries of one table different at a site: the conditions that must hold on its columns."""
+    """The difference between two entries of one table at a site: the conditions that must hold on its columns."""
     owners = {site: str(where) for site, where in table.owners.items()}
     return table.name, table.filter_text, tuple(sorted(owners.items()))
 

@@ -17,7 +17,7 @@ _OF_A_TERMINAL = _NOTHING + "this run begins when its lease ends"
 
 
 class CountsRuns(Protocol):
-    """What Airflow gives a task, and its class gives a trigger."""
+    """The context that Airflow gives a task, and its class gives a trigger."""
 
     @staticmethod
     def get_dr_count(
@@ -43,7 +43,7 @@ class LeaseHolder:
         return self._is_ours(holder) and self._is_known(holder, _OVER)
 
     def remedy(self, owner: str) -> str:
-        """What a person may do who does not want to wait for it."""
+        """The remedy of a person who does not want to wait for it."""
         holder = LeaseOwner.parse(owner)
         if not holder.airflow:
             return _OF_A_TERMINAL

@@ -1,4 +1,5 @@
-"""Who holds a lease, as the lease carries it: a DAG run of one Airflow, or a command; and the process of a terminal.
+"""The holder of a lease, as the lease carries it: a DAG run of one Airflow, or a command; and the process of a
+terminal.
 
 Two Airflows with one repository give their runs equal ids. So each has a name of its own, in a Variable of Airflow's.
 """
@@ -50,7 +51,7 @@ def of_command(person: str) -> str:
 
 
 def airflow_name() -> str:
-    """What this Airflow is called in its leases; the first task that asks gives it its name."""
+    """This Airflow's name in its leases; the first task that asks gives it its name."""
     if (known := Variable.get(VARIABLE, default=None)) is not None:
         return str(known)
     about = "Concord: what this Airflow is called in leases; no other Airflow may have the same"

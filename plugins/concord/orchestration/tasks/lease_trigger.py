@@ -31,7 +31,7 @@ OVERDUE = timedelta(minutes=5)
 class LeaseTrigger(BaseTrigger):
     """Ends when `holder` no longer has the lease, is known to have ended, or `LONGEST` is over.
 
-    It takes nothing: the task then tries to. What it is made of is stored and shown: two names.
+    It takes nothing: the task then tries to. Its parts are stored and shown: two names.
     """
 
     def __init__(self, *, synchronization: str, holder: str) -> None:

@@ -14,7 +14,8 @@ READY = "ready"
 
 
 def link_states(engine: Engine, ends: Iterable[LinkAtSite]) -> dict[str, str]:
-    """`ready`, or why the link is refused, by its name. What was initialized since its last run is ready."""
+    """`ready`, or why the link is refused, by its name. A table that was initialized since its last run is
+    ready."""
     listed = list(ends)
     written = {each.link: max(e.updated_at for e in listed if e.link == each.link) for each in listed}
     states = dict.fromkeys(written, READY)

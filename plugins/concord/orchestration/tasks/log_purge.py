@@ -25,7 +25,7 @@ _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
 
 @dataclass(frozen=True, slots=True)
 class SitePurge:
-    """What went at one site, or would have gone; or why the site could not be reached."""
+    """The records that went at one site, or would have gone; or why the site could not be reached."""
 
     site: str
     conflicts: int = 0

@@ -1,7 +1,8 @@
-"""What runs tell a metrics system, through Airflow's own client: StatsD, Datadog or OpenTelemetry, as Airflow is set.
+"""The metrics that runs send, through Airflow's own client: StatsD, Datadog or OpenTelemetry, as Airflow is set.
 
-Each metric has the tag `synchronization`, and `direction` where it is a link's. Plain StatsD knows no tags; as Airflow
-itself does, each is sent a second time under a name that holds them, while `[metrics] legacy_names_on` is on.
+Each metric has the tag `synchronization`, and `direction` where it is a link's. Plain StatsD knows no tags; as
+Airflow itself does, each is sent a second time under a name that holds them, while `[metrics] legacy_names_on` is
+on.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ROWS = ("acquired", "applied", "lost", "conflicts", "held", "quarantined")
 
 
 def of_link(engine: Engine, report: TransmissionReport, duration: timedelta) -> None:
-    """What a link did, how long it took, and its lag; nothing of a plan. Never raises."""
+    """A link's rows, how long it took, and its lag; nothing of a plan. Never raises."""
     if report.plan_only:
         return
     tags = {"synchronization": report.synchronization, "direction": str(report.direction)}

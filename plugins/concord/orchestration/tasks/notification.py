@@ -1,4 +1,4 @@
-"""Somebody is told of many conflicts, by an Airflow notifier that a connection names (S4-071, S4-072).
+"""An Airflow notifier that a connection names tells of many conflicts (S4-071, S4-072).
 
 The connection's extra holds the notifier's class by its dotted name, `notifier`, and its arguments; what they say may
 be templates over `concord`. So addresses, channels and secrets stand in Airflow, and no code in the configuration.
@@ -46,7 +46,7 @@ def notify_of_conflicts(
 
 
 def _facts(synchronization: str, sent: Sequence[TransmissionStatus]) -> dict[str, Any]:
-    """What a message can say: counts and names, no row."""
+    """The words of a message: counts and names, no row."""
     newest = {each.direction: each for each in sent if not each.plan_only and each.error_code is None}
     tables: dict[str, int] = {}
     for each in newest.values():

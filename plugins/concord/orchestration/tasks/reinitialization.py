@@ -1,4 +1,5 @@
-"""What conflicts have asked to be brought back to the publisher's copy, asked of both sites of a pair (S3-21)."""
+"""The tables that conflicts have asked to bring back to the publisher's copy, asked of both sites of a pair
+(S3-21)."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ logger = logging.getLogger("concord.reinitialize")
 def requested(configuration: Configuration, synchronization: str) -> list[str]:
     """The tables, in the order of the configuration. Raises a ConcordError where a site does not answer.
 
-    A table of which rows wait at a site is left until none does: its initialization would decide what is held, be
-    refused what is quarantined, and so stop all links of the pair. One that a person has begun to bring back from the
+    A table of which rows wait at a site is left until none does. Its initialization would decide held rows, be
+    refused quarantined ones, and so stop all links of the pair. One that a person has begun to bring back from the
     subscriber is that person's to end.
     """
     pair = configuration.synchronizations[synchronization]

@@ -1,7 +1,7 @@
 """The last task of a synchronization whose conflicts may ask for a re-initialization: starts it, once (S3-21).
 
-It comes after the lease is released, so that the other DAG finds it free. What it starts is told by the sites, not by
-this run: what was asked for by a run that died before this task is found by the next one.
+It comes after the lease is released, so that the other DAG finds it free. The sites tell which tables it starts
+with, not this run. The next run finds the requests of a run that died before this task.
 """
 
 from __future__ import annotations

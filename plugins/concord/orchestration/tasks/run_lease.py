@@ -89,8 +89,8 @@ def _give_back(engine: Engine, synchronization: str, is_ours: Callable[[str], bo
 def kept(engine: Engine, lease: Lease, on_lost: Callable[[], None]) -> Iterator[None]:
     """Renew the lease in the background for as long as the block runs.
 
-    When another run has taken it, `on_lost` is called at once, and the block ends with LeaseLost: the sites
-    refuse the old epoch in any case.
+    When another run has taken it, `on_lost` is called at once, and the block ends with LeaseLost. The sites refuse
+    the old epoch in any case.
     """
     keeper = _Keeper(engine, lease, on_lost)
     keeper.start()

@@ -1,4 +1,4 @@
-"""What one run of a synchronization is to do: frozen by `begin` for every later task."""
+"""The orders of one run of a synchronization: frozen by `begin` for every later task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from concord.values.interval import Interval
 
 
 class SynchronizeParameters(Parameters):
-    """What a person may ask of one run."""
+    """A person's choices for one run."""
 
     direction: Literal["both", "forward", "reverse"] = "both"
     tables: list[str] | None = Field(default=None, min_length=1)
@@ -88,7 +88,7 @@ def _moment(name: str, text: str) -> datetime:
 
 
 class RunPlan(BaseModel):
-    """What `begin` decided: small, without row data and without logins."""
+    """The decision of `begin`: small, without row data and without logins."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

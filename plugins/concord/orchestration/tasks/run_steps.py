@@ -50,7 +50,7 @@ def begin(
 ) -> dict[str, Any]:
     """Check what the run was asked to do, take the lease, record the run; the plan, as XCom carries it.
 
-    What is `given` holds for every run of somebody's own DAG, whose conf and data interval are not ours to read.
+    The `given` orders hold for every run of somebody's own DAG, whose conf and data interval are not ours to read.
 
     Works without a logical date: what a link sends comes from its position; only a backfill looks at its data
     interval. Fails for good on parameters it does not take, and waits while another run holds the lease: where,

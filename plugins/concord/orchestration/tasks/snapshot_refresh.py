@@ -25,14 +25,14 @@ Submit = Callable[[SnapshotJob], SnapshotReport]
 
 
 class SnapshotParameters(Parameters):
-    """What a person may ask of one refresh."""
+    """A person's choices for one refresh."""
 
     full: bool = False
     plan_only: bool = False
 
 
 class SnapshotPlan(BaseModel):
-    """What `begin` decided: small, without row data and without logins."""
+    """The decision of `begin`: small, without row data and without logins."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -68,7 +68,8 @@ def refresh(
     submit: Submit,
     on_lost: Callable[[], None],
 ) -> dict[str, Any]:
-    """One try under a new epoch; rows by what became of them, as the repository records them. Raises a ConcordError."""
+    """One try under a new epoch; rows by what became of them, as the repository records them. Raises a
+    ConcordError."""
     started_at = pendulum.now("UTC")
     lease = run_lease.take_for_run(engine, snapshot_name(plan.snapshot), plan.owner, plan.run_id)
     job = snapshot_job(configuration, plan, lease.epoch)

@@ -84,7 +84,7 @@ class SparkApplication(SparkSubmitOperator):
             return files.read_report()
 
     def _listen(self, hook: SparkSubmitHook) -> None:
-        """What the application prints goes to the log, but for how far it is."""
+        """The application's output goes to the log, but for how far it is."""
         log_lines, tell = hook._process_spark_submit_log, self.hears()
         hook._process_spark_submit_log = lambda itr: log_lines(heard(itr, tell))  # type: ignore[method-assign]
 

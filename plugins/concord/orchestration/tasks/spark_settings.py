@@ -34,7 +34,8 @@ def require_client_mode(connection_id: str, deploy_mode: str | None) -> None:
 
 
 def library(master: str, files: JobFiles[Any]) -> str | None:
-    """What other machines' Python must be sent; on this one PYTHONPATH leads to our code, compiled already."""
+    """The code that other machines' Python must be sent; on this one PYTHONPATH leads to our code, compiled
+    already."""
     return None if is_local(master) else str(files.library())
 
 

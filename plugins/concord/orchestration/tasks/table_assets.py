@@ -1,7 +1,7 @@
 """One Airflow asset for each replicated table at each site: a link that changed the table there updates it.
 
-The asset is `Asset("concord://<site>/<table>")`, for any DAG to be scheduled on. A link names what it changed only when
-it knows, at its end; so its task has an alias as its outlet, and adds the assets to it.
+The asset is `Asset("concord://<site>/<table>")`, for any DAG to be scheduled on. A link knows only at its end which
+tables it changed. So its task has an alias as its outlet, and adds the assets to it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from concord.jobs.link import Direction, TransmissionReport, link_name
 
 
 def table_asset(site: str, table: str) -> Asset:
-    """What a DAG is scheduled on that wants to know of changes to `table` at `site`."""
+    """The schedule of a DAG that wants to know of changes to `table` at `site`."""
     return Asset(f"concord://{quote(site)}/{quote(table)}")
 
 
@@ -33,5 +33,5 @@ def announce(context: Context, report: TransmissionReport) -> None:
 
 
 def _facts(report: TransmissionReport, rows: int) -> dict[str, Any]:
-    """What a consumer finds in the event: no row."""
+    """A consumer's facts in the event: no row."""
     return {"rows": rows, "source": report.source, "transmission": report.transmission}

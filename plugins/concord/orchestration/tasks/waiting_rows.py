@@ -21,7 +21,8 @@ MOST = 10_000
 def listed(
     configuration: Configuration, synchronization: str | None, limit: int, *, held: bool = False
 ) -> list[WaitingRow]:
-    """What waits, or of it what is `held`, at most `limit` rows of each link, with both rows as they are now.
+    """The rows that wait, or only those that are `held`, at most `limit` rows of each link, with both rows as they
+    are now.
 
     Raises a ConcordError.
     """
@@ -35,7 +36,7 @@ def listed(
 
 
 def unconfigured(configuration: Configuration) -> list[Unconfigured]:
-    """What waits for links that have left the configuration: nothing tries it again."""
+    """The rows that wait for links that have left the configuration: nothing tries them again."""
     links = [link_name(name, direction) for name in configuration.synchronizations for direction in Direction]
     return [
         each

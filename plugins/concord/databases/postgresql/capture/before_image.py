@@ -1,10 +1,12 @@
 """Before-images: what a row was, and its version, before the local edits that the other sites may not have seen.
 
 Kept in the shadow row, one image each, and only for tables whose resolvers need the version that two others have in
-common (`rules.merging`). It is the newest row that the other end of a link is known to have, or about to get: the one
-that the first local edit replaced since a link wrote the row here or read it, and after a conflict the one that came
-in. Whether it is what two versions have in common, their vectors say: an image that is not is never used, so that one
-taken too early or too late costs a merge, not its truth.
+common (`rules.merging`). It is the newest row that the other end of a link has, or is about to get. Before a
+conflict that is the row that the first local edit replaced since a link wrote the row here or read it. After a
+conflict it is the one that came in.
+
+The vectors of two versions say whether it is their common version. An image
+that is not is never used, so that one taken too early or too late costs a merge, not its truth.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ _DUE = "s.base_version IS NULL OR pg_visible_in_snapshot(s.position, here.acquir
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What keeping an image adds to the statement that stamps a shadow row."""
+    """The SQL that an image adds to the statement that stamps a shadow row."""
 
     names: str = ""
     values: str = ""
@@ -85,5 +87,6 @@ def dropped_from(shadow: str) -> str:
 
 
 def forgotten(*, keeps_base: bool) -> str:
-    """Assignments of a shadow row under which a link writes a new version: the next local edit takes an image of it."""
+    """Assignments of a shadow row under which a link writes a new version: the next local edit takes an image of
+    it."""
     return "".join(f", {name} = NULL" for name in COLUMNS) if keeps_base else ""

@@ -1,7 +1,7 @@
 """Marks that the application keeps on the row itself: what they are at one site, and how they travel (design 5).
 
 The mark travels as an instant in UTC, to the microsecond. Each site writes it in its own precision, cut and never
-rounded up, and in its own time zone (F18, F19). So a site may hold less of a mark than its origin does; the version
+rounded up, and in its own time zone (F18, F19). So a site may hold less of a mark than its origin does. The version
 of the row says that it is the same row all the same, and nothing is sent back.
 """
 
@@ -114,8 +114,8 @@ class SiteMarks:
     def since(self, start_us: int) -> str:
         """Condition on the base row `t` that an index on the mark answers: changed at or after an instant (µs).
 
-        A clock without time zone shows an hour twice when summer ends: what it showed first in that hour may be
-        later than what it shows now, so the earlier reading counts.
+        A clock without time zone shows an hour twice when summer ends. Its first reading in that hour may be later
+        than its reading now, so the earlier reading counts.
         """
         instant = f"(to_timestamp({start_us} / 1000000.0) - interval '{COARSEST_TICK}')"
         if self.type.zone is None:
@@ -126,7 +126,7 @@ class SiteMarks:
 
     @property
     def remembered(self) -> dict[str, str]:
-        """What the site is told of this way of tracking: another one would read the shadow wrongly."""
+        """The site's note of this way of tracking: another one would read the shadow wrongly."""
         return {
             "changed_at": self.changed_at.name,
             "deleted": self.deleted.name,
@@ -156,7 +156,7 @@ def marks_at(wanted: ReplicatedTable, site: str, table: Table) -> SiteMarks | No
 
 
 def own_names(wanted: ReplicatedTable, marks: Marks, site: str) -> tuple[str, ...]:
-    """What the site calls the two columns."""
+    """The site's names of the two columns."""
     return wanted.manipulation_at(site).own_names((marks.changed_at, marks.deleted))
 
 

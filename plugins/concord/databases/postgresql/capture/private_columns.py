@@ -1,8 +1,8 @@
-"""What the conflict ledger must not show is taken out by the site itself, before a row of the ledger is stored.
+"""The site itself takes private values out, before a row of the conflict ledger is stored.
 
-A trigger does it, so that no statement that writes the ledger can forget it. A hash is an HMAC-SHA-256 under a secret
-that the site made by itself and that only the owner of Concord's objects can read: a plain hash of a short value could
-be guessed.
+A trigger does it, so that no statement that writes the ledger can forget it. A hash is an HMAC-SHA-256 under a
+secret that the site made by itself. Only the owner of Concord's objects can read the secret: a plain hash of a
+short value could be guessed.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ OF_ROWS, OF_STATEMENTS = "capture", ("insert", "update", "delete")
 
 
 def trigger_function(table: str, what: str) -> str:
-    """What the function is called that captures so much of a table, which is named as in the replication set."""
+    """The name of the function that captures so much of a table, which is named as in the replication set."""
     return qualified("concord", shortened(f"{what} {table}"))
 
 
@@ -105,7 +105,7 @@ class Shadow:
         return trigger_function(self.name, what)
 
     def key_column(self, name: str) -> str:
-        """What a key column is called beside Concord's own: `origin_` where the table's own is `origin`."""
+        """A key column's name beside Concord's own: `origin_` where the table's own is `origin`."""
         own = name
         while own in OWN_NAMES or (own != name and own in self.key):
             own += "_"

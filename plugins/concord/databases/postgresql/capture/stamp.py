@@ -21,7 +21,7 @@ _NEWEST = "concord.vector_newest(s.vector)"
 
 
 def vector(origin: str, now_us: str) -> str:
-    """What an edit has seen that has seen nothing but itself."""
+    """The vector of an edit that has seen nothing but itself."""
     return f"jsonb_build_object({origin}, jsonb_build_array({now_us}, 0))"
 
 
@@ -52,9 +52,9 @@ def upsert(
 ) -> str:
     """Write the selected stamps: later than anything a row's history knows, and than the stamp floor.
 
-    Hardly ever is the clock not the latest: that alone is asked of a vector, and no vector is taken apart. `now` is an
-    object that says the clock as `now`. A placeholder, where a link has locked a key and not written it, is no history:
-    the key may still be born.
+    Hardly ever is the clock not the latest: that alone is asked of a vector, and no vector is taken apart. `now` is
+    an object that says the clock as `now`. A placeholder, where a link has locked a key and not written it, is no
+    history: the key may still be born.
     """
     overtaken = _overtaken(now)
     later = vector("excluded.origin", f"{_NEWEST} + 1")
@@ -89,17 +89,18 @@ def _insert(shadow: Shadow, selected: str, beside: str = "") -> str:
 def _overtaken(now: str) -> str:
     """Something in the row's history is as late as the clock.
 
-    A vector that has nothing but its version's own origin says no more than `changed_at`; any other is searched, its
-    own entry, too: in a union that may be later than the version.
+    A vector that has nothing but its version's own origin says no more than `changed_at`. Any other is searched,
+    its own entry, too: in a union that may be later than the version.
     """
     others = f"s.vector - s.origin <> '{{}}' AND jsonb_path_exists(s.vector, '$.*[0] ? (@ >= $now)', {now})"
     return f"(s.changed_at >= excluded.changed_at OR {others})"
 
 
 def by_the_row(shadow: Shadow) -> str:
-    """Whether a key is deleted that this very transaction has deleted and written, in whatever order its triggers tell.
+    """Whether a key is deleted that this very transaction has deleted and written, in whatever order its triggers
+    tell.
 
-    What one statement did is captured after what its triggers did in turn; so the row itself is asked.
+    A statement is captured after its triggers have acted in turn; so the row itself is asked.
     """
     keys = ", ".join(f"s.{shadow.key_column(name)}" for name in shadow.key)
     return (
@@ -116,9 +117,10 @@ _ASKING = " SET enable_seqscan = off SET row_security = off SET constraint_exclu
 def standing(shadow: Shadow) -> list[str]:
     """The function that says whether a row with this key stands in the very table whose trigger asks.
 
-    A function of its own, so that users write without it: their table may have got another name or owner. What stands
-    under its old name then is never read, as it would be with the rights of Concord's owner. Where the table is in
-    another schema by now, these may not be enough: the answer is NULL then, and the table's next run stops in any case.
+    A function of its own, so that users write without it: their table may have got another name or owner. A table
+    that stands under its old name then is never read: Concord's owner would lend it his rights. Where the table is
+    in another schema by now, these may not be enough. The answer is NULL then, and the table's next run stops in
+    any case.
     """
     types = ", ".join(shadow.table.column(name).type.sql for name in shadow.key)
     parameters = range(2, len(shadow.key) + 2)

@@ -1,10 +1,13 @@
 """The triggers that capture users' changes: by the statement, and by the row where that is all there is.
 
-A statement's rows are stamped together, which costs a third of stamping each on its own. PostgreSQL calls no statement
-trigger for what a subscription of its logical replication applies, and that works under replica role: there, rows are
-stamped one by one. So they are where before-images are kept, since a statement may change a row twice (two foreign
-keys that cascade), and no longer knows then which of its states was the first; and on servers that do not show a
-statement's triggers everything it did.
+A statement's rows are stamped together, which costs a third of stamping each on its own. In three cases rows are
+stamped one by one:
+
+- PostgreSQL calls no statement trigger for rows that a subscription of its logical replication applies. The
+  subscription works under replica role.
+- Where before-images are kept, a statement may change a row twice (two foreign keys that cascade). It no longer
+  knows then which of the row's states was the first.
+- Some servers do not show a statement's triggers everything it did.
 """
 
 from __future__ import annotations
@@ -59,7 +62,8 @@ def statements(shadow: Shadow, applier: str, version: int) -> list[str]:
 
 
 def enabling(table: str, *, rows_alone: bool = False) -> str:
-    """Enable each trigger as it is meant to be: whatever role a session has, exactly one kind captures its changes."""
+    """Enable each trigger as it is meant to be: whatever role a session has, exactly one kind captures its
+    changes."""
     modes = {**dict.fromkeys(_BY_ROWS, "ALWAYS"), _TRUNCATE: "ALWAYS"}
     if not rows_alone:
         modes = dict.fromkeys(_BY_STATEMENTS, "") | modes | dict.fromkeys(_BY_ROWS, "REPLICA")
@@ -71,8 +75,8 @@ def enabling(table: str, *, rows_alone: bool = False) -> str:
 def by_a_user(applier: str) -> str:
     """Blind to the applier and only to the applier: its setting and its login (design 5).
 
-    In a trigger's WHEN it costs nothing for each row, but every statement reads it anew, which takes longer than to ask
-    in the function. An unset setting reads as NULL, hence IS DISTINCT FROM.
+    In a trigger's WHEN it costs nothing for each row, but every statement reads it anew, which takes longer than to
+    ask in the function. An unset setting reads as NULL, hence IS DISTINCT FROM.
     """
     unset = "current_setting('concord.applying', true) IS DISTINCT FROM 'on'"
     return f"({unset} OR session_user <> {literal(applier)})"
@@ -126,7 +130,7 @@ _HERE = f"""
 
 
 def _of_statements(shadow: Shadow, applier: str) -> Mapping[str, str]:
-    """What is done after each kind of statement but the applier's, and after most updates of a single row less."""
+    """The work after each kind of statement but the applier's; less after most updates of a single row."""
     single = f"{_single_update(shadow)}\n  IF FOUND THEN RETURN NULL; END IF;"
     stamped = {
         "insert": _HERE + _stamp(shadow, _all("new_rows", shadow, deleted="false", born="true")),
@@ -138,8 +142,9 @@ def _of_statements(shadow: Shadow, applier: str) -> Mapping[str, str]:
 
 
 def _single_update(shadow: Shadow) -> str:
-    """The one row that a statement updated, if it was one and kept its key: neither joined in full nor sorted, and the
-    site is asked on the way. Most statements of applications are such, and feel every part of a plan.
+    """The one row that a statement updated, if it was one and kept its key. It is neither joined in full nor
+    sorted, and the site is asked on the way. Most statements of applications are such, and feel every part of a
+    plan.
 
     Only the rows after are counted: each that a statement updates in a table without partitions is in both.
     """
@@ -177,7 +182,8 @@ def _one(row: str, shadow: Shadow, *, deleted: str, born: str) -> str:
 
 
 def _all(rows: str, shadow: Shadow, *, deleted: str, born: str) -> str:
-    """In the order of keys, as links lock them; once each, though a trigger may have a statement insert a key twice."""
+    """In the order of keys, as links lock them; once each, though a trigger may have a statement insert a key
+    twice."""
     keys = shadow.columns_of("concord_x")
     return (
         f"SELECT DISTINCT {keys}, {deleted} AS concord_deleted, {born} AS concord_born"
@@ -186,8 +192,9 @@ def _all(rows: str, shadow: Shadow, *, deleted: str, born: str) -> str:
 
 
 def _updated(shadow: Shadow) -> str:
-    """Rows before and after, paired by their keys: a key without a row after is gone, one without a row before is born,
-    one whose rows are the same is not changed. A FULL JOIN is never a nested loop, whatever a plan was first made for.
+    """Rows before and after, paired by their keys. A key without a row after is gone, one without a row before is
+    born, one whose rows are the same is not changed. A FULL JOIN is never a nested loop, whatever a plan was first
+    made for.
     """
     key = shadow.key[0]
     either = {name: f"coalesce(concord_n.{quote(name)}, concord_o.{quote(name)})" for name in shadow.key}

@@ -1,4 +1,4 @@
-"""What a comparison asks of a site: hashes by bucket, then what it holds of chosen keys; it only reads.
+"""The questions of a comparison to a site: hashes by bucket, then its state of chosen keys; it only reads.
 
 Keys travel as one text, the JSON array that the conflict log shows. Rows are hashed in the database over their
 exact text, so that no row leaves it before its bucket is known to differ.
@@ -123,8 +123,8 @@ def _hashed_versions(shape: Shape, hashing: Hashing, chosen: str) -> str:
 
 
 def _of_rows_in_scope(shape: Shape) -> str:
-    """Under a row filter only rows in scope have versions to agree on: what left it, or never was in it, is known
-    at one site alone, and so are its tombstones."""
+    """Under a row filter only rows in scope have versions to agree on. A row that left the scope, or never was in
+    it, is known at one site alone, and so are its tombstones."""
     return f" AND EXISTS ({_row_in_scope(shape, 'p')})" if shape.where else ""
 
 
@@ -142,7 +142,7 @@ def _blocks(alias: str, part: int, parts: int, blocks: int) -> str:
 
 
 def held_query(shape: Shape, cut: Cut, hashing: Hashing, wanted: Sequence[int]) -> str:
-    """What the site holds of every key in the `wanted` buckets (HeldRow), in the order in which both sites tell it."""
+    """The site's state of every key in the `wanted` buckets (HeldRow), in the order in which both sites tell it."""
 
     def chosen(row: str) -> str:
         return f"{_bucket(shape, row, hashing)} = ANY ('{{{','.join(map(str, wanted))}}}'::bigint[])"
@@ -160,7 +160,7 @@ def held_query(shape: Shape, cut: Cut, hashing: Hashing, wanted: Sequence[int]) 
 
 
 def held_by_key_query(shape: Shape, cut: Cut, hashing: Hashing, keys: Sequence[str]) -> str:
-    """What the site holds of the listed keys; one row for each, also where it holds nothing."""
+    """The site's state of the listed keys; one row for each, also where it holds nothing."""
     held = (
         f"SELECT {_held(shape, 'w', cut, hashing)} FROM {listed(shape, keys)}"
         f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'w')} AND {shape.in_scope('t')}"
@@ -235,8 +235,9 @@ def _is_outside(shape: Shape, row: str) -> str:
 
 
 def _counted(cut: Cut) -> str:
-    """Is the shadow row `p` a version that both sites must know? No placeholder, and no tombstone that may
-    have been cleaned away at one of them already: every link has sent it, and cleanup has raised the stamp floor."""
+    """Is the shadow row `p` a version that both sites must know? No placeholder, and no tombstone that may have
+    been cleaned away at one of them already. Every link has sent such a tombstone, and cleanup has raised the stamp
+    floor."""
     old = f"p.deleted AND p.changed_at <= {cut.floor} AND NOT ({arrived(cut.since)})"
     return f"p.origin <> '' AND NOT p.agreed AND NOT ({old})"
 

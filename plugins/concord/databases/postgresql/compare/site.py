@@ -79,7 +79,7 @@ class Compared(Source):
 
     @worded
     def found(self, shape: Shape, cut: Cut, keys: Sequence[str]) -> dict[str, Found]:
-        """What it holds of the listed keys, here and now."""
+        """Its state of the listed keys, here and now."""
         return {
             key: Found(version_of(*version), None if x1 is None else (x1, x2), outside, left)
             for some in queries.chunks(keys)

@@ -1,4 +1,5 @@
-"""What became of the rows that orphans refer to? Only a delete that somebody made reaches their children (F35, F46)."""
+"""Where did the rows go that orphans refer to? Only a delete that somebody made reaches their children (F35,
+F46)."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def fates(
 
 
 def _fate(orphan: Orphan, looked_up: Mapping[tuple[ForeignKey, str], Parent]) -> Parent:
-    """What stood here before this write went by it. What neither site has cannot be fetched, as the fetching says."""
+    """The rows that stood here before this write went by it. A row that neither site has cannot be fetched, as the
+    fetching says."""
     if orphan.lost:
         return Parent.LOST
     if orphan.known:

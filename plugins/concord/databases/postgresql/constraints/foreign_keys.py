@@ -1,8 +1,9 @@
 """A child here, its parent deleted there: mended by set before the commit, alike in both orders of the links (F46).
 
-`rules.foreign_key_rule` says what gives way. Each change is an edit of the site where it is made: it gets a version of
-that site's own, which has seen what it replaces, and every other site follows it. One change may orphan others, so
-the search is repeated until nothing is left: rows only ever go from kept to deleted, to brought back, to lost for good.
+`rules.foreign_key_rule` says what gives way. Each change is an edit of the site where it is made. It gets a version
+of that site's own, which has seen the replaced one, and every other site follows it. One change may orphan others,
+so the search is repeated until nothing is left. Rows only ever go from kept to deleted, to brought back, to lost
+for good.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class Mending:
         return self.judged[foreign_key.child].staged.shape
 
     def _suspects(self) -> list[tuple[ForeignKey, str]]:
-        """What was written, what was brought back, and what referred to what went."""
+        """The rows that were written or brought back, and the children of removed rows."""
         written = [
             (key, _staged(each))
             for each in self.judged.values()
@@ -204,7 +205,7 @@ class Mending:
         )
 
     def _keep_former(self, shape: Shape, rows: str, columns: tuple[str, ...] | None, *, lost: bool) -> None:
-        """What the children were: other rows may refer to them in turn."""
+        """The children as they were: other rows may refer to them in turn."""
         if not shape.table.referring or (columns is not None and not former.referred(shape) & set(columns)):
             return
         if shape.table.name not in self.opened:

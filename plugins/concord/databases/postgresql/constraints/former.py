@@ -1,6 +1,8 @@
-"""Rows that a write takes out of a table, or whose values it takes away that other rows refer to, as they were before.
+"""Rows that a write takes out of a table, or whose values it takes away that other rows refer to, as they were
+before.
 
-Only such rows can leave a child without its parent, so only they are looked at (rule 13): the cost follows the changes.
+Only such rows can leave a child without its parent, so only they are looked at (rule 13): the cost follows the
+changes.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from concord.databases.postgresql.write.judged import Judged
 def relation(shape: Shape) -> str:
     """The temporary table of one table's former rows: every stored column under its own name, and `concord_lost`.
 
-    What gave way to another row for a unique value cannot come back (lost); what was merely deleted can.
+    A row that gave way to another row for a unique value cannot come back (lost); one that was merely deleted can.
     """
     return f"pg_temp.former_{shape.table.oid}"
 

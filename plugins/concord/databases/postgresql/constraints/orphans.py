@@ -15,8 +15,8 @@ from concord.tables.replication_set import TableName
 
 
 def found(connection: Connection, shape: Shape, suspects: str) -> Iterator[tuple[int, str]]:
-    """Number and reason of every suspect, as written, that has lost its parent, has left children behind, or has
-    what another row has in a deferrable unique key."""
+    """Number and reason of every suspect, as written. A suspect has lost its parent, has left children behind, or
+    has another row's value in a deferrable unique key."""
     for foreign_key in shape.table.foreign_keys:
         yield from _numbers(
             connection, _without_parent(shape, suspects, foreign_key), _no_parent(foreign_key)

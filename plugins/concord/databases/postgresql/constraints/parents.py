@@ -1,5 +1,5 @@
-"""Parents whose delete loses are brought back: from what stood here before this write, or else from the source,
-which still has them where the child came from there (F46)."""
+"""Parents whose delete loses are brought back. They come from the rows that stood here before this write, or else
+from the source. The source still has them where the child came from there (F46)."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def _from_source(
     name: str,
     found: Sequence[Orphan],
 ) -> None:
-    """What the child's own site holds; it must hold it, since the child is there."""
+    """The row of the child's own site; it must hold it, since the child is there."""
     wanted = sorted({each.values for each in found})
     if not wanted:
         return
@@ -212,8 +212,8 @@ def _from_source(
 
 
 def _refuse_future(connection: Connection, job: LinkJob, shape: Shape, name: str) -> None:
-    """What a link would not adopt as a change is not brought back either: the edit here would be stamped later still
-    (F13). Raises ConstraintViolated."""
+    """A version that a link would not adopt as a change is not brought back either: the edit here would be stamped
+    later still (F13). Raises ConstraintViolated."""
     skew = job.target.max_clock_skew
     future = watch.ahead("concord.vector_newest(r.concord_vector)", "p.vector", skew)
     if rows(

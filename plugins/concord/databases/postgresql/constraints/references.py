@@ -131,7 +131,7 @@ def shown(job: LinkJob, foreign_key: ForeignKey, values: Iterable[str]) -> str:
 
 
 def refusal(found: Sequence[Orphan], job: LinkJob, *, waits: bool = False) -> ConstraintViolated:
-    """What no link may mend of one foreign key, in words; `waits`: the parents wait themselves."""
+    """The rows of one foreign key that no link may mend, in words; `waits`: the parents wait themselves."""
     foreign_key = found[0].foreign_key
     which = shown(job, foreign_key, [each.values for each in found if each.foreign_key == foreign_key])
     why = (

@@ -1,5 +1,5 @@
-"""A unique rule or foreign key as every site knows it, by canonical names: sites may call an index as they like, and a
-loss that two of them find stands in the ledger once (F26)."""
+"""A unique rule or foreign key as every site knows it, by canonical names. Sites may call an index as they like,
+and a loss that two of them find stands in the ledger once (F26)."""
 
 from __future__ import annotations
 

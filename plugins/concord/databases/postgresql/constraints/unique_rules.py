@@ -62,7 +62,7 @@ class UniqueRule:
         return " AND ".join(f"({part}) {operator} {row}.u{place}" for place, (part, operator) in pairs)
 
     def decided(self, shape: Shape, identity: str) -> Rule:
-        """What the loser gives up: the last column that may be NULL and is not of the key; else the row goes."""
+        """The loser's sacrifice: the last column that may be NULL and is not of the key; else the row goes."""
         named = [name for part in self.parts for name in self.columns if _names(part, name)]
         free = [] if self.nulls_collide else [name for name in named if _may_be_null(shape, name)]
         return Rule(self.name, identity, free[-1] if free else None, frozenset(named))

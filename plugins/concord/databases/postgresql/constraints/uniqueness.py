@@ -1,8 +1,8 @@
 """Unique values used at two sites: the greater version keeps the value, the other row gives it up (F39, F40).
 
-What it gives up is the column, where that may be NULL, or else its place in the table: never more than the database
-demands. That is an edit of the site where the two rows meet: it gets a version of that site's own, which has seen the
-loser's, and every other site follows it. Decided by `rules.unique_rule`, under lock, before any row is written.
+It gives up the column, where that may be NULL, or else its place in the table: never more than the database
+demands. That is an edit of the site where the two rows meet. It gets a version of that site's own, which has seen
+the loser's, and every other site follows it. Decided by `rules.unique_rule`, under lock, before any row is written.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _create(shape: Shape, name: str) -> str:
 
 
 def _take_stock(connection: Connection, judged: Judged) -> None:
-    """What will be written, typed; and every key that will be written or deleted: what stands there now goes."""
+    """The rows that will be written, typed; and every key that will be written or deleted: its present row goes."""
     shape = judged.staged.shape
     typed = ", ".join(f"{c.type.incoming(f's.{c.sql}')} AS {c.sql}" for c in shape.columns)
     version = ", ".join(f"s.concord_{name}" for name in _VERSION)
@@ -106,7 +106,7 @@ def _collisions(connection: Connection, judged: Judged, rules: Sequence[UniqueRu
     """Which arriving row meets which present one. The present ones are locked: what is seen of them stays so.
 
     Rows outside of a filter are their site's own, and never give way to a link. Neither does a row of which a newer
-    version waits, which may have given the value up: the arriving row is refused by the site, and waits as well.
+    version waits, which may have given the value up. The site refuses the arriving row, and it waits as well.
     """
     shape = judged.staged.shape
     found, stays = _temp(shape, "collision"), waiting.waits(shape, "q", judged.verdicts)

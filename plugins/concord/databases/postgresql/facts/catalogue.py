@@ -1,4 +1,4 @@
-"""What the catalogue says of the replicated tables: columns, key, constraints, triggers."""
+"""The catalogue's words about the replicated tables: columns, key, constraints, triggers."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def read_tables(connection: psycopg.Connection[Any], names: Sequence[TableName])
 
 
 def queries(names: Sequence[TableName]) -> list[str]:
-    """What `tables` wants to know; nothing where there are no names."""
+    """The facts that `tables` wants to know; nothing where there are no names."""
     if not names:
         return []
     named, oids = _named(names)
@@ -318,7 +318,7 @@ def altered_since(connection: psycopg.Connection[Any], tables: Sequence[Table]) 
 
 
 class Storage(NamedTuple):
-    """What a table consists of: another one when it was made anew, rewritten, or its columns or their types altered."""
+    """A table's make: another one when it was made anew, rewritten, or its columns or their types altered."""
 
     oid: int
     file: int

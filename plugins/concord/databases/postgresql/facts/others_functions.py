@@ -2,7 +2,7 @@
 
 Constraints, generated columns, indexes and views run their functions as whoever writes or reads. Concord cannot do
 without them; so they are named. Not named are those of superusers and of the installer, who have every right here
-already. What a function calls in turn, the catalogue does not know.
+already. The catalogue does not know which functions a function calls in turn.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Concord's own schemas at a site are called, their format, and how a database is told from another."""
+"""The names of Concord's own schemas at a site, their format, and the difference between databases."""
 
 SCHEMA = "concord"
 STAGING = "concord_staging"

@@ -15,7 +15,7 @@ from concord.databases.postgresql.facts.session import Connection, answers
 
 
 class Kind(StrEnum):
-    """What a privilege is on, as GRANT calls it."""
+    """The kind of object that a privilege is on, as GRANT calls it."""
 
     SCHEMA = "SCHEMA"
     TABLE = "TABLE"
@@ -27,7 +27,7 @@ class Kind(StrEnum):
 
 
 class Absent(StrEnum):
-    """What is not there, so that nothing can be held or granted."""
+    """The objects that are not there, so that nothing can be held or granted."""
 
     ROLE = "role"
     OBJECT = "object"

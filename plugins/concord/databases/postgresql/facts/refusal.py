@@ -1,7 +1,8 @@
-"""What a database says of a row that it will not take; without values, where the table has private columns.
+"""A database's words about a row that it will not take; without values, where the table has private columns.
 
-Such words go to logs, to the repository and to people who may not read the table. The detail (`Key (…)=(…)`, `Failing
-row contains …`) is never told. The first line may hold values as well: a text that is no number, what a trigger raises.
+Such words go to logs, to the repository and to people who may not read the table. The detail (`Key (…)=(…)`,
+`Failing row contains …`) is never told. The first line may hold values as well: a text that is no number, what a
+trigger raises.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ def is_refusal(error: psycopg.Error) -> bool:
 
 
 def _is_about_a_value(error: psycopg.Error) -> bool:
-    """What is no value of tsquery, tsvector or jsonpath is called a syntax error; that of a statement has a place."""
+    """A text that is no value of tsquery, tsvector or jsonpath is called a syntax error; that of a statement has a
+    place."""
     place = error.diag.statement_position or error.diag.internal_position
     return isinstance(error, psycopg.errors.SyntaxError) and place is None
 

@@ -1,4 +1,5 @@
-"""What PostgreSQL stores instead of a password, so that no statement and no log of the server has to hold the password.
+"""The text that PostgreSQL stores instead of a password: no statement and no log of the server has to hold the
+password.
 
 The server computes the very same from a password in clear text (RFC 5802, RFC 7677); psql's \\password does it, too.
 """

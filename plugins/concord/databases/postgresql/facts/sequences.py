@@ -64,7 +64,7 @@ class Sequence:
 
     @property
     def rest(self) -> Share:
-        """What it is going to hand out, as it is now."""
+        """The numbers that it is going to hand out, as it is now."""
         return Share(self.next, self.largest, self.increment)
 
 

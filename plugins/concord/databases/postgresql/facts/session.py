@@ -122,8 +122,8 @@ def log_in(login: str) -> Connection:
 
 
 def asked_again(session: Callable[[], Connection], ask: Callable[[Connection], T]) -> T:
-    """The answer to what may be asked twice, on the session at hand, which may have ended since it was last used; then
-    on another one. Raises what asking raises."""
+    """The answer to a question that may be asked twice. It is asked on the session at hand, which may have ended
+    since it was last used, then on another one. Raises what asking raises."""
     connection = session()
     try:
         return ask(connection)

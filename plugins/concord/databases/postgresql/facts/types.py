@@ -1,8 +1,8 @@
 """Which column types travel, and how: natively through Arrow, or as the database's own exact text. Where rows go from
 one server to another and through no Arrow (`relay`), more of them are left as they are.
 
-Text is exact for every type listed here, because each session pins its settings (F20). What is not listed
-is refused by name when a table is provisioned (F84).
+Text is exact for every type listed here, because each session pins its settings (F20). A type that is not listed is
+refused by name when a table is provisioned (F84).
 """
 
 from __future__ import annotations
@@ -185,17 +185,17 @@ class ColumnType:
 
     @property
     def is_staged(self) -> bool:
-        """What stands in staging is a value of the type, which no row of the table can be refused for."""
+        """A staged value is a value of the type, which no row of the table can be refused for."""
         return self.kind == "b" and self.descriptor == f"{self.staging}:-1"
 
     @property
     def travels_in_binary(self) -> bool:
-        """What is relayed is a value of the type at both sites."""
+        """A relayed value is a value of the type at both sites."""
         return self.relayed and self.kind == "b" and self.root in BINARY
 
     @property
     def is_alike_in_binary(self) -> bool:
-        """What one server writes of a column, another one reads into a column of the same type."""
+        """Another server reads the text that one server writes of a column into a column of the same type."""
         return self.kind == "b" and (self.root in NATIVE or self.root in BINARY)
 
     def outgoing(self, expression: str) -> str:
@@ -208,7 +208,7 @@ class ColumnType:
         return expression if self.staging == self.sql else f"{expression}::{self.sql}"
 
     def staged(self, expression: str) -> str:
-        """What travelled, as text: what `exact` says of the column it came from."""
+        """The value that travelled, as text, as `exact` says of the column it came from."""
         return self.exact(expression)
 
     def exact(self, expression: str) -> str:

@@ -152,7 +152,7 @@ class Initialization:
             end.check_grants(self.job.link.tables)
 
     def _resumed(self) -> dict[str, Progressed]:
-        """What a killed initialization of the same kind left; a table that ended in errors starts over."""
+        """The rest of a killed initialization of the same kind; a table that ended in errors starts over."""
         check_provisioned(self.source, self.target)
         names = {table.name for table in chosen(self.job.link.tables, self.job.link.chosen)}
         left = initialization_state.read(self.target.connection, self.synchronization)
@@ -309,7 +309,7 @@ class Initialization:
         return late_indexes.without(installer, way.target_shape, progress)
 
     def _put_back_indexes(self) -> None:
-        """What a load had to leave dropped, since it was killed."""
+        """The indexes that a killed load had to leave dropped."""
         for end in self._ends:
             site = end.access.name
             tables = [self._shape(name, site).table.name for name in self.shapes]
@@ -318,7 +318,7 @@ class Initialization:
     # The end
 
     def clean_up(self) -> None:
-        """What is left of staging at both sites."""
+        """The rest of staging at both sites."""
         for _, writer in (self.forward, self.reverse):
             writer.drop_staging()
 
@@ -382,7 +382,7 @@ def _anew(state: Progressed) -> Progressed:
 
 
 def summary(state: Progressed) -> TableInitialization:
-    """What became of a table."""
+    """The outcome of a table."""
     return TableInitialization(
         table=state.table,
         how=state.how,

@@ -67,8 +67,8 @@ class ChunkWriter:
     def write(self, staged: Staged, within: KeyRange, written: Written) -> None:
         """Add what became of the chunk to `written`.
 
-        Raises ConstraintViolated with the list of rows when more than `max_errors` are refused, LeaseLost, or
-        WriteContended when the site has got listeners since the rows were staged.
+        Raises ConstraintViolated with the list of rows when more than `max_errors` are refused. Raises LeaseLost,
+        or WriteContended when the site has got listeners since the rows were staged.
         """
         chunk = staged.only(within.condition(self.order, staged.shape, "s"), staged.rows)
         try:
@@ -186,7 +186,7 @@ class ListenersCame(Exception):
 
 
 def refused_rows(errors: Sequence[RowError]) -> str:
-    """What an initialization with errors ends with."""
+    """The end of an initialization with errors."""
     listed = "\n".join(f"  - {each.site}: {each.table} {each.name}: {each.reason}" for each in errors)
     return (
         f"{how_many(len(errors), 'row was', 'rows were')} refused; mend what is listed, at either site, and initialize"

@@ -81,8 +81,8 @@ def _unproven(job: LinkJob, source: End, target: End) -> tuple[ReplicatedTable, 
 
 
 def _kept(job: LinkJob, link: str, source: End, target: End) -> set[str]:
-    """Tables that go on from where they are: not one whose row filter has changed (rule 9), and none when the
-    link fell below the floor (rule 10)."""
+    """Tables that go on from where they are. A table does not whose row filter has changed (rule 9), and none does
+    when the link fell below the floor (rule 10)."""
     at_source, at_target = _known(source, link), _known(target, link)
     found = resume(at_source.history, at_target.history, "", "")
     if found is None or at_source.below_floor(found.session):

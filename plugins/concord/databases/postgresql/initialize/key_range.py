@@ -92,7 +92,7 @@ def is_key_mapped(shape: Shape) -> bool:
 
 
 def _collations(connection: Connection, shape: Shape) -> dict[str, str]:
-    """What sorts each column: provider, locale and version; the database's own where the column says default."""
+    """The order of each column: provider, locale and version; the database's own where the column says default."""
     own = "coalesce(to_jsonb({0}) ->> '{1}locale', to_jsonb({0}) ->> '{2}', to_jsonb({0}) ->> '{1}collate')"
     column = own.format("l", "coll", "colliculocale")
     database = own.format("d", "dat", "daticulocale")
@@ -191,8 +191,8 @@ def _told(shape: Shape, order: KeyOrder, within: KeyRange) -> str:
 
 
 def rows_query(shape: Shape, order: KeyOrder, within: KeyRange, unsent: str) -> str:
-    """Every row and tombstone of a range with its version, NULL where it has none (one statement, one snapshot);
-    and, marked as out of scope, what has left the filter.
+    """Every row and tombstone of a range with its version, NULL where it has none (one statement, one snapshot).
+    Rows that have left the filter are marked as out of scope.
 
     `unsent` is a condition on the shadow row `p`.
     """

@@ -59,7 +59,8 @@ class Lane:
     def copy(self, statements: LoadCopy, within: KeyRange, snapshot: str) -> Copied:
         """Pass the range on, read in the snapshot, and leave the target's transaction open.
 
-        Raises Declined, then it is not; or what the databases raise: SourceFailed, or a psycopg.Error of the target's.
+        Raises Declined, then it is not; or what the databases raise: SourceFailed, or a psycopg.Error of the
+        target's.
         """
         try:
             transaction_id = self._begun()
@@ -109,6 +110,6 @@ class Lane:
                 session.cancel_safe(timeout=_PATIENCE)
 
     def close(self) -> None:
-        """What was not committed is undone."""
+        """Uncommitted work is undone."""
         self.source.close()
         self.target.close()

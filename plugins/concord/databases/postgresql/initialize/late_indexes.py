@@ -1,9 +1,9 @@
 """Late indexes: those that only make queries faster are dropped while an empty table is loaded, and built when it is.
 
 As pg_restore does, since an index takes each row at a place of its own, and builds faster from all rows at once.
-Dropped and noted in one transaction by the site's installer, so that whoever comes after a kill builds them; built
-concurrently, so that no user's write waits. Left as they are: what keeps rows apart (unique, exclusion, replica
-identity), and whatever its definition alone would not bring back.
+The site's installer drops and notes them in one transaction, so that the next run after a kill builds them. It
+builds them concurrently, so that no user's write waits. Left as they are: what keeps rows apart (unique, exclusion,
+replica identity), and whatever its definition alone would not bring back.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Load: an empty table is filled in key ranges, side by side and from one snapshot, and committed in their order (F09).
+"""Load: an empty table is filled in key ranges, side by side and from one snapshot, and committed in their order
+(F09).
 
-Each range is one transaction at the target, with the note that it is done: killed at any moment, the next run goes on
-after the last one that stands there, in a snapshot of its own. What its ranges hold that is newer than the others the
-links bring to all of them, since they go on from a position that is older than the first snapshot.
+Each range is one transaction at the target, with the note that it is done. Killed at any moment, the load goes on
+after the last range that stands there, in a snapshot of its own. Some ranges hold newer rows than the others. The
+links bring these to all ranges, since they go on from a position that is older than the first snapshot.
 
-Rows go straight from the source's COPY into the table's. Only what has a version there brings one along. No foreign key
-is looked at on the way, as when a dump is restored: all are verified when all tables are in. Indexes stay, since users
-work with the table all the time.
+Rows go straight from the source's COPY into the table's. Only what has a version there brings one along. No foreign
+key is looked at on the way, as when a dump is restored: all are verified when all tables are in. Indexes stay,
+since users work with the table all the time.
 """
 
 from __future__ import annotations

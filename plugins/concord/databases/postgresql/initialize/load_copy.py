@@ -38,7 +38,7 @@ class LoadCopy:
 
     def send_versions(self, within: KeyRange, transaction: str) -> str:
         """Of rows and of what was deleted, as the target's `transaction` is to write them: from this site, at that
-        position. What has left the filter is no row, and was none at an empty table."""
+        position. A row that has left the filter is no row, and was none at an empty table."""
         shape = self.source
         gone = f"t.{shape.key[0].sql} IS NULL"
         keys = ", ".join(side(shape, column) for column in shape.key)

@@ -1,4 +1,4 @@
-"""What every table of an initialization needs: proven equal, loaded, merged or brought back (rule 8, F33)."""
+"""The need of every table of an initialization: proven equal, loaded, merged or brought back (rule 8, F33)."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Planning:
         return self.job.how is How.LOAD or (self.job.how is How.AUTO and one_is_empty)
 
     def _marked_plan(self, table: str, stands: Standing) -> Progressed:
-        """What is remembered of every row is remembered of rows that are equal, and of nothing else."""
+        """The history of every row is that of rows that are equal, and of nothing else."""
         if stands.stale or self.job.how not in (How.AUTO, How.EQUAL):
             raise ParametersRefused(
                 f"{table}: its changes are found by marks of the application, and it can only be initialized when it"

@@ -75,7 +75,7 @@ def share(connection: Connection) -> None:
 
 
 def read(connection: Connection, synchronization: str) -> dict[str, Progressed]:
-    """What is under way, by table."""
+    """The work under way, by table."""
     found = rows(
         connection,
         "SELECT table_name, how, named, stale, unsent_since, source_position, target_position, bound, phase, total,"

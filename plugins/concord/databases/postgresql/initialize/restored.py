@@ -1,7 +1,7 @@
 """A site that was restored from a backup begins another life (rule 7, F65).
 
-What was edited between the restore and its detection carries stamps that may stand for other edits elsewhere,
-made in the future that the restore took away. Those edits get the new life's name.
+Edits between the restore and its detection carry stamps that may stand for other edits elsewhere. The future that
+the restore took away made these. Those edits get the new life's name.
 """
 
 from __future__ import annotations

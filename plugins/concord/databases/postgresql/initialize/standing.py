@@ -29,7 +29,7 @@ class Standing:
 
 
 def known(end: End, link: str) -> LinkState:
-    """What an end remembers of a link; nothing where it has never heard of it."""
+    """An end's record of a link; nothing where it has never heard of it."""
     try:
         return end.state(link)
     except NotInitialized:

@@ -1,5 +1,5 @@
-"""Constraints across rows, verified when all tables are in: chunks come in the order of their keys, and parents
-may come after their children (rule 13)."""
+"""Constraints across rows, verified when all tables are in. Chunks come in the order of their keys, and parents may
+come after their children (rule 13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a site keeps for people: rows that lost a conflict, rows that wait, and for how long.
+"""A site's record for people: rows that lost a conflict, rows that wait, and for how long.
 
-What people decide is carried out in `upkeep`.
+`upkeep` carries out people's decisions.
 """

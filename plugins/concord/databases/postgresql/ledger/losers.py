@@ -43,12 +43,13 @@ def by_another_table(rule: str) -> str:
 
 
 def log(connection: Connection, job: LinkJob, kind: ConflictType, lost: str) -> int:
-    """Log every row of the subquery `lost`: `table_name`, `key` (canonical, a JSON array), `resolver`, `reason`, the
-    `rule` as every site knows it (`rule_identity`), the canonical key that it lost `against` (a JSON array, empty where
-    that is of another table), and both sides. How many of them did not stand there yet.
+    """Log every row of the subquery `lost`: `table_name`, `key` (canonical, a JSON array), `resolver`, `reason`,
+    and both sides. Two more columns are the `rule` as every site knows it (`rule_identity`), and the canonical key
+    that it lost `against`. The latter is a JSON array, empty where that key is of another table. Returns how many
+    of them did not stand there yet.
 
-    The id is that of `loss_id`: the two versions are of different rows, and each may meet the other's key in a conflict
-    of its own.
+    The id is that of `loss_id`. The two versions are of different rows, and each may meet the other's key in a
+    conflict of its own.
     """
     identity = loss_id("x.table_name", "x.key", dot("x.w_"), dot("x.l_"), (kind, "x.rule", "x.against"))
     return run(

@@ -1,4 +1,4 @@
-"""What a site has recorded: conflicts, links, staging left behind; read by the controller, and cleared away."""
+"""A site's records: conflicts, links, staging left behind. The controller reads them, and clears them away."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ SELECT synchronization, link, table_name, kind, count(*) AS count, min(since) AS
 
 
 def waiting_at(site: SiteAccess) -> list[WaitingAtSite]:
-    """What waits at the site, held or quarantined. Raises a ConcordError."""
+    """The rows that wait at the site, held or quarantined. Raises a ConcordError."""
     with connect(site.reader, "concord status") as connection:
         try:
             return connection.cursor(row_factory=class_row(WaitingAtSite)).execute(_WAITING).fetchall()
@@ -205,7 +205,7 @@ def drop_staging(site: SiteAccess, names: Sequence[str]) -> None:
 
 
 def links_at(site: SiteAccess) -> list[LinkAtSite]:
-    """What the site remembers of every link it is an end of. Raises a ConcordError."""
+    """The site's record of every link it is an end of. Raises a ConcordError."""
     with connect(site.reader, "concord status") as connection:
         try:
             return connection.cursor(row_factory=class_row(LinkAtSite)).execute(_LINKS).fetchall()

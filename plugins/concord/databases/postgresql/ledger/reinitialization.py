@@ -1,6 +1,6 @@
 """Tables that a conflict asks to bring back to the publisher's copy (S3-21), remembered where it was decided.
 
-The request stands in the record of the table's common history at the target of the link, and is written in the
+The request stands in the record of the table's common history at the target of the link. It is written in the
 transaction of the defeat. The next initialization of the table begins another record. So a request is neither lost
 nor met twice, whoever dies in between.
 """
@@ -59,7 +59,7 @@ class Asked:
 
 
 def asked(site: SiteAccess) -> list[Asked]:
-    """What is asked for at the site. A table that was begun with has no record of common history left: its progress
+    """The requests at the site. A table that was begun with has no record of common history left: its progress
     stands for it."""
     query = f"""
 SELECT split_part(l.link, '/', 1) AS synchronization, t.key AS table, NULL AS begun_from

@@ -1,7 +1,7 @@
 """Rows that are not written: they wait at the target, with their image and version, and the link goes on (rule 11).
 
-`quarantined`: the site would not take the row; every run tries it again. `held`: a person decides. An entry leaves when
-the version that is present includes it: because it was written, or because something newer was.
+`quarantined`: the site would not take the row; every run tries it again. `held`: a person decides. An entry leaves
+when the version that is present includes it: because it was written, or because something newer was.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ def same_key(shape: Shape, row: str) -> str:
 
 
 def waits(shape: Shape, row: str, verdicts: str | None) -> str:
-    """Condition: a version of `row` waits here that the present one does not include: by the verdicts of this run, or
-    since an earlier one, of whichever link."""
+    """Condition: a version of `row` waits here that the present one does not include. It waits by the verdicts of
+    this run, or since an earlier one, of whichever link."""
     kinds = ", ".join(map(literal, KINDS))
     now = f"SELECT 1 FROM {verdicts} v WHERE {shape.same_key('v', row)} AND v.verdict IN ({kinds})"
     # The key may have had another type when the row came, into which its text no longer fits: compared as it reads.
@@ -199,8 +199,8 @@ ON CONFLICT (link, table_name, key) DO UPDATE SET {", ".join(f"{name} = excluded
 
 
 def withdraw(connection: Connection, link: str, staged: Staged, source_origin: str) -> None:
-    """Let go of what the source has sent before and does not hold any more, although it is of the source's own making:
-    it was stamped anew there (`versions.restamp`). Whatever else a source sends has seen what it sent before."""
+    """Let go of versions that the source has sent before and does not hold any more, although it made them itself.
+    It has stamped them anew (`versions.restamp`). Whatever else a source sends has seen what it sent before."""
     shape = staged.shape
     seen = row_version.includes("s.concord_vector", *_OF_JSON)
     run(

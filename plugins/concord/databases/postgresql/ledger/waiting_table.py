@@ -72,7 +72,7 @@ class Unconfigured:
 
 
 def others(site: SiteAccess, links: Sequence[str]) -> list[Unconfigured]:
-    """What waits at the site for links other than these. Raises a ConcordError."""
+    """The rows that wait at the site for links other than these. Raises a ConcordError."""
     known = ", ".join(map(literal, links))
     query = (
         f"SELECT {literal(site.name)} AS site, link, table_name, key, kind, reason, version, row_image"

@@ -1,7 +1,7 @@
-"""What an installer that is no superuser must be given once, so that it provisions alone from then on.
+"""The rights that an installer that is no superuser must be given once, so that it provisions alone from then on.
 
-A superuser runs the script. It makes a role, grants and hands over, and runs nothing that others have put into tables:
-no statement reads or writes a row.
+A superuser runs the script. It makes a role, grants and hands over, and runs nothing that others have put into
+tables: no statement reads or writes a row.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from concord.tables.replication_set import TableName
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What one installer lacks at one site."""
+    """The rights that one installer lacks at one site."""
 
     site: str
     installer: str
@@ -123,7 +123,7 @@ def _named(names: Sequence[TableName]) -> str:
 def _lacked_grants(
     connection: Connection, state: SiteState, logins: Logins, copies: Sequence[Ends]
 ) -> list[Grant]:
-    """What the installer needs of schemas; and what the others need, lack, and cannot be given by the installer."""
+    """The installer's needs of schemas. The others' needs that they lack, and that the installer cannot give."""
     user = state.facts.user
     needed = [*site_state.needed_grants(state, logins, state.wanted)]
     for each in copies:
@@ -136,7 +136,7 @@ def _lacked_grants(
 
 
 def _missing(connection: Connection, grants: Sequence[Grant]) -> list[Grant]:
-    """What the script can grant of them: it makes the role, and `provision` makes the objects."""
+    """The rights of these that the script can grant: it makes the role, and `provision` makes the objects."""
     found = privileges.missing(connection, grants).values()
     return [replace(each, absent=None) for each in found if each.absent is not Absent.OBJECT]
 
@@ -175,7 +175,7 @@ def _of_owners(others: Sequence[_Relation]) -> Iterator[str]:
 
 
 def _of_grants(given: Sequence[Grant], others: Sequence[_Relation]) -> Iterator[str]:
-    """What of them does not come with the owners' rights."""
+    """The rights of these that do not come with the owners' rights."""
     come = {(each.name.schema_name, each.name.name) for each in others}
     for each in given:
         if each.name not in come:

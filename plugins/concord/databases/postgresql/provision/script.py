@@ -1,4 +1,4 @@
-"""What `provision --print-sql` prints for a site: what a superuser runs once, or what the installer runs."""
+"""The script that `provision --print-sql` prints for a site: the superuser's, run once, or the installer's."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ _SETTINGS = tuple(
 
 
 def for_a_superuser(lacked: Admission) -> str:
-    """What gives the installer what it lacks."""
+    """The statements that give the installer the rights it lacks."""
     return _script(f"A superuser runs this once; then {lacked.installer} provisions.", lacked.statements)
 
 
 def for_the_installer(installer: str, statements: Sequence[str]) -> str:
-    """What `provision` would run. No superuser runs it where the installer is none: tables run code of their owners,
-    and to become the installer for a while (SET ROLE) does not help, since that code may end it (RESET ROLE)."""
+    """The statements that `provision` would run. No superuser runs it where the installer is none: tables run code
+    of their owners. To become the installer for a while (SET ROLE) does not help, since that code may end it (RESET
+    ROLE)."""
     about = f"{installer} runs this, as `provision` would."
     return _script(about, [_no_superuser_instead_of(installer), *statements])
 

@@ -41,7 +41,7 @@ def problems(state: SiteState, reader: str, applier: str, connection: Connection
 
 
 def notices(state: SiteState, connection: Connection) -> Iterator[str]:
-    """What is no mistake and yet worth knowing of one site's tables, each one line."""
+    """Notices about one site's tables, each one line."""
     yield from preflight.outside_children(state.wanted, state.site, state.tables)
     yield from application_triggers.notices(connection, state.site, _written(state))
 
@@ -114,7 +114,7 @@ def statements(
     snapshots: Sequence[str] = (),
     afterwards: Sequence[str] = (),
 ) -> list[str]:
-    """What provisioning runs, in order, in one transaction; idempotent.
+    """The statements of provisioning, in order, in one transaction; idempotent.
 
     `snapshots` are the statements for those, and `afterwards` what needs the shadow tables.
     """
@@ -139,14 +139,16 @@ def statements(
 
 
 def _locks(state: SiteState) -> Iterator[str]:
-    """What is captured already first, as users lock it before what capture writes and reads: else both would wait."""
+    """Captured tables come first, as users lock them before the tables that capture writes and reads: else both
+    would wait."""
     captured = (each for each in state.shadows() if each.marks is None and each.name in state.registered)
     if tables := [shadow.table.sql for shadow in captured]:
         yield f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE"
 
 
 def surplus_rights(connection: Connection, state: SiteState, logins: Logins) -> Iterator[str]:
-    """What the logins may with Concord's own beyond what links need, each one line; for `provision --check`."""
+    """The logins' rights on Concord's own objects beyond those that links need, each one line; for `provision
+    --check`."""
     needed = needed_grants(state, logins, state.wanted)
     return surplus.problems(connection, state.site, needed, logins)
 
@@ -207,7 +209,7 @@ def _advice(state: SiteState, error: psycopg.Error) -> str:
 
 
 def check(state: SiteState) -> Iterator[str]:
-    """What is missing or altered since the site was provisioned, each one line; silent when all is well."""
+    """Objects missing or altered since the site was provisioned, each one line; silent when all is well."""
     if state.facts.provisioned_as is None:
         yield f"{state.site}: is not provisioned; run `provision`"
         return
@@ -250,7 +252,7 @@ _WRITABLE = 1 << 2 | 1 << 3 | 1 << 4
 
 def writable_elsewhere(connection: Connection, applier: str) -> list[str]:
     """Tables and views outside Concord's own that the applier may write, if only some of their columns, although no
-    link does; for `provision --check`. What a function does with the rights of its owner is not seen."""
+    link does; for `provision --check`. The acts of a function with the rights of its owner are not seen."""
     role = literal(applier)
     writes = f"has_table_privilege({role}, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')"
     found = rows(

@@ -46,9 +46,9 @@ def open_snapshot(connection: Connection, settings: Sequence[str] = ()) -> Itera
 def beat(connection: Connection, position: str | None = None) -> int:
     """One durable write after the snapshot: its commit record keeps used transaction ids used.
 
-    Without it a crash lets the counter restart below the snapshot, and new rows under reused ids would
-    be taken for old ones (failure-modes 3.1.4, lab pg5). Triggers that keep before-images
-    are told the `position` of a link's snapshot: what it shows is on its way. Returns the new heartbeat.
+    Without it a crash lets the counter restart below the snapshot. New rows under reused ids would be taken for old
+    ones (failure-modes 3.1.4, lab pg5). Triggers that keep before-images are told the `position` of a link's
+    snapshot: what it shows is on its way. Returns the new heartbeat.
     """
     shown = "" if position is None else f", acquired = {literal(position)}"
     (heartbeat,) = one(
@@ -109,8 +109,8 @@ def count_arrived(
 
 
 def together(connection: Connection, queries: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """The rows of many queries of equal columns, in one round trip; a few at a time, since one statement of all of them
-    would take more than twice as long."""
+    """The rows of many queries of equal columns, in one round trip. They go a few at a time, since one statement of
+    all of them would take more than twice as long."""
     some = (queries[at : at + PER_STATEMENT] for at in range(0, len(queries), PER_STATEMENT))
     return chain.from_iterable(answers(connection, *map(" UNION ALL ".join, some)))
 
@@ -150,8 +150,8 @@ def versioned(interval: Interval) -> str:
 def _intact(shape: Shape) -> str:
     """A backfill sends no row that went, or came, without a version: it would spread the damage it is to mend.
 
-    Nor an agreed tombstone, which every site has had and some may have forgotten (rule 10); nor what is, or has
-    gone, outside of the filter.
+    Nor an agreed tombstone, which every site has had and some may have forgotten (rule 10). Nor a row that is, or
+    has gone, outside of the filter.
     """
     gone = f"t.{shape.key[0].sql} IS NULL"
     shared = f"p.out_of_scope IS NULL AND ({gone} OR {shape.in_scope('t')})"
@@ -174,7 +174,7 @@ def changes_query(
 
 
 def standing_query(shape: Shape, interval: Interval, met: str = "") -> str:
-    """What the target of a backfill holds under the versions of the interval: whole rows, to compare."""
+    """The target's rows of a backfill under the versions of the interval: whole rows, to compare."""
     return _and_met(shape, _whole_rows(shape), versioned(interval), met)
 
 
@@ -237,9 +237,9 @@ def candidates_query(
 ) -> str:
     """Key and version of the rows that the target has not told the source: only they can conflict (step 4).
 
-    With the columns `beside` the key that must be seen, and then alone with a look at the base row. What the target has
-    told and the source has not adopted (it waits there) is in conflict as well, which the write step finds: those keys
-    are `met`, a relation `w`.
+    With the columns `beside` the key that must be seen, and then alone with a look at the base row. The target may
+    have told versions that the source has not adopted (they wait there). They are in conflict as well, which the
+    write step finds: those keys are `met`, a relation `w`.
     """
     brought = [(column, shape.key_in("p", column)) for column in shape.key]
     brought += [(column, f"t.{column.sql}") for column in beside]
@@ -270,7 +270,7 @@ BACKFILL_SETTINGS = (UNHURRIED,)
 
 
 def import_snapshot(exported: str, settings: Sequence[str] = READER_SETTINGS) -> list[str]:
-    """What another session runs first to read in the same snapshot."""
+    """The statements that another session runs first to read in the same snapshot."""
     return [
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
         f"SET TRANSACTION SNAPSHOT {literal(exported)}",

@@ -39,7 +39,7 @@ def structure_of(
 
 
 def _made(operation: Operation, taken: list[CanonicalColumn]) -> list[tuple[str, CanonicalColumn]]:
-    """What an operation's columns are in canonical form: known for a rename or cast, else any text."""
+    """The canonical types of an operation's columns: known for a rename or cast, else any text."""
     match operation:
         case Rename():
             return list(zip(operation.canonical, taken, strict=True))

@@ -1,4 +1,4 @@
-"""What both ends of a link remember: the epoch that fences, the sessions it can resume from (D4, F58)."""
+"""The memory of both ends of a link: the epoch that fences, the sessions it can resume from (D4, F58)."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def site_row(connection: Connection) -> SiteRow:
 def fence(
     connection: Connection, synchronization: str, epoch: int, site: str, *then: str
 ) -> list[list[tuple[Any, ...]]]:
-    """Take the epoch at this end; from here on no older run commits. The rows of what is asked `then`, in the same
-    round trip: each of these queries sees what an older run has committed before it lost the fence.
+    """Take the epoch at this end; from here on no older run commits. The rows of the queries `then`, in the same
+    round trip. Each of these queries sees the rows that an older run has committed before it lost the fence.
 
     An older run that stopped inside its transaction is ended, since it holds the lock and has lost its
     lease. Raises LeaseLost when a newer run was here, WriteContended when the old one cannot be ended.
@@ -88,7 +88,7 @@ SELECT pg_terminate_backend(a.pid, 2000) FROM pg_stat_activity a
 
 
 def application_name(synchronization: str) -> str:
-    """What `pg_stat_activity` shows of a link's write step; PostgreSQL cuts it at 63 bytes."""
+    """The name of a link's write step in `pg_stat_activity`; PostgreSQL cuts it at 63 bytes."""
     return f"concord write {synchronization}".encode()[:63].decode(errors="ignore")
 
 

@@ -1,4 +1,4 @@
-"""Who hears of a site's commits: first what is pending already, then each announcement, without end."""
+"""A site's commits, told without end: first the pending ones, then each announcement."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ async def arrivals(
 ) -> AsyncGenerator[frozenset[str], None]:
     """The tables that have something for the link, again and again.
 
-    The first answer, empty where nothing is pending, says that the watch stands; it is the link's own position that
-    tells, so that nothing committed while nobody listened is passed over. Raises SiteUnavailable or another
+    The first answer, empty where nothing is pending, says that the watch stands. The link's own position tells, so
+    that nothing is passed over that was committed while nobody listened. Raises SiteUnavailable or another
     ConcordError as soon as the site does not answer.
     """
     try:
@@ -79,10 +79,11 @@ async def _hear(
 async def _look(
     connection: AsyncConnection, link: WatchedLink, since: str | None
 ) -> tuple[frozenset[str], str]:
-    """The tables in which rows for the peer arrived after `since`, or else after the link's own position; and the
-    snapshot in which this was so, to go on from. Costs what arrived, not what the tables hold.
+    """The tables in which rows for the peer arrived after `since`, or else after the link's own position. With them
+    the snapshot in which this was so, to go on from. Costs what arrived, not what the tables hold.
 
-    What came from the peer is not for it, and what a link has locked and not written is nobody's change.
+    A row that came from the peer is not for it, and a row that a link has locked and not written is nobody's
+    change.
     """
     seen = "p.origin <> '' AND p.received_from IS DISTINCT FROM " + literal(link.peer)
     pending = [

@@ -1,9 +1,11 @@
 """Registering: what the application marked as changed becomes a local change of the shadow table (design 5).
 
 A mark is set before its transaction commits, so looking for marks newer than the last look would miss what commits
-late (T02). Hence a window: everything marked since the last look less a tolerance (S4-074), and the last look does
-not pass a transaction that still writes to the table. What in this window has been registered already is told by
-what the shadow remembers of the row: its mark, and its content, so that an edit within one tick of the mark is seen.
+late (T02). Hence a window: everything marked since the last look less a tolerance (S4-074). The last look does not
+pass a transaction that still writes to the table.
+
+The shadow's record tells which rows of this window have been
+registered already. It holds the row's mark, and its content, so that an edit within one tick of the mark is seen.
 """
 
 from __future__ import annotations
@@ -86,7 +88,7 @@ def register(
 ) -> dict[str, int]:
     """Register what changed in each table, in the caller's transaction; rows per table.
 
-    `waiting` is, by table, the condition on shadow rows `p` that wait to be sent: their rows are looked at whatever
+    `waiting` is, by table, the condition on shadow rows `p` that wait to be sent. Their rows are looked at whatever
     their marks say, since a row that was edited after it was registered is not sent.
 
     Raises NotInitialized for a table of which nothing is remembered yet, WriteContended where another link holds
@@ -224,7 +226,7 @@ def there(shape: Shape, row: str) -> str:
 
 
 def remember_written(connection: Connection, shape: Shape, winners: str) -> None:
-    """What this site now renders of the rows that a link wrote, so that they are no edit of an application (F23)."""
+    """This site's present text of the rows that a link wrote, so that they are no edit of an application (F23)."""
     if shape.marks is None:
         return
     run(
@@ -236,8 +238,8 @@ def remember_written(connection: Connection, shape: Shape, winners: str) -> None
 
 
 def begin(connection: Connection, shapes: Sequence[Shape]) -> None:
-    """Remember every row of the tables as common history, in the caller's transaction; it must commit only when the
-    sites are proven equal, and must have begun before they were looked at.
+    """Remember every row of the tables as common history, in the caller's transaction. The transaction must commit
+    only when the sites are proven equal, and must have begun before they were looked at.
 
     Such a shadow row has no version, and stands at a position that every link has passed. A table that a link of
     this site knows already is registered as a whole instead.

@@ -1,4 +1,4 @@
-"""What keeps the rows of a table from being merged as configured, seen in its catalogue."""
+"""The obstacles to merging a table's rows as configured, seen in its catalogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What links have not sent yet: rows that have arrived at their source since their position."""
+"""The rows that links have not sent yet: they have arrived at their source since their position."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Pending:
 def pending(site: SiteAccess, links: Mapping[str, Mapping[str, str | None]]) -> dict[str, Pending]:
     """Of each of the links that have begun at this site; all tables are counted in one round trip.
 
-    `links` are those that lead away from it, each with the fingerprints of its tables' row filters. What an application
-    has marked on its rows counts from the next run on, which registers it. Raises a ConcordError.
+    `links` are those that lead away from it, each with the fingerprints of its tables' row filters. A row that an
+    application has marked counts from the next run on, which registers it. Raises a ConcordError.
     """
     try:
         with connect(site.reader, "concord status") as connection:

@@ -53,12 +53,11 @@ class Attempt(Protocol):
 
 
 def repeat(commit: Commit, attempt: Attempt) -> None:
-    """Try the whole transaction again on a deadlock or a lost race (rule 3), for as long as PATIENCE lasts since the
-    first try: that one may have been long, and in vain because it locked little.
+    """Try the whole transaction again on a deadlock or a lost race (rule 3), for as long as PATIENCE lasts since
+    the first try. That try may have been long, and in vain because it locked little.
 
-    A commit whose outcome is unknown is looked up in the link's state (F56); a backfill leaves nothing there and
-    is repeated, which finds its rows written. Raises WriteContended, ConstraintViolated, LeaseLost,
-    SiteUnavailable.
+    A commit whose outcome is unknown is looked up in the link's state (F56). A backfill leaves nothing there and is
+    repeated, which finds its rows written. Raises WriteContended, ConstraintViolated, LeaseLost, SiteUnavailable.
     """
     began, violations, tries, ended = time.monotonic(), 0, 0, False
     while True:

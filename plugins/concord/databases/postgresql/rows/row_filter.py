@@ -1,8 +1,8 @@
 """A row filter as a condition: identifiers quoted, constants as literals, texts compared byte by byte.
 
-The condition must give one answer at every site and at any time. So no locale orders texts (two sites may have
-different ones), and a moment is written out whole: 'today' is another day tomorrow, and a moment without its
-zone another hour elsewhere.
+The condition must give one answer at every site and at any time. So no locale orders texts: two sites may have
+different ones. A moment is written out whole: 'today' is another day tomorrow, and a moment without its zone
+another hour elsewhere.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class Shape:
 
     @property
     def marks(self) -> SiteMarks | None:
-        """What the application keeps on the row, where no trigger watches the table."""
+        """The application's marks on the row, where no trigger watches the table."""
         return self.shadow.marks
 
     @property
@@ -191,8 +191,8 @@ class Shape:
     def differs(self, columns: Sequence[Column]) -> str:
         """Condition: the base row `t` and the staged row `s` are not the same image in these columns.
 
-        Compared by image, not by value, so that 1.0 and 1.00 stay what the user wrote (F69): first those columns where
-        that is the same and cheap, since most rows differ in one of them, a number or a time.
+        Compared by image, not by value, so that 1.0 and 1.00 stay as the user wrote them (F69). Columns come first
+        where that is the same and cheap, a number or a time: most rows differ in one of them.
         """
         cheap = [column for column in columns if column.type.has_one_image]
         rest = [column for column in columns if not column.type.has_one_image]
@@ -249,8 +249,8 @@ class Shape:
 
     @property
     def comparable_aliases(self) -> tuple[str, ...] | None:
-        """The aliases by which Spark can tell whether two rows of one key are the same; None where it cannot, since a
-        key is written in several ways."""
+        """The aliases by which Spark can tell whether two rows of one key are the same. None where it cannot, since
+        a key is written in several ways."""
         if any(column.type.has_several_forms for column in self.key):
             return None
         return tuple(self.alias(column) for column in self.rest)

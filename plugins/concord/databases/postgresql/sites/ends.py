@@ -74,7 +74,7 @@ def worded(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, P]
 
 
 class End:
-    """What source and target have in common: who they are, what they carry, whether they are intact."""
+    """The part that source and target have in common: their names, their tables, and whether these are intact."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class End:
 
     @worded
     def survey(self, tables: Sequence[ReplicatedTable]) -> Survey[Shape]:
-        """What became of each of `tables` here; the caller leaves out those that were altered.
+        """The change of each of `tables` here; the caller leaves out those that were altered.
 
         Raises NotProvisioned, IdentityChanged or PrivilegeMissing.
         """
@@ -138,7 +138,8 @@ class End:
         return Survey(shapes, site_state.altered(state), parents, state.facts.clock_ahead)
 
     def _look(self, tables: Sequence[ReplicatedTable]) -> site_state.SiteState:
-        """The site as it is now, which is the one that was provisioned, and where reader and applier have their rights.
+        """The site as it is now, which is the one that was provisioned, and where reader and applier have their
+        rights.
 
         Raises NotProvisioned, IdentityChanged or PrivilegeMissing.
         """
@@ -151,7 +152,8 @@ class End:
 
     @worded
     def check_grants(self, tables: Sequence[ReplicatedTable]) -> None:
-        """Raises NotProvisioned or PrivilegeMissing. Whether it is the site that was provisioned is asked elsewhere."""
+        """Raises NotProvisioned or PrivilegeMissing. Whether it is the site that was provisioned is asked
+        elsewhere."""
         state = site_state.read_site(
             self.connection, self.access.name, tables, time.time(), logins_of(self.access)
         )
@@ -198,7 +200,7 @@ class End:
 
     @worded
     def register(self, shapes: Sequence[Shape], since: Mapping[str, str]) -> dict[str, int]:
-        """What the application has marked as changed becomes a local change; rows per table that keeps marks.
+        """Rows that the application has marked as changed become local changes; rows per table that keeps marks.
 
         `since` is where the link that sends these tables goes on; empty at its target.
         Raises LeaseLost, WriteContended or NotInitialized.
@@ -213,8 +215,8 @@ class End:
     def altered_since(self, shapes: Sequence[Shape]) -> dict[str, str]:
         """The tables that are not what they were when these shapes were taken, and what to think of them (F87).
 
-        A table that was rewritten looks empty to older snapshots, and to a statement that had to wait for the rewrite:
-        each of its rows would be read as deleted.
+        A table that was rewritten looks empty to older snapshots, and to a statement that had to wait for the
+        rewrite. Each of its rows would be read as deleted.
         """
         return self._beside(lambda connection: self.altered_in(connection, shapes))
 
@@ -245,7 +247,7 @@ def logins_of(access: SiteAccess) -> Logins:
 
 
 def reader_name(synchronization: str) -> str:
-    """What `pg_stat_activity` shows of whoever reads for a link."""
+    """The name of a link's readers in `pg_stat_activity`."""
     return f"concord read {synchronization}"
 
 
@@ -340,8 +342,8 @@ class WrittenEnd(End):
         super().__init__(job.target, job.target.applier, job, application_name(job.synchronization))
 
     def session(self) -> Connection:
-        """The one that looked at the site: a login takes some round trips. Another one where that has ended, or where a
-        signal came while it waited for an answer.
+        """The one that looked at the site: a login takes some round trips. Another one where that has ended, or
+        where a signal came while it waited for an answer.
         """
         if self.connection.closed or self.connection.info.transaction_status is TransactionStatus.ACTIVE:
             self.connection.close()

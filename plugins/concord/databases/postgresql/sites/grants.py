@@ -1,4 +1,5 @@
-"""Which rights a site's logins need, and no more (S0-43, S7): provisioning grants them, and every run asks for them."""
+"""Which rights a site's logins need, and no more (S0-43, S7): provisioning grants them, and every run asks for
+them."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ class Logins:
 
 
 def of_site(database: str, logins: Logins) -> Iterator[Grant]:
-    """What links need at any site, whatever it carries."""
+    """The rights that links need at any site, whatever it carries."""
     for role in logins.both:
         yield Grant(role, ("CONNECT",), Kind.DATABASE, (database,))
         yield usage(role, "concord")
@@ -71,7 +72,7 @@ def of_site(database: str, logins: Logins) -> Iterator[Grant]:
 def of_table(
     wanted: ReplicatedTable, shadow: Shadow, inside: Collection[TableName], logins: Logins
 ) -> Iterator[Grant]:
-    """What links need to carry one table; `inside` are the tables of the site's replication sets."""
+    """The rights that links need to carry one table; `inside` are the tables of the site's replication sets."""
     table, own = shadow.table, ("concord", shadow.relation)
     yield from (usage(role, table.name.schema_name) for role in logins.both)
     for name in (_parts(table.name), own):
@@ -90,7 +91,8 @@ def of_table(
 
 
 def of_types(columns: Collection[Column], applier: str) -> Iterator[Grant]:
-    """What travels as text is cast back by name, which is seen only in a schema one may use, and is held in tables."""
+    """A value that travels as text is cast back by its type's name. The name is seen only in a schema one may use,
+    and tables hold it."""
     own = {(column.type_schema, column.type_name) for column in columns}
     for schema, name in sorted(each for each in own if each[0] != "pg_catalog"):
         yield usage(applier, schema)

@@ -16,8 +16,8 @@ from concord.jobs.link import LinkJob
 
 
 class LinkSource(Source):
-    """Where changes come from. The reader's session holds the snapshot, and whoever reads first reads in it; the
-    applier's serves all that is written here, and what must be asked beside the snapshot."""
+    """Where changes come from. The reader's session holds the snapshot, and the first reader reads in it. The
+    applier's session serves all that is written here, and all questions beside the snapshot."""
 
     job: LinkJob
 

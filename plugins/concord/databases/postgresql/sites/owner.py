@@ -40,12 +40,12 @@ SELECT r.rolname::text AS name FROM pg_namespace n JOIN pg_roles r ON r.oid = n.
 
 
 def named(found: Sequence[Row], database: str) -> str:
-    """What it is called by the answer to NAME, or is to be called."""
+    """Its name by the answer to NAME, or its name to be."""
     return str(found[0]["name"]) if found else role(database)
 
 
 def role(database: str) -> str:
-    """What it is called when it is made."""
+    """Its name when it is made."""
     return shortened(_PREFIX + database)
 
 
@@ -158,7 +158,7 @@ def problems(standing: Standing) -> Iterator[str]:
 
 
 def deviations(standing: Standing) -> Iterator[str]:
-    """What is not as it was provisioned."""
+    """The objects that are not as they were provisioned."""
     if standing.others:
         yield (
             f"{standing.site}: {', '.join(standing.others)} owns something of Concord's, which"
@@ -167,7 +167,8 @@ def deviations(standing: Standing) -> Iterator[str]:
 
 
 def needed(name: str, shadow: Shadow) -> Iterator[Grant]:
-    """What capture needs of a table: to ask for a row. With marks of the application, nothing captures."""
+    """The rights on a table that capture needs: to ask for a row. With marks of the application, nothing
+    captures."""
     if shadow.marks is None:
         table = shadow.table.name
         yield Grant(name, ("USAGE",), Kind.SCHEMA, (table.schema_name,))

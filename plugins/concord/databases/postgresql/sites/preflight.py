@@ -25,7 +25,7 @@ MOST_COLUMNS = 1500
 
 @dataclass(frozen=True, slots=True)
 class SiteFacts:
-    """What is true of a whole site when it is looked at."""
+    """The facts of a whole site when it is looked at."""
 
     site: str
     database: str
@@ -54,7 +54,7 @@ class SiteFacts:
 
 
 def site_problems(facts: SiteFacts) -> Iterator[str]:
-    """What makes a whole database unfit to be a site."""
+    """The facts that make a whole database unfit to be a site."""
     if facts.version < 150000:
         yield f"{facts.site}: PostgreSQL {facts.version // 10000} is too old; Concord needs 15 or later"
     if facts.in_recovery:
@@ -100,7 +100,7 @@ def table_problems(site: str, wanted: ReplicatedTable, table: Table | None) -> I
 
 
 def kind_problems(table: Table) -> Iterator[str]:
-    """What makes a table unfit to be written, each to be read after its name."""
+    """The facts that make a table unfit to be written, each to be read after its name."""
     if table.kind != "r" or table.inherits:
         yield "is not a plain table (a view, partition, partitioned or inheriting table); replicate plain tables"
     if table.persistence != "p":
@@ -159,7 +159,7 @@ def cast_problems(columns: Sequence[Column]) -> Iterator[str]:
 
 
 def _listed_problems(shadow: Shadow) -> Iterator[str]:
-    """What a column list asks of a site: rows that come in do not say what stands in the other columns."""
+    """The demands of a column list on a site: rows that come in do not say what stands in the other columns."""
     known = {column.name: column for column in shadow.table.columns}
     for name in shadow.listed or ():
         if name not in known:
@@ -183,7 +183,8 @@ def unlisted_problems(shadow: Shadow) -> Iterator[str]:
 
 
 def _mapping_problems(shadow: Shadow, manipulation: Manipulation) -> Iterator[str]:
-    """What a mapping asks of a site: its columns are there, of types whose values can be judged (S1-34, S0-23)."""
+    """The demands of a mapping on a site: its columns are there, of types whose values can be judged (S1-34,
+    S0-23)."""
     known = {column.name: column for column in shadow.table.columns}
     for operation in manipulation.operations:
         for name in operation.own:
@@ -225,7 +226,7 @@ def policy_problems(shape: Shape) -> Iterator[str]:
 def filter_problems(
     connection: Connection, site: str, wanted: ReplicatedTable, table: Table
 ) -> Iterator[str]:
-    """What only the database can say of a filter: whether its constants are values of the columns' types.
+    """The question that only the database can answer of a filter: are its constants values of the columns' types?
 
     Nothing is read: the condition is planned, not run. Silent where `table_problems` has said why it cannot be: with
     casts that planning might run.
@@ -335,7 +336,7 @@ def read_facts(connection: Connection, site: str, controller_clock: float) -> Si
 
 
 def facts_of(site: str, seen: Row, controller_clock: float) -> SiteFacts:
-    """What the answer to FACTS says."""
+    """The words of the answer to FACTS."""
     ahead = seen["clock"] - controller_clock
     found = (seen["database"], seen["identity"], seen["version"], seen["in_recovery"])
     return SiteFacts(site, *found, ahead, None, None, user=seen["login"])

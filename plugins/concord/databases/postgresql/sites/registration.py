@@ -1,4 +1,4 @@
-"""What was provisioned, remembered at the site: a later run sees what has changed since (F51, F53, F86)."""
+"""The provisioned state, remembered at the site: a later run sees what has changed since (F51, F53, F86)."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def distrust(shadow: Shadow, manipulation: Manipulation) -> str:
     """The table loses its proven common history, and the next run asks for it to be initialized, where
 
     - triggers are not as they were registered: they may have missed changes, and mending them must not hide that;
-    - a column is carried now that was there before and was not, or was dropped and added again: nobody knows
+    - a column is carried now that was there before and was not, or was dropped and added again. Nobody knows
       whether the sites agree in it;
     - the mapping is another one: what was proven equal may not be.
     """
@@ -126,7 +126,7 @@ def proven(connection: Connection) -> set[tuple[str, str]]:
 def problems(
     site: str, wanted: ReplicatedTable, table: Table | None, known: Registered | None
 ) -> Iterator[str]:
-    """What is missing or altered in one table since it was provisioned, each one line."""
+    """Parts of one table that are missing or altered since it was provisioned, each one line."""
     where = f"{site}: {wanted.at_site(site)}"
     if table is None:
         yield f"{where} is gone"
@@ -159,7 +159,7 @@ def problems(
 
 
 def _since(shadow: Shadow, known: Registered) -> dict[str, str]:
-    """What happened to each column: added, dropped, altered."""
+    """The change of each column: added, dropped, altered."""
     if known.columns is None:
         return {}
     before, now = known.columns, _columns(shadow)

@@ -26,7 +26,7 @@ from concord.tables.structure import Structure
 
 @dataclass(frozen=True, slots=True)
 class SiteState:
-    """What one site looks like before it is provisioned."""
+    """The looks of one site before it is provisioned."""
 
     site: str
     facts: preflight.SiteFacts
@@ -53,13 +53,13 @@ class SiteState:
 
     @property
     def private(self) -> dict[str, dict[str, Any]]:
-        """What the ledger must not show of each table here."""
+        """The columns of each table here that the ledger must not show."""
         wanted = zip(self.wanted, self.shadows(), strict=True)
         return {each.name: private_columns.private_at(each, self.site, shadow) for each, shadow in wanted}
 
     @property
     def private_before(self) -> dict[str, Mapping[str, Any]]:
-        """What the ledger had not to show of each table here when the site was last provisioned."""
+        """The columns of each table here that the ledger had not to show when the site was last provisioned."""
         return {name: known.private for name, known in self.registered.items()}
 
     def shadows(self) -> Iterator[Shadow]:
@@ -85,7 +85,7 @@ def read_site(
 def read_catalogue(
     connection: Connection, site: str, wanted: Sequence[ReplicatedTable], controller_clock: float
 ) -> SiteState:
-    """What whoever may log in can see."""
+    """The facts that any login can see."""
     names = [table.at_site(site) for table in wanted]
     [seen], named, *described = answers(
         connection, preflight.FACTS, owner.NAME, *catalogue.queries(names), row_factory=dict_row
@@ -137,7 +137,7 @@ def refuse_unfit(state: SiteState) -> None:
 
 
 def needed_grants(state: SiteState, logins: Logins, tables: Sequence[ReplicatedTable]) -> list[Grant]:
-    """What links need at this site to carry `tables`, as far as these exist; each once."""
+    """The rights that links need at this site to carry `tables`, as far as these exist; each once."""
     found = list(grants.of_site(state.facts.database, logins))
     inside = {wanted.at_site(state.site) for wanted in state.wanted}
     for wanted in tables:
@@ -149,7 +149,7 @@ def needed_grants(state: SiteState, logins: Logins, tables: Sequence[ReplicatedT
 
 
 def altered(state: SiteState) -> dict[str, list[str]]:
-    """What is wrong with each table since it was provisioned; those that are well are left out."""
+    """The faults of each table since it was provisioned; those that are well are left out."""
     known = state.registered
     found = {
         wanted.name: list(

@@ -81,7 +81,7 @@ SELECT login, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END 
 
 
 def problems(connection: Connection, site: str, grants: Sequence[Grant], logins: Logins) -> Iterator[str]:
-    """What the logins may beyond `grants`, one line for each object; the site is provisioned."""
+    """The logins' rights beyond `grants`, one line for each object; the site is provisioned."""
     found = rows(
         connection,
         "SELECT login, grantee, revocable, option, lower(kind) || ' ' || sql, string_agg(what, ', ' ORDER BY what)"

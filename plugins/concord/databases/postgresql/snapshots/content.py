@@ -78,7 +78,8 @@ def hold(connection: Connection, staged: StagedRows) -> None:
     """Keep the table and its guard as they are until the commit; readers go on, and see the content as it was.
 
     The guard keeps other writers out, and the fence other refreshes. Every lock that would keep writers out ends an
-    autovacuum of the table, and lets none begin for as long as a refresh writes; this one is what any write takes.
+    autovacuum of the table, and lets none begin for as long as a refresh writes. This lock is the one that any
+    write takes.
     """
     run(
         connection,
@@ -90,8 +91,8 @@ def hold(connection: Connection, staged: StagedRows) -> None:
 def replace_content(connection: Connection, staged: StagedRows, site: str) -> Written:
     """Make the destination hold exactly the staged rows, as often as each; what it holds already is not rewritten.
 
-    Rows are compared whole, by digest and number of copies, so that no key is needed. What must go is taken out
-    before anything is put in: no unique value is ever in the way of itself.
+    Rows are compared whole, by digest and number of copies, so that no key is needed. Rows that must go are taken
+    out before anything is put in: no unique value is ever in the way of itself.
     """
     layout = staged.layout
     table, digest = layout.table.sql, layout.digest("t")
@@ -116,8 +117,8 @@ INSERT INTO {table} ({layout.column_list}) OVERRIDING SYSTEM VALUE SELECT {layou
 
 
 def apply_changes(connection: Connection, staged: StagedRows, site: str) -> Written:
-    """Bring the changed keys' rows to what they are at the source: an insert of a row that is there updates it, an
-    update of one that is missing inserts it (S4-014), and each is counted as what it did."""
+    """Bring the changed keys' rows to those of the source. An insert of a row that is there updates it, an update
+    of one that is missing inserts it (S4-014). Each is counted by its effect."""
     layout = staged.layout
     run(connection, *BY_KEY)
     table, row = layout.table.sql, ", ".join(f"t.{column.sql}" for column in layout.columns)

@@ -37,7 +37,7 @@ Write = Callable[[Connection], Written]
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """What the snapshot selects at the source."""
+    """The snapshot's rows at the source."""
 
     layout: Layout
     condition: str
@@ -223,7 +223,7 @@ class SnapshotTarget(WrittenEnd):
 
 
 def _begin(connection: Connection, job: SnapshotJob, role: str, peer: str, session: Session) -> None:
-    """What this end remembers begins anew with `session`, for the definition as it is now."""
+    """This end's record begins anew with `session`, for the definition as it is now."""
     tracked = job.snapshot.tracked
     name = tracked.name if tracked else str(job.snapshot.relation)
     record = {name: {"definition": job.snapshot.fingerprint}}

@@ -30,7 +30,7 @@ class Layout:
         return tuple((column.name, column.type.descriptor) for column in self.columns)
 
     def alias(self, column: Column) -> str:
-        """What the column is called on the way, where no odd identifier may appear."""
+        """The column's name on the way, where no odd identifier may appear."""
         return f"c{self.columns.index(column)}"
 
     @property
@@ -41,7 +41,7 @@ class Layout:
 
     @property
     def staged(self) -> tuple[tuple[str, str], ...]:
-        """What is staged of a row: names, and the types that staging has for them."""
+        """The staged columns of a row: names, and the types that staging has for them."""
         return (*((self.alias(column), column.type.staging) for column in self.columns), ("gone", "boolean"))
 
     @property

@@ -1,4 +1,5 @@
-"""What a snapshot needs at its two sites: a destination that nobody else writes, and rights to read its source."""
+"""The needs of a snapshot at its two sites: a destination that nobody else writes, and rights to read its
+source."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ class Ends:
 
 
 def relations(snapshots: tuple[SnapshotDefinition, ...], site: str) -> list[TableName]:
-    """What of the snapshots is at this site."""
+    """The snapshots' parts at this site."""
     return [s.relation for s in snapshots if s.source == site] + [
         s.table for s in snapshots if s.target == site
     ]
@@ -125,7 +126,7 @@ ON CONFLICT (name) DO UPDATE SET kind = excluded.kind, relation = excluded.relat
 
 
 def needed_grants(ends: Ends, site: str, logins: Logins) -> list[Grant]:
-    """What a refresh needs at one of the two sites, beside what every link does."""
+    """The needs of a refresh at one of the two sites, beside those of every link."""
     snapshot = ends.snapshot
     if snapshot.source == site:
         return list(grants.of_snapshot_source(snapshot.relation, logins))
@@ -185,7 +186,7 @@ def guard_problem(connection: Connection, snapshot: SnapshotDefinition) -> str |
 
 
 def check(connection: Connection, site: str, snapshots: Sequence[SnapshotDefinition]) -> Iterator[str]:
-    """What is missing or altered of the destinations since the site was provisioned, each one line."""
+    """Destinations missing or altered since the site was provisioned, each one line."""
     for snapshot in snapshots:
         if snapshot.target == site and (problem := guard_problem(connection, snapshot)):
             yield f"{site}: {snapshot.table} {problem}"
@@ -225,7 +226,7 @@ def _drop_target(connection: Connection, name: str, *, with_table: bool) -> Iter
 
 
 def _drop_source(connection: Connection, name: str) -> Iterator[str]:
-    """What the site remembers of the snapshot; at the source also what captured its changes."""
+    """The site's record of the snapshot; at the source also the capture of its changes."""
     if not rows(connection, "SELECT 1 WHERE to_regclass('concord.link_state') IS NOT NULL"):
         return
     link, lease = literal(f"snapshot/{name}/forward"), literal(f"snapshot/{name}")

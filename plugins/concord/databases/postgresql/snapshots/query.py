@@ -1,4 +1,4 @@
-"""What a refresh reads at the source: all rows of the query, or the rows that changed since a position."""
+"""The rows that a refresh reads at the source: all rows of the query, or the rows that changed since a position."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ PAGES_PER_READER = 1_000
 
 
 def files(connection: Connection, relation: Table) -> dict[str, int]:
-    """Every table and materialized view that the relation reads, however deep below views, and its file: another one
-    after every rewrite. What a function reads cannot be known."""
+    """Every table and materialized view that the relation reads, however deep below views, and its file: another
+    one after every rewrite. The tables that a function reads cannot be known."""
     found = rows(
         connection,
         f"""
@@ -89,7 +89,7 @@ def _side(layout: Layout, shape: Shape, name: str) -> str:
 
 
 def whole_snapshot(exported: str) -> tuple[str, ...]:
-    """What a reader of everything runs first: it shares the snapshot, and may walk the table."""
+    """The first statements of a reader of everything: it shares the snapshot, and may walk the table."""
     return (
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
         f"SET TRANSACTION SNAPSHOT {literal(exported)}",

@@ -1,8 +1,8 @@
 """Which rows will the target not take? Found by writing them in a savepoint that is rolled back, and halving.
 
 Nothing is rehearsed unless a write was refused, or rows that were refused before are tried again: a run without
-such rows pays nothing. What is found stays out by its verdict, and the ordinary write goes on with the others, in the
-same transaction: all of a run is still visible at once (I6).
+such rows pays nothing. The rows found stay out by their verdict, and the ordinary write goes on with the others, in
+the same transaction. All of a run is still visible at once (I6).
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class Rehearsal:
                 self._take_back(each, number)
 
     def _tried(self, each: Suspects, chosen: str) -> psycopg.Error | None:
-        """Write the base rows alone: the shadow refuses nothing. What stands in the way of the database is raised."""
+        """Write the base rows alone: the shadow refuses nothing. An error of the database's own state is raised."""
         try:
             with self.connection.transaction():
                 merge.write_base(self.connection, each.among(chosen), moving=True)

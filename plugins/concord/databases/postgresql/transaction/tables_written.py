@@ -37,9 +37,9 @@ def write_tables(
 
     `waits`: the tables of which rows wait, as `waiting_table.counted` tells.
 
-    `locked`: every row is locked before it is judged. Else only those are that do not simply apply, and the write of
-    a version refuses what is another one by then: a pass less over every row, in vain where applications edit the same
-    rows at the same time. Raises WriteContended then; the next try locks.
+    `locked`: every row is locked before it is judged. Else only those are that do not simply apply. The write of a
+    version refuses one that is another by then. That saves a pass over every row, in vain where applications edit
+    the same rows at the same time. Raises WriteContended then; the next try locks.
     """
     again = waits if writing.session is not None and writing.job.moves_positions else {}
     staged = [
@@ -80,7 +80,7 @@ def write_tables(
 
 
 def _let_go(connection: Connection, writing: Writing, awaited: Sequence[Staged]) -> None:
-    """What waited, and need not any more."""
+    """The rows that waited, and need not any more."""
     for each in awaited:
         if writing.session is not None and each.rows:
             waiting.withdraw(connection, writing.job.link, each, writing.session.source_origin)
@@ -99,7 +99,7 @@ def _is_checked(table: Table) -> bool:
 def _lock(
     connection: Connection, writing: Writing, staged: Sequence[Staged], *, locked: bool
 ) -> list[Staged]:
-    """What is staged, parents first, and each table found as it was when the rows were read."""
+    """The staged tables, parents first, each found as it was when the rows were read."""
     ordered = _parents_first([each for each in staged if each.rows])
     writing.progress("lock")
     if not ordered:
@@ -224,7 +224,7 @@ def _parents_first(staged: Sequence[Staged]) -> list[Staged]:
 
 
 def _damaged(writing: Writing, staged: Staged) -> str:
-    """What a backfill asks of two equal versions; nothing else doubts them."""
+    """A backfill's question about two equal versions; nothing else doubts them."""
     if writing.job.interval is None or writing.session is None:
         return "false"
     return restoration.damaged(staged.shape, writing.session.source_origin)
@@ -240,8 +240,8 @@ def judge_table(
 ) -> tuple[Judged, TableReport]:
     """The verdicts of one table's staged rows, and the rows per outcome.
 
-    Raises DecideAgain where somebody else's function has to be asked once more, WriteContended where a row that no lock
-    held has changed meanwhile.
+    Raises DecideAgain where somebody else's function has to be asked once more, WriteContended where a row that no
+    lock held has changed meanwhile.
     """
     verdicts = guard.judge(connection, staged, ordinal, terms)
     found, tally = verdicts.relation, verdicts.tally
@@ -305,8 +305,8 @@ def _report(staged: Staged, tally: Mapping[str, int]) -> TableReport:
 
 
 def log_table(connection: Connection, writing: Writing, judged: Judged, report: TableReport) -> TableReport:
-    """The conflicts of one table's staged rows, before anything of it is written. The report counts those that did not
-    stand in the log yet."""
+    """The conflicts of one table's staged rows, before anything of it is written. The report counts those that did
+    not stand in the log yet."""
     job = writing.job
     writing.progress("conflicts")
     if not judged.exceptional:

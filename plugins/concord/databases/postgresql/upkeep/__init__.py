@@ -1,4 +1,4 @@
-"""What is done at a site beside its links: tombstones go, links are forgotten, versions stamped anew, people decide.
+"""A site's chores beside its links: tombstones go, links are forgotten, versions stamped anew, people decide.
 
 No row is carried here.
 """

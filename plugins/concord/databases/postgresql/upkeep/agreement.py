@@ -101,8 +101,8 @@ def _candidates(each: Holder, after: int, before: int) -> list[Candidate]:
 
 
 def _agreed(found: Mapping[Holder, Sequence[Candidate]], upto: int) -> list[Tombstone]:
-    """Those that every site holds, or whose key is outside the row filter where they are not; or, after a crash,
-    that one site already removed and the others had agreed."""
+    """Those that every site holds, or whose key is outside the row filter where they are not. After a crash also
+    those that one site already removed, and the others had agreed."""
     marks: dict[Tombstone, dict[Holder, bool]] = {}
     for each, batch in found.items():
         for candidate in batch:

@@ -1,7 +1,7 @@
-"""What a person decides about a waiting row becomes a new local version that has seen both; every site follows.
+"""A person's decision about a waiting row becomes a new local version that has seen both; every site follows.
 
 One small transaction of the applier's. It holds only while both rows are as the person saw them. The row that gives
-way stands in the conflict log where neither version had seen the other; else the new version is an edit like any.
+way stands in the conflict log where neither version had seen the other. Else the new version is an edit like any.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class Desk(Target):
 
     @worded
     def entries(self, limit: int, *, held: bool = False) -> list[WaitingRow]:
-        """What waits for the link, oldest first, with both rows as they are now; or of it what is `held`."""
+        """The rows that wait for the link, oldest first, with both rows as they are now; only the `held` ones where
+        that is asked."""
         oldest = f"{_HELD if held else ''} ORDER BY w.since, w.key LIMIT {limit}"
         found: list[WaitingRow] = []
         for shape in self._shapes():
@@ -161,7 +162,7 @@ class Desk(Target):
 
 
 def _of_other_types(row: WaitingRow, shape: Shape, error: psycopg.Error) -> Exception:
-    """What to raise: a refusal, but a lost race, is about a value that is none of its column any more."""
+    """The error to raise: a refusal, but for a lost race, is about a value that is none of its column any more."""
     if not is_refusal(error) or isinstance(error, COLLISIONS):
         return error
     why = told(error, private=bool(shape.private))
@@ -171,7 +172,8 @@ def _of_other_types(row: WaitingRow, shape: Shape, error: psycopg.Error) -> Exce
 
 
 def _read(connection: Connection, link: str, shape: Shape, rest: str) -> list[WaitingRow]:
-    """Waiting rows of one table, each beside what is present: one after the other where a key is no value any more."""
+    """Waiting rows of one table, each beside what is present: one after the other where a key is no value any
+    more."""
     try:
         with connection.transaction():
             return _beside_present(connection, link, shape, rest)

@@ -31,8 +31,8 @@ def lock(connection: Connection, shape: Shape) -> None:
 
 
 def statements(shape: Shape) -> list[str]:
-    """Lock the base rows of the listed tombstones, then delete them: what an application has edited, or refers to,
-    by the time they are locked stays."""
+    """Lock the base rows of the listed tombstones, then delete them. A row stays that an application has edited, or
+    refers to, by the time it is locked."""
     key = shape.same_key("t", "p")
     return [
         f"SELECT count(*) FROM (SELECT 1 FROM {shape.table.sql} t, {{shadow}} p, {{listed}} g"

@@ -12,8 +12,8 @@ from concord.jobs.site import Credentials
 
 
 def remembered(installer: Credentials, site: str) -> list[tuple[str, str]]:
-    """Every link that the site remembers, or was about to when its initialization was given up, with the site at its
-    other end; none where Concord is not."""
+    """Every link that the site remembers, or was about to when its initialization was given up. With it the site at
+    its other end; none where Concord is not."""
     with connect(installer, "concord forget") as connection:
         try:
             if not rows(connection, "SELECT 1 WHERE to_regclass('concord.link_state') IS NOT NULL"):

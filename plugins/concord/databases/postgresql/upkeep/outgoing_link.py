@@ -24,8 +24,8 @@ class OutgoingLink:
     forced: bool  #: a person had tombstones removed that it had not sent; it must be initialized again
 
     def may_be_forced(self, reached: Collection[str], silent_before: datetime | None) -> bool:
-        """Is the site at its other end not reached, and was nothing heard of it for so long that a person may say:
-        do not wait? Once said, it holds until the link is initialized again."""
+        """Is the site at its other end not reached, and unheard of for so long that a person may say: do not wait?
+        Once said, it holds until the link is initialized again."""
         if self.peer in reached:
             return False
         if self.forced or silent_before is None:
@@ -44,8 +44,8 @@ def outgoing_links(
 ) -> list[OutgoingLink]:
     """The links that leave the site with the table; `configured`: link name → the site at its other end.
 
-    A link that has left the configuration still counts for as long as the site remembers it: it may come
-    back, and would not hear of a delete that is forgotten by then (rule 10).
+    A link that has left the configuration still counts for as long as the site remembers it. It may come back, and
+    would not hear of a delete that is forgotten by then (rule 10).
     """
     remembered = dict(
         rows(

@@ -1,8 +1,8 @@
 """A loser is brought back: its row becomes a new local version at the site that decided, and every link follows.
 
-One small transaction of the applier's, in which capture makes the version as for any edit of a user's. It includes both
-the winner and the loser, so it simply applies wherever nobody has edited the row meanwhile. The site remembers it in
-the same transaction, so that it happens once, however often it is asked for or killed.
+One small transaction of the applier's, in which capture makes the version as for any edit of a user's. It includes
+both the winner and the loser, so it simply applies wherever nobody has edited the row meanwhile. The site remembers
+it in the same transaction, so that it happens once, however often it is asked for or killed.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _refuse_changed(
 ) -> None:
     """A tombstone that was cleaned away since is no change: nobody has brought the row back.
 
-    What gave way to another row was edited by that decision itself, and nothing tells that edit from a user's.
+    The decision itself edited the row that gave way to another row, and nothing tells that edit from a user's.
     """
     if entry.conflict_type in _BETWEEN_ROWS:
         raise OverturnRefused(

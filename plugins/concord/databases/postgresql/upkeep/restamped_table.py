@@ -1,8 +1,8 @@
 """One table whose versions from the future are stamped anew: found, asked for elsewhere, and written.
 
-Each batch is one small transaction, which leaves a row alone that was edited meanwhile. What waits of the old versions
-at the other sites is withdrawn afterwards: it would be taken for newer than all that follows, when its time has come.
-Each step may be repeated.
+Each batch is one small transaction, which leaves a row alone that was edited meanwhile. The old versions that wait
+at the other sites are withdrawn afterwards. They would be taken for newer than all that follows, when their time
+has come. Each step may be repeated.
 """
 
 from __future__ import annotations
@@ -138,7 +138,8 @@ class RestampedTable:
         return {key for (key,) in found}
 
     def _withdraw(self, shape: Shape, other: OpenSite) -> None:
-        """Let go of what waits at the other site of versions from the future that this site does not hold any more."""
+        """Let go of what waits at the other site of versions from the future that this site does not hold any
+        more."""
         links = [link for link, peer in self.here.site.links_out[self.name].items() if peer == other.name]
         of_links = (
             f"table_name = {literal(self.name)} AND kind = 'quarantined'"

@@ -1,8 +1,9 @@
 """Versions stamped in the future are stamped anew at the site that holds them (`versions.restamp`).
 
-The epoch of each synchronization of the site is taken at both ends first, as a link takes its own (F58): no run that
-began before carries such a version away after the other sites were asked for what they have seen. A snapshot carries no
-versions, and to it a new stamp is an edit like any other; a cleanup takes only tombstones that all sites hold.
+The epoch of each synchronization of the site is taken at both ends first, as a link takes its own (F58). No run
+that began before carries such a version away after the other sites were asked which versions they have seen. A
+snapshot carries no versions, and to it a new stamp is an edit like any other. A cleanup takes only tombstones that
+all sites hold.
 """
 
 from __future__ import annotations

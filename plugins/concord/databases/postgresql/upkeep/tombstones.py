@@ -1,7 +1,7 @@
 """When a tombstone may go: when every link of every site has passed it, never by age alone (S1-38 to S1-41, rule 10).
 
-Three steps, each repeatable: find the tombstones that all sites hold and all their links have passed;
-publish them as agreed at every site, with a floor that new stamps must exceed; delete them everywhere.
+Three steps, each repeatable. Find the tombstones that all sites hold and all their links have passed. Publish them
+as agreed at every site, with a floor that new stamps must exceed. Delete them everywhere.
 
 A person may force it: then links to sites that do not answer and were silent for long are not waited for. They
 fall below their floor, and are refused until they are initialized again (F32, S4-124).
@@ -73,7 +73,7 @@ class SiteTombstones:
 
 @dataclass(frozen=True, slots=True)
 class Cleanup:
-    """What became of the tombstones of every table and site, and why a site could not be asked."""
+    """The outcome of the tombstones of every table and site, and why a site could not be asked."""
 
     tables: tuple[SiteTombstones, ...]
     unreachable: Mapping[str, str]  #: site → one sentence
@@ -110,7 +110,7 @@ def clean(
 ) -> Cleanup:
     """Remove the tombstones that every link of every site has passed and that are older than `min_age_us`.
 
-    A table with a site that does not answer stays as it is, and the report says so; unless
+    A table with a site that does not answer stays as it is, and the report says so. It does not if
     `force_older_than` is given and no link has heard of that site for so long. A dry run only counts.
     """
     asked = _Asked(dry_run, now_us - min_age_us, None)

@@ -1,4 +1,5 @@
-"""What only makes a write faster is done by a session beside it: when that fails, nothing is lost but time."""
+"""A session beside the write does the work that only makes the write faster: when that fails, nothing is lost but
+time."""
 
 from __future__ import annotations
 

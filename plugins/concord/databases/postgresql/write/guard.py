@@ -1,4 +1,4 @@
-"""What becomes of every staged row, judged again under lock against the version present now (design 6, step 6)."""
+"""The verdict of every staged row, judged again under lock against the version present now (design 6, step 6)."""
 
 from __future__ import annotations
 
@@ -61,8 +61,9 @@ _DECIDED = "s.concord_against = p.origin || '/' || p.changed_at || '/' || p.deri
 
 
 def lock(connection: Connection, staged: Staged) -> None:
-    """Lock base rows, then shadow rows, in key order, as applications do (D5); keys that do not exist get a
-    placeholder shadow row first, since nothing else can be locked (rule 3); one that is out of scope gets none."""
+    """Lock base rows, then shadow rows, in key order, as applications do (D5). Keys that do not exist get a
+    placeholder shadow row first, since nothing else can be locked (rule 3). A key that is out of scope gets
+    none."""
     shape, order = staged.shape, staged.shape.keys_of("s")
     absent = f"NOT EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
     run(
@@ -79,7 +80,7 @@ SELECT {order}, '', 0, 0, '{{}}', true, false, pg_current_xact_id() FROM {staged
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """What became of one table's staged rows."""
+    """The verdicts of one table's staged rows."""
 
     relation: str  #: temporary table of the rows that do not simply apply, with both versions
     tally: Mapping[str, int]  #: rows per verdict, as `tally` counts them
@@ -96,7 +97,8 @@ def hold(connection: Connection, staged: Staged, verdicts: Verdicts) -> None:
     """Lock the rows that do not simply apply, which were judged without a lock. Raises WriteContended where one is
     another by now. Of the others the write of their versions refuses what is another one by then.
 
-    What came in and changes nothing needs no lock: whatever is written over the present version has seen it too.
+    A row that came in and changes nothing needs no lock: a version that is written over the present one has seen it
+    too.
     """
     if not verdicts.tally.keys() - _LEFT_ALONE:
         return
@@ -132,7 +134,7 @@ def _lock_rows(staged: Staged, relation: str, chosen: str, strength: str) -> str
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the rows of a table are judged by, beside their versions."""
+    """The grounds on which the rows of a table are judged, beside their versions."""
 
     damaged: str = "false"  #: what a backfill asks of two equal versions (`restoration`)
     watch: Watch = UNWATCHED  #: what a link looks out for
@@ -143,9 +145,11 @@ class Terms:
 def judge(connection: Connection, staged: Staged, ordinal: int, terms: Terms = Terms()) -> Verdicts:
     """Find the rows that do not simply apply.
 
-    The cheap test is the same in every dialect: the incoming vector includes the present version, and the
-    present one does not include the incoming. An agreed tombstone counts as absent to what came after it (rule 10):
-    every site had it, so only one that has removed it makes a later version without having seen it. A conflict
+    The cheap test is the same in every dialect: the incoming vector includes the present version, and the present
+    one does not include the incoming.
+
+    An agreed tombstone counts as absent to a version that came after it (rule
+    10). Every site had it, so only one that has removed it makes a later version without having seen it. A conflict
     decided in Spark holds only while it is one: a third site may have told the target meanwhile that it is settled.
     Where the table is filtered, rows outside are the site's own (rule 9, `_by_scope`).
     """
@@ -206,8 +210,9 @@ SELECT row_number() OVER () AS n, {_keys(shape)}, s.concord_resolver AS resolver
 def _applies(shape: Shape) -> tuple[str, str]:
     """The verdicts of what simply applies: over a version that is known here, and where none is.
 
-    An update finds its row, or its tombstone, unless the site was altered behind capture's back; what was inserted
-    since the common history finds none, nor does what enters a row filter. Deletes and inserts are not looked at.
+    An update finds its row, or its tombstone, unless the site was altered behind capture's back. A row that was
+    inserted since the common history finds none, nor does one that enters a row filter. Deletes and inserts are not
+    looked at.
     """
     found = f"(SELECT true FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"  # scalar, as above
     live = f"NOT s.concord_gone AND {found} IS NULL"
@@ -218,15 +223,16 @@ def _applies(shape: Shape) -> tuple[str, str]:
 
 
 def _alike(shape: Shape, differs: str) -> str:
-    """Condition: both sites have deleted the row, or it is the same at both in every column that travels, private ones
-    as well. Never NULL. `differs`: of the row that stands here, NULL where none does."""
+    """Condition: both sites have deleted the row, or it is the same at both in every column that travels, private
+    ones as well. Never NULL. `differs`: of the row that stands here, NULL where none does."""
     deleted = f"p.deleted AND p.out_of_scope IS NULL AND {differs} IS NULL"
     there = f"coalesce(NOT {differs}, false)"
     return f"NOT s.concord_out_of_scope AND CASE WHEN s.concord_gone THEN {deleted} ELSE {there} END"
 
 
 def _whose_stays(shape: Shape) -> str:
-    """The verdict of two that are alike: the version that Spark let win, unless a resolver may add up what both did."""
+    """The verdict of two that are alike: the version that Spark let win, unless a resolver may add up what both
+    did."""
     if shape.policy.adds_up:
         return "'retake'"
     return (
@@ -251,10 +257,10 @@ def _placed(staged: Staged) -> str:
 
 
 def _by_scope(shape: Shape) -> str:
-    """What scope decides before any version is looked at (rule 9).
+    """Scope decides these before any version is looked at (rule 9).
 
-    A row outside the filter belongs to its site alone: what leaves the scope elsewhere, or is deleted there, does
-    not touch it, and what enters the scope over it is decided in words. A mark of another link's filter says
+    A row outside the filter belongs to its site alone. A row that leaves the scope elsewhere, or is deleted there,
+    does not touch it. A row that enters the scope over it is decided in words. A mark of another link's filter says
     nothing about this link's rows.
     """
     filtered = (
@@ -274,8 +280,8 @@ def _keys(shape: Shape) -> str:
 
 
 def retake(connection: Connection, staged: Staged, verdicts: str, chains: Chains) -> None:
-    """Decide again, by the same pure functions: the few that an application changed since they were read, and what
-    may end in a merge, which is decided here alone."""
+    """Decide again, by the same pure functions, the few that an application changed since they were read. A row
+    that may end in a merge is decided here alone."""
     run(
         connection, "SET LOCAL cursor_tuple_fraction = 1"
     )  # every row will be fetched: a plan for all of them
@@ -403,7 +409,7 @@ def _decided(row: Sequence[object], chains: Chains) -> tuple[object, str, str | 
 
 
 def _as_asked(row: Sequence[object]) -> tuple[object, str, str, str, str | None]:
-    """What came of asking somebody else's function in Spark about these two versions, likewise."""
+    """The answer of somebody else's function in Spark about these two versions, likewise."""
     number, (verdict, resolver, reason, made) = row[0], row[22:26]
     return (number, str(verdict), str(resolver), str(reason), None if made is None else json.dumps(made))
 

@@ -34,7 +34,7 @@ def refusals(site: str, sequence: Sequence, share: Share) -> Iterator[str]:
 def statement(sequence: Sequence, share: Share, floor: int) -> str:
     """Hold the sequence to its share: idempotent, forwards only, past every number of the share that a row has.
 
-    `floor` is the greatest number that any site's sequence handed out before numbers were shared: the first one of
+    `floor` is the greatest number that any site's sequence handed out before numbers were shared. The first one of
     a residue class stands above it, so that no row of before has it. The first pass looks; what is not in order is
     locked by an ALTER that changes nothing, looked at again, and altered. Where a row has the last number of the
     share, the sequence is used up, as if it had handed that number out.
@@ -84,7 +84,7 @@ def _newest(fed: Several[Fed], share: Share, least: str) -> str:
     """The greatest number of the share, not below `least`, that a row has, of each column.
 
     It is found from the top of its index. In a residue class that reads the numbers of the others, too, down to
-    `least`, a bigint so that the index serves: below what the sequence gives next, no number matters.
+    `least`, a bigint so that the index serves. Below the number that the sequence gives next, no number matters.
     """
     queries = [
         f"(SELECT {column}::numeric FROM {qualified(each.table.schema_name, each.table.name)} t"
@@ -103,7 +103,7 @@ def _owned(column: str, share: Share) -> str:
 
 
 def deviations(connection: Connection, site: str, sequence: Sequence, share: Share) -> Iterator[str]:
-    """What makes a site hand out numbers that are not its own, or are used; `provision` mends it."""
+    """The faults by which a site hands out numbers that are not its own, or are used; `provision` mends them."""
     where = f"{site}: sequence {sequence}"
     if sequence.increment != share.step or sequence.next not in share.and_one_more:
         stands = f"next {sequence.next} in steps of {sequence.increment}"
@@ -119,7 +119,7 @@ def deviations(connection: Connection, site: str, sequence: Sequence, share: Sha
 
 
 def notices(site: str, sequence: Sequence, share: Share | None) -> Iterator[str]:
-    """What is worth knowing of one sequence: little left, starting over, numbers drawn in advance."""
+    """Notices about one sequence: little left, starting over, numbers drawn in advance."""
     where = f"{site}: sequence {sequence}"
     first, last = (sequence.minimum, sequence.largest)
     if share is not None:
@@ -147,7 +147,7 @@ def overlaps(column: str, sequences: Several[tuple[str, Sequence]]) -> Iterator[
 
 
 def advance(connection: Connection, judged: Judged, wanted: ReplicatedTable, site: str) -> None:
-    """A key of this site's own share that comes in from elsewhere must not be handed out again: after a restore or
+    """A key of this site's own share that comes in from elsewhere must not be handed out again. After a restore or
     a new load, its sequence has not counted it. Sequences stand outside of transactions, and go forwards only."""
     if wanted.identity is None:
         return

@@ -1,8 +1,8 @@
-"""The write-ahead log of a large write is written out by a session beside, while the write goes on.
+"""A session beside a large write flushes the WAL while the write goes on.
 
-A write that fills the log's buffers (16 MB at most, unless set: a twentieth of a second of it) writes them out itself,
-page by page, and waits for the disk at the end of each segment: up to a quarter of its time. A smaller one leaves
-it all to its commit. PostgreSQL's own walwriter looks after them five times a second.
+A write fills the WAL buffers: 16 MB at most, unless set, a twentieth of a second of it. It then writes them out
+itself, page by page, and waits for the disk at the end of each segment. That takes up to a quarter of its time. A
+smaller one leaves it all to its commit. PostgreSQL's own walwriter looks after them five times a second.
 """
 
 from __future__ import annotations

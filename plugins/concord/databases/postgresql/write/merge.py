@@ -131,8 +131,8 @@ def write_base(connection: Connection, judged: Judged, *, moving: bool) -> None:
     """One MERGE by primary key; unchanged content is not rewritten.
 
     Where other values are unique as well, deletes first: a row that comes may bring the value of one that goes.
-    `moving`: such values move between rows of this transmission (F38), so the rows that give one up or
-    take one are taken out first and put back whole. No trigger and no cascade sees it, under replica role.
+    `moving`: such values move between rows of this transmission (F38). So the rows that give one up or take one are
+    taken out first and put back whole. No trigger and no cascade sees it, under replica role.
     """
     shape = judged.staged.shape
     remove, write = "WHEN MATCHED AND s.concord_gone THEN DELETE", _written(shape)
@@ -157,8 +157,8 @@ def _written(shape: Shape) -> str:
 
 
 def _take_out(connection: Connection, judged: Judged) -> None:
-    """Delete the rows whose unique values move; those with unlisted columns are at once put back whole,
-    under their new values, since nobody else knows what stands in those columns."""
+    """Delete the rows whose unique values move. Those with unlisted columns are at once put back whole, under their
+    new values, since nobody else knows the values of those columns."""
     shape = judged.staged.shape
     in_the_way, unlisted = shape.differs(shape.unique_columns), shape.shadow.unlisted
     remove = f"WHEN MATCHED AND {in_the_way} THEN DELETE"
@@ -195,8 +195,8 @@ def _merge(
 
 
 def _typed(column: Column, shape: Shape) -> str:
-    """Of a row that goes only the key is cast: a deleted one brings NULL for the rest, which a domain may refuse, and
-    one that has left the filter brings what the table here need not be able to hold."""
+    """Of a row that goes only the key is cast. A deleted one brings NULL for the rest, which a domain may refuse. A
+    row that has left the filter brings values that the table here need not be able to hold."""
     typed = column.type.incoming(f"w.{column.sql}")
     if column in shape.key or column.type.is_staged:
         return typed
@@ -214,7 +214,8 @@ def write_shadow(connection: Connection, judged: Judged, expected: int, watch: W
     """Versions of the written rows: the vector becomes the union, and the row announces itself again
     unless it is exactly what came in (rule 6). Raises WriteContended when the guard refuses a row.
 
-    What is written here that no lock held was judged before, and is refused if anybody has written its version since.
+    A row that is written here and that no lock held was judged before. It is refused if anybody has written its
+    version since.
     """
     shape = judged.staged.shape
     contained = (

@@ -1,8 +1,8 @@
 """Rows that a resolver made of two: their version, their place among the written rows, and their two losers.
 
-The version is stamped here, under lock, by the site that writes it (`rules.merging.merged_version`): so no edit
-that has not seen the merge can be taken for one that has. Both versions that it was made of lose to it, each in an
-entry of its own, so that either can be brought back.
+The site that writes the version stamps it here, under lock (`rules.merging.merged_version`). So no edit that has
+not seen the merge can be taken for one that has. Both versions that it was made of lose to it, each in an entry of
+its own, so that either can be brought back.
 """
 
 from __future__ import annotations

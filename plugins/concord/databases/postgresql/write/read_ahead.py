@@ -1,7 +1,7 @@
 """Rows that are about to be written are read by a session beside: the one that writes need not wait for cold pages.
 
-A MERGE looks up one row after the other, so it waits for the disk as often as a page is in no cache: over a table that
-is larger than memory, for nearly each row (performance.md: the merge is most of a large link).
+A MERGE looks up one row after the other, so it waits for the disk as often as a page is in no cache. Over a table
+that is larger than memory it waits for nearly each row (performance.md: the merge is most of a large link).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Relay: rows of one PostgreSQL are staged in another as the one server writes them and the other reads them.
 
-Nobody takes a row apart on the way (COPY, binary), which is as fast as psql in a pipe. For changes of which nothing is
-to be computed: whatever is, travels through Arrow.
+Nobody takes a row apart on the way (COPY, binary), which is as fast as psql in a pipe. For changes of which nothing
+is to be computed: whatever is, travels through Arrow.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class SourceFailed(Exception):
 class Relay:
     """Stages one part after the other, between the same two sessions: each login takes several round trips.
 
-    They are opened for the first part, in the snapshot that all parts of a link are read in, unless both are given: the
-    source's then holds that snapshot. Closed are those that were opened.
+    They are opened for the first part, in the snapshot that all parts of a link are read in, unless both are given.
+    The source's then holds that snapshot. Closed are those that were opened.
     """
 
     def __init__(self, sessions: tuple[Connection, Connection] | None = None) -> None:
@@ -74,7 +74,8 @@ class Relay:
 
 
 def _worded(error: psycopg.Error, part: Part) -> ConcordError:
-    """In one line, since an executor's error comes as text. What nobody knows may be over at the next run."""
+    """In one line, since an executor's error comes as text. An error that nobody knows may be over at the next
+    run."""
     table = part.table.replace("\n", " ")
     found = in_our_words(error, table, private=part.private)
     if type(found) is not ConcordError:
@@ -134,7 +135,7 @@ def _cast(part: Part, attempt: int) -> str:
 
 
 def _beside(part: Part, attempt: int) -> dict[str, str]:
-    """What staging is told beside row and version: every row applies unless its query says otherwise, or the write
+    """Staging's two marks beside row and version: every row applies unless its query says otherwise, or the write
     finds otherwise."""
     told = {"attempt": f"{attempt}::int8"}
     if part.judged and "verdict" not in dict(part.columns):

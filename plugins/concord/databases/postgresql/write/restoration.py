@@ -1,8 +1,8 @@
-"""What a backfill puts back: rows that went, or changed, behind the back of capture.
+"""The rows that a backfill puts back: they went, or changed, behind the back of capture.
 
 Both sites hold the same version, so causality has nothing to say. A row that is there goes before one that is
-missing; of two different rows, the one at the version's own origin is what that version means. Nothing is ever
-deleted here, and every row that is put back stands in the conflict log with what stood in its place.
+missing. Of two different rows, the one at the version's own origin is the version's row. Nothing is ever deleted
+here, and every row that is put back stands in the conflict log with what stood in its place.
 """
 
 from __future__ import annotations

@@ -1,11 +1,15 @@
-"""What a link looks out for in every row that it writes: stamps from the future, rows that come back without end.
+"""A link looks out for two things in every row that it writes: stamps from the future, rows that come back without
+end.
 
 Both are judged beside the versions, where they cost a comparison, and counted where the version is written anyway.
 
-A row rebounds when a link writes over a version that was made here since the link wrote last, and that the incoming one
-has seen: somebody here answered the last write, and somebody there answered the answer. Users do that too, now and
-then; a program that changes what arrives does it in every run. What looks the same from here is an edit at both sites
-before every run, where the source had decided: its conflict log knows these two versions (`spark_jobs.braking`).
+A row rebounds when a link writes over a version that was made here since the link wrote last. The incoming version
+must have seen it. A program here answered the last write, and a program there answered the answer. Users do that
+too, now and then; a program that changes what arrives does it in every run.
+
+An edit at both sites before every run
+looks the same from here, where the source had decided. Its conflict log knows these two versions
+(`spark_jobs.braking`).
 """
 
 from __future__ import annotations
@@ -33,7 +37,8 @@ _NOW = f"(SELECT {row_version.NOW})"
 
 
 def ahead(stamp: str, vector: str, skew: float) -> str:
-    """Condition: the stamp is further ahead than that of the clock here, and of all that the row's vector has seen."""
+    """Condition: the stamp is further ahead than that of the clock here, and of all that the row's vector has
+    seen."""
     allowed = int(skew * 1_000_000)
     return (
         f"({stamp} > {_NOW} + {allowed}"
@@ -57,10 +62,10 @@ class Watch:
         return "false" if self.skew is None else ahead("s.concord_changed_at", "p.vector", self.skew)
 
     def verdicts(self, *, known: str, follows: str, alike: str) -> str:
-        """What is decided before any version is: a stamp from the future is not adopted (F13, F14).
+        """This is decided before any version is: a stamp from the future is not adopted (F13, F14).
 
-        `known`: the present version includes the staged one; `follows`: the other way about; `alike`: the rows are the
-        same. Two sites that do the same thing before every run rewrite nothing, and no conflict says so.
+        `known`: the present version includes the staged one; `follows`: the other way about; `alike`: the rows are
+        the same. Two sites that do the same thing before every run rewrite nothing, and no conflict says so.
         """
         news = f"NOT coalesce({known}, false)"
         future = f"WHEN {self._future} AND {news} THEN 'quarantined'"
@@ -88,7 +93,8 @@ class Watch:
         return f"CASE WHEN {self._future} THEN {said} ELSE s.concord_reason END"
 
     def counting(self) -> str:
-        """Assignments to the shadow row `p`, where `n` comes in: one more rebound, the first of a new series, or none.
+        """Assignments to the shadow row `p`, where `n` comes in: one more rebound, the first of a new series, or
+        none.
 
         A repair and a backfill end the series; after an approval it begins anew.
         """
@@ -110,7 +116,7 @@ UNWATCHED = Watch()
 
 
 def watch_of(job: LinkJob, table: str, session: str | None, *, released: bool) -> Watch:
-    """What the link looks out for in one of its tables. A person's approval lets an oscillation pass once."""
+    """The link's limits for one of its tables. A person's approval lets an oscillation pass once."""
     limit = next(each.brakes.oscillation for each in job.tables if each.name == table)
     approved = any((each.kind, each.table) == (Kind.OSCILLATION, table) for each in job.approvals)
     return Watch(job.target.max_clock_skew, limit, released or approved, session, table)

@@ -1,4 +1,4 @@
-"""What a target transaction is about, and how careful a try of it is."""
+"""The matter of a target transaction, and how careful a try of it is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Care(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What the transaction is about, the same in every try."""
+    """The matter of the transaction, the same in every try."""
 
     job: LinkJob
     staged: Sequence[Staged]
@@ -39,7 +39,8 @@ class Writing:
         return self.job.target.name
 
     def watch(self, table: str) -> Watch:
-        """What to look out for; a repair and an initialization are asked for by a person, who sees what is there."""
+        """The limits to look out for. A person, who sees the rows that are there, asks for a repair and an
+        initialization."""
         if self.session is None or not self.session.id:
             return UNWATCHED
         session = self.session.id if self.job.moves_positions else None
