@@ -45,11 +45,12 @@ test: install-dev ## Run the whole test suite
 	$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 .PHONY: check
-check: install-dev ## Check format, lint, types and import rules
+check: install-dev ## Check format, lint, types, import rules and prose
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+	$(PYTHON) -m tests.prose
 
 .PHONY: format
 format: install-dev ## Format the code and mend what the linter can mend

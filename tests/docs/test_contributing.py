@@ -1,6 +1,7 @@
 """The page for contributors names files and commands that are there."""
 
 import re
+import subprocess
 
 import pytest
 
@@ -27,3 +28,21 @@ def test_every_module_that_writes_documents_is_named() -> None:
     ]
     assert writers
     assert {f"tests.docs.{name}" for name in writers} <= set(re.findall(r"python -m ([\w.]+)", PAGE))
+
+
+def test_blame_passes_over_commits_that_are_there() -> None:
+    """Where the history is whole; a shallow clone lacks most of them."""
+    lines = (PROJECT / ".git-blame-ignore-revs").read_text().splitlines()
+    commits = [line for line in lines if line and not line.startswith("#")]
+    assert commits
+    assert [commit for commit in commits if not re.fullmatch(r"[0-9a-f]{40}", commit)] == []
+    if git("rev-parse", "--is-shallow-repository").stdout == "false\n":
+        assert git("cat-file", "--batch-check", said="\n".join(commits)).stdout.count(" commit ") == len(
+            commits
+        )
+
+
+def git(*command: str, said: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["git", *command], cwd=PROJECT, input=said, capture_output=True, text=True, check=False
+    )
