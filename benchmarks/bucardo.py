@@ -24,7 +24,7 @@ USER = "bucardo"  #: the one name that its installation accepts
 #: Its defaults but for these, which leave tidying up to the benchmark, and end it with its servers.
 _SETTINGS = {"bucardo_vac": "0", "mcp_dbproblem_sleep": "0"}
 
-#: What makes it faster.
+#: The settings that make it faster.
 _TUNED = {
     "mcp_loop_sleep": "0.05",
     "ctl_sleep": "0.05",
@@ -38,7 +38,7 @@ _FILES = {
     "log_conflict_file": "conflict.log",
 }
 
-#: What its daemon for this does by default every 30 s.
+#: The daemon's own work for this, by default every 30 s.
 _PURGE = "SELECT bucardo.bucardo_purge_delta('0 seconds')"
 
 _START_SECONDS = 60.0

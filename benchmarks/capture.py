@@ -33,10 +33,11 @@ UNTRACKED_TABLE = (
     f"INSERT INTO {UNTRACKED}.bookings SELECT * FROM {TRACKED}.bookings ORDER BY id",
 )
 
-#: What pgbench's transaction updates. The history that it adds to has no key, and is replicated by nobody.
+#: The table that pgbench's transaction updates. The history that it adds to has no key, and is replicated by
+#: nobody.
 ACCOUNTS = ReplicatedTable(table=TableName(schema_name=TRACKED, name="pgbench_accounts"))
 
-#: What earlier turns leave behind: rows that were edited before, and a history.
+#: The rows that earlier turns leave behind: those edited before, and a history.
 LEFT_BEHIND = ", ".join(
     (
         'concord."public.bookings"',

@@ -25,7 +25,7 @@ from concord.messages.errors import ConcordError
 from demo import terminal
 from demo.progress import Progress
 
-#: What the results are called in docs/benchmarks.md.
+#: The names of the results in docs/benchmarks.md.
 PART = "compare"
 #: By as many processes as a comparison has sessions at each site, so that neither has more of a busy machine.
 MD5 = "SET max_parallel_workers_per_gather = 1; SELECT count(md5(b::text)) FROM public.bookings b"

@@ -13,7 +13,7 @@ import psycopg
 from benchmarks.databases import Database, Pair
 from concord.databases.postgresql.capture import triggers
 
-#: What is done to the damaged rows, in turn, and what a comparison must call it; each statement takes the key.
+#: The acts on the damaged rows, in turn, and a comparison's word for each; each statement takes the key.
 DAMAGES = (
     ("content", "capetown", "UPDATE bookings SET remarks = 'damaged' WHERE id = %s"),
     ("only_source", "capetown", "DELETE FROM bookings WHERE id = %s"),

@@ -31,7 +31,7 @@ PART = "executors"
 #: Of each worker, of which one executor takes all.
 MEMORY = "2g"
 
-#: What is measured, in the order in which it is done.
+#: The measured works, in the order in which they are done.
 LINK, DRIVER = "link", "link in threads"
 
 Seconds = dict[str, list[float]]

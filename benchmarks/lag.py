@@ -31,7 +31,7 @@ from embedded.connect_server import connect_server
 
 PART = "lag"
 
-#: What the synchronization says, by mode. The daily schedule has no part in the measurement.
+#: The synchronization's settings, by mode. The daily schedule has no part in the measurement.
 MODES = {
     "event-driven, over Connect": 'schedule: "@daily", watch: {}',
     "event-driven": 'schedule: "@daily", watch: {}',

@@ -20,7 +20,7 @@ Connection = psycopg.Connection[Any]
 #: Fewer flights leave too few for every kind of edit.
 FEWEST_FLIGHTS = 1_000
 
-#: What is left out of a flight that did not take place.
+#: The columns left out of a flight that did not take place.
 _CANCELLED = dict.fromkeys(("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time"))
 
 

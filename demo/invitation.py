@@ -9,7 +9,7 @@ from pathlib import Path
 from demo.environment import FOREIGN
 from demo.sites import USERS, Sites
 
-#: What `make airflow` answers at, unless something else does.
+#: The address of `make airflow`, unless something else answers there.
 ADDRESS = "http://127.0.0.1:8080"
 
 

@@ -134,7 +134,7 @@ def _create_logins(superuser: Connection, site: Site) -> None:
         superuser.execute(create.format(sql.Identifier(login), sql.Literal(password)))
     # The installer owns the database and its tables, on which it puts the capture triggers.
     superuser.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(database, sql.Identifier(INSTALLER)))
-    # What Concord keeps belongs to a role of its own, as which the installer may act.
+    # Concord's objects belong to a role of its own, as which the installer may act.
     for statement in owner.creation(owner.role(site.name), INSTALLER, superuser.info.server_version):
         superuser.execute(statement.encode())
     granted = sql.SQL(", ").join(map(sql.Identifier, APPLIER_SETTINGS))

@@ -40,7 +40,7 @@ class Cluster:
     ) -> None:
         self._settings_of_daemons = settings
         self._directory, self.environment = directory, {**environment, "JAVA_HOME": str(java_home)}
-        # What executors import of Concord comes in the archive, or not at all.
+        # Executors import Concord from the archive, or not at all.
         self.environment.pop("PYTHONPATH", None)
         self.environment |= {"SPARK_HOME": str(SPARK_HOME), "SPARK_DAEMON_MEMORY": "256m"}
         self.environment["SPARK_DAEMON_JAVA_OPTS"] = SHORT_LIVED

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Batches = Iterator[pa.RecordBatch]
 
-#: What travels, as Spark's DDL and as Arrow call it.
+#: The columns that travel, as Spark's DDL and as Arrow call them.
 ARROW_TYPES = {
     "smallint": pa.int16(),
     "int": pa.int32(),

@@ -40,7 +40,7 @@ def _digest() -> str:
     return digest.hexdigest()[:16]
 
 
-#: What a person is told.
+#: The sentence that a person reads.
 OTHER_CODE = (
     "Spark's workers run another version of Concord than Airflow: restart the Connect server, or install the same"
     " version where its tasks run"

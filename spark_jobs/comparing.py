@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 MOST_VOLATILE = 200_000
 #: Keys that are asked for at once, by their names.
 KEYS_AT_ONCE = 5_000
-#: Rows of both sites in differing buckets that the driver joins itself, at some microseconds each; Spark joins more,
-#: which pays where it has more cores than the driver's one.
+#: Rows of both sites in differing buckets that the driver joins itself, at some microseconds each. Spark joins
+#: more, which pays where it has more cores than the driver's one.
 SPARK_FROM = 4_000_000
 
 

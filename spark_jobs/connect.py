@@ -30,7 +30,7 @@ from spark_jobs.wording import worded
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What is retried, and for about five seconds in all: by default it is more than eight minutes.
+#: The errors that are retried, for about five seconds in all: by default it is more than eight minutes.
 _RETRIES = DefaultPolicy(max_retries=6, initial_backoff=100, backoff_multiplier=2.0, max_backoff=2000)
 warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")  # our own error says more
 #: Seconds until a server that was asked to end a session's work must have answered.

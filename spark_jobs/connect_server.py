@@ -34,7 +34,7 @@ _PAUSE = 0.5
 
 _CONNECT = {
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-    # What a driver that was killed had asked for ends within seconds; by default its tasks run on for minutes.
+    # The work that a killed driver had asked for ends within seconds; by default its tasks run on for minutes.
     "spark.connect.execute.reattachable.senderMaxStreamDuration": "5s",
     "spark.connect.execute.manager.detachedTimeout": "5s",
     "spark.connect.execute.manager.maintenanceInterval": "1s",

@@ -39,7 +39,7 @@ Function = Callable[[pa.RecordBatch], pa.RecordBatch]
 #: The column of the new row.
 MERGED = "merged"
 
-#: What the rest of the chain says, for the conflicts that the function leaves undecided.
+#: The word of the rest of the chain on the conflicts that the function leaves undecided.
 REST = ("verdict", "resolver", "reason")
 
 _VERDICTS = {"source": "source_wins", "target": "target_wins", "row": "merged"}

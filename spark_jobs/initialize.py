@@ -138,7 +138,7 @@ class TablePass:
                 Load(self.table, self.progress, self.meter) as load,
             ):
                 for each in load.declined():
-                    # What a run that was killed had staged and written may stand there already.
+                    # The staged and written rows of a killed run may stand there already.
                     self._take_alone(each, compared=begun_before is not None and each.lower == begun_before)
         except ListenersCame as came:
             log_event(logger, "rows need versions", why=str(came))

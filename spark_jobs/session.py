@@ -13,7 +13,7 @@ from spark_jobs.settings import ON_THIS_MACHINE, SETTINGS, is_local, own_sockets
 
 logger = logging.getLogger("concord.session")
 
-#: What the application itself is told, beside what each session is.
+#: The application's own settings, beside those of each session.
 _OF_THE_APPLICATION = {
     "spark.speculation": "false",
     # A function larger than that goes by way of a file, and with it the logins that tasks need (S5).

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-#: What a task says of each part that it has staged.
+#: A task's words about each part that it has staged.
 _COUNTED = "ordinal int, attempt bigint, rows bigint, removals bigint, bytes bigint"
 
 #: Threads of the driver, at most: more are not faster in one process.
@@ -66,7 +66,7 @@ def stage_by_spark(
                     done = _staged(stage, part, context.taskAttemptId() * len(parts) + number)
                     yield pa.RecordBatch.from_pylist([{"ordinal": ordinal, **asdict(done)}], schema)
 
-    # Logins are in the function. What Spark is given as data it shows, and writes to files.
+    # Logins are in the function. Spark shows its data, and writes them to files.
     counted = spark.range(0, shares, 1, shares).mapInArrow(in_this_code(run), _COUNTED).collect()
     return _by_route(routes, [(ordinal, Relayed(*relayed)) for ordinal, *relayed in counted])
 

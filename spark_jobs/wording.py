@@ -24,16 +24,17 @@ STAGING = "while staging "
 _DATABASE_SAID = re.compile(r"(?:ERROR|FATAL|PANIC):  (.+)")
 #: Which of several tables a task was busy with.
 _WHERE = re.compile(f"^{STAGING}(.+)$", re.MULTILINE)
-#: What a task says in our words already. An executor's error comes as text alone.
+#: A task's words that are ours already. An executor's error comes as text alone.
 _OURS = re.compile(rf"^{re.escape(errors.__name__)}\.(\w+): (.+)$", re.MULTILINE)
-#: What Spark Connect says of a server that has ended or begun anew while a job ran, or has given the job up.
+#: Spark Connect's words about a server that has ended or begun anew while a job ran, or has given the job up.
 _NO_SPARK = re.compile(
     r"UNAVAILABLE|NO_ACTIVE_SESSION|SESSION_CLOSED|SESSION_CHANGED|RETRIES_EXCEEDED|OPERATION_ABANDONED"
     r"|RESPONSE_ALREADY_RECEIVED|OPERATION_CANCELED"
 )
-#: What a worker says that was given a function of ours which its own Concord does not have.
+#: A worker's words when it was given a function of ours which its own Concord does not have.
 _NOT_OURS = re.compile(r"No module named '(?:concord|spark_jobs)|on <module '(?:concord|spark_jobs)")
-#: What ADBC calls a connection that is not to be had or has broken; and a snapshot ends with the session that holds it.
+#: ADBC's words for a connection that is not to be had or has broken; and a snapshot ends with the session that
+#: holds it.
 _AWAY = re.compile(r"OperationalError: IO:|query 'SET TRANSACTION SNAPSHOT")
 
 

@@ -19,7 +19,7 @@ from spark_jobs.verdicts import SETTLED, STOPPING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: What Spark says of each row, after its version.
+#: Spark's word on each row, after its version.
 DECIDED = ("verdict", "resolver", "reason", "against")
 
 #: Rows named in the error where a mapping is not reversible.

@@ -43,7 +43,7 @@ ITEM = (
 MESH = Topology(
     "mesh", ("oslo", "paris", "quito"), (("oslo", "paris"), ("oslo", "quito"), ("paris", "quito"))
 )
-#: What a link may answer while servers are restarted under it and other runs overtake it.
+#: The answers that a link may give while servers are restarted under it and other runs overtake it.
 TOLERATED = {"site_unavailable", "write_contended", "lease_lost"}
 #: The same, as a driver that nobody asks for a code ends with them.
 _TOLERATED_NAMES = ("SiteUnavailable", "WriteContended", "LeaseLost")

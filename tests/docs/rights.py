@@ -14,7 +14,7 @@ from tests.link.test_privileges import GRANTED
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "security.md"
 _TABLE = re.compile(r"(\| of \| reader \| applier \|\n)(?:\|[^\n]*\n)+")
-#: What the tables of that test stand for.
+#: The meaning of that test's tables.
 _REPLICATED = {
     "ops.parent": "a replicated table",
     'concord."ops.parent"': "its shadow table",

@@ -39,7 +39,7 @@ class Shell:
         """Its status, and what it printed."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        # What a command may read is not the shell's own input.
+        # A command's own input is not the shell's.
         self._process.stdin.write(f"{{ {command}\n}} </dev/null; printf '\\n{_END} %s\\n' $?\n")
         self._process.stdin.flush()
         lines: list[str] = []

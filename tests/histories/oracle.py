@@ -84,7 +84,7 @@ class Oracle:
             if present is None or self._gives_way(target, key, Side(incoming, theirs, edited), here):
                 self.holds[target][key] = incoming
             self.heard[target][key] = ours | theirs
-            # What all had agreed to forget, no link tells again to one who was there.
+            # No link tells again a delete that all had agreed to forget to one who was there.
             if present is None or (key, incoming) not in self.forgotten:
                 self.recalls[target][key] = here.editors | edited
 

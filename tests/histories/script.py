@@ -31,7 +31,7 @@ class Script:
         return f"Script({self.sites}, {self.pairs}, {dict(self.priorities)}, (\n{steps}))"
 
 
-#: What happens in a life, and how often. Few rows, few ticks of the clock: edits meet, and stamps tie.
+#: The events of a life, and how often they happen. Few rows, few ticks of the clock: edits meet, and stamps tie.
 PLAIN = {"put": 8, "alike": 4, "delete": 4, "rekey": 1, "transaction": 1, "link": 12, "tick": 4}
 LATE = PLAIN | {"late": 2, "commit": 3, "roll_back": 1}
 FAULTS = LATE | {"killed_link": 4, "clock_jumps": 2}

@@ -26,7 +26,7 @@ from tests.histories.script import FAMILIES, Script, script, shortened
 HISTORIES = int(os.environ.get("HISTORIES", "400"))
 
 #: Of which none follows the clock: what wins today may lose to what it had beaten elsewhere. The last two are no
-#: orders at all, since A may win over B, B over C, and C over A; the sites agree all the same.
+#: orders at all: A may win over B, B over C, and C over A again; the sites agree all the same.
 POLICIES = {
     "the earliest": conflict_policy.Policy(resolvers=("earliest_timestamp",)),
     "the source, then the higher site": conflict_policy.Policy(

@@ -24,7 +24,7 @@ _REKEY = (
     "UPDATE item SET id = %(other)s, token = %(token)s, note = md5(%(token)s) WHERE id = %(key)s"
     " AND NOT EXISTS (SELECT 1 FROM item WHERE id = %(other)s)"
 )
-#: What one step of a user does, and how often.
+#: The acts of one step of a user, and how often they happen.
 _STEPS = {(_INSERT,): 4, (_UPDATE,): 8, (_DELETE,): 3, (_DELETE, _INSERT): 1, (_REKEY,): 1}
 
 

@@ -45,7 +45,7 @@ _PUT = (
     "INSERT INTO item VALUES (%(key)s, %(token)s, md5(%(token)s))"
     " ON CONFLICT (id) DO UPDATE SET token = excluded.token, note = excluded.note"
 )
-#: What any other site may write there as well, to the last letter.
+#: The text that any other site may write there as well, to the last letter.
 _ALIKE = (
     "INSERT INTO item VALUES (%(key)s, 'alike ' || %(key)s, md5('alike ' || %(key)s))"
     " ON CONFLICT (id) DO UPDATE SET token = excluded.token, note = excluded.note"

@@ -13,7 +13,7 @@ from tests.link.steps import STEPS
 ITEMS, SEATS, PLANES, PLACES = 5, 3, 2, 4
 WIDTH = 10  #: of a history's range of keys
 
-#: What a batch goes through beside its links, in this order; what happens between is left to chance.
+#: The events of a batch beside its links, in this order; the order between is left to chance.
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "faults": (
         "clock_jumps_ahead",

@@ -25,7 +25,7 @@ RESOLVERS = [
     for name, kind in KINDS.items()
     if kind.chooses and name not in ("publisher_wins", "subscriber_wins")
 ]
-#: What London does, then what Cape Town does; the key of the row is the place in this list.
+#: London's edit, then Cape Town's; the key of the row is the place in this list.
 TYPES = {
     "insert_insert": ("insert", "insert"),
     "update_update": ("update", "update"),

@@ -20,7 +20,7 @@ TABLES = (
     "CREATE TABLE by_value (id int PRIMARY KEY, soft int REFERENCES parent (soft) ON DELETE SET NULL)",
 )
 
-#: What a user does: k, l and m are one of three numbers, in the range of the history.
+#: A user's edits: k, l and m are one of three numbers, in the range of the history.
 STEPS = (
     "INSERT INTO parent VALUES ({k}, {l}, {m})",
     "UPDATE parent SET soft = {l} WHERE id = {k}",

@@ -13,7 +13,7 @@ from tests.link.pair import Pair
 
 pytestmark = pytest.mark.spark
 
-#: What a login takes: the question whether to encrypt, the login, and two answers to its challenge.
+#: The round trips of a login: the question whether to encrypt, the login, and two answers to its challenge.
 LOGIN = 4
 
 

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.spark
 SITES = ("london", "capetown")
 KEYS = 20
 
-#: Who wrote what: a trigger notes each title that a site's users wrote, and what that replaced under their eyes.
+#: The author of each row: a trigger notes each title that a site's users wrote, and the title replaced under their
+#: eyes.
 NOTED = """
 CREATE SCHEMA noted;
 CREATE TABLE noted.edit (number bigserial PRIMARY KEY, id int, region int, title text, replaced text);

@@ -47,7 +47,7 @@ STATES: dict[str, tuple[int | None, Sequence[str]]] = {
 }
 PAIRS = list(enumerate(product(STATES, STATES), start=1))
 
-#: What users of a site do to a key while the sites do not hear of each other.
+#: The edits of a key by a site's users while the sites do not hear of each other.
 DEEDS: dict[str, Sequence[str]] = {
     "nothing": (),
     "edit": ("UPDATE book SET title = '{site} {key}' WHERE id = {key}",),

@@ -20,7 +20,7 @@ from tests.link.pair import At, Pair, Site, carried
 pytestmark = pytest.mark.spark
 
 KEYS = 1500
-#: What one site does to a key that is there, and to one that is not; None leaves it alone.
+#: One site's edit of a key that is there, and of one that is not; None leaves it alone.
 TO_ROWS = (
     "UPDATE item SET token = {token} WHERE id = ANY('{keys}')",
     "UPDATE item SET token = 'the same' WHERE id = ANY('{keys}')",

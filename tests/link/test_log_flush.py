@@ -129,7 +129,7 @@ def ended(sites: Pair) -> Connection:
     return connection
 
 
-#: What a session needs that flushes the log.
+#: The needs of a session that flushes the log.
 RIGHT = "UPDATE (heartbeat, acquired, stamp_floor) ON concord.site"
 
 

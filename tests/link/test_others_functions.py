@@ -25,7 +25,7 @@ TABLES = (
     "CREATE TABLE public.plain (id int PRIMARY KEY CHECK (id > 0), v text DEFAULT lower('A'))",
     "CREATE INDEX ON public.plain (lower(v)) WHERE app.mine(id)",
 )
-#: What is made, and how it is then named, with the function.
+#: The object that is made with the function, and how it is then named.
 RUN = {
     "ALTER TABLE plain ADD CONSTRAINT \"c d\" CHECK (app.positive(id))": (
         'the constraint "c d"',

@@ -20,7 +20,7 @@ TABLES = (
     "CREATE TABLE friend (id int PRIMARY KEY, parent int REFERENCES parent ON DELETE SET NULL)",
     "INSERT INTO parent SELECT n, 'parent ' || n FROM generate_series(1, 3) n",
 )
-#: What makes room for each, as its users would, at the site that decided.
+#: The edits that make room for each, as its users would, at the site that decided.
 ROOM = (
     "UPDATE person SET email = NULL WHERE email = 'one@x'",
     "DELETE FROM badge",

@@ -19,7 +19,7 @@ SECRET = "GB-987654"
 PERSON = "CREATE TABLE person (id text PRIMARY KEY, passport text NOT NULL)"
 BOTH = f"INSERT INTO person VALUES ('anna', '{SECRET}'), ('ben', '{SECRET}')"
 
-#: What Cape Town alone has, and what is said of a row that it refuses for that.
+#: The object that Cape Town alone has, and the words about a row that it refuses for that.
 REFUSALS = {
     "unique": (
         ("CREATE UNIQUE INDEX one ON person (passport)",),

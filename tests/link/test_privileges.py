@@ -29,7 +29,7 @@ TABLES = (
     "INSERT INTO ops.child VALUES (1, 1)",
 )
 
-#: What provisioning grants, as the catalogue then knows it: (grantee, object) → privileges.
+#: The rights that provisioning grants, as the catalogue then knows them: (grantee, object) → privileges.
 GRANTED = {
     (READER, "schema concord"): "USAGE",
     (READER, "schema ops"): "USAGE",
@@ -132,7 +132,8 @@ def test_the_logins_have_exactly_the_printed_grants(pair: MakePair) -> None:
     )
 
 
-#: What a careful owner takes from everybody; what the reader and the applier need of it they have by themselves.
+#: The rights that a careful owner takes from everybody; those that the reader and the applier need they have by
+#: themselves.
 HARDENED = (
     "REVOKE ALL ON SCHEMA public FROM PUBLIC",
     "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA concord FROM PUBLIC",

@@ -29,7 +29,7 @@ BOOK = (
     "CREATE TABLE book (id int PRIMARY KEY, title text)",
     "INSERT INTO book SELECT n, 'as loaded' FROM generate_series(1, 20) n",
 )
-#: What brings a restored site back, as its refusal tells it.
+#: The command that brings a restored site back, as its refusal tells it.
 COMMAND = "python -m concord initialize london_capetown --accept-restored"
 
 

@@ -27,7 +27,7 @@ from tests.versions.any_version import PRIORITIES, random_pairs
 pytestmark = pytest.mark.spark
 
 PAIRS = random_pairs(seed=2, many=3000)
-#: What the rows behind them say, as exact texts; the last few are compared with nothing.
+#: The values of the rows behind them, as exact texts; the last few are compared with nothing.
 NUMBERS = ("1", "1.0", "-2", "-2.50", "-0.4", "-0.45", "0", "0.00", "10", "9.99", "100200", None, "NaN")
 MOMENTS = ("2026-11-21", "1999-12-31", "0001-01-01", "infinity", "-infinity", None, "0044-03-15 BC")
 #: Every resolver that chooses, in every place of a chain, and chains by type.

@@ -127,7 +127,7 @@ def test_a_value_of_a_million_characters_arrives_whole_and_in_the_conflict_log_t
 
 
 LONGEST = "n" * 63
-#: What an application may call a thing, and what must not be taken for SQL, a pattern or a format.
+#: The names that an application may give a thing, and that must not be taken for SQL, a pattern or a format.
 NAMES = [
     'ab "cd',
     "two  words ",

@@ -24,7 +24,7 @@ EVERY = {**VALUES, **NEVER_NULL}
 COLUMNS = {type_name: f"v{number}" for number, type_name in enumerate(EVERY)}
 LONGEST = max(map(len, EVERY.values()))
 
-#: What the embedded server cannot hold: it is built without libxml and without these extensions.
+#: The types that the embedded server cannot hold: it is built without libxml and without these extensions.
 NOT_IN_THIS_SERVER = {"xml", "citext", "hstore", "ltree"}
 
 SAMPLE = (

@@ -10,7 +10,7 @@ STATES = f"{ORCHESTRATION}/test_link_states.py"
 HOLDER = f"{ORCHESTRATION}/test_lease_holder.py"
 
 RUNS = (
-    # What `status` says of a link
+    # The words of `status` about a link
     Mutant(
         "a link that was refused is ready",
         "plugins/concord/orchestration/tasks/link_states.py",

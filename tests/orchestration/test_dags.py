@@ -128,7 +128,7 @@ def test_airflow_runs_one_file_of_plugins_and_shadows_no_module() -> None:
     assert Path(str(importlib.import_module("secrets").__file__)).is_relative_to(standard)
 
 
-#: What a task's process does with a DAG, in one that stands where the scheduler stands when it makes ready for tasks.
+#: A task's process and a DAG, in a process that stands where the scheduler stands when it makes ready for tasks.
 READING = """
 import sys
 from airflow import plugins_manager

@@ -13,7 +13,7 @@ from tests.orchestration.terminal import Terminal
 
 DOCUMENT = (PROJECT / "docs" / "operations.md").read_text().partition("### For programs")[2]
 ENDS = ["said", "notices", "problems"]
-#: What can be asked of two sites that have just been initialized, and the exit status.
+#: The questions that two sites can be asked that have just been initialized, and the exit status.
 COMMANDS = {
     "status": 0,
     "check-config": 0,

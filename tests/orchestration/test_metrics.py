@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
 DAG_ID = f"synchronize__{NAME}"
 PICKY = "tests.orchestration.picky_statsd.PickyClient"
-#: What stands in the rows, and is nobody's business.
+#: The values of the rows, which are nobody's business.
 PRIVATE = "delayed by a bird"
 #: concord.link.lag,synchronization=london_capetown,direction=forward:1.5|g
 TAGGED = re.compile(r"airflow\.(concord\.[a-z_.]+)((?:,\w+=\w+)*):(-?[\d.]+)\|(\w+)")

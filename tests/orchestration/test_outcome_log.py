@@ -13,7 +13,7 @@ from tests.orchestration.conftest import NAME, SUBMITTED, Pair
 #: A time of day, as a log may begin a line with it.
 TIME = re.compile(r"^(\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d")
 
-#: What stands behind the time and the level that Airflow writes.
+#: The words behind the time and the level that Airflow writes.
 AIRFLOWS = re.compile(r"^\d{4}-\S+Z \[\w+ *\] (.*)$", re.MULTILINE)
 
 OURS = "concord.outcome"

@@ -12,7 +12,7 @@ from tests.orchestration.test_command import concord
 
 DOCUMENT = (PROJECT / "docs" / "terminal.md").read_text()
 BLOCK = re.compile(r"```(console|sql|text)\n(.*?)```", re.DOTALL)
-#: What is never the same twice, each with what stands for it; as long, so that columns stay where they are.
+#: The words that are never the same twice, each with its stand-in; as long, so that columns stay where they are.
 VARYING = {
     r"\b[0-9a-f]{12}\b": "0" * 12,
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d": "2026-03-01 12:00:07",

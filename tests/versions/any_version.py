@@ -25,10 +25,10 @@ def versions(draw: st.DrawFn) -> RowVersion:
     return RowVersion(origin, *dot, vector, draw(st.booleans()), draw(st.booleans()))
 
 
-#: What a link leaves where it locked a key that it did not write.
+#: The row that a link leaves where it locked a key that it did not write.
 PLACEHOLDER = replace(ABSENT, deleted=True)
 
-#: What an incoming version may meet: another version, or a row that nobody has ever changed.
+#: The rows that an incoming version may meet: another version, or a row that nobody has ever changed.
 present_versions = st.one_of(versions(), st.just(ABSENT))
 
 

@@ -69,7 +69,7 @@ class Entry:
         return None
 
 
-#: What a version must have to be told from another; entries of early releases may have none of it.
+#: The parts that tell one version from another; entries of early releases may have none of them.
 _PARTS = frozenset({"origin", "changed_at", "derived", "vector", "deleted"})
 
 

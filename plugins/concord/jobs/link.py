@@ -13,7 +13,7 @@ from concord.rules.brake import Approval, Hold
 from concord.tables.replication_set import ReplicatedTable
 from concord.values.interval import Interval
 
-#: Changed rows from which Spark carries them. Its start is a tenth of such a run; of a smaller one it is more, and the
+#: Changed rows from which Spark carries them. Its start is a tenth of such a run; of a smaller one it is more. The
 #: driver reads and stages as fast on one machine (docs/benchmarks.md).
 SPARK_FROM = 1_000
 

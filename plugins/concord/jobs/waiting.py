@@ -18,7 +18,7 @@ Image = Mapping[str, str | None]
 #: `source`, `target`, or the columns of the row that is to stand, as far as they differ from the source's.
 Choice = str | Mapping[str, object]
 
-#: Who decided, in the log: a person, not a rule.
+#: The deciding person, in the log: no rule decided.
 PERSON = "person"
 
 #: Digits of an id that people type and read.

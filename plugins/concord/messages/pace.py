@@ -56,7 +56,7 @@ def of_tables(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else how_many(len(names), "table")
 
 
-#: Who wants to hear how far a work is.
+#: The function that hears how far a work is.
 Tell = Callable[[Pace], None]
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from concord.repository.utc_time import UtcDateTime
 
-#: What an acquired row may become. They add up to `acquired` (rule 11).
+#: The outcomes of an acquired row. They add up to `acquired` (rule 11).
 OUTCOMES = ("applied", "converged", "superseded", "lost", "filtered", "held", "quarantined")
 
 NAMING_CONVENTION = {

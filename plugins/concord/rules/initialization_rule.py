@@ -18,7 +18,7 @@ from concord.rules.resolver import Contender, Row, total_order
 from concord.versions.conflict import Outcome, classify
 from concord.versions.row_version import RowVersion, unite
 
-#: What the conflict log names as the resolver of a decision that only an initialization takes.
+#: The conflict log's resolver of a decision that only an initialization takes.
 RESOLVER = "initialization"
 
 #: Why, in the words of the log.
@@ -53,8 +53,8 @@ class Way:
     named: bool  #: the source is the site whose rows hold where versions do not decide
     source_stale: bool = False
     target_stale: bool = False
-    #: Other synchronizations listen at the target, or it may hold rows of its own under the same keys, outside of the
-    #: filter: every row needs a version.
+    #: Other synchronizations listen at the target, or it may hold rows of its own under the same keys, outside of
+    #: the filter. Every row needs a version.
     announced: bool = False
     priorities: Mapping[str, int] | None = None
 

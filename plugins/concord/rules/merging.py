@@ -23,7 +23,7 @@ from concord.versions.row_version import RowVersion, Vector, next_stamp, unite
 #: Derivation of a merged version: an edit has 0.
 DERIVED = 1
 
-#: What a custom function declares that is to judge what both sites did, not what they left.
+#: A custom function's mark that it judges what both sites did, not what they left.
 ADDS_UP = "adds_up"
 
 #: Digits enough for every sum and every half of what a database holds.

@@ -24,7 +24,7 @@ from concord.rules.resolver import (
 from concord.values.text_form import TextForm
 from concord.versions.conflict import BETWEEN_VERSIONS, ConflictType, Decision, Winner, conflict_type
 
-#: What ends every chain.
+#: The end of every chain.
 LAST = "latest_timestamp"
 
 #: Never undecided: what follows them in a chain is never asked.

@@ -20,7 +20,7 @@ from concord.rules.resolver import Contender, total_order
 from concord.versions.conflict import Outcome, classify
 from concord.versions.row_version import RowVersion, unite
 
-#: What the conflict log names as the resolver of a repair.
+#: The conflict log's resolver of a repair.
 REPAIR = "repair"
 
 #: The stamp of a repaired row that nobody ever changed: later than none (0), earlier than every edit.

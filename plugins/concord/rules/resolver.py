@@ -20,7 +20,7 @@ Priorities = Mapping[str, int]
 #: A row by canonical column, each value as its exact text; None is NULL.
 Row = Mapping[str, str | None]
 
-#: What an order compares; the greater wins. None: this side cannot be compared.
+#: The values that an order compares; the greater wins. None: this side cannot be compared.
 Key = tuple[Any, ...] | None
 
 #: Why a resolver left a conflict to the next one.

@@ -17,8 +17,8 @@ from concord.tables.row_filter import (
     RowFilter,
 )
 
-#: Text constants that are surely two values only if the column holds text: '1' and '01' may be one number,
-#: 't' and 'true' one truth, '2026-1-1' and '2026-01-01' one day.
+#: Text constants that are surely two values only if the column holds text. '1' and '01' may be one number, 't' and
+#: 'true' one truth, '2026-1-1' and '2026-01-01' one day.
 _SURELY_TEXT = re.compile(r"(?=.*[^\W\d_])(?!(?i:t|f|y|n|true|false|yes|no|on|off)$)[\w .-]*", re.DOTALL)
 
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from concord.tables.manipulation import Manipulation
 
-#: What people read in the place of a value.
+#: The text that people read in the place of a value.
 PRIVATE = "(private)"
 
 

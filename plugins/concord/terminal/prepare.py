@@ -23,7 +23,7 @@ from concord.terminal.shown import say
 from concord.values.identifier import TableName, parse_table_name
 
 CONFIGURATION, ENVIRONMENT, CONNECTIONS = "concord.yaml", "environment", "connections.json"
-#: What each login's connection is called after its site.
+#: The name of each login's connection after its site.
 _SUFFIXES = {INSTALLER: "", READER: "_reader", APPLIER: "_applier"}
 _PLACE = "write it as london=db.london.example:5432/crm"
 

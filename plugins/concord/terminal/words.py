@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-#: What errors say of parameters and DAGs → what is typed instead. Errors are worded before anybody knows who reads
-#: them: some cross from a Spark application as text.
+#: The errors' words for parameters and DAGs → the words typed instead. Errors are worded before anybody knows who
+#: reads them: some cross from a Spark application as text.
 _WORDS = (
     (r"\brun (synchronize|initialize|compare)__(\w+)", r"run `python -m concord \1 \2`"),
     (r"\b(synchronize|initialize|compare)__(\w+)", r"python -m concord \1 \2"),

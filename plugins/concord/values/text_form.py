@@ -26,7 +26,7 @@ _SPELLED = re.compile(r"([a-z][a-z0-9 ]*?) *(?:\( *(\d+) *(?:, *(\d+) *)?\))?")
 _NO_MINUS_ZERO = r"(?!-0(?:\.0+)?$)-?"
 _UUID = "-".join(f"[0-9a-f]{{{width}}}" for width in (8, 4, 4, 4, 12))
 
-#: What may stand in a configuration.
+#: The forms that may stand in a configuration.
 KNOWN_TYPES = (
     *("smallint", "integer", "bigint", "numeric", "numeric(p,s)", "boolean", "uuid", "date", "text"),
     "varchar(n)",

@@ -46,7 +46,7 @@ BETWEEN_VERSIONS = frozenset(ConflictType) - {
 }
 
 
-#: What was done to a row, as a conflict type says it of either side.
+#: The act on a row, as a conflict type says it of either side.
 _DONE = {"insert": "inserted", "update": "updated", "delete": "deleted"}
 _OTHERWISE = {
     ConflictType.UNIQUENESS: "one unique value at both",

@@ -12,7 +12,7 @@ from concord.databases.contract.reading import Reading
 from concord.rules.repair_rule import Held
 from concord.versions.row_version import RowVersion
 
-#: What staging is told of a row beside its version.
+#: Staging's marks of a row beside its version.
 DECIDED = ("verdict", "resolver", "reason", "against")
 
 #: Base rows in a bucket, about: a single differing row makes this many travel.

@@ -19,7 +19,7 @@ MOST = 50
 #: How long a question stands; what nobody answered waits on, and the next run asks again.
 PATIENCE = timedelta(days=1)
 
-#: What Airflow hands over of one question: its subject, what it is about, which option, and by whom.
+#: Airflow's words about one question: its subject, what it is about, which option, and by whom.
 Answer = Mapping[str, Any]
 
 #: Airflow renders what it shows: a row must not be code there.

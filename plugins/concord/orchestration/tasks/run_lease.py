@@ -22,7 +22,7 @@ from concord.repository.status import synchronizations
 
 logger = logging.getLogger(__name__)
 
-#: Longer than Airflow needs from one task to the next; a dead run keeps the next one out for this long, unless it
+#: Longer than Airflow needs from one task to the next. A dead run keeps the next one out for this long, unless it
 #: is known to have ended (`take`).
 DURATION = timedelta(minutes=10)
 

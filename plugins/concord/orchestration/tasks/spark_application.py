@@ -39,7 +39,7 @@ class SparkApplication(SparkSubmitOperator):
     def __init__(self, *, application: str, **kwargs: Any) -> None:
         super().__init__(application=str(module(application)), **kwargs)
         self._works_as = application
-        #: Who hears how far it is; a task's log has a line a while.
+        #: The function that hears how far it is; a task's log has a line a while.
         self.tell: Tell | None = None
 
     def submit(self, job: BaseModel, report: type[Report]) -> Report:

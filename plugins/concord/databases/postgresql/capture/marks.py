@@ -16,8 +16,8 @@ from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.facts.types import ColumnType
 from concord.tables.replication_set import Marks, ReplicatedTable, TableName
 
-#: What the shadow table of such a table remembers beside the version: the mark, and the row by its hash, both as
-#: this site renders them. NULL where there is no row.
+#: The memory of such a table's shadow beside the version: the mark, and the row by its hash, both as this site
+#: renders them. NULL where there is no row.
 MEMORY = ("concord_marked", "concord_seen")
 
 #: Digits of a second that PostgreSQL keeps.

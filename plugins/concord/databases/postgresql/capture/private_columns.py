@@ -90,11 +90,11 @@ BEGIN
 END $$""",
 }
 
-#: What every site carries, whether it has private columns or not.
+#: Every site has this, with private columns or without.
 STATEMENTS = [
     _TABLE,
-    # Whoever may read Concord's tables sees no row of this one, but for its owner; a REVOKE would hit the owner, too,
-    # where one login has all roles.
+    # A login that may read Concord's tables sees no row of this one, but for its owner's. A REVOKE would hit the
+    # owner, too, where one login has all roles.
     "ALTER TABLE concord.secret ENABLE ROW LEVEL SECURITY",
     _SECRET,
     *_FUNCTIONS.values(),

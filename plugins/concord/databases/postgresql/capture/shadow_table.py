@@ -14,7 +14,7 @@ from concord.tables.replication_set import ReplicatedTable
 #: The version columns of every shadow table, after the key.
 VERSION_COLUMNS = tuple(VERSION_TYPES)
 
-#: What PL/pgSQL calls its own in a trigger's function, which a column would be mistaken for.
+#: PL/pgSQL's own names in a trigger's function, for which a column would be mistaken.
 _VARIABLES = {
     *("new", "old", "found", "tg_argv", "tg_level", "tg_name", "tg_nargs", "tg_op", "tg_relid"),
     *("tg_relname", "tg_table_name", "tg_table_schema", "tg_when"),
@@ -45,7 +45,8 @@ OWN_NAMES = {
 }
 
 
-#: What the triggers' functions capture, in the first words of their names: rows one by one, or a kind of statement.
+#: The changes that the triggers' functions capture, in the first words of their names: rows one by one, or a kind
+#: of statement.
 OF_ROWS, OF_STATEMENTS = "capture", ("insert", "update", "delete")
 
 

@@ -14,7 +14,7 @@ _NOW = f"greatest({row_version.NOW}, stamp_floor + 1)"
 #: The site as a relation of the statement that stamps: its name, its clock, and what the links have read of it.
 SITE = f"(SELECT origin, {_NOW} AS now_us, acquired FROM concord.site) concord_site"
 
-#: What `upsert` asks of a vector, where nothing but the new row tells the clock.
+#: The questions of `upsert` to a vector, where nothing but the new row tells the clock.
 _NOW_OF_THE_ROW = "jsonb_build_object('now', excluded.changed_at)"
 
 _NEWEST = "concord.vector_newest(s.vector)"

@@ -31,7 +31,7 @@ _BY_STATEMENTS = tuple(f"zz_concord_{event}" for event in OF_STATEMENTS)
 _BY_ROWS = ("zz_concord_capture", "zz_concord_capture_update")
 _TRUNCATE = "zz_concord_truncate"
 
-#: Major release → the minor release since which the triggers of a statement are shown what its MERGE did although
+#: Major release → the minor release since which a statement's triggers are shown all rows of its MERGE, although
 #: another part of it, or a cascade of a foreign key, writes the table as well (2026-02-12). Before, rows were missed.
 _SHOWS_MERGES = {15: 150016, 16: 160012, 17: 170008, 18: 180002}
 
@@ -92,8 +92,8 @@ def _definitions(shadow: Shadow, applier: str, *, rows_alone: bool) -> Mapping[s
         f"zz_concord_{event}": f"AFTER {event} ON {table} REFERENCING {rows} FOR EACH STATEMENT {calls[event]}"
         for event, rows in seen.items()
     }
-    # By PostgreSQL's own rule no table with such a trigger for rows becomes a partition or an heir: what is written
-    # through a parent calls no trigger for statements.
+    # By PostgreSQL's own rule no table with such a trigger for rows becomes a partition or an heir. A write through
+    # a parent calls no trigger for statements.
     alone = "" if rows_alone else f" REFERENCING {new}"
     return {
         **({} if rows_alone else by_statements),
@@ -115,7 +115,7 @@ DECLARE
 BEGIN{body}
   RETURN NULL;
 END"""
-    # jit: a plan is kept as it was made for the session's first statement; after one of many rows, each later one
+    # jit: a plan is kept as it was made for the session's first statement. After one of many rows, each later one
     # would wait for the compiler.
     return f"""
 CREATE OR REPLACE FUNCTION {shadow.function(what)}() RETURNS trigger LANGUAGE plpgsql
@@ -123,7 +123,7 @@ SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off{before_imag
 AS {literal(block)}"""
 
 
-#: What the site knows of itself, once for all rows that a call stamps.
+#: The site's facts about itself, once for all rows that a call stamps.
 _HERE = f"""
   SELECT origin, now_us, acquired, {vector("origin", "now_us")} AS stamp, jsonb_build_object('now', now_us) AS now
     INTO STRICT here FROM {SITE};"""

@@ -15,7 +15,7 @@ from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.session import Connection, rows
 from concord.tables.replication_set import TableName
 
-#: What a trigger asks for, in its WHEN or in its function: 'on' while Concord writes.
+#: The setting that a trigger asks for, in its WHEN or in its function: 'on' while Concord writes.
 GUARD = "concord.applying"
 
 _ADVICE = f"make it an ordinary trigger (ENABLE TRIGGER), or let it do nothing while {GUARD} is 'on'"

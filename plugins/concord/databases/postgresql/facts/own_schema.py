@@ -6,7 +6,7 @@ STAGING = "concord_staging"
 #: Raised when these objects change; `provision` brings an older site up to it.
 FORMAT = 10
 
-#: What makes a database this very one: system identifier, timeline, database (F17, F66).
+#: The parts that make a database this very one: system identifier, timeline, database (F17, F66).
 IDENTITY = """
 SELECT (SELECT system_identifier FROM pg_control_system())::text
        || '/' || (SELECT timeline_id FROM pg_control_checkpoint())::text

@@ -11,10 +11,10 @@ from concord.databases.postgresql.facts.session import Connection, run
 BY_KEY = ("SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off")
 ANY_PLAN = ("SET LOCAL enable_hashjoin = on", "SET LOCAL enable_mergejoin = on")
 
-#: Around a statement that joins staged rows to the one table that it writes: a table that was empty when it was last
-#: vacuumed would be read from end to end for each of them, with all that came before. (Verdicts are joined to staging
-#: apart from that.) Where three relations are joined at once, the planner, which cannot but read staging so, would take
-#: all plans for equally dear.
+#: Around a statement that joins staged rows to the one table that it writes. A table that was empty when it was
+#: last vacuumed would be read from end to end for each of them, with all that came before. (Verdicts are joined to
+#: staging apart from that.) Where three relations are joined at once, the planner, which cannot but read staging
+#: so, would take all plans for equally dear.
 LOOK_UP, SCAN = "SET LOCAL enable_seqscan = off", "SET LOCAL enable_seqscan = on"
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import psycopg
 
-#: What the data of a row can provoke: SQLSTATE classes of data errors, constraints, views, triggers, PL/pgSQL, limits
-#: (an index entry that is too long), and functions in other languages. Not 0A: that a statement cannot be planned is
-#: nothing about a row.
+#: The errors that the data of a row can provoke, by SQLSTATE: classes of data errors, constraints, views, triggers,
+#: PL/pgSQL. Also limits (an index entry that is too long), and functions in other languages. Not 0A: that a
+#: statement cannot be planned is nothing about a row.
 _CLASSES = ("22", "23", "44", "09", "P0", "54", "38", "39")
 
 

@@ -24,8 +24,9 @@ NATIVE: dict[str, tuple[str, str]] = {
     "bytea": ("binary", "bytea"),
 }
 
-#: What servers of all versions write and read alike (binary), whatever a column adds to the type: none can refuse a
-#: value. Not so intervals: since PostgreSQL 17 some are infinite, and an older server takes those for others.
+#: Types that servers of all versions write and read alike (binary), whatever a column adds to the type: none can
+#: refuse a value. Not so intervals: since PostgreSQL 17 some are infinite, and an older server takes those for
+#: others.
 BINARY = frozenset(
     [
         "numeric",
@@ -104,7 +105,7 @@ ONE_IMAGE = frozenset(["int2", "int4", "int8", "bool", "uuid", "date", "timestam
 #: Compared alike at every site (`values.sortable`): no collation orders them, and none is an approximation.
 SORTABLE = frozenset(["int2", "int4", "int8", "numeric", "date", "timestamp", "timestamptz"])
 
-#: What the catalogue calls the types that a mapping may name.
+#: The catalogue's names of the types that a mapping may name.
 _CATALOGUE_NAMES = {
     "smallint": "int2",
     "integer": "int4",

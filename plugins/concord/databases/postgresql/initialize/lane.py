@@ -18,7 +18,8 @@ from concord.databases.postgresql.rows import acquire
 from concord.databases.postgresql.transaction import one_transaction
 from concord.databases.postgresql.write.relay import SourceFailed, pass_on
 
-#: What the target has against a row, or who stands in its way: then the range goes the careful way, which finds out.
+#: The target has something against a row, or a row stands in its way: then the range goes the careful way, which
+#: finds out.
 DECLINED = (
     psycopg.errors.IntegrityError,
     psycopg.errors.DataError,

@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS concord.late_index (
   PRIMARY KEY (relation, name))""",
 )
 
-#: What `pg_stat_activity` shows of the installer.
+#: The installer's name in `pg_stat_activity`.
 APPLICATION = "concord initialize"
 
 #: Users of the table wait for us no longer than that; then its indexes stay.

@@ -8,7 +8,7 @@ from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.initialize.key_range import KeyOrder, KeyRange, side
 from concord.databases.postgresql.rows.shape import Shape
 
-#: What a version brings, beside its key and what the target adds of its own.
+#: The columns of a version, beside its key and the target's own.
 _BROUGHT = ("origin", "changed_at", "derived", "vector")
 
 

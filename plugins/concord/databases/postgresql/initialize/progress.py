@@ -12,8 +12,8 @@ from concord.databases.postgresql.facts.session import Connection, rows, run
 from concord.databases.postgresql.initialize.key_range import Key
 from concord.jobs.initialization import How, RowError
 
-#: Chunk writers share this lock; a new initialization takes it alone, so that every chunk written after it
-#: has begun sees that it has, and announces its rows to it.
+#: Chunk writers share this lock, and a new initialization takes it alone. So every chunk written after the
+#: initialization has begun sees it, and announces its rows to it.
 _LOCK = "hashtext('concord initialization')"
 
 STATEMENTS = (

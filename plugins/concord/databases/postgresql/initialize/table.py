@@ -60,7 +60,7 @@ class Passage:
         here, there = self.source.access.name, self.target.access.name
         return Way(
             origin=self.source.site().origin,
-            # What a load finds without a version at its target is what it has written itself.
+            # Rows without a version that a load finds at its target are its own.
             fresh=state.how is How.MERGE,
             named=here == state.named,
             source_stale=here == state.stale,

@@ -9,7 +9,7 @@ from concord.databases.postgresql.write.conflict_id import dot, loss_id
 from concord.jobs.link import LinkJob
 from concord.versions.conflict import ConflictType
 
-#: What a relation of such rows says of each of the two, `w_` the winner and `l_` the loser.
+#: The columns of each of the two in a relation of such rows, `w_` the winner and `l_` the loser.
 _SIDE = ("origin", "changed_at", "derived", "vector", "deleted", "image")
 
 

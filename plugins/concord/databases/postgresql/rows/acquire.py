@@ -261,7 +261,7 @@ READER_SETTINGS = (
 )
 
 
-#: What a reader asks to prove that it stands in the snapshot it was given (F06).
+#: The question by which a reader proves that it stands in the snapshot it was given (F06).
 POSITION_QUERY = "SELECT pg_current_snapshot()::text"
 
 

@@ -27,7 +27,7 @@ from concord.versions.position import Session, remembered, session_from_json, se
 #: How long a new run waits for an older one's transaction before it ends it.
 FENCE_WAIT = "5s"
 
-#: What `pg_stat_activity` shows of a restamp, which holds the fences of all synchronizations of its site.
+#: The name in `pg_stat_activity` of a restamp, which holds the fences of all synchronizations of its site.
 RESTAMPING = "concord restamp"
 
 

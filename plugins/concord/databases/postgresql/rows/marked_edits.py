@@ -251,7 +251,7 @@ def begin(connection: Connection, shapes: Sequence[Shape]) -> None:
             _register(connection, shape, *known[shape.name], everything=True)
             continue
         now, still = int(one(connection, f"SELECT {row_version.NOW}")[0]), _writers(connection, shape)
-        # What they have written may bear a mark of any age: until they end, the next look begins at the beginning.
+        # Their rows may bear a mark of any age: until they end, the next look begins at the beginning.
         _look(connection, shape, 0 if still else now, dict.fromkeys(still, 0))
         run(
             connection,

@@ -43,7 +43,7 @@ _COMPARABLE = frozenset(
     ["int2", "int4", "int8", "numeric", "float4", "float8", "bool", "uuid", *_TEXTS, *_MOMENTS]
 )
 
-#: What a filter calls a column → the column of the site that holds it; None where there is none.
+#: A filter's name of a column → the column of the site that holds it; None where there is none.
 Columns = Callable[[str], Column | None]
 
 

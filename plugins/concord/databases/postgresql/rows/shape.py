@@ -26,7 +26,7 @@ from concord.tables.row_filter import RowFilter
 from concord.tables.structure import Structure
 from concord.values.text_form import TextForm, form_of
 
-#: What every statement calls a shadow row (present) and a verdict: there the key stands beside Concord's columns.
+#: Every statement's names of a shadow row (present) and a verdict: there the key stands beside Concord's columns.
 BESIDE_OUR_COLUMNS = ("p", "v", "n")
 
 

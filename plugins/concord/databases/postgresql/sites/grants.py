@@ -15,7 +15,7 @@ from concord.tables.replication_set import ReplicatedTable, TableName
 #: to applications when both wait for each other.
 APPLIER_SETTINGS = ("session_replication_role", "deadlock_timeout")
 
-#: What both logins read of Concord's own, and what the applier writes of it besides.
+#: Concord's own tables that both logins read, and those that the applier writes besides.
 OWN_TABLES = {
     "site": (),
     "synchronization": ("INSERT", "UPDATE"),

@@ -18,7 +18,7 @@ from concord.databases.postgresql.facts.privileges import Grant, Kind
 from concord.databases.postgresql.facts.session import Connection, one
 from concord.databases.postgresql.sites.preflight import SiteFacts, has_attribute
 
-#: Concord's own at a site. What stands in staging belongs to the applier, who makes it.
+#: Concord's own at a site. Staged rows belong to the applier, who makes them.
 SCHEMAS = ("concord", "concord_staging")
 
 ATTRIBUTES = "NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS NOINHERIT"
@@ -33,7 +33,7 @@ _ELSEWHERE = """EXISTS (SELECT 1 FROM pg_shdepend e WHERE e.refclassid = 'pg_aut
                     AND e.deptype = 'o'
                     AND e.dbid NOT IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())))"""
 
-#: What it is called where Concord is. A copy of the database has the role of its original until it is provisioned.
+#: Its name where Concord is. A copy of the database has the role of its original until it is provisioned.
 NAME = f"""
 SELECT r.rolname::text AS name FROM pg_namespace n JOIN pg_roles r ON r.oid = n.nspowner
  WHERE n.nspname = 'concord' AND r.rolname ^@ {literal(_PREFIX)} AND NOT {_ELSEWHERE}"""
@@ -96,7 +96,7 @@ SELECT nspowner AS owner FROM pg_namespace WHERE oid IN {_ITS_OWN} UNION
 SELECT relowner FROM pg_class WHERE relnamespace = to_regnamespace('concord') UNION
 SELECT proowner FROM pg_proc WHERE pronamespace = to_regnamespace('concord')"""
 
-#: What a role `r` owns here or in the whole cluster, and is none of Concord's.
+#: The objects that a role `r` owns here or in the whole cluster, and that are none of Concord's.
 _OWNED = f"""
   FROM pg_shdepend d
  WHERE d.refclassid = 'pg_authid'::regclass AND d.refobjid = r.oid AND d.deptype = 'o'

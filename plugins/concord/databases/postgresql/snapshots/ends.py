@@ -31,7 +31,7 @@ from concord.messages.errors import NotInitialized, StructureChanged
 from concord.tables.replication_set import TableName
 from concord.versions.position import Session
 
-#: What a refresh does inside the target's transaction.
+#: A refresh's work inside the target's transaction.
 Write = Callable[[Connection], Written]
 
 

@@ -62,7 +62,7 @@ def source_refusals(ends: Ends) -> Iterator[str]:
     """Every reason why the source cannot be read, each one line."""
     where = f"{ends.snapshot.source}: {ends.snapshot.relation}"
     if ends.source is None:
-        # What is captured is looked at as every captured table is.
+        # The capture is checked as that of every captured table.
         if not ends.snapshot.incremental:
             yield f"{where} does not exist, or the installer may not see it; create it or correct its name"
         return

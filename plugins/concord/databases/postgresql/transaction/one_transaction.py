@@ -17,15 +17,15 @@ from concord.databases.postgresql.write.writing import Care, Writing
 from concord.jobs.link import TableReport
 from concord.messages.errors import ConstraintViolated
 
-#: Applications are never the ones to give way: the applier looks for a deadlock at once, and gives up any
-#: wait before an application's own deadlock_timeout (1 s by default) could end the application instead.
+#: Applications never give way. The applier looks for a deadlock at once, and gives up any wait before an
+#: application's own deadlock_timeout (1 s by default) could end the application instead.
 SETTINGS = (
     "SET LOCAL session_replication_role = replica",
     "SET LOCAL concord.applying = 'on'",
     "SET LOCAL deadlock_timeout = '20ms'",
     "SET LOCAL lock_timeout = '500ms'",
     "SET LOCAL synchronous_commit = on",
-    # What is staged is looked at once: how many rows there are matters to its plans, hardly what stands in them.
+    # Staged rows are looked at once: how many rows there are matters to its plans, hardly their values.
     "SET LOCAL default_statistics_target = 10",
     # It is sorted twice, and each statement keeps what it changed for its triggers. More stays as it was set.
     "SELECT set_config('work_mem', '64MB', true)"

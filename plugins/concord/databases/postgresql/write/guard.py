@@ -51,7 +51,7 @@ _REPAIR = (
     f"coalesce(s.concord_resolver = {literal(REPAIR)}, false) AND s.concord_against ="
     " coalesce(p.origin, '') || '/' || coalesce(p.changed_at, 0) || '/' || coalesce(p.derived, 0)"
 )
-#: What an initialization writes over a row although versions do not say so: its loser belongs in the log (F33).
+#: An initialization writes it over a row although versions do not say so: its loser belongs in the log (F33).
 _FORCED = f"s.concord_verdict = 'source_wins' AND s.concord_resolver = {literal(RESOLVER)}"
 #: Verdicts that leave the present version and its row as they are.
 _LEFT_ALONE = frozenset(("converged", "superseded"))
@@ -158,11 +158,11 @@ def judge(connection: Connection, staged: Staged, ordinal: int, terms: Terms = T
     differs = (
         f"(SELECT {shape.differs(shape.updated)} FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
     )
-    # What is deleted brings NULLs, which a row may hold as well.
+    # A deleted row brings NULLs, which a row may hold as well.
     present = f"CASE WHEN s.concord_gone THEN {differs} IS NOT NULL ELSE coalesce({differs}, false) END"
     same_row = _alike(shape, differs)
     alike = f"NOT ({_ABSENT}) AND NOT {_FORWARD} AND NOT {_BACKWARD} AND {same_row}"
-    # What an initialization decided against a row without a version must be seen in the log.
+    # An initialization's decision against a row without a version must be seen in the log.
     exists = f"EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
     applies, arrives = _applies(shape) if terms.converts else ("'apply'", "'apply'")
     includes = "concord.vector_includes(p.vector, s.concord_vector)"
@@ -185,7 +185,7 @@ CASE WHEN {_REPAIR} THEN s.concord_verdict
     # Written twice, and taken twice of the few: of all others nothing but the verdict is computed.
     (((since,),), *_, counted) = every(
         connection,
-        # What is judged without a lock holds while nobody has written its version since.
+        # A judgement without a lock holds while nobody has written its version since.
         "SELECT pg_current_snapshot()::text",
         f"""
 CREATE TEMPORARY TABLE {name.partition(".")[2]} ON COMMIT DROP AS

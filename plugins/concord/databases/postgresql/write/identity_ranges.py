@@ -15,8 +15,8 @@ from concord.tables.replication_set import ReplicatedTable
 #: Below this part of its numbers left, a sequence is named.
 LITTLE = 0.10
 
-#: A gap up to this many numbers is closed by drawing them, which no concurrent caller can undo; a longer one by
-#: setting the sequence, which only that many callers between two statements could overtake.
+#: A gap up to this many numbers is closed by drawing them, which no concurrent caller can undo. A longer one is
+#: closed by setting the sequence, which only that many callers between two statements could overtake.
 DRAWN = 1000
 
 
@@ -161,7 +161,7 @@ def advance(connection: Connection, judged: Judged, wanted: ReplicatedTable, sit
 
 def _pass(connection: Connection, judged: Judged, sequence: Sequence, fed: Fed, share: Share) -> None:
     column = f"s.{quote(fed.column)}"
-    # What lies beyond the sequence's end, as in a column made wider than its sequence, is never handed out.
+    # A number beyond the sequence's end, as in a column made wider than its sequence, is never handed out.
     own = f"NOT s.concord_deleted AND {_owned(column, share)} AND {column} <= {sequence.maximum}"
     newest = one(connection, f"SELECT max({column}) FROM {judged.staged.typed} s WHERE {own}")[0]
     if newest is None or newest < sequence.next:

@@ -16,15 +16,15 @@ from concord.databases.postgresql.facts.session import Connection, run
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write.beside import beside
 
-#: After a checkpoint each page is logged whole, and so many rows, in all tables, may be as many pages: their commit
+#: After a checkpoint each page is logged whole. So many rows, in all tables, may be as many pages: their commit
 #: waits longer for the disk than a login takes.
 FROM = 1_000
 
 #: How often one looks (s), and how much of the log must wait (bytes).
 PAUSE, WAITING = 0.005, 1_000_000
 
-#: How long a statement looks (s), unless nobody has written since it last did: whoever is far away need not be asked
-#: each time, and whoever logs statements hears of few.
+#: How long a statement looks (s), unless nobody has written since it last did. A far site need not be asked each
+#: time, and a log of statements shows few.
 ROUND = 0.1
 
 #: How long one rests after it (s); twice as long, up to ROUND, each time that nobody had written.

@@ -25,7 +25,7 @@ from concord.messages.how_many import how_many
 from concord.rules.repair_rule import REPAIR
 from concord.versions.conflict import ConflictType
 
-#: What came in is another version than was there, and both are seen from here on.
+#: The version that came in is another one than was there, and both are seen from here on.
 _MET = "('source_wins', 'source_stays', 'merged', 'target_wins', 'target_stays', 'unite')"
 
 
