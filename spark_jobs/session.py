@@ -50,9 +50,9 @@ def refuse_without_a_secret(said: str | None) -> None:
     if said is None:
         raise ConnectionRefused(
             "the settings of the Spark cluster do not say spark.authenticate, and whoever reached the driver's ports"
-            " could take the sites' logins: set spark.authenticate and spark.network.crypto.enabled to true and"
-            " spark.authenticate.secret, for the cluster's daemons and in the drivers' spark-defaults.conf;"
-            " or say spark.authenticate false there, if nobody else reaches that network"
+            " could take the sites' logins. Set spark.authenticate and spark.network.crypto.enabled to true and"
+            " spark.authenticate.secret, for the cluster's daemons and in the drivers' spark-defaults.conf."
+            " Or say spark.authenticate false there, if nobody else reaches that network"
         )
     if said != "true":
         logger.warning(

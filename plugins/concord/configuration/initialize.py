@@ -15,7 +15,7 @@ class InitializeSettings(Settings):
     )
     late_indexes: StrictBool = Field(
         default=False,
-        description="An empty table is loaded without the indexes that only make queries faster: the site's installer"
+        description="An empty table is loaded without the indexes that only make queries faster. The site's installer"
         " drops them before, and builds them after, while users work.",
     )
     max_errors: StrictInt = Field(

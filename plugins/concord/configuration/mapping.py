@@ -110,7 +110,7 @@ class CutSettings(Settings):
     """Where one text falls apart."""
 
     lengths: tuple[Length, ...] | None = Field(default=None, description="Characters of each part.")
-    separator: str | None = Field(default=None, description="What stands between the parts.")
+    separator: str | None = Field(default=None, description="The text between the parts.")
 
     def cut(self, parts: int) -> Cut:
         """The cut into so many parts."""

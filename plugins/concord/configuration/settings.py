@@ -152,7 +152,8 @@ class TableSettings(Settings):
         description="For each site the rows that it alone should change. A change to another's is counted.",
     )
     resolvers: Resolvers | None = Field(
-        default=None, description="Who wins a conflict, of any type. Default: what the synchronization says."
+        default=None,
+        description="How a conflict of any type is decided. Default: as the synchronization says.",
     )
     conflict: ConflictSettings | None = Field(
         default=None, description="Instead of resolvers: who wins a conflict, by its type."

@@ -85,8 +85,8 @@ class Planning:
         if stands.stale or self.job.how not in (How.AUTO, How.EQUAL):
             raise ParametersRefused(
                 f"{table}: its changes are found by marks of the application, and it can only be initialized when it"
-                " is equal at both sites (how: equal); make it so by your own means, provision the site anew"
-                " (provision --remove) where it was restored, and initialize again"
+                " is equal at both sites (how: equal). Make it so by your own means. Where the site was restored,"
+                " provision it anew (provision --remove). Then initialize again"
             )
         return self._equal_plan(table)
 
@@ -107,8 +107,8 @@ class Planning:
         if any(end.access.name == other and _has_tombstones(end, shape) for end, shape in pairs):
             raise SitesDiffer(
                 f"{table}: {other} is empty because its users deleted the rows there, and would have {named} delete the"
-                f" same ones; to load it all the same, take Concord off {other} (provision --remove), provision it and"
-                " initialize again; to let the deletes hold, how: merge"
+                f" same ones. To load it all the same, take Concord off {other} (provision --remove), provision it and"
+                " initialize again. To let the deletes hold, how: merge"
             )
         return replace(self._new(table, How.LOAD, None), named=named)
 
