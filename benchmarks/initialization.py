@@ -7,9 +7,11 @@ from itertools import count
 
 from benchmarks.bookings import TABLE
 from benchmarks.databases import APPLIER, READER, Database, Pair
-from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.databases.provisioning import Installation, provision
+from concord.databases.registry import dialect_of_all
+from concord.jobs.initialization import How, InitializationJob
 from concord.jobs.link import Direction, LinkJob
+from concord.messages.pace import silent
 from concord.tables.replication_set import ReplicatedTable
 
 SYNCHRONIZATION = "london_capetown"
@@ -27,6 +29,13 @@ def initialize(pair: Pair) -> None:
     """Capture changes at both sites, and prove that both start with the same rows."""
     provision_pair(pair)
     declare_equal(job(pair))
+
+
+def declare_equal(link: LinkJob) -> None:
+    """Both links start where the sites hold the same rows. Raises SitesDiffer."""
+    wanted = InitializationJob(link=link, how=How.EQUAL)
+    with dialect_of_all([link.source, link.target]).initialization(wanted) as initialization:
+        initialization.settle_equal(silent)
 
 
 def job(

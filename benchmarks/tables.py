@@ -15,7 +15,6 @@ from benchmarks.link_run import run_link
 from benchmarks.measurement import Spread, Start
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
-from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.databases.provisioning import provision
 from concord.tables.replication_set import ReplicatedTable, TableName
 from demo import terminal
@@ -55,7 +54,7 @@ def make(made: Databases, tables: Sequence[ReplicatedTable]) -> None:
             )
         each.run("VACUUM (ANALYZE)")
     provision([initialization.installation(each, *tables) for each in (made.london, made.capetown)])
-    declare_equal(initialization.job(made, tables=tables))
+    initialization.declare_equal(initialization.job(made, tables=tables))
 
 
 def measure(made: Databases, chosen: Set, changed: int, repeat: int, url: str) -> None:

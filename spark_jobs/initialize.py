@@ -10,14 +10,18 @@ from dataclasses import dataclass
 from itertools import count
 from time import monotonic
 
-from concord.databases.contract.dialect import Progress
-from concord.databases.postgresql.initialize.both_sites import Initialization
-from concord.databases.postgresql.initialize.chunk import ListenersCame, Written
-from concord.databases.postgresql.initialize.key_range import Key, KeyRange
-from concord.databases.postgresql.initialize.load import Load
-from concord.databases.postgresql.initialize.progress import Progressed
-from concord.databases.postgresql.initialize.table import Passage, TablePassages
-from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.contract.dialect import Progress, Staged
+from concord.databases.contract.initialization import (
+    Initialization,
+    Key,
+    KeyRange,
+    ListenersCame,
+    Passage,
+    Progressed,
+    TablePassages,
+    Written,
+)
+from concord.databases.registry import dialect_of_all
 from concord.jobs.initialization import How, InitializationJob, InitializationReport
 from concord.messages.errors import StructureChanged
 from concord.messages.event_log import log_event
@@ -51,7 +55,8 @@ def initialize(
     Raises a ConcordError; then no link of the pair carries a table that is not initialized.
     """
     began = monotonic()
-    with Initialization(job) as initialization:
+    open_pair = dialect_of_all([job.link.source, job.link.target]).initialization
+    with open_pair(job) as initialization:
         planned, ordinals = initialization.begin(progress, tell), count()
         try:
             done = [_pass(initialization, each, spark, progress, tell, ordinals) for each in planned]
@@ -135,7 +140,7 @@ class TablePass:
         try:
             with (
                 self.initialization.without_indexes(self.table, self.progress),
-                Load(self.table, self.progress, self.meter) as load,
+                self.initialization.load(self.table, self.progress, self.meter) as load,
             ):
                 for each in load.declined():
                     # The staged and written rows of a killed run may stand there already.
@@ -161,7 +166,7 @@ class TablePass:
     def _prepared(self, pool: Executor, lower: Key | None) -> Window:
         """The next key ranges. Plain ones are staged while those before them are written."""
         first = self.table.ways[0]
-        count = max(first.source.access.readers, 1) * RANGES_PER_READER
+        count = max(first.readers, 1) * RANGES_PER_READER
         ranges = self.table.next_ranges(lower, count)
         if not all(first.target_is_empty(each) for each in ranges):
             return Window(ranges, None)
@@ -248,14 +253,14 @@ class TablePass:
             decided = all_of(incoming, rule)
         else:
             present = acquire(spark, way.present(self.table.state, ranges))
-            key = KeyMeaning({theirs.alias(column): column.type.root for column in theirs.key})
+            key = KeyMeaning(way.key_types)
             chains = theirs.policy.bound(rule.priorities or {}).without_hold()
             choosing = Choosing(chains, theirs.compared)
             decided = changed(incoming, present, theirs.aliases, key, rule, choosing)
         place = way.stage(ordinal)
         with worded(ours.name):
             mapped = refuse_unfaithful(decided)
-            done = stage(mapped, theirs.aliases, way.target.staging_login(), place.relation)
+            done = stage(mapped, theirs.aliases, way.staging_login(), place.relation)
         way.refuse_altered()
         if done.unfaithful:
             raise StructureChanged(

@@ -19,7 +19,7 @@ from concord.databases.contract.snapshot_ends import (
     StagedPlace,
     Written,
 )
-from concord.databases.registry import dialect, snapshot_dialect
+from concord.databases.registry import dialect
 from concord.jobs.link import SPARK_FROM
 from concord.jobs.snapshot import SnapshotJob, SnapshotReport
 from concord.messages.errors import CountMismatch
@@ -56,9 +56,9 @@ def refresh(
     """
     watch = Watch(progress, tell)
     with watch.step("open"):
-        source = snapshot_dialect(job.source.dialect).source(job)
+        source = dialect(job.source.dialect).snapshots.source(job)
     try:
-        target = snapshot_dialect(job.target.dialect).target(job)
+        target = dialect(job.target.dialect).snapshots.target(job)
         try:
             return Refresh(job, source, target, spark, watch).run()
         finally:

@@ -8,15 +8,17 @@ import gc
 
 import pyspark.daemon
 
-import concord.databases.postgresql.write.relay
 import spark_jobs.acquire
 import spark_jobs.adbc_session
 import spark_jobs.custom
 import spark_jobs.decide
 import spark_jobs.straight
 import spark_jobs.write
+from concord.databases.registry import import_relays
 
-__all__ = ["concord", "pyspark", "spark_jobs"]
+__all__ = ["pyspark", "spark_jobs"]
+
+import_relays()
 
 if __name__ == "__main__":
     gc.freeze()  # workers collect garbage after every task, and need not look at what was imported

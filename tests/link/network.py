@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.databases.postgresql.rows.content import Content, content
 from concord.databases.postgresql.sites.ends import Source
-from concord.databases.postgresql.upkeep.tombstones import CarryingSite
 from concord.jobs.link import SPARK_FROM, Direction, LinkJob, TransmissionReport, link_name
+from concord.jobs.upkeep import CarryingSite
 from concord.tables.replication_set import ReplicatedTable
 from spark_jobs.link import transmit
 from tests.link.pair import At, Site, every_table, link_job, make_tables, provision_site

@@ -10,7 +10,7 @@ from psycopg.pq import TransactionStatus
 from concord.databases.postgresql.facts.session import connect, one, run
 from concord.databases.postgresql.rows import stage
 from concord.databases.postgresql.sites.ends import Target
-from concord.databases.registry import cancel_all
+from concord.databases.registry import cancel_all, dialect
 from tests.link.conftest import MakePair
 
 
@@ -37,6 +37,7 @@ def test_a_session_that_waits_in_another_thread_is_cancelled_and_stays_usable(pa
         waiting = beside.submit(run, reader, "SELECT FROM public.book")
         while sites.london.value("SELECT count(*) FROM pg_locks WHERE NOT granted") == 0:
             time.sleep(0.05)
+        dialect("postgresql")  # nobody has asked for it here
         cancel_all()
         with pytest.raises(psycopg.errors.QueryCanceled):
             waiting.result(20)

@@ -67,9 +67,8 @@ def relay_by(monkeypatch: pytest.MonkeyPatch, other: Callable[[Stage, Part, int]
     def between(source: LinkSource, target: Target) -> Relay:
         return Other((source.connection, target.session()))
 
-    known = dict(registry.DIALECTS)
-    known["postgresql"] = replace(known["postgresql"], relay=Other, between=between)
-    monkeypatch.setattr(registry, "DIALECTS", known)
+    replaced = replace(registry.dialect("postgresql"), relay=Other, between=between)
+    monkeypatch.setitem(registry.IMPORTED, "postgresql", replaced)
 
 
 def settle(sites: Pair) -> None:

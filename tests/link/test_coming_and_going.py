@@ -6,9 +6,10 @@ from datetime import timedelta
 import pytest
 
 from concord.databases.postgresql.upkeep import forgetting
-from concord.databases.postgresql.upkeep.tombstones import CarryingSite, Cleanup, clean
+from concord.databases.postgresql.upkeep.tombstones import clean
 from concord.jobs.initialization import How, InitializationJob
 from concord.jobs.site import Credentials
+from concord.jobs.upkeep import CarryingSite, Cleanup
 from concord.messages.errors import BelowFloor, NotInitialized, SitesDiffer
 from spark_jobs.initialize import initialize
 from tests.link.conftest import MakeNetwork

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from concord.databases.postgresql.upkeep import agreement
-from concord.databases.postgresql.upkeep.tombstones import CarryingSite, clean
+from concord.databases.postgresql.upkeep.tombstones import clean
+from concord.jobs.upkeep import CarryingSite
 from tests.link.conftest import MakeShops
 from tests.link.marked import (
     SHADOW,

@@ -14,9 +14,9 @@ from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.upkeep import restamped_table
 from concord.databases.postgresql.upkeep.decision import Desk
-from concord.databases.postgresql.upkeep.restamped_table import Restamped, RestampedTable
+from concord.databases.postgresql.upkeep.restamped_table import RestampedTable
 from concord.databases.postgresql.upkeep.restamping import restamp
-from concord.databases.postgresql.upkeep.tombstones import CarryingSite
+from concord.jobs.upkeep import CarryingSite, Restamped
 from concord.jobs.waiting import Choice
 from concord.messages.errors import ClockSkew, DecisionRefused, LeaseLost
 from concord.versions.row_version import Vector

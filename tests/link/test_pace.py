@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from concord.databases.postgresql.compare import queries as asking
-from concord.databases.postgresql.initialize.both_sites import equal_already
+from concord.databases.postgresql.initialize.both_sites import Initialization
 from concord.jobs.comparison import CompareJob, Repair
 from concord.jobs.initialization import How
 from concord.messages import pace
@@ -70,7 +70,8 @@ def test_the_proof_that_sites_are_equal_says_which_table_it_is_at(pair: MakePair
     for site in sites.sites:
         unstamped(site, *MANY)
     heard: list[Pace] = []
-    assert equal_already(initialization(sites), heard.append) is not None
+    with Initialization(initialization(sites)) as pair_of_ends:
+        assert pair_of_ends.settle_equal(heard.append) is not None
     assert {(each.work, each.what, each.of) for each in heard} == {("prove equal", "public.book", ROWS)}
 
 

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from concord.databases.postgresql.ledger import records
-from concord.databases.postgresql.upkeep.refused_links import refused
 from concord.databases.provisioning import check, provision
+from concord.databases.refused_links import refused
 from concord.jobs.initialization import How
 from concord.messages.errors import BelowFloor, HistoryLost, IdentityChanged, NotInitialized, NotProvisioned
 from embedded.postgres import Server

@@ -5,7 +5,8 @@ import time
 import pytest
 from psycopg.types.json import Jsonb
 
-from concord.databases.postgresql.upkeep.tombstones import CarryingSite, SiteTombstones, clean
+from concord.databases.postgresql.upkeep.tombstones import clean
+from concord.jobs.upkeep import CarryingSite, SiteTombstones
 from concord.messages.errors import BelowFloor, HistoryLost, IdentityChanged, StructureChanged
 from tests.link.pair import At
 from tests.link.snapshots import LATE, WANTED, Copies, content, counts

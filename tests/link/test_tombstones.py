@@ -4,8 +4,9 @@ import time
 
 import pytest
 
-from concord.databases.postgresql.upkeep.tombstones import CarryingSite, SiteTombstones, clean
+from concord.databases.postgresql.upkeep.tombstones import clean
 from concord.jobs.site import Credentials
+from concord.jobs.upkeep import CarryingSite, SiteTombstones
 from concord.messages.errors import BelowFloor
 from tests.link.conftest import MakePair
 from tests.link.pair import SYNCHRONIZATION, Pair, Site

@@ -6,8 +6,9 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 import pytest
 
 from concord.databases import provisioning
+from concord.databases.contract.arrivals import WatchedLink
 from concord.databases.postgresql.initialize.common_history import declare_equal
-from concord.databases.postgresql.rows.listen import WatchedLink, arrivals
+from concord.databases.postgresql.rows.listen import arrivals
 from concord.messages.errors import ConcordError, SiteUnavailable
 from embedded.postgres import Server
 from tests.conftest import Database

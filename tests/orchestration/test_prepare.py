@@ -12,7 +12,7 @@ import pytest
 from psycopg import sql
 
 from concord.configuration.configuration import load
-from concord.databases.postgresql.provision.logins import APPLIER, LOGINS, READER
+from concord.databases.contract.logins import APPLIER, LOGINS, READER
 from concord.databases.postgresql.sites.owner import role
 from concord.messages.errors import ConfigurationInvalid, ParametersRefused
 from concord.terminal.prepare import Place, next_steps, prepare

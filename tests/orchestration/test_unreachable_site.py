@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from concord.configuration.configuration import Configuration, load
-from concord.databases.postgresql.upkeep.tombstones import SiteTombstones
+from concord.jobs.upkeep import SiteTombstones
 from concord.orchestration.tasks import tombstone_cleanup
 from concord.orchestration.tasks.forgetting import _is_meant
 from tests.orchestration.conftest import CONFIGURATION, NAME, Pair, states

@@ -1,48 +1,56 @@
-"""Which dialects there are."""
+"""Which databases there are. Each is imported when it is first asked for: no DAG file waits for all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
-from concord.databases.contract.dialect import Dialect
-from concord.databases.contract.snapshot_ends import SnapshotDialect
-from concord.databases.postgresql.compare.site import Compared
-from concord.databases.postgresql.facts.open_sessions import cancel
-from concord.databases.postgresql.sites.ends import Target
-from concord.databases.postgresql.sites.link_source import LinkSource, between
-from concord.databases.postgresql.snapshots.ends import SnapshotSource, SnapshotTarget
-from concord.databases.postgresql.write.relay import Relay
-from concord.messages.errors import ConnectionRefused
+from concord.messages.errors import CapabilityMissing, ConnectionRefused
 
-D = TypeVar("D")
+if TYPE_CHECKING:
+    from concord.databases.contract.dialect import Dialect
+    from concord.jobs.site import SiteAccess
 
-DIALECTS: Mapping[str, Dialect] = {
-    "postgresql": Dialect(LinkSource, Target, Compared, Relay, between, cancel)
-}
 
-#: How each dialect opens the two ends of a snapshot.
-SNAPSHOTS: Mapping[str, SnapshotDialect] = {"postgresql": SnapshotDialect(SnapshotSource, SnapshotTarget)}
+def _postgresql() -> Dialect:
+    from concord.databases.postgresql.dialect import POSTGRESQL  # noqa: PLC0415 - see above
+
+    return POSTGRESQL
+
+
+DIALECTS: dict[str, Callable[[], Dialect]] = {"postgresql": _postgresql}
+
+#: Those that were asked for.
+IMPORTED: dict[str, Dialect] = {}
 
 
 def dialect(name: str) -> Dialect:
     """Raises ConnectionRefused for a database that Concord does not know."""
-    return _known(name, DIALECTS)
+    if name not in IMPORTED:
+        if name not in DIALECTS:
+            raise ConnectionRefused(f"{name} is not supported; supported: {', '.join(DIALECTS)}")
+        IMPORTED[name] = DIALECTS[name]()
+    return IMPORTED[name]
+
+
+def dialect_of_all(sites: Iterable[SiteAccess]) -> Dialect:
+    """The one dialect of these sites, for what they do together. Raises CapabilityMissing where they have several."""
+    kinds = {site.dialect: site.name for site in sites}
+    if len(kinds) > 1:
+        listed = ", ".join(f"{name} is {kind}" for kind, name in kinds.items())
+        raise CapabilityMissing(
+            f"{listed}: this needs sites of one kind of database; ask for it without the others"
+        )
+    (kind,) = kinds
+    return dialect(kind)
 
 
 def cancel_all() -> None:
     """End what this process's sessions wait for at any site; a signal's handler may call it. The work fails."""
-    for each in DIALECTS.values():
+    for each in list(IMPORTED.values()):
         each.cancel()
 
 
-def snapshot_dialect(name: str) -> SnapshotDialect:
-    """Raises ConnectionRefused for a database that Concord does not know."""
-    return _known(name, SNAPSHOTS)
-
-
-def _known(name: str, dialects: Mapping[str, D]) -> D:
-    try:
-        return dialects[name]
-    except KeyError:
-        raise ConnectionRefused(f"{name} is not supported; supported: {', '.join(dialects)}") from None
+def import_relays() -> None:
+    """Import what tasks bring along by its name: Spark's workers are forked from a process that has it already."""
+    import concord.databases.postgresql.write.relay  # noqa: F401, PLC0415 - the whole dialect takes longer

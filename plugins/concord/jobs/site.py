@@ -16,6 +16,7 @@ class Credentials(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    dialect: str = "postgresql"  #: which kind of database, as the registry calls it
     host: str
     port: int = 5432
     database: str

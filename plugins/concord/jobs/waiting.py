@@ -96,6 +96,25 @@ class WaitingRow:
         return {**whole, **{name: _text(value) for name, value in given.items()}}
 
 
+@dataclass(frozen=True, slots=True)
+class Unconfigured:
+    """A row that waits for a link that has left the configuration."""
+
+    site: str
+    link: str
+    table_name: str
+    key: Sequence[str]
+    kind: str
+    reason: str
+    version: Mapping[str, Any]
+    row_image: Image
+
+    @property
+    def id(self) -> str:
+        said = json.dumps([self.link, self.table_name, list(self.key), *map(str, self.version.values())])
+        return hashlib.sha256(said.encode()).hexdigest()[:SHOWN]
+
+
 def columns_given(text: str) -> Mapping[str, object] | None:
     """The text that a person typed: the columns of a JSON object, decimal numbers digit by digit. None where it is
     none.

@@ -75,6 +75,12 @@ class ConnectionRefused(ConcordError):
     code = "connection_refused"
 
 
+class CapabilityMissing(ConcordError):
+    """A database lacks what was asked of it."""
+
+    code = "capability_missing"
+
+
 class ProvisioningRefused(ConcordError):
     """A site cannot be provisioned as it is; nothing was written."""
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from concord.configuration.configuration import load
-from concord.databases.postgresql.provision.logins import APPLIER, INSTALLER, LOGINS, READER, Wanted, script
+from concord.databases.contract.logins import APPLIER, INSTALLER, LOGINS, READER, Wanted
+from concord.databases.registry import dialect
 from concord.machine.clone import clone
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.terminal.shown import say
@@ -25,6 +26,8 @@ from concord.values.identifier import TableName, parse_table_name
 CONFIGURATION, ENVIRONMENT, CONNECTIONS = "concord.yaml", "environment", "connections.json"
 #: The name of each login's connection after its site.
 _SUFFIXES = {INSTALLER: "", READER: "_reader", APPLIER: "_applier"}
+#: Whose ports, connections and programs the folder speaks of.
+_DIALECT = "postgresql"
 _PLACE = "write it as london=db.london.example:5432/crm"
 
 
@@ -129,7 +132,7 @@ def _check(configuration: str) -> None:
 def _script(place: Place, tables: Sequence[TableName], passwords: Passwords) -> str:
     ours = {login: passwords[place.host, place.port, login] for login in LOGINS}
     head = f"-- Three logins for site {place.site}: a superuser of its database {place.database} runs this once.\n"
-    return head + script(Wanted(place.database, tables, ours))
+    return head + dialect(_DIALECT).logins(Wanted(place.database, tables, ours))
 
 
 def _for_airflow(folder: Path, connections: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
@@ -189,7 +192,7 @@ def _connections(
 
 
 def _connection(place: Place, login: str, password: str, certificate: str | None) -> dict[str, object]:
-    extra = {"dialect": "postgresql", **({} if certificate is None else {"sslrootcert": certificate})}
+    extra = {"dialect": _DIALECT, **({} if certificate is None else {"sslrootcert": certificate})}
     where = {"host": place.host, "port": place.port, "schema": place.database}
     return {"conn_type": "postgres", **where, "login": login, "password": password, "extra": extra}
 

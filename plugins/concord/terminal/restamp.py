@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import pendulum
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql.upkeep.restamped_table import Restamped
-from concord.databases.postgresql.upkeep.restamping import restamp
+from concord.databases.registry import dialect_of_all
+from concord.jobs.upkeep import Restamped
 from concord.messages.how_many import how_many
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import jobs, lease_owner, run_lease
@@ -29,8 +29,9 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
         jobs.known_name(asked.table, carried.get(asked.site, ()), f"table that {asked.site} shares")
     if asked.site not in carried:
         return _told(asked, ())
+    upkeep = dialect_of_all(site.access for site in sites).upkeep
     with _epochs(asked, configuration) as epochs:
-        return _told(asked, restamp(sites, asked.site, asked.table, epochs))
+        return _told(asked, upkeep.restamp(sites, asked.site, asked.table, epochs))
 
 
 @contextmanager

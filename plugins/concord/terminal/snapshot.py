@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import getpass
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pendulum
 from sqlalchemy import Engine
 
-from concord.configuration.configuration import Configuration
-from concord.databases.postgresql.snapshots import provision
+from concord.configuration.configuration import Configuration, SiteSettings
+from concord.databases.registry import dialect
 from concord.jobs.snapshot import snapshot_name
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.orchestration.dags.snapshot import SnapshotOperator
@@ -73,18 +73,19 @@ def _drop(asked: argparse.Namespace, configuration: Configuration, owner: str) -
         taken = [
             f"{name}: took {phrase}"
             for name, site in configuration.sites.items()
-            for phrase in provision.drop(
-                credentials(site.installer_connection, insecure=site.insecure),
-                name,
-                asked.name,
-                with_table=asked.with_table,
-            )
+            for phrase in _dropped_at(name, site, asked)
         ]
     finally:
         run_lease.give_back(engine, lease, owner)
     yield from taken or [f"no site knows a snapshot {asked.name}"]
     if asked.name in configuration.snapshots:
         yield f"{asked.name} is still in the configuration: take it out, or the next `provision` makes it again"
+
+
+def _dropped_at(name: str, site: SiteSettings, asked: argparse.Namespace) -> Sequence[str]:
+    installer = credentials(site.installer_connection, insecure=site.insecure)
+    drop = dialect(installer.dialect).snapshots.drop
+    return drop(installer, name, asked.name, with_table=asked.with_table)
 
 
 def state(engine: Engine, configuration: Configuration, name: str) -> tuple[object, ...]:

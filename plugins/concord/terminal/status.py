@@ -12,8 +12,14 @@ from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
 from concord.databases import provisioning
-from concord.databases.postgresql.ledger import records, reinitialization
-from concord.databases.postgresql.rows.pending import Pending, pending
+from concord.databases.contract.status import (
+    DroppedIndex,
+    InitializationAtSite,
+    LinkAtSite,
+    Pending,
+    WaitingAtSite,
+)
+from concord.databases.registry import dialect
 from concord.jobs.link import Direction, link_name
 from concord.messages.errors import ConcordError
 from concord.messages.how_many import how_many
@@ -44,7 +50,7 @@ _MOVING = ("synchronization", "table", "how", "phase", "rows", "of_about", "star
 class _Sites:
     """The sites' own records; those that did not answer are told of at once."""
 
-    ends: list[tuple[str, records.LinkAtSite]] = field(default_factory=list)
+    ends: list[tuple[str, LinkAtSite]] = field(default_factory=list)
     waiting: list[Row] = field(default_factory=list)
     asked: set[tuple[str, str]] = field(default_factory=set)
     moving: list[Row] = field(default_factory=list)
@@ -136,12 +142,13 @@ def _asked(configuration: Configuration) -> _Sites:
     for name in configuration.sites:
         try:
             access = jobs.site_access(configuration, name)
-            ends = [(name, each) for each in records.links_at(access)]
-            found.moving += [_moving(each) for each in records.initializations(access)]
-            found.indexes += [(name, *_dropped(each)) for each in records.dropped_indexes(access)]
-            found.waiting += [(name, *_waits(each)) for each in records.waiting_at(access)]
-            found.asked |= {(each.synchronization, each.table) for each in reinitialization.asked(access)}
-            found.pending |= pending(access, dict(_carried(configuration, name)))
+            site = dialect(access.dialect).status
+            ends = [(name, each) for each in site.links(access)]
+            found.moving += [_moving(each) for each in site.initializations(access)]
+            found.indexes += [(name, *_dropped(each)) for each in site.dropped_indexes(access)]
+            found.waiting += [(name, *_waits(each)) for each in site.waiting(access)]
+            found.asked |= {(each.synchronization, each.table) for each in site.asked(access)}
+            found.pending |= site.pending(access, dict(_carried(configuration, name)))
             found.ends += ends
         except ConcordError as error:
             found.failed = True
@@ -225,14 +232,14 @@ def _numbers(configuration: Configuration) -> bool:
     return False
 
 
-def _moving(each: records.InitializationAtSite) -> Row:
+def _moving(each: InitializationAtSite) -> Row:
     times = (Ago(each.started_at), Ago(each.updated_at))
     return (each.synchronization, each.table_name, each.how, each.phase, each.looked_at, each.total, *times)
 
 
-def _dropped(each: records.DroppedIndex) -> Row:
+def _dropped(each: DroppedIndex) -> Row:
     return (each.relation, each.name, Ago(each.dropped_at), each.definition)
 
 
-def _waits(each: records.WaitingAtSite) -> Row:
+def _waits(each: WaitingAtSite) -> Row:
     return (each.link, each.table_name, each.kind, each.count, Ago(each.since), each.reason)

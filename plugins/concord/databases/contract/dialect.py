@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
+from concord.databases.contract.capabilities import Lacking
 from concord.databases.contract.reading import Reading, Relay
 from concord.jobs.link import LinkJob, TableReport
 from concord.jobs.site import SiteAccess
@@ -22,7 +24,16 @@ from concord.versions.position import Session
 from concord.versions.row_version import RowVersion
 
 if TYPE_CHECKING:
+    from concord.databases.contract.arrivals import Arrivals
     from concord.databases.contract.compared_site import ComparedSite
+    from concord.databases.contract.initialization import Initialization
+    from concord.databases.contract.ledger import Ledger
+    from concord.databases.contract.logins import Wanted
+    from concord.databases.contract.snapshot_ends import SnapshotDialect
+    from concord.databases.contract.status import Status
+    from concord.databases.contract.upkeep import Upkeep
+    from concord.databases.contract.waiting import Waiting
+    from concord.jobs.initialization import InitializationJob
 
 S_co = TypeVar("S_co", covariant=True)
 
@@ -352,13 +363,26 @@ class TargetEnd(End, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One kind of database: how to open its ends."""
+    """One kind of database. In the place of a member that it need not offer it may have `lacks(...)`."""
 
+    name: str  #: as people call it
     source: Callable[[LinkJob], SourceEnd]
     target: Callable[[LinkJob], TargetEnd]
-    compared: Callable[[LinkJob], ComparedSite]
     relay: Callable[[], Relay]  #: between two databases of this kind; tasks bring it along by its name
     between: Callable[[Any, Any], Relay]  #: two open ends, which serve it while the source holds its snapshot
     cancel: Callable[
         [], None
     ]  #: end what this process's sessions do at this moment; callable by a signal's handler
+    compared: Callable[[LinkJob], ComparedSite]
+    initialization: Callable[[InitializationJob], Initialization]
+    status: Status
+    ledger: Ledger
+    waiting: Waiting
+    upkeep: Upkeep
+    snapshots: SnapshotDialect
+    arrivals: Arrivals
+    logins: Callable[[Wanted], str]  #: the script that makes them, for a superuser to run once
+
+    def offers(self, member: str) -> bool:
+        """Has it the member, of one of its parts behind a dot?"""
+        return not isinstance(attrgetter(member)(self), Lacking)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from concord.databases.contract.dialect import LinkState, Progress, SiteRow, Snapshot
 from concord.databases.contract.reading import Reading
+from concord.jobs.site import Credentials
 from concord.jobs.snapshot import SnapshotJob
 from concord.versions.position import Session
 
@@ -114,9 +115,20 @@ class SnapshotTargetEnd(Protocol):
     def drop_staging(self) -> None: ...
 
 
+class DropSnapshot(Protocol):
+    """Takes a snapshot off a site."""
+
+    def __call__(self, installer: Credentials, site: str, name: str, *, with_table: bool) -> Sequence[str]:
+        """In one transaction; what was taken, each a phrase.
+
+        Raises StructureChanged when something depends on the table; then nothing was taken.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class SnapshotDialect:
-    """How a database opens the two ends of a refresh."""
+    """How a database opens the two ends of a refresh, and gets rid of a snapshot."""
 
     source: Callable[[SnapshotJob], SnapshotSourceEnd]
     target: Callable[[SnapshotJob], SnapshotTargetEnd]
+    drop: DropSnapshot

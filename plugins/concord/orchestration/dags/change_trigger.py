@@ -13,7 +13,8 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql.rows.listen import WatchedLink, arrivals
+from concord.databases.contract.arrivals import WatchedLink
+from concord.databases.registry import dialect
 from concord.jobs.link import Direction, link_name
 from concord.messages.errors import ConcordError
 from concord.orchestration.surroundings.connections import credentials
@@ -83,6 +84,7 @@ class ChangeTrigger(BaseEventTrigger):
         while True:
             try:
                 login = await sync_to_async(credentials)(connection, insecure=link.source in self.insecure)
+                arrivals = dialect(login.dialect).arrivals
                 async for tables in arrivals(login, link, listen=self.listen, poll=self.poll):
                     pause = FIRST_PAUSE
                     if tables:

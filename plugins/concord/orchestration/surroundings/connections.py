@@ -90,9 +90,10 @@ def logins(asked: Sequence[tuple[str, bool]]) -> list[Credentials]:
 
 
 def _login(connection: Connection, *, insecure: bool) -> Credentials:
-    dialect(connection)
+    database = dialect(connection)
     _require_complete(connection)
     return Credentials(
+        dialect=database,
         host=connection.host or "",
         port=connection.port or 5432,
         database=connection.schema or "",

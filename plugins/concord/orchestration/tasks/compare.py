@@ -13,7 +13,7 @@ from pydantic import Field
 from sqlalchemy import Engine
 
 from concord.configuration.configuration import config_path, load
-from concord.databases.postgresql.ledger import records
+from concord.databases.registry import dialect
 from concord.jobs.comparison import CompareJob, CompareReport, Repair
 from concord.jobs.link import Direction, LinkJob
 from concord.messages.event_log import log_event
@@ -96,7 +96,8 @@ def _collect(engine: Engine, links: Sequence[LinkJob], since: pendulum.DateTime)
     """Take over what the repair logged at both sites; what a repair that died left is taken by the next link."""
     for link in links:
         apart = timedelta(seconds=link.target.max_clock_skew)
-        for batch in records.conflicts(link.target, link.link, link.transmission, since - apart):
+        conflicts = dialect(link.target.dialect).ledger.conflicts
+        for batch in conflicts(link.target, link.link, link.transmission, since - apart):
             collect_conflicts(engine, cast("list[ConflictRow]", batch))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql.upkeep import forgetting
+from concord.databases.registry import dialect
 from concord.jobs.site import Credentials
 from concord.jobs.snapshot import snapshot_name
 from concord.messages.errors import ConcordError, ParametersRefused
@@ -27,7 +27,8 @@ def forget(configuration: Configuration, name: str) -> tuple[Mapping[str, Sequen
     forgotten = {}
     for site, links in found.items():
         try:
-            forgetting.forget(_installer(configuration, site), site, links)
+            installer = _installer(configuration, site)
+            dialect(installer.dialect).upkeep.forget(installer, site, links)
             forgotten[site] = links
         except ConcordError as error:
             unreachable[site] = error.message
@@ -52,7 +53,8 @@ def _remembered(configuration: Configuration, name: str) -> tuple[dict[str, list
     found, unreachable = {}, {}
     for site in configuration.sites:
         try:
-            known = forgetting.remembered(_installer(configuration, site), site)
+            installer = _installer(configuration, site)
+            known = dialect(installer.dialect).upkeep.remembered(installer, site)
         except ConcordError as error:
             unreachable[site] = error.message
             continue

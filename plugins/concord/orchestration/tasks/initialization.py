@@ -9,7 +9,7 @@ from airflow.sdk import Context
 from pydantic import ConfigDict, Field
 
 from concord.configuration.configuration import Configuration, config_path, load
-from concord.databases.postgresql.initialize.both_sites import equal_already
+from concord.databases.registry import dialect_of_all
 from concord.jobs.initialization import How, InitializationJob, InitializationReport
 from concord.jobs.link import Direction
 from concord.messages.errors import ParametersRefused
@@ -148,7 +148,9 @@ def _equal(job: InitializationJob, tell: Tell) -> InitializationReport | None:
     """Without Spark, where both sites are equal already; None where rows have to move."""
     if job.how not in (How.AUTO, How.EQUAL):
         return None
-    tables = equal_already(job, tell)
+    open_pair = dialect_of_all([job.link.source, job.link.target]).initialization
+    with open_pair(job) as initialization:
+        tables = initialization.settle_equal(tell)
     if tables is None:
         return None
     return InitializationReport(synchronization=job.link.synchronization, tables=tuple(tables))

@@ -8,11 +8,11 @@ from contextlib import suppress
 from uuid import uuid4
 
 from concord.configuration.configuration import Configuration, SiteSettings
-from concord.databases.postgresql.upkeep.tombstones import CarryingSite
 from concord.databases.provisioning import Installation
 from concord.jobs.link import Direction, LinkJob, link_name
 from concord.jobs.site import Credentials, SiteAccess
 from concord.jobs.snapshot import SnapshotDefinition
+from concord.jobs.upkeep import CarryingSite
 from concord.messages.errors import ConnectionRefused, ParametersRefused
 from concord.orchestration.surroundings.connections import credentials, logins
 from concord.tables.replication_set import ReplicatedTable
@@ -84,16 +84,24 @@ def site_accesses(configuration: Configuration, names: Iterable[str]) -> list[Si
         (site, each) for _, site in sites for each in (site.reader_connection, site.applier_connection)
     ]
     found = iter(logins([(each, site.insecure) for site, each in connections]))
-    return [
-        SiteAccess(
-            name=name,
-            readers=site.readers,
-            max_clock_skew=site.max_clock_skew.total_seconds(),
-            reader=next(found),
-            applier=next(found),
+    return [_access(name, site, next(found), next(found)) for name, site in sites]
+
+
+def _access(name: str, site: SiteSettings, reader: Credentials, applier: Credentials) -> SiteAccess:
+    """Raises ConnectionRefused where the two logins are not of one database."""
+    if reader.dialect != applier.dialect:
+        raise ConnectionRefused(
+            f"{name}: {reader.known_as} is of {reader.dialect}, and {applier.known_as} of {applier.dialect}; a site is"
+            " one database"
         )
-        for name, site in sites
-    ]
+    return SiteAccess(
+        name=name,
+        dialect=reader.dialect,
+        readers=site.readers,
+        max_clock_skew=site.max_clock_skew.total_seconds(),
+        reader=reader,
+        applier=applier,
+    )
 
 
 def installers(configuration: Configuration, names: Iterable[str]) -> dict[str, Credentials]:

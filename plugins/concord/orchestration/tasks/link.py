@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from sqlalchemy import Engine
 
 from concord.configuration.configuration import config_path, load
-from concord.databases.postgresql.ledger import records
+from concord.databases.registry import dialect
 from concord.jobs.link import COUNTS, Direction, LinkJob, TransmissionReport
 from concord.messages.errors import ConcordError, LeaseLost
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms, may_be_tried_again
@@ -130,9 +130,10 @@ class LinkOperator(SparkApplication):
         known = [link.last_started_at for link in mine if link.direction == job.direction]
         since = (known[0] if known else None) or _EVER
         apart = timedelta(seconds=job.target.max_clock_skew)
-        record_overturns(engine, records.overturns(job.target, since - apart))
+        ledger = dialect(job.target.dialect).ledger
+        record_overturns(engine, ledger.overturns(job.target, since - apart))
         collected = _Collected()
-        for batch in records.conflicts(job.target, job.link, job.transmission, since - apart):
+        for batch in ledger.conflicts(job.target, job.link, job.transmission, since - apart):
             collected.new += collect_conflicts(engine, cast("list[ConflictRow]", batch))
             mine_now = (each for each in batch if each["transmission"] == job.transmission)
             collected.by_type.update((each["table_name"], each["conflict_type"]) for each in mine_now)

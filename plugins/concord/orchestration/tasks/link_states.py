@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from sqlalchemy import Engine
 
-from concord.databases.postgresql.ledger.records import LinkAtSite
-from concord.databases.postgresql.upkeep.refused_links import refused
+from concord.databases.contract.status import LinkAtSite
+from concord.databases.refused_links import refused
 from concord.repository.refusals import refusals
 
 READY = "ready"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration, PurgeSchedule
-from concord.databases.postgresql.ledger import records
+from concord.databases.registry import dialect
 from concord.jobs.site import SiteAccess
 from concord.jobs.snapshot import snapshot_name
 from concord.messages.errors import ConcordError
@@ -62,18 +63,19 @@ def _purge_site(
     keep = configuration.retention
     try:
         site = site_access(configuration, name)
-        conflicts = records.purge_conflicts(site, keep.conflicts, now, dry_run=dry_run)
+        ledger = dialect(site.dialect).ledger
+        conflicts = ledger.purge_conflicts(site, keep.conflicts, now, dry_run=dry_run)
         orphans = _orphans(engine, configuration, site, now)
         if not dry_run:
-            records.drop_staging(site, orphans)
+            ledger.drop_staging(site, orphans)
     except ConcordError as error:
         return SitePurge(name, problem=error.message)
     return SitePurge(name, conflicts, len(orphans))
 
 
-def _orphans(engine: Engine, configuration: Configuration, site: SiteAccess, now: datetime) -> list[str]:
+def _orphans(engine: Engine, configuration: Configuration, site: SiteAccess, now: datetime) -> Sequence[str]:
     """Staging tables that were there before a moment at which no run that could own one was under way."""
-    names, keep = records.staging_tables(site), configuration.retention.staging
+    names, keep = dialect(site.dialect).ledger.staging_tables(site), configuration.retention.staging
     busy = {
         each.name for each in synchronizations(engine) if _recently_held(each.lease_expires_at, now, keep)
     }

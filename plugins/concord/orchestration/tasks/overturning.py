@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql.upkeep import overturning
+from concord.databases.registry import dialect
 from concord.jobs.ledger import Entry, Overturn
 from concord.jobs.link import Direction, LinkJob
 from concord.messages.errors import OverturnRefused
@@ -24,7 +24,9 @@ def overturn(
     entry = find(engine, conflict)
     if entry.refusal is not None:
         raise OverturnRefused(f"{entry.short_id}: {entry.refusal}; nothing was written")
-    done = overturning.overturn(_job(configuration, entry), entry, person, although_changed=although_changed)
+    job = _job(configuration, entry)
+    bring_back = dialect(job.target.dialect).upkeep.overturn
+    done = bring_back(job, entry, person, although_changed=although_changed)
     record_overturns(engine, [done])
     return entry, done
 

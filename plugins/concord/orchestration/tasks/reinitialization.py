@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql.ledger import records, reinitialization
+from concord.databases.registry import dialect
 from concord.messages.event_log import log_event
 from concord.orchestration.tasks.jobs import site_accesses
 
@@ -25,13 +25,13 @@ def requested(configuration: Configuration, synchronization: str) -> list[str]:
     asked = [
         each
         for site in sites
-        for each in reinitialization.asked(site)
+        for each in dialect(site.dialect).status.asked(site)
         if each.synchronization == synchronization and each.begun_from in (None, pair.source)
     ]
     waiting = {
         each.table_name
         for site in sites
-        for each in records.waiting_at(site)
+        for each in dialect(site.dialect).status.waiting(site)
         if each.synchronization == synchronization
     }
     begun, wanted = {each.table for each in asked if each.begun_from}, {each.table for each in asked}

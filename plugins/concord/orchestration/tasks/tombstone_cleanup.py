@@ -7,8 +7,8 @@ from datetime import timedelta
 import pendulum
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql.upkeep import tombstones
-from concord.databases.postgresql.upkeep.tombstones import Cleanup
+from concord.databases.registry import dialect_of_all
+from concord.jobs.upkeep import Cleanup
 from concord.orchestration.tasks.jobs import carrying_sites
 
 
@@ -22,8 +22,10 @@ def clean(
     """
     pairs = configuration.synchronizations.values()
     longest = max((pair.tombstone_retention for pair in pairs), default=timedelta(0))
-    return tombstones.clean(
-        carrying_sites(configuration),
+    if not (sites := carrying_sites(configuration)):
+        return Cleanup((), {})
+    return dialect_of_all(site.access for site in sites).upkeep.clean(
+        sites,
         dry_run=dry_run,
         now_us=int(pendulum.now("UTC").timestamp() * 1_000_000),
         min_age_us=int(longest.total_seconds() * 1_000_000),

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql.ledger import waiting_table
-from concord.databases.postgresql.ledger.waiting_table import Unconfigured
-from concord.databases.postgresql.upkeep.decision import Desk
+from concord.databases.contract.waiting import Desk
+from concord.databases.registry import dialect
 from concord.jobs.link import Direction, LinkJob, link_name
-from concord.jobs.waiting import Choice, WaitingRow
+from concord.jobs.waiting import Choice, Unconfigured, WaitingRow
 from concord.messages.errors import DecisionRefused
 from concord.orchestration.tasks import jobs
 
@@ -30,7 +29,7 @@ def listed(
         jobs.synchronization_name(configuration, synchronization)
     found: list[WaitingRow] = []
     for job in _jobs(configuration, synchronization):
-        with closing(Desk(job)) as desk:
+        with closing(_desk(job)) as desk:
             found += desk.entries(limit, held=held)
     return found
 
@@ -38,17 +37,14 @@ def listed(
 def unconfigured(configuration: Configuration) -> list[Unconfigured]:
     """The rows that wait for links that have left the configuration: nothing tries them again."""
     links = [link_name(name, direction) for name in configuration.synchronizations for direction in Direction]
-    return [
-        each
-        for site in configuration.sites
-        for each in waiting_table.others(jobs.site_access(configuration, site), links)
-    ]
+    sites = (jobs.site_access(configuration, name) for name in configuration.sites)
+    return [each for site in sites for each in dialect(site.dialect).waiting.others(site, links)]
 
 
 def decide(configuration: Configuration, row_id: str, choice: Choice, person: str) -> WaitingRow:
     """Carry out what a person decided about the row of that id. Raises DecisionRefused, or what a site may raise."""
     job, row = _find(configuration, row_id)
-    with closing(Desk(job)) as desk:
+    with closing(_desk(job)) as desk:
         desk.decide(row, choice, person)
     return row
 
@@ -60,7 +56,7 @@ def retry(configuration: Configuration, row_id: str) -> WaitingRow:
         raise DecisionRefused(
             f"{row.id}: it was not refused, but waits for your decision: source, target, or --row"
         )
-    with closing(Desk(job)) as desk:
+    with closing(_desk(job)) as desk:
         desk.retry(row)
     return row
 
@@ -69,7 +65,8 @@ def drop(configuration: Configuration, row_id: str, person: str) -> Unconfigured
     """Let go of a row that nothing tries again; it goes to the conflict log. Raises DecisionRefused."""
     for each in unconfigured(configuration):
         if each.id == row_id:
-            waiting_table.drop(jobs.site_access(configuration, each.site), each, person)
+            site = jobs.site_access(configuration, each.site)
+            dialect(site.dialect).waiting.drop(site, each, person)
             return each
     raise DecisionRefused(
         f"{row_id}: no row with this id waits for a link that has left the configuration; decide about the others:"
@@ -77,9 +74,14 @@ def drop(configuration: Configuration, row_id: str, person: str) -> Unconfigured
     )
 
 
+def _desk(job: LinkJob) -> Desk:
+    """Where the rows of the link wait."""
+    return dialect(job.target.dialect).waiting.desk(job)
+
+
 def _find(configuration: Configuration, row_id: str) -> tuple[LinkJob, WaitingRow]:
     for job in _jobs(configuration, None):
-        with closing(Desk(job)) as desk:
+        with closing(_desk(job)) as desk:
             for row in desk.entries(MOST):
                 if row.id == row_id:
                     return job, row

@@ -11,6 +11,7 @@ from typing import TypeVar
 import psycopg
 
 from concord.databases.contract.dialect import Progress
+from concord.databases.contract.initialization import Progressed
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.session import Connection, Transaction, connect, in_our_words, one
 from concord.databases.postgresql.initialize import (
@@ -23,8 +24,8 @@ from concord.databases.postgresql.initialize import (
 from concord.databases.postgresql.initialize import progress as initialization_state
 from concord.databases.postgresql.initialize.chunk import refused_rows
 from concord.databases.postgresql.initialize.key_range import key_order
+from concord.databases.postgresql.initialize.load import Load
 from concord.databases.postgresql.initialize.plan import Planning
-from concord.databases.postgresql.initialize.progress import Progressed
 from concord.databases.postgresql.initialize.restored import Restamping
 from concord.databases.postgresql.initialize.standing import Standing, check_provisioned, known, standing
 from concord.databases.postgresql.initialize.table import Passage, TablePassages, unsent
@@ -35,7 +36,7 @@ from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.sites.ends import Source, Target
 from concord.jobs.initialization import How, InitializationJob, RowError, TableInitialization
 from concord.messages.errors import ConnectionRefused, ConstraintViolated, ParametersRefused
-from concord.messages.pace import Tell, silent
+from concord.messages.pace import Meter, Tell, silent
 from concord.tables.replication_set import ReplicatedTable, chosen
 
 End = Source | Target
@@ -308,6 +309,10 @@ class Initialization:
         installer = self.job.installers.get(way.name) if self.job.late_indexes else None
         return late_indexes.without(installer, way.target_shape, progress)
 
+    def load(self, table: TablePassages, progress: Progress, meter: Meter) -> Load:
+        """The load of a table that goes straight; `with` ends what is still under way."""
+        return Load(table, progress, meter)
+
     def _put_back_indexes(self) -> None:
         """The indexes that a killed load had to leave dropped."""
         for end in self._ends:
@@ -364,12 +369,6 @@ class Initialization:
         return common_history.Start(
             state.source_position or BEGINNING, state.target_position or BEGINNING, record
         )
-
-
-def equal_already(job: InitializationJob, tell: Tell = silent) -> list[TableInitialization] | None:
-    """Start the pair's links without moving a row, or say that rows have to move (None). See `settle_equal`."""
-    with Initialization(job) as initialization:
-        return initialization.settle_equal(tell)
 
 
 def _open(end: E, stack: ExitStack) -> E:

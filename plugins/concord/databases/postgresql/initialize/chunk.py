@@ -6,17 +6,18 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 
 import psycopg
 
 from concord.databases.contract.dialect import LinkState, Progress
+from concord.databases.contract.initialization import Key, KeyRange, ListenersCame, Written
 from concord.databases.postgresql.facts.plans import BY_KEY
 from concord.databases.postgresql.facts.refusal import told
 from concord.databases.postgresql.facts.session import Connection, Transaction, in_our_words, one, rows, run
 from concord.databases.postgresql.initialize import progress as initialization_state
-from concord.databases.postgresql.initialize.key_range import Key, KeyOrder, KeyRange
+from concord.databases.postgresql.initialize.key_range import KeyOrder
 from concord.databases.postgresql.ledger import waiting
 from concord.databases.postgresql.rows import link_state, repetition
 from concord.databases.postgresql.rows.acquire import BEGINNING
@@ -43,15 +44,6 @@ class _Refused(Exception):
         self.error = error
 
 
-@dataclass
-class Written:
-    """Rows written, how many of them by a decision that the log holds, and the rows that were refused."""
-
-    rows: int = 0
-    conflicts: int = 0
-    errors: list[RowError] = field(default_factory=list)
-
-
 @dataclass(frozen=True)
 class ChunkWriter:
     """Writes chunks of one table at one site, each in one transaction."""
@@ -70,7 +62,7 @@ class ChunkWriter:
         Raises ConstraintViolated with the list of rows when more than `max_errors` are refused. Raises LeaseLost,
         or WriteContended when the site has got listeners since the rows were staged.
         """
-        chunk = staged.only(within.condition(self.order, staged.shape, "s"), staged.rows)
+        chunk = staged.only(self.order.condition(within, staged.shape, "s"), staged.rows)
         try:
             self._repeat(chunk, written)
         except _Refused as refused:
@@ -179,10 +171,6 @@ class ChunkWriter:
         if report.held:  # edited since it was staged, and in conflict now: it waits as a link's would
             waiting.remember(connection, judged, self.job)
         return report.applied, report.conflicts
-
-
-class ListenersCame(Exception):
-    """Rows were staged to be written without versions, and now somebody must hear of them: stage them again."""
 
 
 def refused_rows(errors: Sequence[RowError]) -> str:

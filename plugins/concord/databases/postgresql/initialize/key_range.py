@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from concord.databases.contract.initialization import Key, KeyRange
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.session import Connection, rows, run
 from concord.databases.postgresql.rows.shape import Shape
-
-#: A key as the exact texts of its columns, in the order of `KeyOrder.names`.
-Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +44,16 @@ class KeyOrder:
         pairs = zip(self.columns(shape), key, strict=True)
         return f"({', '.join(f'{literal(text)}::{column.type.sql}' for column, text in pairs)})"
 
-
-@dataclass(frozen=True, slots=True)
-class KeyRange:
-    """The keys after `lower` up to and with `upper`; no bound where it is None. Or just `keys`."""
-
-    lower: Key | None = None
-    upper: Key | None = None
-    keys: tuple[Key, ...] | None = None
-
-    def condition(self, order: KeyOrder, shape: Shape, row: str) -> str:
-        """Condition on a row that a statement calls `row`."""
-        key = f"({order.of(shape, row)})"
-        if self.keys is not None:
-            return f"{key} IN ({', '.join(order.literals(shape, each) for each in self.keys)})"
+    def condition(self, within: KeyRange, shape: Shape, row: str) -> str:
+        """Condition on a row that a statement calls `row`: its key lies in the range."""
+        key = f"({self.of(shape, row)})"
+        if within.keys is not None:
+            return f"{key} IN ({', '.join(self.literals(shape, each) for each in within.keys)})"
         bounds = []
-        if self.lower is not None:
-            bounds.append(f"{key} > {order.literals(shape, self.lower)}")
-        if self.upper is not None:
-            bounds.append(f"{key} <= {order.literals(shape, self.upper)}")
+        if within.lower is not None:
+            bounds.append(f"{key} > {self.literals(shape, within.lower)}")
+        if within.upper is not None:
+            bounds.append(f"{key} <= {self.literals(shape, within.upper)}")
         return " AND ".join(bounds) or "true"
 
 
@@ -142,7 +131,7 @@ def _bounds(
         found = rows(
             connection,
             f"SELECT {order.texts(shape, row)} FROM {relation} {row}"
-            f" WHERE {KeyRange(lower).condition(order, shape, row)} ORDER BY {order.of(shape, row)}"
+            f" WHERE {order.condition(KeyRange(lower), shape, row)} ORDER BY {order.of(shape, row)}"
             f" OFFSET {size - 1} LIMIT 2",
         )
         if len(found) == 2:
@@ -152,7 +141,7 @@ def _bounds(
 def is_empty(connection: Connection, shape: Shape, order: KeyOrder, within: KeyRange) -> bool:
     """Neither a row nor a version of one."""
     there = [
-        f"EXISTS (SELECT 1 FROM {relation} {row} WHERE {within.condition(order, shape, row)})"
+        f"EXISTS (SELECT 1 FROM {relation} {row} WHERE {order.condition(within, shape, row)})"
         for relation, row in ((shape.table.sql, "t"), (shape.shadow.sql, "p"))
     ]
     return not rows(connection, f"SELECT 1 WHERE {' OR '.join(there)}")
@@ -167,9 +156,9 @@ def _joined(shape: Shape, order: KeyOrder, within: KeyRange) -> str:
         else ""
     )
     return (
-        f"(SELECT * FROM {shape.table.sql} t WHERE {within.condition(order, shape, 't')}"
+        f"(SELECT * FROM {shape.table.sql} t WHERE {order.condition(within, shape, 't')}"
         f" AND {shape.in_scope('t')}) t"
-        f" FULL JOIN (SELECT * FROM {shape.shadow.sql} p WHERE {within.condition(order, shape, 'p')}"
+        f" FULL JOIN (SELECT * FROM {shape.shadow.sql} p WHERE {order.condition(within, shape, 'p')}"
         f" AND p.origin <> '' AND p.out_of_scope IS NULL{outside}) p ON {shape.same_key('t', 'p')}"
     )
 
@@ -183,9 +172,9 @@ def _told(shape: Shape, order: KeyOrder, within: KeyRange) -> str:
         f"EXISTS (SELECT 1 FROM {shape.shadow.sql} v WHERE v.origin <> '' AND {shape.same_key('v', 't')})"
     )
     return (
-        f"(SELECT * FROM {shape.table.sql} t WHERE {within.condition(order, shape, 't')}"
+        f"(SELECT * FROM {shape.table.sql} t WHERE {order.condition(within, shape, 't')}"
         f" AND ({shape.in_scope('t')} OR {changed})) t"
-        f" FULL JOIN (SELECT * FROM {shape.shadow.sql} p WHERE {within.condition(order, shape, 'p')}"
+        f" FULL JOIN (SELECT * FROM {shape.shadow.sql} p WHERE {order.condition(within, shape, 'p')}"
         f" AND p.origin <> '' AND NOT {shape.left_elsewhere('p')}) p ON {shape.same_key('t', 'p')}"
     )
 

@@ -11,8 +11,8 @@ from typing import Final
 
 import psycopg
 
+from concord.databases.contract.initialization import KeyRange
 from concord.databases.postgresql.facts.session import Connection, one, run
-from concord.databases.postgresql.initialize.key_range import KeyRange
 from concord.databases.postgresql.initialize.load_copy import LoadCopy
 from concord.databases.postgresql.rows import acquire
 from concord.databases.postgresql.transaction import one_transaction

@@ -21,10 +21,9 @@ from dataclasses import dataclass
 import psycopg
 
 from concord.databases.contract.dialect import Progress, Snapshot
+from concord.databases.contract.initialization import KeyRange, ListenersCame, Written
 from concord.databases.postgresql.facts.session import Connection, in_our_words, one, rows, run
 from concord.databases.postgresql.initialize import progress as initialization_state
-from concord.databases.postgresql.initialize.chunk import ListenersCame, Written
-from concord.databases.postgresql.initialize.key_range import KeyRange
 from concord.databases.postgresql.initialize.lane import DECLINED, Copied, Declined, Lane
 from concord.databases.postgresql.initialize.load_copy import LoadCopy
 from concord.databases.postgresql.initialize.table import TablePassages

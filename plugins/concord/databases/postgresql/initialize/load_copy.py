@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from concord.databases.contract.initialization import KeyRange
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.initialize.key_range import KeyOrder, KeyRange, side
+from concord.databases.postgresql.initialize.key_range import KeyOrder, side
 from concord.databases.postgresql.rows.shape import Shape
 
 #: The columns of a version, beside its key and the target's own.
@@ -62,7 +63,7 @@ class LoadCopy:
         shape = self.target
         ours = "t.xmin = pg_current_xact_id()::xid"
         return (
-            f"SELECT 1 FROM {shape.shadow.sql} p WHERE {within.condition(self.order, shape, 'p')}"
+            f"SELECT 1 FROM {shape.shadow.sql} p WHERE {self.order.condition(within, shape, 'p')}"
             f" AND p.position <> pg_current_xact_id()"
             f" AND EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 'p')} AND {ours}) LIMIT 1"
         )
@@ -71,12 +72,12 @@ class LoadCopy:
         """Query: how many of the versions that this transaction has written are of deleted rows."""
         shape = self.target
         return (
-            f"SELECT count(*) FROM {shape.shadow.sql} p WHERE {within.condition(self.order, shape, 'p')}"
+            f"SELECT count(*) FROM {shape.shadow.sql} p WHERE {self.order.condition(within, shape, 'p')}"
             " AND p.deleted AND p.position = pg_current_xact_id()"
         )
 
     def _range(self, within: KeyRange, row: str) -> str:
-        return within.condition(self.order, self.source, row)
+        return self.order.condition(within, self.source, row)
 
     def _sent(self, query: str) -> str:
         return f"COPY ({query}) TO STDOUT (FORMAT {self.form})"

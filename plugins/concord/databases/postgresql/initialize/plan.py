@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from concord.databases.contract.initialization import Progressed
 from concord.databases.postgresql.facts.session import one, rows
 from concord.databases.postgresql.initialize import common_history, progress
-from concord.databases.postgresql.initialize.progress import Progressed
 from concord.databases.postgresql.initialize.standing import Standing, known
 from concord.databases.postgresql.rows.acquire import BEGINNING
 from concord.databases.postgresql.rows.content import Content

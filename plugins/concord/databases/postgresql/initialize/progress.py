@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
+from concord.databases.contract.initialization import Progressed
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.session import Connection, rows, run
-from concord.databases.postgresql.initialize.key_range import Key
 from concord.jobs.initialization import How, RowError
 
 #: Chunk writers share this lock, and a new initialization takes it alone. So every chunk written after the
@@ -40,28 +40,6 @@ CREATE TABLE IF NOT EXISTS concord.initialization (
   PRIMARY KEY (synchronization, table_name))""",
     "ALTER TABLE concord.initialization ADD COLUMN IF NOT EXISTS definition text",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Progressed:
-    """One table's initialization: what it is, where it started, how far it is."""
-
-    table: str
-    how: How
-    named: str  #: the site whose rows hold where versions do not decide
-    stale: str | None  #: the site that is brought back
-    unsent_since: str | None  #: position at the stale site: what arrived later, the other has not seen
-    source_position: str | None = None  #: where the links go on: taken before the first chunk
-    target_position: str | None = None
-    bound: Key | None = None
-    phase: str = "begun"
-    total: int = 0  #: rows, as estimated when it began
-    looked_at: int = 0
-    written: dict[str, int] | None = None
-    conflicts: int = 0
-    errors: tuple[RowError, ...] = ()
-    definition: str | None = None  #: which tables, columns and rows it is about
-    seconds: float = 0.0  #: since it began
 
 
 def exclude_chunks(connection: Connection) -> None:

@@ -6,21 +6,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from concord.databases.contract.dialect import Progress
+from concord.databases.contract.initialization import Key, KeyRange, Progressed, Written
 from concord.databases.contract.quoting import literal
 from concord.databases.contract.reading import Reading
 from concord.databases.postgresql.facts.session import UNHURRIED, conninfo
 from concord.databases.postgresql.initialize import progress as initialization_state
-from concord.databases.postgresql.initialize.chunk import ChunkWriter, Written, index_guarded
+from concord.databases.postgresql.initialize.chunk import ChunkWriter, index_guarded
 from concord.databases.postgresql.initialize.key_range import (
-    Key,
     KeyOrder,
-    KeyRange,
     count_and_hash,
     is_empty,
     next_bound,
     rows_query,
 )
-from concord.databases.postgresql.initialize.progress import Progressed
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged, drop_orphans
 from concord.databases.postgresql.sites.ends import Source, Target
@@ -55,6 +53,15 @@ class Passage:
     @property
     def name(self) -> str:
         return self.target.access.name
+
+    @property
+    def readers(self) -> int:
+        return self.source.access.readers
+
+    @property
+    def key_types(self) -> dict[str, str]:
+        shape = self.target_shape
+        return {shape.alias(column): column.type.root for column in shape.key}
 
     def way(self, state: Progressed) -> Way:
         here, there = self.source.access.name, self.target.access.name
@@ -111,6 +118,9 @@ class Passage:
 
     def stage(self, ordinal: int) -> Staged:
         return self.target.create_staging(self.target_shape, ordinal)
+
+    def staging_login(self) -> str:
+        return self.target.staging_login()
 
     def drop(self, staged: Staged) -> None:
         """The rows are written, or will be read again."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg.rows import class_row, dict_row
 
+from concord.databases.contract.status import DroppedIndex, InitializationAtSite, LinkAtSite, WaitingAtSite
 from concord.databases.postgresql.facts.session import Connection, connect, in_our_words
 from concord.databases.postgresql.ledger import retention
 from concord.databases.postgresql.rows.stage import drop_orphans, orphans
@@ -17,7 +18,7 @@ from concord.jobs.ledger import Overturn
 from concord.jobs.site import SiteAccess
 from concord.messages.errors import NotProvisioned
 
-Kept = TypeVar("Kept", "InitializationAtSite", "DroppedIndex")
+Kept = TypeVar("Kept", InitializationAtSite, DroppedIndex)
 
 #: Rows handled at once: conflict rows carry two whole images.
 BATCH = 500
@@ -39,44 +40,6 @@ _LINKS = """
 SELECT link, role, peer, updated_at, forced_at, (SELECT count(*) FROM jsonb_object_keys(initialized)) AS tables,
        history, floor
   FROM concord.link_state ORDER BY link"""
-
-
-@dataclass(frozen=True, slots=True)
-class LinkAtSite:
-    """One link as one of its ends remembers it; `updated_at` is when its newest session was written there."""
-
-    link: str
-    role: str
-    peer: str
-    updated_at: datetime
-    forced_at: datetime | None  #: since when the link is refused, because tombstones were removed by force
-    tables: int
-    history: Sequence[Mapping[str, Any]]  #: its sessions, newest first, as the site stores them
-    floor: str | None  #: the session up to which tombstones are gone
-
-
-@dataclass(frozen=True, slots=True)
-class InitializationAtSite:
-    """How far the initialization of one table is."""
-
-    synchronization: str
-    table_name: str
-    how: str
-    phase: str
-    looked_at: int
-    total: int
-    started_at: datetime
-    updated_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class DroppedIndex:
-    """An index that a first load has dropped, and has not built yet."""
-
-    relation: str
-    name: str
-    dropped_at: datetime
-    definition: str
 
 
 def initializations(site: SiteAccess) -> list[InitializationAtSite]:
@@ -120,19 +83,6 @@ def conflicts(
         cursor.execute(_CONFLICTS, asked)
         while batch := cursor.fetchmany(BATCH):
             yield batch
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingAtSite:
-    """How many rows of a table wait at a site for one link, since when, and what was said of the first."""
-
-    synchronization: str
-    link: str
-    table_name: str
-    kind: str
-    count: int
-    since: datetime
-    reason: str
 
 
 _WAITING = """

@@ -8,12 +8,12 @@ nor met twice, whoever dies in between.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import psycopg
 from psycopg.rows import class_row
 
 from concord.databases.contract.quoting import literal
+from concord.databases.contract.status import Asked
 from concord.databases.postgresql.facts.session import Connection, connect, in_our_words, one, run
 from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.initialization import How
@@ -47,15 +47,6 @@ def ask(connection: Connection, job: LinkJob, reports: Iterable[TableReport]) ->
             f"UPDATE concord.link_state SET initialized = jsonb_set(initialized, {place},"
             f" to_jsonb({literal(job.transmission)}::text)) WHERE link = {literal(job.link)}",
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A table that is to be brought back."""
-
-    synchronization: str
-    table: str
-    begun_from: str | None  #: an initialization has begun with it, and not ended: the site whose rows hold
 
 
 def asked(site: SiteAccess) -> list[Asked]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 import psycopg
 from psycopg.rows import class_row
@@ -14,7 +11,7 @@ from psycopg.rows import class_row
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.session import Connection, connect, in_our_words, rows, run
 from concord.jobs.site import SiteAccess
-from concord.jobs.waiting import PERSON, SHOWN, Image
+from concord.jobs.waiting import PERSON, Unconfigured
 
 STATEMENTS = (
     """
@@ -50,25 +47,6 @@ def counting(link: str) -> str:
         "SELECT table_name, count(*) FILTER (WHERE kind = 'quarantined') FROM concord.waiting"
         f" WHERE link = {literal(link)} GROUP BY 1"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Unconfigured:
-    """A row that waits for a link that has left the configuration."""
-
-    site: str
-    link: str
-    table_name: str
-    key: Sequence[str]
-    kind: str
-    reason: str
-    version: Mapping[str, Any]
-    row_image: Image
-
-    @property
-    def id(self) -> str:
-        said = json.dumps([self.link, self.table_name, list(self.key), *map(str, self.version.values())])
-        return hashlib.sha256(said.encode()).hexdigest()[:SHOWN]
 
 
 def others(site: SiteAccess, links: Sequence[str]) -> list[Unconfigured]:

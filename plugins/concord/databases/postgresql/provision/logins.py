@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
+from concord.databases.contract.logins import APPLIER, INSTALLER, LOGINS, Wanted
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.facts.scram import verifier
 from concord.databases.postgresql.sites.grants import APPLIER_SETTINGS
 from concord.databases.postgresql.sites.owner import ATTRIBUTES, role
-from concord.messages.errors import ParametersRefused
 from concord.values.identifier import TableName
 
-INSTALLER, READER, APPLIER = LOGINS = ("concord_installer", "concord_reader", "concord_applier")
 _TAG = "$concord$"
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Of which database, for which tables, with which passwords."""
-
-    database: str
-    tables: Sequence[TableName]
-    passwords: Mapping[str, str]  #: by login
-
-    def __post_init__(self) -> None:
-        if any(_TAG in name for name in (self.database, *map(str, self.tables))):
-            raise ParametersRefused(f"a name holds {_TAG}, which no script of Concord's can hold")
 
 
 def script(wanted: Wanted) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
+from concord.databases.contract.arrivals import WatchedLink
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.capture.notify import CHANNEL
 from concord.databases.postgresql.facts.session import UNHURRIED, conninfo, could_not_connect, in_our_words
@@ -17,16 +17,6 @@ from concord.jobs.site import Credentials
 from concord.versions.position import session_from_json
 
 AsyncConnection = psycopg.AsyncConnection[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class WatchedLink:
-    """A link as a watch of its source sees it."""
-
-    name: str  #: `london_capetown/forward`
-    source: str
-    peer: str
-    tables: frozenset[str]  #: by their names in the replication set
 
 
 async def arrivals(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import psycopg
 
 from concord.databases.contract.quoting import literal, qualified
+from concord.databases.contract.status import Pending
 from concord.databases.postgresql.facts.session import connect, in_our_words, rows
 from concord.databases.postgresql.rows import acquire
 from concord.jobs.site import SiteAccess
@@ -20,18 +20,6 @@ _SENT = """
 SELECT l.link, l.peer, l.history -> 0, t.name, t.shadow
   FROM concord.link_state l JOIN concord.replicated_table t ON l.initialized ? t.name
  WHERE l.role = 'source' AND l.history <> '[]' ORDER BY 1, 4"""
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """How many rows a link would look at now, and when the oldest of them was changed."""
-
-    rows: int = 0
-    oldest: datetime | None = None
-
-    def __add__(self, other: Pending) -> Pending:
-        moments = [each for each in (self.oldest, other.oldest) if each is not None]
-        return Pending(self.rows + other.rows, min(moments, default=None))
 
 
 def pending(site: SiteAccess, links: Mapping[str, Mapping[str, str | None]]) -> dict[str, Pending]:

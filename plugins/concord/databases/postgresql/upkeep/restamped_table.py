@@ -18,6 +18,7 @@ from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.rows.row_keys import key_text, listed
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.upkeep.tombstones import OpenSite
+from concord.jobs.upkeep import Restamped
 from concord.messages.errors import RestampRefused
 from concord.tables.privacy import PRIVATE
 from concord.versions.restamp import Clock, accepted, restamped
@@ -25,17 +26,6 @@ from concord.versions.row_version import RowVersion, Vector, unite, vector_to_js
 
 #: Rows in memory, and stamped in one transaction.
 BATCH = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Restamped:
-    """One row that was stamped in the future, and what became of it."""
-
-    table: str
-    key: str  #: as everybody may read it
-    old: int  #: µs since 1970 UTC
-    new: int | None  #: None: it was left as it is
-    why_not: str = ""
 
 
 @dataclass(frozen=True, slots=True)

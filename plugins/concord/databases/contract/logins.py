@@ -1,0 +1,19 @@
+"""The logins of a site, before Concord is there: what a person's own script makes in a database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from concord.values.identifier import TableName
+
+INSTALLER, READER, APPLIER = LOGINS = ("concord_installer", "concord_reader", "concord_applier")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Of which database, for which tables, with which passwords."""
+
+    database: str
+    tables: Sequence[TableName]
+    passwords: Mapping[str, str]  #: by login
