@@ -111,8 +111,8 @@ TOPOLOGIES = (
     Mutant(
         "one site that does not answer keeps the others from being made ready",
         "plugins/concord/databases/provisioning.py",
-        "    if problems := [*_problems(survey.reached), *more]:\n",
-        "    if problems := [*_problems(survey.reached), *more, *survey.failures]:\n",
+        "    if problems := [*_problems(survey), *more]:\n",
+        "    if problems := [*_problems(survey), *more, *survey.failures]:\n",
         f"{UNREACHABLE} -k makes_the_others_ready",
     ),
     Mutant(

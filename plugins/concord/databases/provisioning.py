@@ -5,95 +5,51 @@ A site that does not answer is left out and named at the end; it never stops the
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import partial
-from itertools import chain
 
-import psycopg
-
-from concord.databases import identity
-from concord.databases.identity import SiteSequences
-from concord.databases.postgresql.capture import notify
-from concord.databases.postgresql.facts import others_functions, privileges
-from concord.databases.postgresql.facts.catalogue import Table, read_tables
-from concord.databases.postgresql.facts.own_schema import FORMAT
-from concord.databases.postgresql.facts.privileges import Grant
-from concord.databases.postgresql.facts.session import Connection, connect, in_our_words
-from concord.databases.postgresql.ledger import retention
-from concord.databases.postgresql.ledger.retention import in_words
-from concord.databases.postgresql.provision import admission, script
-from concord.databases.postgresql.provision import site_statements as site_provision
-from concord.databases.postgresql.provision.admission import Admission
-from concord.databases.postgresql.sites import owner, preflight
-from concord.databases.postgresql.sites import state as site_state
-from concord.databases.postgresql.sites.grants import Logins
-from concord.databases.postgresql.sites.state import SiteState
-from concord.databases.postgresql.snapshots import provision as snapshot_provision
-from concord.databases.postgresql.snapshots.provision import Ends
-from concord.jobs.site import Credentials
-from concord.jobs.snapshot import SnapshotDefinition
-from concord.messages.errors import ConcordError, PrivilegeMissing, ProvisioningRefused, SiteUnavailable
+from concord.databases.contract.surveyed_site import Installation, Lacked, SurveyedSite
+from concord.databases.registry import dialect
+from concord.messages.errors import ConcordError, ProvisioningRefused, SiteUnavailable
 from concord.messages.pace import Meter, Tell, silent, told
-from concord.tables.replication_set import ReplicatedTable, TableName
 from concord.tables.structure import Structure, differences
 
-
-@dataclass(frozen=True, slots=True)
-class Installation:
-    """The tables that one site is to carry, through which three logins (installer, reader, applier)."""
-
-    site: str
-    installer: Credentials
-    reader: str
-    applier: str
-    tables: tuple[ReplicatedTable, ...]
-    max_clock_skew: float = 60.0
-    snapshots: tuple[SnapshotDefinition, ...] = ()  #: those of which this site is the source or the target
-    conflicts_kept: timedelta = timedelta(days=30)
-    announced: frozenset[str] = frozenset()  #: the tables of whose commits some synchronization wants to hear
-
-    @property
-    def logins(self) -> Logins:
-        """The two that links use."""
-        return Logins(self.reader, self.applier)
-
-
-@dataclass(frozen=True, slots=True)
-class _Surveyed:
-    installation: Installation
-    connection: Connection
-    state: SiteState
-    relations: Mapping[TableName, Table]  #: of its snapshots
-    sequences: SiteSequences
-    admission: Admission
+__all__ = ["Installation", "check", "notices", "provision", "remove", "sql"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Survey:
     """The sites that answer, and what was wrong with the others: none of them stops the rest (S4-176)."""
 
-    reached: list[_Surveyed] = field(default_factory=list)
+    reached: list[SurveyedSite] = field(default_factory=list)
     failed: dict[str, ConcordError] = field(default_factory=dict)
 
     @property
-    def sequences(self) -> list[SiteSequences]:
-        return [each.sequences for each in self.reached]
+    def by_kind(self) -> dict[str, list[SurveyedSite]]:
+        """The sites by their databases: only those of one kind look at each other."""
+        found = defaultdict[str, list[SurveyedSite]](list)
+        for each in self.reached:
+            found[each.installation.installer.dialect].append(each)
+        return found
+
+    def like(self, site: SurveyedSite) -> list[SurveyedSite]:
+        """All of the site's own kind."""
+        return self.by_kind[site.installation.installer.dialect]
 
     @property
-    def shut_out(self) -> dict[str, Admission]:
+    def shut_out(self) -> dict[str, Lacked]:
         """By their sites, the installers among the failed that a superuser has to let look."""
-        given = {site: error.facts.get("admission") for site, error in self.failed.items()}
-        return {site: each for site, each in given.items() if isinstance(each, Admission)}
+        given = {site: error.facts.get("lacked") for site, error in self.failed.items()}
+        return {site: each for site, each in given.items() if isinstance(each, Lacked)}
 
     @property
-    def admissions(self) -> list[Admission]:
+    def lacked(self) -> list[Lacked]:
         """Of every installer that lacks something."""
-        every = [*(each.admission for each in self.reached), *self.shut_out.values()]
-        return [each for each in every if each.lacks or each.problems]
+        every = [*(each.lacked for each in self.reached), *self.shut_out.values()]
+        return [each for each in every if each.refusal or each.problems]
 
     @property
     def failures(self) -> list[str]:
@@ -103,7 +59,7 @@ class _Survey:
             for site, error in self.failed.items()
         ]
 
-    def do(self, act: Callable[[_Surveyed], None], done: str) -> None:
+    def do(self, act: Callable[[SurveyedSite], None], done: str) -> None:
         """Act at every site that answers, then name those where nothing was done; transient only if all are."""
         acted = []
         for each in self.reached:
@@ -129,98 +85,46 @@ def _survey(installations: Sequence[Installation]) -> Iterator[_Survey]:
         survey = _Survey()
         for each in installations:
             try:
-                survey.reached.append(_look_at(each, stack))
+                look_at = dialect(each.installer.dialect).provisioning.survey
+                survey.reached.append(look_at(each, stack))
             except ConcordError as error:
                 survey.failed[each.site] = error
         yield survey
 
 
-def _look_at(installation: Installation, stack: ExitStack) -> _Surveyed:
-    """Raises a ConcordError when the site cannot be reached or read."""
-    connection = stack.enter_context(connect(installation.installer, "concord provision"))
-    site, logins = installation.site, installation.logins
-    try:
-        state = site_state.read_catalogue(connection, site, installation.tables, time.time())
-        relations = read_tables(connection, snapshot_provision.relations(installation.snapshots, site))
-        copies = [_ends(each, {site: relations}) for each in installation.snapshots]
-        admitted = admission.read(connection, state, logins, copies)
-        try:
-            state = site_state.with_memory(connection, state, logins)
-            numbers = identity.read(connection, site, state.wanted, list(state.tables))
-        except (psycopg.errors.InsufficientPrivilege, PrivilegeMissing):
-            if not admitted.lacks:
-                raise
-            raise PrivilegeMissing(admitted.refusal, admission=admitted) from None
-    except psycopg.Error as error:
-        raise in_our_words(error, site) from error
-    return _Surveyed(installation, connection, state, relations, numbers, admitted)
-
-
-def _problems(surveyed: Sequence[_Surveyed]) -> list[str]:
+def _problems(survey: _Survey) -> list[str]:
+    sites = survey.reached
     found: list[str] = []
-    for each in surveyed:
-        found += _site_problems(each)
-    skew = {each.installation.site: each.installation.max_clock_skew for each in surveyed}
-    found += preflight.pair_problems([each.state.facts for each in surveyed], skew)
-    found += [problem for each in surveyed for problem in _snapshot_problems(each, surveyed)]
-    found += identity.refusals([each.sequences for each in surveyed])
-    return list(dict.fromkeys([*found, *_differences(surveyed)]))
+    for each in sites:
+        found += each.problems()
+    found += _pair_problems(sites)
+    found += [problem for each in sites for problem in each.snapshot_problems(survey.like(each))]
+    found += [problem for each in sites for problem in each.number_problems()]
+    return list(dict.fromkeys([*found, *_differences(sites)]))
 
 
-def _site_problems(each: _Surveyed) -> Iterator[str]:
-    """As far as the installer may look, where it lacks something: that comes first."""
-    wanted = each.installation
-    try:
-        yield from site_provision.problems(each.state, wanted.reader, wanted.applier, each.connection)
-    except psycopg.errors.InsufficientPrivilege:
-        if not each.admission.lacks:
-            raise
+def _pair_problems(sites: Sequence[SurveyedSite]) -> Iterator[str]:
+    """Two sites that are one database; clocks too far apart (S1-27, F13)."""
+    for index, first in enumerate(sites):
+        for second in sites[index + 1 :]:
+            one, other = first.installation, second.installation
+            if first.identity == second.identity:
+                yield f"{one.site} and {other.site} are the same database; give each site its own"
+            apart = abs(first.clock_ahead - second.clock_ahead)
+            allowed = min(one.max_clock_skew, other.max_clock_skew)
+            if apart > allowed:
+                yield (
+                    f"the clocks of {one.site} and {other.site} are {apart:.0f} s apart, more than"
+                    f" max_clock_skew ({allowed:.0f} s); synchronize them with NTP"
+                )
 
 
-def _snapshot_problems(each: _Surveyed, surveyed: Sequence[_Surveyed]) -> Iterator[str]:
-    for ends in _snapshots(each, surveyed):
-        if ends.snapshot.source == each.installation.site:
-            yield from snapshot_provision.source_refusals(ends)
-        else:
-            yield from snapshot_provision.target_refusals(each.connection, ends)
-
-
-def _snapshots(each: _Surveyed, surveyed: Sequence[_Surveyed]) -> Iterator[Ends]:
-    """The snapshots of a site, each with what the sites that answer have of it."""
-    relations = {other.installation.site: other.relations for other in surveyed}
-    yield from (_ends(snapshot, relations) for snapshot in each.installation.snapshots)
-
-
-def _ends(snapshot: SnapshotDefinition, relations: Mapping[str, Mapping[TableName, Table]]) -> Ends:
-    source = relations.get(snapshot.source)
-    return Ends(
-        snapshot,
-        source=(source or {}).get(snapshot.relation),
-        target=relations.get(snapshot.target, {}).get(snapshot.table),
-        source_seen=source is not None,
-    )
-
-
-def _snapshot_statements(each: _Surveyed, surveyed: Sequence[_Surveyed]) -> list[str]:
-    made = list[str]()
-    for ends in _snapshots(each, surveyed):
-        if ends.snapshot.target == each.installation.site:
-            made += snapshot_provision.target_statements(ends, each.installation.applier)
-    return [*made, *(grant.sql for grant in _snapshot_grants(each, surveyed))]
-
-
-def _snapshot_grants(each: _Surveyed, surveyed: Sequence[_Surveyed]) -> list[Grant]:
-    site, logins = each.installation.site, each.installation.logins
-    found = [snapshot_provision.needed_grants(ends, site, logins) for ends in _snapshots(each, surveyed)]
-    return list(dict.fromkeys(chain.from_iterable(found)))
-
-
-def _differences(surveyed: Sequence[_Surveyed]) -> Iterator[str]:
+def _differences(sites: Sequence[SurveyedSite]) -> Iterator[str]:
     """Each site's tables against the first site that carries them."""
     first: dict[str, Structure] = {}
-    for each in surveyed:
+    for each in sites:
         for wanted in each.installation.tables:
-            if (structure := each.state.structure(wanted)) is None:
+            if (structure := each.structure(wanted)) is None:
                 continue
             if wanted.name in first:
                 yield from differences(wanted.name, first[wanted.name], structure)
@@ -228,7 +132,7 @@ def _differences(surveyed: Sequence[_Surveyed]) -> Iterator[str]:
 
 
 def _refuse(survey: _Survey, *more: str) -> None:
-    if problems := [*_problems(survey.reached), *more]:
+    if problems := [*_problems(survey), *more]:
         every = list(dict.fromkeys([*problems, *survey.failures]))
         lines = "\n".join(f"  - {problem}" for problem in every)
         raise ProvisioningRefused(f"nothing was written, because:\n{lines}", problems=tuple(every))
@@ -243,26 +147,16 @@ def provision(installations: Sequence[Installation], tell: Tell = silent) -> lis
     unproven: set[tuple[str, str]] = set()
     meter = Meter("provision", "every site", of=len(installations), unit="sites")
 
-    def act(survey: _Survey, each: _Surveyed) -> None:
-        unproven.update(_provision(survey, each))
+    def act(survey: _Survey, each: SurveyedSite) -> None:
+        unproven.update(each.provision(survey.like(each)))
         meter.done += 1
 
     with told(tell, meter), _survey(installations) as survey:
-        _refuse(
-            survey, *_not_to_be_given(survey), *(each.refusal for each in survey.admissions if each.lacks)
-        )
+        lacked = survey.lacked
+        not_to_be_given = [problem for each in lacked for problem in each.problems]
+        _refuse(survey, *not_to_be_given, *(each.refusal for each in lacked if each.refusal))
         survey.do(partial(act, survey), "provisioned")
     return [_to_initialize(synchronization, unproven) for synchronization in sorted(dict(unproven))]
-
-
-def _not_to_be_given(survey: _Survey) -> list[str]:
-    return [problem for each in survey.admissions for problem in each.problems]
-
-
-def _provision(survey: _Survey, each: _Surveyed) -> set[tuple[str, str]]:
-    roles = (each.installation.reader, each.installation.applier)
-    snapshots = _snapshot_statements(each, survey.reached)
-    return site_provision.provision(each.connection, each.state, *roles, snapshots, _afterwards(survey, each))
 
 
 def _to_initialize(synchronization: str, unproven: set[tuple[str, str]]) -> str:
@@ -279,88 +173,34 @@ def sql(installations: Sequence[Installation]) -> Iterator[tuple[str, str]]:
     Raises as `provision` does, the latter after the last script.
     """
     with _survey(installations) as survey:
-        _refuse(survey, *_not_to_be_given(survey))
+        _refuse(survey, *(problem for each in survey.lacked for problem in each.problems))
         for each in survey.reached:
-            lacked = each.admission
-            yield (
-                each.installation.site,
-                script.for_a_superuser(lacked) if lacked.lacks else _made(survey, each),
-            )
+            yield each.installation.site, each.lacked.script or each.script(survey.like(each))
         for site, lacked in survey.shut_out.items():
             del survey.failed[site]
-            yield site, script.for_a_superuser(lacked)
+            yield site, lacked.script
         survey.name_the_failed("printed the others")
-
-
-def _made(survey: _Survey, each: _Surveyed) -> str:
-    """The installer's script."""
-    roles = (each.installation.reader, each.installation.applier)
-    snapshots, user = _snapshot_statements(each, survey.reached), each.state.facts.user
-    made = site_provision.as_installer(
-        each.connection, each.state, *roles, snapshots, _afterwards(survey, each)
-    )
-    return script.for_the_installer(user, made)
-
-
-def _afterwards(survey: _Survey, site: _Surveyed) -> list[str]:
-    """The objects that need the shadow tables, or more than one site. They are announcements where a
-    synchronization says `watch`, and sequences, for tables whose configuration says `identity`."""
-    wanted = site.installation
-    shadows = site.state.shadows()
-    announcements = notify.statements(site.connection, shadows, wanted.announced, wanted.applier)
-    kept = retention.keep(wanted.conflicts_kept)
-    return [kept, *announcements, *identity.statements(survey.sequences, site.sequences)]
-
-
-def _announced(site: _Surveyed) -> list[Table]:
-    """The tables of whose commits some synchronization wants to hear, those that are gone left out."""
-    wanted = {each.name: site.state.table(each) for each in site.state.wanted}
-    return [table for name, table in wanted.items() if table and name in site.installation.announced]
 
 
 def check(installations: Sequence[Installation]) -> list[str]:
     """Missing, altered or dangerous objects, each one line; an empty list when all is well. Reads only."""
     with _survey(installations) as survey:
-        found = [*survey.failures, *_problems(survey.reached)]
+        found = [*survey.failures, *_problems(survey)]
         for each in survey.reached:
-            found += site_provision.check(each.state)
-            wanted = each.installation
-            found += snapshot_provision.check(each.connection, wanted.site, wanted.snapshots)
-            lacked = privileges.missing(each.connection, _snapshot_grants(each, survey.reached))
-            found += [f"{wanted.site}: {grant.lacked}" for grant in lacked.values()]
-            found += _otherwise_kept(each)
-            if each.state.facts.provisioned_as is not None:
-                found += notify.check(each.connection, wanted.site, _announced(each))
-                found += owner.deviations(owner.read(each.connection, each.state.facts, each.state.owner))
-                found += site_provision.surplus_rights(each.connection, each.state, wanted.logins)
-                found += [
-                    f"{each.installation.site}: the applier {each.installation.applier} may write {table},"
-                    " which no link does; revoke it"
-                    for table in site_provision.writable_elsewhere(each.connection, each.installation.applier)
-                ]
-        return list(dict.fromkeys([*found, *identity.deviations(survey.sequences)]))
-
-
-def _otherwise_kept(each: _Surveyed) -> Iterator[str]:
-    if each.state.facts.format == FORMAT:
-        wanted = each.installation
-        kept = retention.kept_at(each.connection)
-        if kept != wanted.conflicts_kept:
-            yield (
-                f"{wanted.site}: keeps conflicts for {in_words(kept)}, and the configuration says"
-                f" {in_words(wanted.conflicts_kept)}; run `provision`"
-            )
+            found += each.check(survey.like(each))
+        found += [deviation for each in survey.reached for deviation in each.number_deviations()]
+        return list(dict.fromkeys(found))
 
 
 def notices(installations: Sequence[Installation]) -> list[str]:
     """Notices, each one line. They tell of numbers that clash or run out, and of triggers that fire for links too.
     They tell of children outside of the set, and of functions of others that are run. Reads only."""
     with _survey(installations) as survey:
-        found = list(identity.notices(survey.sequences))
+        found: list[str] = []
+        for kind, sites in survey.by_kind.items():
+            found += dialect(kind).provisioning.number_notices(sites)
         for each in survey.reached:
-            found += site_provision.notices(each.state, each.connection)
-            relations = {**each.state.tables, **each.relations}
-            found += others_functions.notices(each.connection, each.installation.site, relations)
+            found += each.notices()
         return found
 
 
@@ -370,4 +210,4 @@ def remove(installations: Sequence[Installation]) -> None:
     Raises SiteUnavailable with one line per site that does not, after the others.
     """
     with _survey(installations) as survey:
-        survey.do(lambda each: site_provision.remove_now(each.connection, each.state), "removed from")
+        survey.do(lambda each: each.remove(), "removed from")

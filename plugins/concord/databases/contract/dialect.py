@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from concord.databases.contract.logins import Wanted
     from concord.databases.contract.snapshot_ends import SnapshotDialect
     from concord.databases.contract.status import Status
+    from concord.databases.contract.surveyed_site import Provisioning
     from concord.databases.contract.upkeep import Upkeep
     from concord.databases.contract.waiting import Waiting
     from concord.jobs.initialization import InitializationJob
@@ -375,6 +376,7 @@ class Dialect:
     ]  #: end what this process's sessions do at this moment; callable by a signal's handler
     compared: Callable[[LinkJob], ComparedSite]
     initialization: Callable[[InitializationJob], Initialization]
+    provisioning: Provisioning
     status: Status
     ledger: Ledger
     waiting: Waiting

@@ -6,13 +6,14 @@ from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ledger import Ledger
 from concord.databases.contract.snapshot_ends import SnapshotDialect
 from concord.databases.contract.status import Status
+from concord.databases.contract.surveyed_site import Provisioning
 from concord.databases.contract.upkeep import Upkeep
 from concord.databases.contract.waiting import Waiting
 from concord.databases.postgresql.compare.site import Compared
 from concord.databases.postgresql.facts.open_sessions import cancel
 from concord.databases.postgresql.initialize.both_sites import Initialization
 from concord.databases.postgresql.ledger import records, reinitialization, waiting_table
-from concord.databases.postgresql.provision import logins
+from concord.databases.postgresql.provision import logins, surveyed_site
 from concord.databases.postgresql.rows.listen import arrivals
 from concord.databases.postgresql.rows.pending import pending
 from concord.databases.postgresql.sites.ends import Target
@@ -57,6 +58,7 @@ POSTGRESQL = Dialect(
     cancel=cancel,
     compared=Compared,
     initialization=Initialization,
+    provisioning=Provisioning(surveyed_site.survey, surveyed_site.number_notices),
     status=_STATUS,
     ledger=_LEDGER,
     waiting=Waiting(desk=Desk, others=waiting_table.others, drop=waiting_table.drop),

@@ -66,21 +66,6 @@ def site_problems(facts: SiteFacts) -> Iterator[str]:
         )
 
 
-def pair_problems(sites: Sequence[SiteFacts], max_clock_skew: Mapping[str, float]) -> Iterator[str]:
-    """Two sites that are one database; clocks too far apart (S1-27, F13)."""
-    for index, first in enumerate(sites):
-        for second in sites[index + 1 :]:
-            if first.identity == second.identity:
-                yield f"{first.site} and {second.site} are the same database; give each site its own"
-            apart = abs(first.clock_ahead - second.clock_ahead)
-            allowed = min(max_clock_skew[first.site], max_clock_skew[second.site])
-            if apart > allowed:
-                yield (
-                    f"the clocks of {first.site} and {second.site} are {apart:.0f} s apart, more than"
-                    f" max_clock_skew ({allowed:.0f} s); synchronize them with NTP"
-                )
-
-
 def table_problems(site: str, wanted: ReplicatedTable, table: Table | None) -> Iterator[str]:
     """Everything about one table at one site that Concord cannot replicate exactly."""
     where = f"{site}: {wanted.at_site(site)}"

@@ -1,0 +1,103 @@
+"""One site as provisioning meets it: looked at through its installer, then made ready, checked or taken down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Protocol
+
+from concord.jobs.site import Credentials
+from concord.jobs.snapshot import SnapshotDefinition
+from concord.tables.replication_set import ReplicatedTable
+from concord.tables.structure import Structure
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """The tables that one site is to carry, through which three logins (installer, reader, applier)."""
+
+    site: str
+    installer: Credentials
+    reader: str
+    applier: str
+    tables: tuple[ReplicatedTable, ...]
+    max_clock_skew: float = 60.0
+    snapshots: tuple[SnapshotDefinition, ...] = ()  #: those of which this site is the source or the target
+    conflicts_kept: timedelta = timedelta(days=30)
+    announced: frozenset[str] = frozenset()  #: the tables of whose commits some synchronization wants to hear
+
+
+@dataclass(frozen=True, slots=True)
+class Lacked:
+    """The rights that an installer needs and has not."""
+
+    refusal: str = ""  #: for a person: what is lacking, and who gives it; empty where nothing is
+    problems: tuple[str, ...] = ()  #: what no installer must be given
+    script: str = ""  #: a superuser runs it once
+
+
+class SurveyedSite(Protocol):
+    """A site that has answered. `sites` are all of its kind that have, itself among them.
+
+    Every method raises ConcordError alone, and each line names the site.
+    """
+
+    @property
+    def installation(self) -> Installation: ...
+
+    @property
+    def identity(self) -> str:
+        """Equal at two sites that are one database."""
+
+    @property
+    def clock_ahead(self) -> float:
+        """Of ours, in seconds."""
+
+    @property
+    def lacked(self) -> Lacked: ...
+
+    def structure(self, wanted: ReplicatedTable) -> Structure | None:
+        """The table's columns in canonical form; None where it does not exist."""
+
+    def problems(self) -> Iterator[str]:
+        """Reasons not to provision the site, as far as its installer may look."""
+
+    def snapshot_problems(self, sites: Sequence[Any]) -> Iterator[str]:
+        """Reasons not to make the site an end of its snapshots."""
+
+    def number_problems(self) -> Iterator[str]:
+        """Reasons not to hold its generators of keys to their shares."""
+
+    def provision(self, sites: Sequence[Any]) -> set[tuple[str, str]]:
+        """Make it ready, in one transaction.
+
+        Returns synchronization and table where the common history is no longer proven. Raises ProvisioningRefused; then
+        nothing was written.
+        """
+
+    def script(self, sites: Sequence[Any]) -> str:
+        """The same as a script, which its installer runs."""
+
+    def check(self, sites: Sequence[Any]) -> Iterator[str]:
+        """Whatever is missing, altered or dangerous."""
+
+    def number_deviations(self) -> Iterator[str]:
+        """Generators of keys that do not keep to their shares."""
+
+    def notices(self) -> Iterator[str]:
+        """Whatever is no mistake and yet worth knowing."""
+
+    def remove(self) -> None:
+        """Take Concord off it; replicated tables and their rows stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provisioning:
+    """How a database makes its sites ready."""
+
+    survey: Callable[[Installation, ExitStack], SurveyedSite]  #: its sessions end with the stack
+    number_notices: Callable[
+        [Sequence[Any]], Iterator[str]
+    ]  #: of all surveyed sites: keys that clash or run out

@@ -1,0 +1,216 @@
+"""A site of PostgreSQL as provisioning meets it: its catalogue, its snapshots, its sequences, and what follows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import chain
+
+import psycopg
+
+from concord.databases.contract.surveyed_site import Installation, Lacked
+from concord.databases.postgresql.capture import notify
+from concord.databases.postgresql.facts import others_functions, privileges
+from concord.databases.postgresql.facts.catalogue import Table, read_tables
+from concord.databases.postgresql.facts.own_schema import FORMAT
+from concord.databases.postgresql.facts.privileges import Grant
+from concord.databases.postgresql.facts.session import Connection, connect, in_our_words
+from concord.databases.postgresql.ledger import retention
+from concord.databases.postgresql.provision import admission, identities, script, site_statements
+from concord.databases.postgresql.provision.admission import Admission
+from concord.databases.postgresql.provision.identities import SiteSequences
+from concord.databases.postgresql.sites import owner
+from concord.databases.postgresql.sites import state as site_state
+from concord.databases.postgresql.sites.grants import Logins
+from concord.databases.postgresql.sites.state import SiteState
+from concord.databases.postgresql.snapshots import provision as snapshot_provision
+from concord.databases.postgresql.snapshots.provision import Ends
+from concord.jobs.snapshot import SnapshotDefinition
+from concord.messages.errors import PrivilegeMissing
+from concord.tables.replication_set import ReplicatedTable, TableName
+from concord.tables.structure import Structure
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """The site, through its installer's session."""
+
+    installation: Installation
+    connection: Connection
+    state: SiteState
+    relations: Mapping[TableName, Table]  #: of its snapshots
+    sequences: SiteSequences
+    admission: Admission
+
+    @property
+    def site(self) -> str:
+        return self.installation.site
+
+    @property
+    def identity(self) -> str:
+        return self.state.facts.identity
+
+    @property
+    def clock_ahead(self) -> float:
+        return self.state.facts.clock_ahead
+
+    @property
+    def lacked(self) -> Lacked:
+        return _lacked(self.admission)
+
+    @property
+    def _logins(self) -> Logins:
+        return Logins(self.installation.reader, self.installation.applier)
+
+    def structure(self, wanted: ReplicatedTable) -> Structure | None:
+        return self.state.structure(wanted)
+
+    def problems(self) -> Iterator[str]:
+        """As far as the installer may look, where it lacks something: that comes first."""
+        wanted = self.installation
+        try:
+            yield from site_statements.problems(self.state, wanted.reader, wanted.applier, self.connection)
+        except psycopg.errors.InsufficientPrivilege:
+            if not self.admission.lacks:
+                raise
+
+    def snapshot_problems(self, sites: Sequence[Surveyed]) -> Iterator[str]:
+        for ends in self._snapshots(sites):
+            if ends.snapshot.source == self.site:
+                yield from snapshot_provision.source_refusals(ends)
+            else:
+                yield from snapshot_provision.target_refusals(self.connection, ends)
+
+    def number_problems(self) -> Iterator[str]:
+        return identities.refusals([self.sequences])
+
+    def _snapshots(self, sites: Sequence[Surveyed]) -> Iterator[Ends]:
+        """Its snapshots, each with what the sites that answer have of it."""
+        relations = {each.site: each.relations for each in sites}
+        yield from (_ends(snapshot, relations) for snapshot in self.installation.snapshots)
+
+    def _snapshot_statements(self, sites: Sequence[Surveyed]) -> list[str]:
+        made = list[str]()
+        for ends in self._snapshots(sites):
+            if ends.snapshot.target == self.site:
+                made += snapshot_provision.target_statements(ends, self.installation.applier)
+        return [*made, *(grant.sql for grant in self._snapshot_grants(sites))]
+
+    def _snapshot_grants(self, sites: Sequence[Surveyed]) -> list[Grant]:
+        found = [
+            snapshot_provision.needed_grants(ends, self.site, self._logins) for ends in self._snapshots(sites)
+        ]
+        return list(dict.fromkeys(chain.from_iterable(found)))
+
+    def _afterwards(self, sites: Sequence[Surveyed]) -> list[str]:
+        """The objects that need the shadow tables, or more than one site. They are announcements where a
+        synchronization says `watch`, and sequences, for tables whose configuration says `identity`."""
+        wanted, shadows = self.installation, self.state.shadows()
+        announcements = notify.statements(self.connection, shadows, wanted.announced, wanted.applier)
+        kept = retention.keep(wanted.conflicts_kept)
+        numbers = identities.statements([each.sequences for each in sites], self.sequences)
+        return [kept, *announcements, *numbers]
+
+    def provision(self, sites: Sequence[Surveyed]) -> set[tuple[str, str]]:
+        roles = (self.installation.reader, self.installation.applier)
+        snapshots, afterwards = self._snapshot_statements(sites), self._afterwards(sites)
+        return site_statements.provision(self.connection, self.state, *roles, snapshots, afterwards)
+
+    def script(self, sites: Sequence[Surveyed]) -> str:
+        roles = (self.installation.reader, self.installation.applier)
+        snapshots, afterwards = self._snapshot_statements(sites), self._afterwards(sites)
+        made = site_statements.as_installer(self.connection, self.state, *roles, snapshots, afterwards)
+        return script.for_the_installer(self.state.facts.user, made)
+
+    def check(self, sites: Sequence[Surveyed]) -> Iterator[str]:
+        yield from site_statements.check(self.state)
+        yield from snapshot_provision.check(self.connection, self.site, self.installation.snapshots)
+        lacked = privileges.missing(self.connection, self._snapshot_grants(sites))
+        yield from (f"{self.site}: {grant.lacked}" for grant in lacked.values())
+        yield from self._otherwise_kept()
+        if self.state.facts.provisioned_as is not None:
+            yield from self._otherwise_provisioned()
+
+    def _otherwise_kept(self) -> Iterator[str]:
+        if self.state.facts.format == FORMAT:
+            wanted, kept = self.installation.conflicts_kept, retention.kept_at(self.connection)
+            if kept != wanted:
+                yield (
+                    f"{self.site}: keeps conflicts for {retention.in_words(kept)}, and the configuration says"
+                    f" {retention.in_words(wanted)}; run `provision`"
+                )
+
+    def _otherwise_provisioned(self) -> Iterator[str]:
+        applier = self.installation.applier
+        yield from notify.check(self.connection, self.site, self._announced())
+        yield from owner.deviations(owner.read(self.connection, self.state.facts, self.state.owner))
+        yield from site_statements.surplus_rights(self.connection, self.state, self._logins)
+        for table in site_statements.writable_elsewhere(self.connection, applier):
+            yield f"{self.site}: the applier {applier} may write {table}, which no link does; revoke it"
+
+    def _announced(self) -> list[Table]:
+        """The tables of whose commits some synchronization wants to hear, those that are gone left out."""
+        wanted = {each.name: self.state.table(each) for each in self.state.wanted}
+        return [table for name, table in wanted.items() if table and name in self.installation.announced]
+
+    def number_deviations(self) -> Iterator[str]:
+        return identities.deviations([self.sequences])
+
+    def notices(self) -> Iterator[str]:
+        yield from site_statements.notices(self.state, self.connection)
+        relations = {**self.state.tables, **self.relations}
+        yield from others_functions.notices(self.connection, self.site, relations)
+
+    def remove(self) -> None:
+        site_statements.remove_now(self.connection, self.state)
+
+
+def survey(installation: Installation, stack: ExitStack) -> Surveyed:
+    """Raises a ConcordError when the site cannot be reached or read; its `lacked` is what a superuser gives."""
+    connection = stack.enter_context(connect(installation.installer, "concord provision"))
+    try:
+        return _look_at(connection, installation)
+    except psycopg.Error as error:
+        raise in_our_words(error, installation.site) from error
+
+
+def _look_at(connection: Connection, installation: Installation) -> Surveyed:
+    site, logins = installation.site, Logins(installation.reader, installation.applier)
+    state = site_state.read_catalogue(connection, site, installation.tables, time.time())
+    relations = read_tables(connection, snapshot_provision.relations(installation.snapshots, site))
+    copies = [_ends(each, {site: relations}) for each in installation.snapshots]
+    admitted = admission.read(connection, state, logins, copies)
+    try:
+        state = site_state.with_memory(connection, state, logins)
+        numbers = identities.read(connection, site, state.wanted, list(state.tables))
+    except (psycopg.errors.InsufficientPrivilege, PrivilegeMissing):
+        if not admitted.lacks:
+            raise
+        raise PrivilegeMissing(admitted.refusal, lacked=_lacked(admitted)) from None
+    return Surveyed(installation, connection, state, relations, numbers, admitted)
+
+
+def number_notices(sites: Sequence[Surveyed]) -> Iterator[str]:
+    """Sequences whose numbers clash or run out."""
+    return identities.notices([each.sequences for each in sites])
+
+
+def _lacked(admitted: Admission) -> Lacked:
+    lacks = bool(admitted.lacks)
+    return Lacked(
+        admitted.refusal if lacks else "",
+        admitted.problems,
+        script.for_a_superuser(admitted) if lacks else "",
+    )
+
+
+def _ends(snapshot: SnapshotDefinition, relations: Mapping[str, Mapping[TableName, Table]]) -> Ends:
+    source = relations.get(snapshot.source)
+    return Ends(
+        snapshot,
+        source=(source or {}).get(snapshot.relation),
+        target=relations.get(snapshot.target, {}).get(snapshot.table),
+        source_seen=source is not None,
+    )
