@@ -1,4 +1,4 @@
-"""What upkeep is told of the sites and reports: a cleanup of tombstones, versions that are stamped anew."""
+"""The sites that upkeep is told of, and its reports: a cleanup of tombstones, versions that are stamped anew."""
 
 from __future__ import annotations
 

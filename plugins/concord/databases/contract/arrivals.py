@@ -1,4 +1,4 @@
-"""Who hears of a site's commits: what a watch of a link's source asks of a database."""
+"""A watch of a link's source: it hears of the site's commits."""
 
 from __future__ import annotations
 

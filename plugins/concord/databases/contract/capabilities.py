@@ -10,7 +10,7 @@ from concord.messages.errors import CapabilityMissing
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """What a database may lack, and what a person does without it."""
+    """An ability that a database may lack, and what a person does without it."""
 
     member: str  #: of `Dialect`; of one of its parts behind a dot
     name: str

@@ -1,4 +1,4 @@
-"""What an initialization asks of the databases of a pair: every table in key ranges, in both directions."""
+"""The questions of an initialization to the databases of a pair: every table in key ranges, in both directions."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Passage(Protocol):
         """The target's key columns as they are called on the way → their types: several texts may mean one key."""
 
     def way(self, state: Progressed) -> Way:
-        """What the rule must know of this direction."""
+        """The facts of this direction that the rule needs."""
 
     def target_is_empty(self, within: KeyRange) -> bool: ...
 
@@ -189,4 +189,4 @@ class Initialization(AbstractContextManager["Initialization"], Protocol):
         """
 
     def clean_up(self) -> None:
-        """What is left of staging at both sites."""
+        """Drop the rest of staging at both sites."""

@@ -1,4 +1,4 @@
-"""What a site has recorded and the controller takes over or clears away: conflicts, and staging left behind."""
+"""The records of a site that the controller takes over or clears away: conflicts, and staging left behind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PurgeConflicts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What is asked of a site's records. Each raises a ConcordError."""
+    """The questions to a site's records. Each raises a ConcordError."""
 
     #: In batches, for a site, a link, a transmission and a moment: the conflicts that the transmission decided there,
     #: and all that the link decided since the moment.

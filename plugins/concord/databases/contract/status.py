@@ -1,4 +1,4 @@
-"""What a site tells of itself to people: its links, what waits there, what is under way. Read by the reader's login."""
+"""A site's answers about itself to people: its links, what waits there, what is under way. By its reader's login."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ Carried = Mapping[str, Mapping[str, str | None]]
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is asked of a site. Each raises a ConcordError where it does not answer."""
+    """The questions to a site. Each raises a ConcordError where it does not answer."""
 
     links: Callable[[SiteAccess], Sequence[LinkAtSite]]
     waiting: Callable[[SiteAccess], Sequence[WaitingAtSite]]  #: held or quarantined

@@ -1,4 +1,4 @@
-"""What is done at sites now and then, beside their links: by the schedule of maintenance, or by a person."""
+"""Work at sites beside their links: by the schedule of maintenance, or by a person."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Clean(Protocol):
     ) -> Cleanup:
         """Remove the tombstones that every link of every site has passed and that are older than `min_age_us`.
 
-        A table with a site that does not answer stays as it is, and the report says so; unless `force_older_than` is
-        given and no link has heard of that site for so long. A dry run only counts.
+        A table with a site that does not answer stays as it is, and the report says so. With `force_older_than` it does
+        not, where no link has heard of that site for so long. A dry run only counts.
         """
 
 
@@ -56,7 +56,7 @@ class OverturnEntry(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """What a database offers of it. `remembered` and `forget` act by an installer's login at a site of that name."""
+    """The upkeep that a database offers. `remembered` and `forget` take an installer's login, and the site's name."""
 
     clean: Clean
     restamp: Restamp

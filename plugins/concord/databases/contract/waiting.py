@@ -17,7 +17,7 @@ class Desk(Protocol):
     def close(self) -> None: ...
 
     def entries(self, limit: int, *, held: bool = False) -> Sequence[WaitingRow]:
-        """What waits for the link, oldest first, with both rows as they are now; or of it what is `held`."""
+        """The rows that wait for the link, oldest first, with both rows as they are now; or of them the `held` ones."""
 
     def decide(self, row: WaitingRow, choice: Choice, person: str) -> None:
         """Raises DecisionRefused when either row is another by now, and whatever a write may raise."""
@@ -28,7 +28,7 @@ class Desk(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What is asked about rows that wait."""
+    """The questions about rows that wait."""
 
     desk: Callable[[LinkJob], Desk]
     others: Callable[[SiteAccess, Sequence[str]], Sequence[Unconfigured]]  #: for links other than these
