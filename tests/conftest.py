@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
 import pytest
@@ -21,6 +21,9 @@ from psycopg import sql
 from concord.machine.java import java_home
 from embedded.connect_server import ConnectServer, connect_server
 from embedded.postgres import Server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PROJECT = Path(__file__).resolve().parent.parent
 PLENTY = 6 * 1024**3  #: bytes of memory; the databases of a test take some 50 MB
@@ -40,6 +43,9 @@ os.environ |= {
 # deadline: the first example of a test often pays for imports.
 settings.register_profile("ci", print_blob=True, derandomize=False, deadline=None)
 settings.load_profile("ci")
+
+#: Has the tests that are not about classic Spark run over Spark Connect instead.
+OVER_CONNECT = "TESTS_OVER_CONNECT"
 
 SPARK_DEFAULTS = """\
 spark.ui.enabled                 false
@@ -162,6 +168,40 @@ def connect(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Co
     """The Spark Connect server that the tests share. A test that stops or kills one makes its own."""
     with connect_server(tmp_path_factory.mktemp("connect") / "spark.log") as shared:
         yield shared
+
+
+@pytest.fixture(scope="session")
+def spark(request: pytest.FixtureRequest, java: object) -> Iterator["SparkSession"]:
+    """One session in this process, with the settings of a real transmission."""
+    from spark_jobs.connect import connected  # noqa: PLC0415 - most tests need no Spark
+    from spark_jobs.session import start  # noqa: PLC0415
+
+    if os.environ.get(OVER_CONNECT):
+        with connected(request.getfixturevalue("connect").url) as made:
+            yield made()
+        return
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PYSPARK_SUBMIT_ARGS", "--master local[2] pyspark-shell")
+        session = start()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def classic() -> None:
+    """For what Connect has not: a tracker of tasks, or a Spark that a test submits itself."""
+    if os.environ.get(OVER_CONNECT):
+        pytest.skip("asks classic Spark")
+
+
+@pytest.fixture(scope="session")
+def server_with_logins(server: Server) -> Server:
+    """The same server, with a reader's, an applier's and an application's login."""
+    from tests.given.two_sites import create_logins  # noqa: PLC0415 - it brings Spark's packages
+
+    with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
+        create_logins(superuser)
+    return server
 
 
 @pytest.fixture(autouse=True)

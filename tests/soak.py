@@ -29,11 +29,11 @@ from concord.machine.java import java_home
 from concord.messages.errors import ConcordError
 from embedded.postgres import Server
 from spark_jobs.session import start
-from tests.link import ledger
-from tests.link.network import Link, Network, Topology, begin_network
-from tests.link.pair import Site, create_logins
-from tests.link.steps import STEPS
-from tests.link.writers import KEYS, Writer
+from tests.given import version_account
+from tests.given.link_steps import STEPS
+from tests.given.many_sites import Link, Network, Topology, begin_network
+from tests.given.random_writers import KEYS, Writer
+from tests.given.two_sites import Site, create_logins
 
 PROJECT = Path(__file__).resolve().parents[1]
 ITEM = (
@@ -86,7 +86,7 @@ class Soak:
     def run(self, seconds: float, say: Callable[[str], object] = print, *, writers: int = 2) -> None:
         """Load and faults for so long, then rest; whatever is wrong stands in `violations`."""
         stop = threading.Event()
-        ledger.install(self.network)
+        version_account.install(self.network)
         people = [
             Tireless(site, f"{site.name} {number}", self.seed, stop)
             for site in self.network.sites
@@ -151,7 +151,7 @@ class Soak:
             file = Path(folder) / "job.json"
             file.touch(mode=0o600)
             file.write_text(self.network.job(*link).model_dump_json())
-            driver = [sys.executable, "-m", "tests.link.killed", str(file), chance.choice(STEPS)]
+            driver = [sys.executable, "-m", "tests.given.killed_driver", str(file), chance.choice(STEPS)]
             environment = os.environ | {"PYSPARK_SUBMIT_ARGS": "--master local[1] pyspark-shell"}
             done = subprocess.run(
                 driver, cwd=PROJECT, env=environment, check=False, capture_output=True, timeout=300
@@ -189,17 +189,19 @@ def _dying_at(dies_at: str) -> Callable[[str], None]:
 
 def violations(network: Network) -> Iterator[str]:
     """Of a network at rest, by the account of its databases (failure-modes 1.3)."""
-    account = ledger.lines(network)
+    account = version_account.lines(network)
     if not network.equal:
         yield "I1: the sites differ"
-    yield from (f"I2: lost: {line}" for line in ledger.unaccounted(account, network))
+    yield from (f"I2: lost: {line}" for line in version_account.unaccounted(account, network))
     if any(report.total("acquired") for report in network.round()):
         yield "I5: a link carries something at rest"
-    yield from (f"I9: {line}" for line in ledger.steps_back(account))
-    yield from (f"I9: behind the account: {pair}" for pair in ledger.gaps(account))
-    yield from (f"I11: {dot}: {tokens}" for dot, tokens in ledger.changed_contents(account).items())
-    yield from (f"I12: no conflict: {conflict['id']}" for conflict in ledger.needless(network))
-    yield from (f"I12: wrong images: {conflict['id']}" for conflict in ledger.misrecorded(account, network))
+    yield from (f"I9: {line}" for line in version_account.steps_back(account))
+    yield from (f"I9: behind the account: {pair}" for pair in version_account.gaps(account))
+    yield from (f"I11: {dot}: {tokens}" for dot, tokens in version_account.changed_contents(account).items())
+    yield from (f"I12: no conflict: {conflict['id']}" for conflict in version_account.needless(network))
+    yield from (
+        f"I12: wrong images: {conflict['id']}" for conflict in version_account.misrecorded(account, network)
+    )
 
 
 @contextmanager

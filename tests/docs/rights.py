@@ -1,6 +1,6 @@
 """The rights of reader and applier as docs/security.md shows them: `python -m tests.docs.rights` writes its table.
 
-They come from the list that tests/link/test_privileges.py holds a provisioned site to.
+They come from the list that tests/databases/postgresql/facts/test_privileges.py holds a provisioned site to.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from tests.link.pair import APPLIER, READER
-from tests.link.test_privileges import GRANTED
+from tests.databases.postgresql.facts.test_privileges import GRANTED
+from tests.given.two_sites import APPLIER, READER
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "security.md"
 _TABLE = re.compile(r"(\| of \| reader \| applier \|\n)(?:\|[^\n]*\n)+")

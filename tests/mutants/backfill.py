@@ -6,9 +6,9 @@ for damage changes nothing.
 
 from __future__ import annotations
 
-from tests.mutants.planted import LINK, POSTGRESQL, Mutant
+from tests.mutants.planted import POSTGRESQL, Mutant
 
-AT_SITES = f"{LINK}/test_backfill.py"
+AT_SITES = "tests/link/positions/test_backfill.py"
 IN_AIRFLOW = "tests/orchestration/test_backfill.py"
 
 BACKFILL = (

@@ -5,7 +5,7 @@ One that no test can find: a plan that weighs. It stages nothing, and so there i
 
 from __future__ import annotations
 
-from tests.mutants.planted import LINK, POSTGRESQL, Mutant
+from tests.mutants.planted import POSTGRESQL, Mutant
 
 BRAKES = (
     Mutant(
@@ -13,7 +13,7 @@ BRAKES = (
         "spark_jobs/link.py",
         "        if not unjudged:\n            raise\n",
         "        raise\n",
-        f"{LINK}/test_brakes.py -k deletes_are_weighed_alone",
+        "tests/link/brakes/test_brakes.py -k deletes_are_weighed_alone",
     ),
     Mutant(
         "a share that is just reached is exceeded",
@@ -57,28 +57,28 @@ BRAKES = (
         f" WHERE {staged.shape.same_key('t', 's')} OFFSET 0) t\"""",
         """LEFT JOIN LATERAL (SELECT t.* FROM {staged.shape.table.sql} t"
         f" WHERE {staged.shape.same_key('t', 's')} OFFSET 0) t ON true\"""",
-        f"{LINK}/test_brakes.py -k inserts_never",
+        "tests/link/brakes/test_brakes.py -k inserts_never",
     ),
     Mutant(
         "updates count as deletes",
         f"{POSTGRESQL}/write/effect.py",
         "return f\"s.concord_gone AND {shape.in_scope('t')}\"",
         "return f\"{shape.in_scope('t')}\"",
-        f"{LINK}/test_brakes.py -k only_those_that_win",
+        "tests/link/brakes/test_brakes.py -k only_those_that_win",
     ),
     Mutant(
         "deletes that lose count",
         f"{POSTGRESQL}/write/effect.py",
         "WHERE s.concord_verdict IN ({', '.join(map(literal, WINNING))})\"",
         'WHERE true"',
-        f"{LINK}/test_brakes.py -k only_those_that_win",
+        "tests/link/brakes/test_brakes.py -k only_those_that_win",
     ),
     Mutant(
         "every run is weighed",
         "spark_jobs/braking.py",
         "Effect(deletes=removals,",
         "Effect(deletes=staged.rows,",
-        f"{LINK}/test_brakes.py -k only_deletes",
+        "tests/link/brakes/test_brakes.py -k only_deletes",
     ),
     Mutant(
         "a run that is held moves the position",
@@ -86,55 +86,55 @@ BRAKES = (
         "    return snapshot, heartbeat, moved\n",
         "    source.remember(opened.source_state, _session(job, opened, snapshot, moved))\n"
         "    return snapshot, heartbeat, moved\n",
-        f"{LINK}/test_brakes.py -k 'mass_delete and forward'",
+        "tests/link/brakes/test_brakes.py -k 'mass_delete and forward'",
     ),
     Mutant(
         "a rebound counts however long ago the last one was",
         f"{POSTGRESQL}/write/watch.py",
         'going_on = f"p.rebounded_in IN {self._recent}{most}"',
         'going_on = f"true{most}"',
-        f"{LINK}/test_oscillation.py -k now_and_then",
+        "tests/link/brakes/test_oscillation.py -k now_and_then",
     ),
     Mutant(
         "rebounds are counted by table",
         f"{POSTGRESQL}/write/watch.py",
         'latched = f"coalesce(p.rebounds >= {self.rebounds}, false) AND',
         'latched = f"(SELECT max(r.rebounds) FROM concord.\\"{self.table}\\" r) >= {self.rebounds} AND',
-        f"{LINK}/test_oscillation.py -k names_both",
+        "tests/link/brakes/test_oscillation.py -k names_both",
     ),
     Mutant(
         "a table that is stopped is let go by the runs that leave it out",
         f"{POSTGRESQL}/write/watch.py",
         "WHERE NOT {stopped}",
         "WHERE true",
-        f"{LINK}/test_oscillation.py -k names_both",
+        "tests/link/brakes/test_oscillation.py -k names_both",
     ),
     Mutant(
         "an approval does not begin the count anew",
         f"{POSTGRESQL}/write/watch.py",
         'most = f" AND p.rebounds < {self.rebounds}" if self.rebounds else ""',
         'most = ""',
-        f"{LINK}/test_oscillation.py -k names_both",
+        "tests/link/brakes/test_oscillation.py -k names_both",
     ),
     Mutant(
         "a conflict at every run is taken for an oscillation",
         f"{POSTGRESQL}/write/watch.py",
         "if met.isdisjoint(",
         "if met is not None or met.isdisjoint(",
-        f"{LINK}/test_oscillation.py -k both_sites",
+        "tests/link/brakes/test_oscillation.py -k both_sites",
     ),
     Mutant(
         "a stamp may be behind what the row has seen",
         f"{POSTGRESQL}/write/watch.py",
         "coalesce(concord.vector_newest({vector}), 0) + {allowed}",
         "coalesce(concord.vector_newest({vector}), 0) - {allowed}",
-        f"{LINK}/test_future_stamps.py -k poisons_no_other",
+        "tests/link/waiting/test_future_stamps.py -k poisons_no_other",
     ),
     Mutant(
         "a stamp from the future is adopted",
         f"{POSTGRESQL}/write/watch.py",
         'return "false" if self.skew is None else ahead(',
         'return "false" if self.skew is not None else ahead(',
-        f"{LINK}/test_future_stamps.py -k poisons_no_other",
+        "tests/link/waiting/test_future_stamps.py -k poisons_no_other",
     ),
 )

@@ -10,10 +10,10 @@ Some that no test can find, since others stand behind them:
 
 from __future__ import annotations
 
-from tests.mutants.planted import LINK, POSTGRESQL, Mutant
+from tests.mutants.planted import POSTGRESQL, Mutant
 
-COMPARE = f"{LINK}/test_compare.py"
-REPAIR = f"{LINK}/test_repair.py"
+COMPARE = "tests/link/comparison/test_compare.py"
+REPAIR = "tests/link/comparison/test_repair.py"
 
 COMPARISON = (
     Mutant(

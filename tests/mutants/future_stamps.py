@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.mutants.planted import LINK, POSTGRESQL, Mutant
+from tests.mutants.planted import POSTGRESQL, Mutant
 
-STAMPS = f"{LINK}/test_future_stamps.py"
+STAMPS = "tests/link/waiting/test_future_stamps.py"
 RULE = "tests/versions/test_restamp.py"
 TABLE = f"{POSTGRESQL}/upkeep/restamped_table.py"
 LEASES = "tests/orchestration/test_restamp_command.py"

@@ -14,9 +14,9 @@ whose seed is given.
 
 from __future__ import annotations
 
-from tests.mutants.planted import LINK, POSTGRESQL, Mutant
+from tests.mutants.planted import POSTGRESQL, Mutant
 
-LIVES = f"{LINK}/test_lives.py --hypothesis-seed=1"
+LIVES = "tests/link/histories/test_histories.py --hypothesis-seed=1"
 
 HISTORIES = (
     Mutant(

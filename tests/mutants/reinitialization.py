@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.mutants.planted import LINK, POSTGRESQL, Mutant
+from tests.mutants.planted import POSTGRESQL, Mutant
 
-ASKED = f"{LINK}/test_reinitialization.py"
+ASKED = "tests/link/initialization/test_publisher_wins.py"
 STARTED = "tests/orchestration/test_reinitialization.py"
 OPERATOR = "plugins/concord/orchestration/tasks/reinitialize.py"
 

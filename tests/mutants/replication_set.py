@@ -6,7 +6,7 @@ what its tombstone remembers, and so has changed as well.
 
 from __future__ import annotations
 
-from tests.mutants.planted import LINK, POSTGRESQL, Mutant
+from tests.mutants.planted import POSTGRESQL, Mutant
 
 REPLICATION_SET = (
     # Marks
@@ -15,49 +15,49 @@ REPLICATION_SET = (
         f"{POSTGRESQL}/rows/marked_edits.py",
         "min(now, *still.values()) if still else now",
         "now",
-        f"{LINK}/test_marked_races.py -k last_look",
+        "tests/link/marks/test_races.py -k last_look",
     ),
     Mutant(
         "a clock that was set back hides every edit",
         f"{POSTGRESQL}/rows/marked_edits.py",
         "looked = min(registered, now)",
         "looked = registered",
-        f"{LINK}/test_marked_races.py -k set_back",
+        "tests/link/marks/test_races.py -k set_back",
     ),
     Mutant(
         "a marked row that waits to be sent is not looked at again",
         f"{POSTGRESQL}/rows/marked_edits.py",
         '        + _register_waiting(connection, shape, (waiting or {}).get(shape.name, "false"))\n',
         "",
-        f"{LINK}/test_marked_races.py -k does_not_hold_back",
+        "tests/link/marks/test_races.py -k does_not_hold_back",
     ),
     Mutant(
         "a marked row that was edited since it was registered is sent under its old version",
         f"{POSTGRESQL}/rows/acquire.py",
         'if shape.marks is None:\n        return ""\n    return f" JOIN',
         'if True:\n        return ""\n    return f" JOIN',
-        f"{LINK}/test_marked_races.py -k after_its_row_was_registered",
+        "tests/link/marks/test_races.py -k after_its_row_was_registered",
     ),
     Mutant(
         "a marked row is merged into one that was not there when it was locked",
         f"{POSTGRESQL}/write/merge.py",
         '"" if shape.marks is None else " AND s.concord_there"',
         '""',
-        f"{LINK}/test_marked_races.py -k after_the_keys_were_locked",
+        "tests/link/marks/test_races.py -k after_the_keys_were_locked",
     ),
     Mutant(
         "a marked row that was removed is remembered as if it stood there",
         f"{POSTGRESQL}/rows/marked_edits.py",
         " SET concord_seen = NULL FROM",
         " SET concord_seen = p.concord_seen FROM",
-        f"{LINK}/test_marked_races.py -k behind_our_back",
+        "tests/link/marks/test_races.py -k behind_our_back",
     ),
     Mutant(
         "an edit of a common row counts as a birth",
         f"{POSTGRESQL}/rows/marked_edits.py",
         "born = s.born OR (s.origin = '' AND s.concord_seen IS NULL)",
         "born = s.born OR s.origin = ''",
-        f"{LINK}/test_marked_races.py -k old_is_not_sent",
+        "tests/link/marks/test_races.py -k old_is_not_sent",
     ),
     # Snapshots
     Mutant(
@@ -65,21 +65,21 @@ REPLICATION_SET = (
         "spark_jobs/snapshot_opening.py",
         "if newest and (source.heartbeat < newest.heartbeat or source.origin != newest.source_origin):",
         "if newest and source.origin != newest.source_origin:",
-        f"{LINK}/test_snapshot_positions.py -k went_back",
+        "tests/link/snapshots/test_positions.py -k went_back",
     ),
     Mutant(
         "a snapshot goes on below the floor",
         "spark_jobs/snapshot_opening.py",
         "if at_source.below_floor(found.session):",
         "if False:",
-        f"{LINK}/test_snapshot_positions.py -k tombstones_wait",
+        "tests/link/snapshots/test_positions.py -k tombstones_wait",
     ),
     Mutant(
         "the source of a full refresh does not hear of its session first",
         "spark_jobs/snapshot.py",
         "self.source.expect(session)",
         "pass",
-        f"{LINK}/test_snapshot_positions.py -k killed",
+        "tests/link/snapshots/test_positions.py -k killed",
     ),
     # Comparisons and repairs
     Mutant(
@@ -87,7 +87,7 @@ REPLICATION_SET = (
         "spark_jobs/compare.py",
         "if altered := altered_at(self.opened.read, self.opened.shapes, [table]):",
         "if altered := {}:",
-        f"{LINK}/test_compare.py -k rewritten",
+        "tests/link/comparison/test_compare.py -k rewritten",
     ),
     Mutant(
         "a repair writes over a row of a site's own without a word",
@@ -109,48 +109,48 @@ REPLICATION_SET = (
         f"{POSTGRESQL}/initialize/load.py",
         "            self._refuse_altered(each.lane)\n",
         "",
-        f"{LINK}/test_initialize.py -k rewritten",
+        "tests/link/initialization/test_initialize.py -k rewritten",
     ),
     Mutant(
         "rows are loaded over what users of the target deleted meanwhile",
         f"{POSTGRESQL}/initialize/load.py",
         "if rows(connection, self.statements.clashing(each.range)):",
         "if False:",
-        f"{LINK}/test_load.py -k deleted_again",
+        "tests/databases/postgresql/initialize/test_load.py -k deleted_again",
     ),
     Mutant(
         "each range of a load is read in a snapshot of its own",
         f"{POSTGRESQL}/initialize/lane.py",
         '"BEGIN", *acquire.import_snapshot(snapshot, settings)',
         '"BEGIN", *settings',
-        f"{LINK}/test_load.py -k one_snapshot",
+        "tests/databases/postgresql/initialize/test_load.py -k one_snapshot",
     ),
     Mutant(
         "a load does not ask who began to listen meanwhile",
         f"{POSTGRESQL}/initialize/load.py",
         "            self._refuse_listeners(connection)\n",
         "",
-        f"{LINK}/test_load.py -k listen",
+        "tests/databases/postgresql/initialize/test_load.py -k listen",
     ),
     Mutant(
         "what an overtaken load left in its transactions stands in the next one's way",
         f"{POSTGRESQL}/initialize/load.py",
         "        link_state.end_older(target.connection, target.job.synchronization)\n",
         "",
-        f"{LINK}/test_load.py -k overtaken",
+        "tests/databases/postgresql/initialize/test_load.py -k overtaken",
     ),
     Mutant(
         "what a stale pair knows of the tables that wait is forgotten",
         f"{POSTGRESQL}/initialize/both_sites.py",
         "concerned = self.job.link.tables if stands.whole else wanted",
         "concerned = wanted",
-        f"{LINK}/test_reinitialize.py -k table_by_table",
+        "tests/link/initialization/test_coming_back.py -k table_by_table",
     ),
     Mutant(
         "rows that are merged beside rows of a site's own get no version",
         f"{POSTGRESQL}/initialize/table.py",
         " or (bool(self.target_shape.where) and state.how is not How.LOAD)",
         "",
-        f"{LINK}/test_filtered_sites_meet.py -k merge",
+        "tests/link/filters/test_sites_meet.py -k merge",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.planted import LINK, Mutant
+from tests.mutants.planted import Mutant
 
 ORCHESTRATION = "tests/orchestration"
 REPOSITORY = "tests/repository"
@@ -131,6 +131,6 @@ RUNS = (
         "spark_jobs/snapshot.py",
         "watch = Watch(progress, tell)",
         "watch = Watch(progress)",
-        f"{LINK}/test_pace.py -k refresh",
+        "tests/link/cost/test_pace.py -k refresh",
     ),
 )

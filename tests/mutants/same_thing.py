@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.mutants.planted import LINK, POSTGRESQL, Mutant
+from tests.mutants.planted import POSTGRESQL, Mutant
 
-MET = f"{LINK}/test_same_thing.py"
-TWICE = f"{LINK}/test_losses_at_two_sites.py"
+MET = "tests/link/conflicts/test_same_thing.py"
+TWICE = "tests/databases/postgresql/constraints/test_rule_identity.py"
 
 SAME_THING = (
     Mutant(
@@ -27,7 +27,7 @@ SAME_THING = (
         f"{POSTGRESQL}/write/guard.py",
         'deleted = f"p.deleted AND p.out_of_scope IS NULL AND {differs} IS NULL"',
         'deleted = "true"',
-        f"{LINK}/test_conflicts.py -k delete_later",
+        "tests/link/conflicts/test_one_winner.py -k delete_later",
     ),
     Mutant(
         "what two sites added is added once",
@@ -55,7 +55,7 @@ SAME_THING = (
         f"{POSTGRESQL}/write/guard.py",
         "stays = chains.stays(source, target)",
         "stays = Winner.SOURCE if not source.version.deleted else Winner.TARGET",
-        f"{LINK}/test_same_rule.py -k write_step_decides",
+        "tests/link/conflicts/test_same_rule.py -k write_step_decides",
     ),
     Mutant(
         "a version that is adopted counts as applied",
@@ -139,7 +139,7 @@ SAME_THING = (
         f"{POSTGRESQL}/write/conflict_id.py",
         "{first}, {second}, {rule}] || {_parts(against)}",
         "{first}, {second}]",
-        f"{LINK}/test_uniqueness.py -k one_insert",
+        "tests/link/constraints/test_uniqueness.py -k one_insert",
     ),
     Mutant(
         "the id of a loss says nothing of whom it lost to",
@@ -195,34 +195,34 @@ SAME_THING = (
         f"{POSTGRESQL}/transaction/tables_written.py",
         "writing.watch(each.shape.name), writing.session is not None",
         "writing.watch(each.shape.name), False",
-        f"{LINK}/test_inserted_for_update.py -k captures_back",
+        "tests/link/conflicts/test_inserted_for_update.py -k captures_back",
     ),
     Mutant(
         "a row that comes back after a delete is a conversion",
         f"{POSTGRESQL}/write/guard.py",
         "CASE WHEN p.deleted OR p.out_of_scope IS NOT NULL THEN 'apply' WHEN {live}",
         "CASE WHEN {live}",
-        f"{LINK}/test_inserted_for_update.py -k no_conversion",
+        "tests/link/conflicts/test_inserted_for_update.py -k no_conversion",
     ),
     Mutant(
         "an insert is a conversion",
         f"{POSTGRESQL}/write/guard.py",
         "CASE WHEN s.concord_born OR {'true'",
         "CASE WHEN {'true'",
-        f"{LINK}/test_inserted_for_update.py -k no_conversion",
+        "tests/link/conflicts/test_inserted_for_update.py -k no_conversion",
     ),
     Mutant(
         "what enters a row filter is a conversion",
         f"{POSTGRESQL}/write/guard.py",
         "{'true' if shape.where else 'false'}",
         "{'false'}",
-        f"{LINK}/test_inserted_for_update.py -k row_filter",
+        "tests/link/conflicts/test_inserted_for_update.py -k row_filter",
     ),
     Mutant(
         "the log names a private key",
         f"{POSTGRESQL}/write/guard.py",
         "    if shape.key_is_private:\n        return ()\n",
         "",
-        f"{LINK}/test_inserted_for_update.py -k private_key",
+        "tests/link/conflicts/test_inserted_for_update.py -k private_key",
     ),
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.mutants.planted import LINK, POSTGRESQL, Mutant
+from tests.mutants.planted import POSTGRESQL, Mutant
 
-COMING_AND_GOING = f"{LINK}/test_coming_and_going.py"
+COMING_AND_GOING = "tests/link/topologies/test_coming_and_going.py"
 UNREACHABLE = "tests/orchestration/test_unreachable_site.py"
 
 TOPOLOGIES = (
@@ -22,21 +22,21 @@ TOPOLOGIES = (
      WHEN {alike} THEN {_whose_stays(shape)}
      WHEN {_DECIDED} AND NOT {_BACKWARD} AND""",
         "WHEN {alike} THEN {_whose_stays(shape)} WHEN {_DECIDED} AND",
-        f"{LINK}/test_topologies.py -k settled_meanwhile",
+        "tests/link/topologies/test_topologies.py -k settled_meanwhile",
     ),
     Mutant(
         "a conflict stands in the log once for each link",
         f"{POSTGRESQL}/write/merge.py",
         "SELECT {identity}, {literal(synchronization)},",
         "SELECT {identity} || {literal(link)}, {literal(synchronization)},",
-        f"{LINK}/test_topologies.py -k 'one_id and ring'",
+        "tests/link/topologies/test_topologies.py -k 'one_id and ring'",
     ),
     Mutant(
         "a version in the log is named by the link's source",
         f"{POSTGRESQL}/write/merge.py",
         """incoming_site = "split_part(v.s_origin, '#', 1)\"""",
         "incoming_site = literal(judged.source)",
-        f"{LINK}/test_topologies.py -k 'both_images and hub'",
+        "tests/link/topologies/test_topologies.py -k 'both_images and hub'",
     ),
     Mutant(
         "a site that does not answer is waited for by nobody",
@@ -120,6 +120,6 @@ TOPOLOGIES = (
         "spark_jobs/opening.py",
         "    _check_initialized(job, [table.name for table in tables], at_source, at_target)\n",
         "",
-        f"{LINK}/test_compare.py -k without_a_common_history",
+        "tests/link/comparison/test_compare.py -k without_a_common_history",
     ),
 )

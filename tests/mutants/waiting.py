@@ -5,11 +5,11 @@ One that no test can find: a decision that has not seen the present row. The wri
 
 from __future__ import annotations
 
-from tests.mutants.planted import LINK, POSTGRESQL, Mutant
+from tests.mutants.planted import POSTGRESQL, Mutant
 
-QUARANTINE = f"{LINK}/test_quarantine.py"
-HOLD = f"{LINK}/test_hold.py"
-ALTERED = f"{LINK}/test_altered_while_waiting.py"
+QUARANTINE = "tests/link/waiting/test_quarantine.py"
+HOLD = "tests/link/waiting/test_hold.py"
+ALTERED = "tests/link/waiting/test_altered.py"
 
 WAITING = (
     Mutant(
@@ -138,21 +138,21 @@ WAITING = (
         f"{POSTGRESQL}/ledger/waiting.py",
         'AND v.verdict IN ({kinds})"\n',
         'AND false"\n',
-        f"{LINK}/test_waiting_parents.py -k 'held_parent and source'",
+        "tests/link/waiting/test_parents.py -k 'held_parent and source'",
     ),
     Mutant(
         "a child is written whose parent has waited since an earlier run",
         f"{POSTGRESQL}/ledger/waiting.py",
         '        f" OR EXISTS (SELECT 1 FROM concord.waiting w WHERE {earlier}))"',
         '        ")"',
-        f"{LINK}/test_waiting_parents.py -k 'held_parent and source'",
+        "tests/link/waiting/test_parents.py -k 'held_parent and source'",
     ),
     Mutant(
         "a value is taken from a row that waits to give it up",
         f"{POSTGRESQL}/constraints/uniqueness.py",
         'f" AND NOT {stays} FOR UPDATE OF q) q",',
         'f" FOR UPDATE OF q) q",',
-        f"{LINK}/test_waiting_parents.py -k not_taken_from_it_later",
+        "tests/link/waiting/test_parents.py -k not_taken_from_it_later",
     ),
     Mutant(
         "what was refused before stops a run like what is refused now",

@@ -23,7 +23,7 @@ BEHIND_THE_BACK = """
 SET SESSION AUTHORIZATION orchestration_applier; SET concord.applying = 'on';
 UPDATE flights SET note = 'behind the back' WHERE flight = 5"""
 QUERY = "SELECT note FROM flights WHERE flight = 5"
-#: The request that a conflict leaves where it is decided (tests/link/test_reinitialization.py).
+#: The request that a conflict leaves where it is decided (tests/link/initialization/test_publisher_wins.py).
 REQUEST = """
 UPDATE concord.link_state SET initialized = jsonb_set(initialized, '{public.flights, reinitialize}', '"t"')
  WHERE link = 'london_capetown/forward'"""

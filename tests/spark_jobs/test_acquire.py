@@ -7,9 +7,6 @@ from pyspark.sql.types import StructType
 from concord.databases.contract.dialect import VERSION_TYPES
 from concord.databases.postgresql.facts.types import NATIVE
 from spark_jobs.acquire import ARROW_TYPES, arrow_schema
-from tests.link.conftest import spark
-
-__all__ = ["spark"]
 
 
 @pytest.mark.spark

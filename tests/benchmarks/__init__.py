@@ -1,0 +1,1 @@
+"""Each benchmark, made small."""

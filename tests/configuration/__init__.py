@@ -1,0 +1,1 @@
+"""The YAML file: what it means, and how mistakes are named."""

@@ -1,0 +1,1 @@
+"""Tests of what stands between Concord and a database."""

@@ -1,0 +1,1 @@
+"""Which rows users have changed, and what a row was before."""

@@ -1,0 +1,1 @@
+"""Sessions, rights, casts, triggers and functions of others, as PostgreSQL has them."""

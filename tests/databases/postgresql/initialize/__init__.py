@@ -1,0 +1,1 @@
+"""Loads of empty tables. What two sites hold afterwards stands in `tests/link/initialization`."""

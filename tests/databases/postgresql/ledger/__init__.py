@@ -1,0 +1,1 @@
+"""What a site's ledger holds, to the last value."""

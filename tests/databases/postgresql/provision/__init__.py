@@ -1,0 +1,1 @@
+"""A site is made ready, checked, printed, and taken down."""

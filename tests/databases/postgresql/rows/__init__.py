@@ -1,0 +1,1 @@
+"""Filters in SQL, staging, and the announcements of users' commits."""

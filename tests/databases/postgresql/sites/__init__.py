@@ -1,0 +1,1 @@
+"""What is refused or named at a site before a link runs, and who owns what there."""

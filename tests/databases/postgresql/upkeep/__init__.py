@@ -1,0 +1,1 @@
+"""Tombstones go, losers come back: what is done at a site beside its links."""

@@ -1,0 +1,1 @@
+"""Sessions beside the write, the relay into staging, and shares of identities."""

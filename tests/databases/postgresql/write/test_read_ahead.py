@@ -1,0 +1,120 @@
+"""Many rows that are about to be written are read by a session beside, which hurts nobody when it cannot."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from concord.databases.postgresql.facts.session import Connection, connect
+from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.write import read_ahead
+from concord.databases.postgresql.write.read_ahead import FROM, reading_ahead
+from concord.messages.errors import SiteUnavailable
+from tests.given.fixtures import MakePair
+from tests.given.two_sites import At, Pair, Site, carried
+
+pytestmark = pytest.mark.spark
+
+ITEM = (
+    "CREATE TABLE item (id int PRIMARY KEY, token text NOT NULL)",
+    f"INSERT INTO item SELECT n, 'common' FROM generate_series(1, {4 * FROM}) n",
+)
+
+
+def looked_up(site: Site) -> int:
+    """How many rows were fetched from the table by any index."""
+    site.run("SELECT pg_stat_force_next_flush()")
+    return int(site.value("SELECT idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'item'"))
+
+
+@pytest.mark.parametrize(("changed", "times"), [(FROM - 1, 2), (FROM, 3)])
+def test_from_so_many_rows_on_each_is_read_by_a_session_beside(
+    pair: MakePair, changed: int, times: int
+) -> None:
+    """Once to see that an update finds its row (T10), once to write it, and once beside."""
+    sites = pair(*ITEM)
+    # Of pages that a vacuum has seen the index alone tells whether a row is there.
+    sites.capetown.run("ALTER TABLE item SET (autovacuum_enabled = off)", "UPDATE item SET token = token")
+    sites.settle()
+    sites.london.run(f"UPDATE item SET token = 'london' WHERE id <= {changed}")
+    before = looked_up(sites.capetown)
+    begun = sites.run(
+        at=At("commit", lambda: time.sleep(1))
+    )  # the session beside has all the time that it needs
+    sites.capetown.wait_for_the_links_sessions_to_end()
+    assert carried(begun).applied == changed
+    assert looked_up(sites.capetown) - before == times * changed
+    assert sites.equal
+
+
+def refused() -> Connection:
+    raise SiteUnavailable("there are no sessions left")
+
+
+def ended(sites: Pair) -> Connection:
+    """A session that an administrator has ended."""
+    connection = connect(sites.job().target.applier)
+    connection.close()
+    return connection
+
+
+@pytest.mark.parametrize("beside", [lambda _: refused(), ended])
+def test_a_session_beside_that_fails_changes_nothing(
+    pair: MakePair, monkeypatch: pytest.MonkeyPatch, beside: Callable[[Pair], Connection]
+) -> None:
+    sites = pair(*ITEM)
+    sites.london.run("UPDATE item SET token = 'london'", "DELETE FROM item WHERE id % 2 = 0")
+    instead(monkeypatch, lambda: beside(sites))
+    complained: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", complained.append)
+    assert carried(sites.run()).applied == 4 * FROM
+    assert sites.equal
+    assert complained == []
+
+
+def instead(monkeypatch: pytest.MonkeyPatch, beside: Callable[[], Connection]) -> None:
+    """Another session to read ahead in."""
+    monkeypatch.setattr(
+        "concord.databases.postgresql.sites.ends.reading_ahead",
+        lambda _, staged: reading_ahead(beside, staged),
+    )
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The pages that are read ahead: a page of staging to a statement, which takes half a second."""
+    made: list[str] = []
+    rows = read_ahead._rows
+
+    def slow(staged: Staged, first: int) -> str:
+        made.append(rows(staged, first))
+        return "SELECT pg_sleep(0.5)"
+
+    monkeypatch.setattr(read_ahead, "PAGES", 1)
+    monkeypatch.setattr(read_ahead, "_rows", slow)
+    return made
+
+
+def test_what_is_written_before_it_is_read_need_not_be_read_any_more(
+    pair: MakePair, statements: list[str]
+) -> None:
+    sites = pair(*ITEM)
+    sites.london.run("UPDATE item SET token = 'london'")
+    assert carried(sites.run()).applied == 4 * FROM
+    assert 1 <= len(statements) < 10
+
+
+def test_a_session_beside_that_comes_too_late_reads_nothing(
+    pair: MakePair, monkeypatch: pytest.MonkeyPatch, statements: list[str]
+) -> None:
+    sites = pair(*ITEM)
+    sites.london.run("UPDATE item SET token = 'london'")
+
+    def late() -> Connection:
+        time.sleep(2)
+        return connect(sites.job().target.applier)
+
+    instead(monkeypatch, late)
+    assert carried(sites.run()).applied == 4 * FROM
+    assert statements == []

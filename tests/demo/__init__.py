@@ -1,0 +1,1 @@
+"""The demo, its page and its proof."""

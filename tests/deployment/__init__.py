@@ -1,0 +1,1 @@
+"""Wheel, image, compose and installation, as an operator meets them."""

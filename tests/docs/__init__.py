@@ -1,0 +1,1 @@
+"""Documents that programs write, and documents that name what is there."""

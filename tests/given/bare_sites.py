@@ -1,0 +1,38 @@
+"""Two sites that are not provisioned yet, and how provisioning is asked for them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from concord.databases.provisioning import Installation
+from concord.tables.replication_set import ReplicatedTable
+from tests.given.two_sites import APPLIER, READER, Site, every_table
+
+
+@dataclass(frozen=True)
+class Bare:
+    """London and Cape Town as their owners have them, Concord not yet there."""
+
+    london: Site
+    capetown: Site
+
+    @property
+    def sites(self) -> tuple[Site, Site]:
+        return (self.london, self.capetown)
+
+    def run(self, *statements: str) -> None:
+        for site in self.sites:
+            site.run(*statements)
+
+    def installations(
+        self, tables: Sequence[ReplicatedTable] | None = None, **changed: object
+    ) -> list[Installation]:
+        """The tables that both sites are to carry: all unless some are named."""
+        return [installation(site, tables or every_table(site), **changed) for site in self.sites]
+
+
+MakeBare = Callable[[], Bare]
+
+
+def installation(site: Site, tables: Sequence[ReplicatedTable], **changed: object) -> Installation:
+    fields = {"reader": READER, "applier": APPLIER, "tables": tuple(tables)} | changed
+    return Installation(site=site.name, installer=site.credentials(site.superuser), **fields)  # type: ignore[arg-type]

@@ -1,0 +1,118 @@
+"""Fixtures of real sites: each conftest.py of tests on them takes those that its tests ask for."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from embedded.postgres import Server
+from spark_jobs import route
+from tests.conftest import Database
+from tests.given import two_sites as pair_module
+from tests.given.bare_sites import Bare
+from tests.given.many_sites import Network, Topology, begin_network
+from tests.given.marked_sites import Shops, open_shops
+from tests.given.snapshot_sites import FLIGHTS, Copies, counts
+from tests.given.two_sites import Pair, Site, begin
+
+MakePair = Callable[..., Pair]
+MakeNetwork = Callable[..., Network]
+MakeShops = Callable[..., Shops]
+
+
+@pytest.fixture
+def carried_by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if there were very many rows: Spark carries what meets nothing as well."""
+    monkeypatch.setattr(pair_module, "SPARK_FROM_HERE", 0)
+
+
+@pytest.fixture(params=["at the target", "by Spark"])
+def judged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Conflicts are judged under the target's locks, or by Spark before anything is locked: with the same end."""
+    if request.param == "by Spark":
+        monkeypatch.setattr(route, "MOST_UNDER_LOCK", 0)
+
+
+def site_on(server: Server, name: str, database: str) -> Site:
+    return Site(name, server.host, server.port, database, server.superuser, server.password)
+
+
+@pytest.fixture
+def pair(
+    request: pytest.FixtureRequest, server_with_logins: Server, database: Callable[[], Database]
+) -> Iterator[MakePair]:
+    """Call it with the statements that make both sites' tables; Spark starts only when a link needs it."""
+    made: list[Pair] = []
+
+    def make(*ddl: str) -> Pair:
+        london, capetown = (
+            site_on(server_with_logins, name, database().name) for name in ("london", "capetown")
+        )
+        made.append(begin(london, capetown, ddl, lambda: request.getfixturevalue("spark")))
+        return made[-1]
+
+    yield make
+    for each in made:
+        for site in each.sites:
+            site.connection.close()
+
+
+@pytest.fixture
+def network(
+    request: pytest.FixtureRequest, server_with_logins: Server, database: Callable[[], Database]
+) -> Iterator[MakeNetwork]:
+    """Call it with a topology and the statements that make every site's tables."""
+    made: list[Network] = []
+
+    def make(topology: Topology, *ddl: str) -> Network:
+        def make_site(name: str) -> Site:
+            return site_on(server_with_logins, name, database().name)
+
+        made.append(begin_network(topology, make_site, ddl, lambda: request.getfixturevalue("spark")))
+        return made[-1]
+
+    yield make
+    for each in made:
+        for site in each.sites:
+            site.connection.close()
+
+
+@pytest.fixture
+def sites(server_with_logins: Server, database: Callable[[], Database]) -> Iterator[Bare]:
+    both = Bare(*(site_on(server_with_logins, name, database().name) for name in ("london", "capetown")))
+    yield both
+    for site in both.sites:
+        site.connection.close()
+
+
+@pytest.fixture
+def shops(request: pytest.FixtureRequest, sites: Bare) -> MakeShops:
+    """Call it once; Spark starts only when a link needs it."""
+
+    def make(**changed: Any) -> Shops:
+        return open_shops(*sites.sites, lambda: request.getfixturevalue("spark"), **changed)
+
+    return make
+
+
+@pytest.fixture
+def copies(
+    request: pytest.FixtureRequest, server_with_logins: Server, database: Callable[[], Database]
+) -> Iterator[Copies]:
+    """London with ten flights; Cape Town empty; nothing provisioned."""
+    london, capetown = (site_on(server_with_logins, name, database().name) for name in ("london", "capetown"))
+    london.run(*FLIGHTS)
+    yield Copies(london, capetown, lambda: request.getfixturevalue("spark"))
+    for site in (london, capetown):
+        site.connection.close()
+
+
+@pytest.fixture
+def late(copies: Copies) -> Copies:
+    """An incremental snapshot `late` of the flights that are more than 50 late, filled."""
+    copies.define(
+        "late", "incremental", "public.flight", "public.late", columns=("delay",), where="delay > 50"
+    )
+    copies.provision()
+    assert counts(copies.refresh("late")) == (5, 0, 0, 0)
+    return copies

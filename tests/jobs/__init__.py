@@ -1,0 +1,1 @@
+"""What one job is told and reports."""

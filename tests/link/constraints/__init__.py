@@ -1,0 +1,1 @@
+"""Unique values and foreign keys hold at every site after every link."""

@@ -1,0 +1,1 @@
+"""How much a link reads and asks, and how it says how far it is."""

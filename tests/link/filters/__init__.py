@@ -1,0 +1,1 @@
+"""Row filters: what enters one arrives, what leaves one goes from there alone."""

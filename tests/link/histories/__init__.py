@@ -1,0 +1,1 @@
+"""Random lives of two to four real sites, held to an oracle; and the soak."""

@@ -1,0 +1,236 @@
+"""Hundreds of random histories on two to four real databases, many at once. They have edits of every kind,
+transactions that commit late, clocks that jump, and links that die at any step. Cleanups die half-way, backups are
+put back, sites come and go. Then rest, and every invariant of failure-modes 1.3 that rows, versions, logs and
+counts can show.
+
+A history that goes wrong prints what happened to it; repeat it alone with LIVES_HISTORY=<number> and the same
+seed."""
+
+import os
+import time
+from collections.abc import Iterator
+from itertools import groupby
+
+import pytest
+
+from concord.rules.policy import Policy
+from concord.rules.resolver import total_order
+from embedded.postgres import Server
+from tests.given import version_account
+from tests.given.fixtures import site_on
+from tests.given.many_sites import Topology, begin_network
+from tests.given.two_sites import Site
+from tests.histories.life import judged_by
+from tests.histories.oracle import Oracle
+from tests.link.histories.batch import TABLES, Lives, common, with_a_clock
+from tests.link.histories.batch_plan import FAMILIES, ITEMS, WIDTH, Plan, plan
+
+pytestmark = pytest.mark.spark
+
+#: Of each family, in one batch.
+HISTORIES = int(os.environ.get("LIVES_HISTORIES", "70"))
+#: More batches: LIVES_BATCHES=20 pytest tests/link/histories/test_histories.py
+BATCHES = int(os.environ.get("LIVES_BATCHES", "1"))
+ONLY = os.environ.get("LIVES_HISTORY")
+CONTROL = {"concord.site", "concord.synchronization", "concord.link_state"}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(family, batch) for batch in range(BATCHES) for family in FAMILIES],
+    ids=lambda param: f"{param[0]} {param[1]}",
+)
+def lives(request: pytest.FixtureRequest, server_with_logins: Server) -> Iterator[Lives]:
+    """A batch lived to its rest, once for all tests."""
+    family, batch = request.param
+    seed = f"{request.config.getoption('hypothesis_seed')} {batch}"
+    planned = plan(family, seed, HISTORIES)
+    planned = planned.only(int(ONLY)) if ONLY else planned
+    print(f"seed of the batch: {planned.name}")  # noqa: T201 - to repeat a run
+    databases: list[str] = []
+
+    def make_site(name: str) -> Site:
+        databases.append(f"lives_{abs(hash(planned.name))}_{name}")
+        server_with_logins.create_database(databases[-1])
+        return with_a_clock(site_on(server_with_logins, name, databases[-1]))
+
+    topology = Topology(planned.name, planned.sites, planned.pairs)
+    ddl = (*TABLES, *common(planned.histories))
+    network = begin_network(topology, make_site, ddl, lambda: request.getfixturevalue("spark"))
+    version_account.install(network)
+    oracle = Oracle(judged_by(Policy())({}), total_order({}))
+    lived = Lives(planned, network, server_with_logins, oracle)
+    try:
+        began = time.monotonic()
+        lived.live()
+        print(f"{len(network.reports)} links in {time.monotonic() - began:.0f} s")  # noqa: T201
+        yield lived
+    finally:
+        for site in network.sites:
+            site.connection.close()
+        for users in lived.users.values():
+            users.leave()
+        for database in databases:
+            server_with_logins.drop_database(database)
+            server_with_logins.drop_database(f"{database}_backup")
+
+
+Wrong = Iterator[tuple[int, str]]  #: key, and what is wrong with it
+
+
+def nothing(found: Wrong, planned: Plan) -> None:
+    """Fails with what is wrong, and with all that happened to the first history that it went wrong in."""
+    lines = sorted(found)
+    for history, of_one in groupby(lines, lambda line: line[0] // WIDTH):
+        print(f"LIVES_HISTORY={history}", *(what for _, what in of_one), sep="\n  ")  # noqa: T201
+    if lines:
+        print(planned.only(lines[0][0] // WIDTH))  # noqa: T201
+    assert lines == []
+
+
+def standing(site: Site) -> dict[int, tuple[object, ...]]:
+    """Versions and rows by key; a tombstone that all agreed to forget need not be forgotten everywhere."""
+    query = (
+        "SELECT coalesce(s.id, t.id), s.origin, s.changed_at, s.derived, s.vector::text, s.deleted, t.token, t.note"
+        ' FROM concord."public.item" s FULL JOIN item t USING (id) WHERE s.agreed IS NOT TRUE'
+    )
+    return {key: tuple(rest) for key, *rest in site.rows(query)}
+
+
+def differing(lives: Lives) -> Wrong:
+    first, *others = lives.network.sites
+    expected = standing(first)
+    for other in others:
+        found = standing(other)
+        for key in expected.keys() | found.keys():
+            if expected.get(key) != found.get(key):
+                yield key, f"I1: {first.name} has {expected.get(key)}, {other.name} has {found.get(key)}"
+
+
+def test_all_sites_hold_the_same_rows_and_versions(lives: Lives) -> None:
+    """I1, I10, I13, and the one-site rows of planes and seats."""
+    nothing(differing(lives), lives.plan)
+    assert lives.network.equal
+    assert lives.wrong == []
+
+
+def other_than_foreseen(lives: Lives) -> Wrong:
+    for site in lives.network.sites:
+        holds = lives.oracle.holds[site.name]
+        rows = dict(site.rows("SELECT id, token FROM item"))
+        for history in lives.plan.histories:
+            for place in range(ITEMS):
+                key = history * WIDTH + place
+                expected = None if place % 2 else f"common {key}"
+                if key in holds:
+                    expected = lives.oracle.content[key, holds[key]]
+                if rows.get(key) != expected:
+                    yield key, f"I2, I3: {site.name} holds {rows.get(key)!r}, foreseen was {expected!r}"
+
+
+def other_than_possible(lives: Lives) -> Wrong:
+    left = lives.unreplaced()
+    for site in lives.network.sites:
+        rows = dict(site.rows("SELECT id, token FROM item"))
+        for history in lives.plan.histories:
+            for place in range(ITEMS):
+                key = history * WIDTH + place
+                possible = left.get(key, {None if place % 2 else f"common {key}"})
+                if rows.get(key) not in possible:
+                    yield key, f"I2, I3: {site.name} holds {rows.get(key)!r}, possible was {possible}"
+
+
+def test_every_site_holds_what_the_oracle_foresees(lives: Lives) -> None:
+    """After a restore: of each row one of the edits that are left, and that no other one of them was made over."""
+    if lives.exact:
+        nothing(other_than_foreseen(lives), lives.plan)
+        return
+    nothing(other_than_possible(lives), lives.plan)
+    certain = [key for key, contents in lives.unreplaced().items() if len(contents) == 1]
+    assert len(certain) > len(lives.plan.histories), (
+        "of most rows that were edited, one content alone is possible"
+    )
+    assert lives.undone, "the restore has undone edits"
+
+
+def misjudged(lives: Lives) -> Wrong:
+    for site in lives.network.sites:
+        found = set()
+        for conflict in site.conflicts():
+            sides = (version_account.version(conflict[f"{side}_version"]).dot for side in ("winner", "loser"))
+            found.add((int(conflict["key"][0]), frozenset(sides)))
+        for fight in found - lives.oracle.log[site.name]:
+            yield fight[0], f"I12: {site.name} logged {fight[1]}, which was not foreseen"
+        for fight in lives.oracle.log[site.name] - found:
+            yield fight[0], f"I12: {site.name} did not log {fight[1]}"
+
+
+def test_the_conflict_log_of_every_site_is_exact(lives: Lives) -> None:
+    """Each pair of versions that met and had not heard of each other, where it was decided, with both images."""
+    assert version_account.needless(lives.network) == []
+    assert version_account.between_alike(lives.network) == []
+    if lives.exact:
+        nothing(misjudged(lives), lives.plan)
+        assert version_account.misrecorded(lives.account, lives.network) == []
+        assert lives.losers
+        assert any(lives.oracle.converged.values()), "two sites did the very same thing"
+
+
+def lost(lives: Lives) -> Wrong:
+    final = {token for site in lives.network.sites for (token,) in site.rows("SELECT token FROM item")}
+    replaced = {old for old, new in lives.replaced if new not in lives.gone}
+    accounted = final | replaced | lives.lost_tokens | lives.gone | {None}
+    for (key, made), token in lives.oracle.content.items():
+        if token not in accounted and (key, made) not in lives.gone_edits:
+            yield key, f"I2: {token!r} of {made} is neither final, nor replaced, nor logged"
+
+
+def test_no_edit_is_lost_without_a_log_entry(lives: Lives) -> None:
+    nothing(lost(lives), lives.plan)
+    assert len(lives.oracle.content) > 3 * len(lives.plan.histories)
+
+
+def stamped_anew(line: version_account.Line) -> bool:
+    """An edit between a restore and its detection gets the name of the site's next life (rule 7)."""
+    before, after = line.before, line.after
+    same = before and (before.site, before.changed_at) == (after.site, after.changed_at)
+    return bool(same and before and before.incarnation < after.incarnation)
+
+
+def test_no_version_steps_back_and_nothing_writes_behind_the_account(lives: Lives) -> None:
+    """I9, I11."""
+    back = [line for line in version_account.steps_back(lives.account) if not stamped_anew(line)]
+    nothing(((line.key, f"I9: {line}") for line in back), lives.plan)
+    behind = [pair for pair in version_account.gaps(lives.account) if pair[1].before]
+    assert not lives.exact or behind == []
+    assert not lives.exact or version_account.changed_contents(lives.account) == {}
+    for site in lives.network.sites:
+        assert site.rows("SELECT id FROM item WHERE note <> md5(token)") == []
+
+
+def test_the_counts_of_every_run_add_up_and_say_how_many_conflicts_it_logged(lives: Lives) -> None:
+    logged = [conflict["transmission"] for conflict in lives.network.conflicts()]
+    for report in lives.network.reports:
+        assert all(table.adds_up for table in report.tables)
+        if report.target in lives.network.by_name and lives.exact:
+            assert logged.count(report.transmission) == report.total("conflicts")
+
+
+def test_at_rest_nothing_is_written_and_both_ends_of_every_link_stand_at_one_session(lives: Lives) -> None:
+    """I5, I8."""
+    assert lives.quiet_writes <= CONTROL
+    assert lives.counts["rounds"] <= 2 * lives.network.topology.diameter
+    for one, other in lives.network.topology.links:
+        newest = (
+            f"SELECT history -> 0 FROM concord.link_state WHERE link = '{lives.network.link(one, other)}'"
+        )
+        assert lives.network[one].value(newest) == lives.network[other].value(newest)
+
+
+def test_the_batch_did_what_it_was_for(lives: Lives) -> None:
+    """A generator that has gone soft proves nothing."""
+    if ONLY is None:
+        family = lives.plan.name.rpartition(" ")[0].rpartition(" ")[0]
+        expected = {"faults": "purged", "sites come and go": "joined", "restores": "restored"}[family]
+        assert lives.counts[expected]
+        assert lives.oracle.log

@@ -1,0 +1,1 @@
+"""Sites that have no common history get one, or get it back."""

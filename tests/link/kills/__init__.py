@@ -1,0 +1,1 @@
+"""Drivers, sessions and sites die at every point; the next run ends right."""

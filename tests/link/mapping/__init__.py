@@ -1,0 +1,1 @@
+"""Two sites keep one table differently."""

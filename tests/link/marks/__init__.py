@@ -1,0 +1,1 @@
+"""The application keeps the marks of its changes on the row; no trigger stands anywhere."""

@@ -1,0 +1,1 @@
+"""Which changes a link carries: each, once, and nothing at rest."""

@@ -1,0 +1,1 @@
+"""Read-only copies of a query at another site."""

@@ -1,0 +1,1 @@
+"""Who carries the rows: the driver alone, Spark on one machine, a cluster, or a Connect server."""

@@ -1,0 +1,1 @@
+"""Tables of every shape and type, hostile texts, and columns that change."""

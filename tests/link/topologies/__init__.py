@@ -1,0 +1,1 @@
+"""Any number of sites, which come and go."""

@@ -1,0 +1,1 @@
+"""What waits at a site: held conflicts, refused rows, versions from the future."""

@@ -1,0 +1,1 @@
+"""Errors to plant, and the tests that must find them (`make mutants`)."""

@@ -1,0 +1,1 @@
+"""Airflow's side, in a real Airflow."""

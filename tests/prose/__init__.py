@@ -1,0 +1,1 @@
+"""How long sentences and paragraphs are."""

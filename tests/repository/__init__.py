@@ -1,0 +1,1 @@
+"""What the controller remembers, in SQLite and in PostgreSQL."""

@@ -1,0 +1,1 @@
+"""The rules that decide, as pure functions, many over random values."""

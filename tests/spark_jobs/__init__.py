@@ -1,0 +1,1 @@
+"""Spark's own side: sessions, secrets, workers, and what a step does."""

@@ -1,0 +1,1 @@
+"""What is replicated: mappings, filters, privacy, identities."""

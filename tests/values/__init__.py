@@ -1,0 +1,1 @@
+"""Intervals, schedules, debouncing."""

@@ -1,0 +1,1 @@
+"""Row versions, positions, and what two versions are to each other."""
