@@ -204,6 +204,19 @@ def server_with_logins(server: Server) -> Server:
     return server
 
 
+@pytest.fixture(scope="session")
+def airflow_logins(server: Server) -> None:
+    """The logins that connections of Airflow's have, each with a password that looks like nothing else."""
+    from tests.given.airflow_pair import CANARY, LOGINS  # noqa: PLC0415 - it brings Airflow
+
+    with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
+        for login in LOGINS.values():
+            password = sql.Literal(CANARY)
+            superuser.execute(
+                sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(login), password)
+            )
+
+
 @pytest.fixture(autouse=True)
 def _java_for_spark(request: pytest.FixtureRequest) -> None:
     if request.node.get_closest_marker("spark"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tests.mutants.planted import POSTGRESQL, Mutant
 
 AT_SITES = "tests/link/positions/test_backfill.py"
-IN_AIRFLOW = "tests/orchestration/test_backfill.py"
+IN_AIRFLOW = "tests/orchestration/tasks/test_backfill.py"
 
 BACKFILL = (
     Mutant(
@@ -108,7 +108,7 @@ BACKFILL = (
         "plugins/concord/orchestration/tasks/run_steps.py",
         'if dag_run.run_type != "backfill":',
         "if True:",
-        "tests/orchestration/test_refusals.py -k without_a_data_interval",
+        "tests/orchestration/tasks/test_refusals.py -k without_a_data_interval",
     ),
     Mutant(
         "runs overlap",

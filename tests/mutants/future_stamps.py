@@ -7,7 +7,7 @@ from tests.mutants.planted import POSTGRESQL, Mutant
 STAMPS = "tests/link/waiting/test_future_stamps.py"
 RULE = "tests/versions/test_restamp.py"
 TABLE = f"{POSTGRESQL}/upkeep/restamped_table.py"
-LEASES = "tests/orchestration/test_restamp_command.py"
+LEASES = "tests/terminal/test_restamp.py"
 
 FUTURE_STAMPS = (
     Mutant(

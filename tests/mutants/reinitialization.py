@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.planted import POSTGRESQL, Mutant
 
 ASKED = "tests/link/initialization/test_publisher_wins.py"
-STARTED = "tests/orchestration/test_reinitialization.py"
+STARTED = "tests/orchestration/tasks/test_reinitialization.py"
 OPERATOR = "plugins/concord/orchestration/tasks/reinitialize.py"
 
 REINITIALIZATION = (

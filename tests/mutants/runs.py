@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from tests.mutants.planted import Mutant
 
-ORCHESTRATION = "tests/orchestration"
 REPOSITORY = "tests/repository"
-STATES = f"{ORCHESTRATION}/test_link_states.py"
-HOLDER = f"{ORCHESTRATION}/test_lease_holder.py"
+STATES = "tests/terminal/test_link_states.py"
+HOLDER = "tests/orchestration/tasks/test_lease_holder.py"
 
 RUNS = (
     # The words of `status` about a link
@@ -116,14 +115,14 @@ RUNS = (
         "plugins/concord/orchestration/tasks/run_steps.py",
         "run=run_id, last_started_at=last)",
         "run=run_id)",
-        f"{ORCHESTRATION}/test_synchronize.py -k last_ones_start",
+        "tests/orchestration/dags/test_synchronize.py -k last_ones_start",
     ),
     Mutant(
         "a plan carries no start time of the last one",
         "plugins/concord/orchestration/tasks/run_steps.py",
         "        last_started_at=last,\n",
         "",
-        f"{ORCHESTRATION}/test_synchronize.py -k last_ones_start",
+        "tests/orchestration/dags/test_synchronize.py -k last_ones_start",
     ),
     # How far a run is
     Mutant(

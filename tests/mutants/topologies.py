@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.planted import POSTGRESQL, Mutant
 
 COMING_AND_GOING = "tests/link/topologies/test_coming_and_going.py"
-UNREACHABLE = "tests/orchestration/test_unreachable_site.py"
+UNREACHABLE = "tests/orchestration/tasks/test_unreachable_site.py"
 
 TOPOLOGIES = (
     Mutant(

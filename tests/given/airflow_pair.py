@@ -1,0 +1,144 @@
+"""Two provisioned sites with one table, their Airflow connections, and the DAGs of their synchronization."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.models.dagrun import DagRun
+from sqlalchemy import Engine
+
+from concord.configuration.configuration import Configuration, load
+from concord.databases import provisioning
+from concord.orchestration.surroundings.repository_connection import repository
+from concord.orchestration.tasks import lease_owner
+from concord.orchestration.tasks.initialization import initialize
+from concord.orchestration.tasks.jobs import installations
+from embedded.connect_server import ConnectServer
+from embedded.postgres import Server
+from tests.conftest import PROJECT, Database
+from tests.given.typed_commands import Terminal
+
+#: The Spark connection of those that are about what is submitted: each link then starts a Spark of its own.
+SUBMITTED = '{"conn_type": "spark", "host": "local[1]"}'
+#: No encoding of it is itself, and nothing else looks like it.
+CANARY = "canary/5ecret ümlaut%+"
+SITES = ("london", "capetown")
+LOGINS = {"reader": "orchestration_reader", "applier": "orchestration_applier"}
+NAME = "london_capetown"
+
+CONFIGURATION = """\
+sites:
+  london: {connection: london, reader: london_reader, applier: london_applier}
+  capetown: {connection: capetown, reader: capetown_reader, applier: capetown_applier}
+replication_sets:
+  flights:
+    tables:
+      - table: public.flights
+      - table: public.airlines
+synchronizations:
+  london_capetown: {replication_set: flights, source: london, target: capetown, schedule: "*/5 * * * *"}
+"""
+TABLES = """
+CREATE TABLE public.airlines (carrier text PRIMARY KEY, name text);
+CREATE TABLE public.flights (flight integer PRIMARY KEY, delay integer, note text);
+INSERT INTO public.airlines VALUES ('UA', 'United');
+INSERT INTO public.flights SELECT n, 0, 'as loaded' FROM generate_series(1, 20) n;
+"""
+
+
+def connection_json(server: Server, database: str, login: str, password: str) -> str:
+    """An Airflow connection as AIRFLOW_CONN_… holds it."""
+    parts = {"conn_type": "postgres", "host": server.host, "port": server.port, "schema": database}
+    return json.dumps({**parts, "login": login, "password": password, "extra": {"dialect": "postgresql"}})
+
+
+@dataclass
+class Site:
+    """One site as its users see it."""
+
+    uri: str
+
+    def run(self, statement: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.uri, autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+
+@dataclass
+class Pair:
+    """Two sites, their configuration, and what Airflow and the repository know of them."""
+
+    london: Site
+    capetown: Site
+    configuration: Configuration
+    path: Path
+
+    @property
+    def repository(self) -> Engine:
+        return repository()
+
+    def run(self, dag_id: str = f"synchronize__{NAME}", conf: dict[str, Any] | None = None) -> DagRun:
+        """One manual run without a logical date. A fresh DAG each time: conf sticks to the object."""
+        return dag_named(dag_id).test(logical_date=None, run_conf=conf)
+
+
+def dag_named(dag_id: str) -> Any:
+    bag = DagBag(str(PROJECT / "dags"))
+    assert bag.import_errors == {}
+    return bag.dags[dag_id]
+
+
+def states(run: DagRun) -> dict[str, str]:
+    """The state of every task of a run."""
+    return {each.task_id: str(each.state) for each in run.get_task_instances()}
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Terminal:
+    """Types `python -m concord` without the seconds that a process of its own needs to import Airflow."""
+    return Terminal(monkeypatch, capsys)
+
+
+@pytest.fixture
+def unprovisioned(
+    connect: ConnectServer,
+    server: Server,
+    airflow_logins: None,
+    database: Callable[[], Database],
+    airflow_home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Pair:
+    sites = {}
+    for name in SITES:
+        made = database()
+        sites[name] = Site(made.uri)
+        sites[name].run(TABLES)
+        for role, login in {"": server.superuser, **LOGINS}.items():
+            variable = f"AIRFLOW_CONN_{name.upper()}" + (f"_{role.upper()}" if role else "")
+            password = CANARY if role else server.password
+            monkeypatch.setenv(variable, connection_json(server, made.name, login, password))
+    path = tmp_path / "concord.yaml"
+    path.write_text(CONFIGURATION)
+    repository_file = tmp_path / "repository.db"
+    monkeypatch.setenv("CONCORD_CONFIG", str(path))
+    monkeypatch.setenv(f"AIRFLOW_VAR_{lease_owner.VARIABLE.upper()}", "tests")
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", connect.connection)
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_CONCORD_REPOSITORY",
+        json.dumps({"conn_type": "sqlite", "host": str(repository_file)}),
+    )
+    return Pair(sites["london"], sites["capetown"], load(path), path)
+
+
+@pytest.fixture
+def pair(unprovisioned: Pair) -> Pair:
+    """The same, provisioned and initialized."""
+    provisioning.provision(installations(unprovisioned.configuration))
+    initialize(unprovisioned.configuration, NAME, "test")
+    return unprovisioned

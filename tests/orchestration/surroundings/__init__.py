@@ -1,0 +1,1 @@
+"""Connections and processes, as a task or a terminal meets them."""

@@ -1,0 +1,1 @@
+"""What the tasks of a run do: leases, refusals, collections, metrics, notices, secrets."""

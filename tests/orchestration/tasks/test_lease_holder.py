@@ -1,0 +1,186 @@
+"""After a run that was killed whole, the next one: how long it waits, and what its log says meanwhile."""
+
+import logging
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pendulum
+import pytest
+from airflow.models.dagrun import DagRun
+from airflow.models.variable import Variable
+from airflow.utils.session import create_session
+from airflow.utils.state import DagRunState
+
+from concord.messages.errors import LeaseHeld, LeaseLost
+from concord.orchestration.surroundings.process import this_process
+from concord.orchestration.tasks import lease_owner, run_lease, run_steps
+from concord.orchestration.tasks.lease_owner import LeaseOwner
+from concord.repository import status
+from concord.repository.lease import Lease, renew
+from tests.conftest import PROJECT
+from tests.given.airflow_pair import NAME, Pair, dag_named, states
+
+pytestmark = pytest.mark.airflow
+
+DAG_ID = f"synchronize__{NAME}"
+MINUTE, DAY = timedelta(minutes=1), pendulum.datetime(2026, 5, 1)
+
+
+def killed(pair: Pair, state: DagRunState) -> tuple[DagRun, Lease]:
+    """A run of which nothing is left but its lease, and Airflow's record of it in this state."""
+    # With a logical date: Airflow's dag.test() deletes the record of an earlier run that has none.
+    run = dag_named(DAG_ID).test(logical_date=DAY, run_conf={"plan_only": True})
+    set_state(run, state)
+    return run, run_lease.take(pair.repository, NAME, owner(run, "tests"))
+
+
+def owner(run: DagRun, airflow: str) -> str:
+    return str(LeaseOwner(f"{DAG_ID}/{run.run_id}", airflow))
+
+
+def set_state(run: DagRun, state: DagRunState) -> None:
+    with create_session() as session:
+        session.query(DagRun).filter_by(dag_id=run.dag_id, run_id=run.run_id).update({"state": state})
+
+
+@contextmanager
+def once_it_waits(caplog: pytest.LogCaptureFixture, do: Any, *arguments: Any) -> Iterator[None]:
+    """Do something as soon as the run of the block has said that it waits."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not waits(caplog) and not ended.wait(0.1):
+            pass
+        do(*arguments)
+
+    with caplog.at_level(logging.INFO):
+        watching = threading.Thread(target=watch)
+        watching.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watching.join()
+
+
+def waits(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [line for line in caplog.messages if line.startswith("waits for the lease")]
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "state"),
+    [
+        (DAG_ID, DagRunState.FAILED),
+        (DAG_ID, DagRunState.SUCCESS),
+        (f"initialize__{NAME}", DagRunState.FAILED),
+        (f"compare__{NAME}", DagRunState.FAILED),
+    ],
+)
+def test_the_lease_of_a_run_that_airflow_knows_to_have_ended_is_taken_at_once(
+    pair: Pair,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    dag_id: str,
+    state: DagRunState,
+) -> None:
+    monkeypatch.setattr(run_lease, "DURATION", MINUTE)  # a run that waits all the same is soon found
+    _, left = killed(pair, state)
+    conf = {"repair": "apply"} if dag_id.startswith("compare") else {}
+    with caplog.at_level(logging.INFO):
+        run = pair.run(dag_id, conf)
+    assert run.state == "success", states(run)
+    assert waits(caplog) == []
+    assert "takes the lease of a run that has ended" in caplog.text
+    [synchronization] = status.synchronizations(pair.repository)
+    assert synchronization.epoch > left.epoch
+    with pytest.raises(LeaseLost):  # whatever that run left alive is fenced
+        renew(pair.repository, left, MINUTE, left.acquired_at)
+
+
+def test_a_run_waits_for_one_that_may_be_alive_says_what_to_do_and_begins_when_that_is_done(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(run_steps, "PAUSE", timedelta(seconds=0.5))
+    before, left = killed(pair, DagRunState.RUNNING)
+    with once_it_waits(caplog, set_state, before, DagRunState.FAILED):
+        assert pair.run().state == "success"
+    assert waits(caplog)
+    for said in waits(caplog):
+        assert f'holder="{DAG_ID}/{before.run_id} of Airflow ' in said
+        assert f'until="{left.expires_at}"' in said
+        assert "mark it as failed in Airflow, and this run begins within seconds" in said
+    [newest, *_] = status.last_runs(pair.repository)
+    assert newest.started_at < left.expires_at
+
+
+def test_the_first_run_names_its_airflow_and_the_next_one_keeps_the_name(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AIRFLOW_VAR_CONCORD_AIRFLOW")
+    assert Variable.get(lease_owner.VARIABLE, None) is None
+    names = []
+    for _ in range(2):
+        assert pair.run(conf={"plan_only": True}).state == "success"
+        names.append(Variable.get(lease_owner.VARIABLE))
+    assert names[0] == names[1]
+    Variable.delete(lease_owner.VARIABLE)
+
+
+def test_another_airflows_run_of_the_same_id_is_waited_for_although_this_airflow_calls_its_own_ended(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(run_steps, "PAUSE", timedelta(seconds=0.5))
+    ended, ours = killed(pair, DagRunState.FAILED)
+    run_lease.give_back(pair.repository, NAME, ours.owner)
+    theirs = run_lease.take(pair.repository, NAME, owner(ended, "another"))
+    with once_it_waits(caplog, run_lease.give_back, pair.repository, NAME, theirs.owner):
+        assert pair.run().state == "success"
+    assert waits(caplog)
+    assert all("its Airflow is another one" in said for said in waits(caplog))
+    assert "takes the lease of a run that has ended" not in caplog.text
+
+
+def test_runs_of_two_airflows_with_the_same_id_are_two_holders(pair: Pair) -> None:
+    run, _ = killed(pair, DagRunState.RUNNING)
+    again = run_lease.take(pair.repository, NAME, owner(run, "tests"))
+    assert LeaseOwner.parse(again.owner).airflow
+    with pytest.raises(LeaseHeld):
+        run_lease.take(pair.repository, NAME, owner(run, "another"))
+
+
+def test_the_lease_of_a_terminal_whose_process_is_gone_is_taken_at_once(
+    pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    place, _, started = this_process().rpartition("/")
+    alive = str(LeaseOwner("anna/0123", process=this_process()))
+    run_lease.take(pair.repository, NAME, alive)
+    with pytest.raises(LeaseHeld):
+        run_lease.take(pair.repository, NAME, "bea/4567")
+    run_lease.give_back(pair.repository, NAME, alive)
+    # Its number was given to another process since, which is this one.
+    run_lease.take(pair.repository, NAME, str(LeaseOwner("anna/0123", process=f"{place}/{int(started) - 1}")))
+    with caplog.at_level(logging.INFO):
+        run_lease.take(pair.repository, NAME, "bea/4567")
+    assert "takes the lease of a run that has ended" in caplog.text
+
+
+def test_a_command_at_a_terminal_is_waited_for_as_long_as_it_holds_its_lease(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(run_steps, "PAUSE", timedelta(seconds=0.5))
+    run_lease.take(pair.repository, NAME, "somebody/0123456789abcdef")
+    with once_it_waits(caplog, run_lease.give_back, pair.repository, NAME, "somebody/0123456789abcdef"):
+        assert pair.run().state == "success"
+    assert waits(caplog)
+    assert all("this run begins when its lease ends" in said for said in waits(caplog))
+
+
+def test_operations_says_what_the_log_says_of_a_run_that_was_killed() -> None:
+    text = re.sub(r"\s+", " ", (PROJECT / "docs" / "operations.md").read_text())
+    for said in ("waits for the lease", "takes the lease of a run that has ended", "mark it as failed"):
+        assert said in text
+    assert f"{run_lease.DURATION.total_seconds() / 60:.0f} minutes" in text

@@ -1,0 +1,147 @@
+"""A metrics system's view of a run: a socket plays StatsD, and Airflow's own command runs the DAG."""
+
+import os
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from socket import AF_INET, SOCK_DGRAM, socket
+from threading import Thread
+
+import pytest
+
+from concord.orchestration.tasks.metrics import ROWS
+from tests.conftest import PROJECT
+from tests.given.airflow_pair import CANARY, NAME, Pair
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+
+DAG_ID = f"synchronize__{NAME}"
+PICKY = "tests.orchestration.tasks.picky_statsd.PickyClient"
+#: The values of the rows, which are nobody's business.
+PRIVATE = "delayed by a bird"
+#: concord.link.lag,synchronization=london_capetown,direction=forward:1.5|g
+TAGGED = re.compile(r"airflow\.(concord\.[a-z_.]+)((?:,\w+=\w+)*):(-?[\d.]+)\|(\w+)")
+
+Heard = dict[tuple[str, str], list[float]]
+
+
+@contextmanager
+def collector() -> Iterator[tuple[int, list[str]]]:
+    """A port where StatsD listens, and the lines that it hears."""
+    heard: list[str] = []
+    with socket(AF_INET, SOCK_DGRAM) as listening:
+        listening.bind(("127.0.0.1", 0))
+
+        def listen() -> None:
+            while data := listening.recv(65536):
+                heard.extend(data.decode().splitlines())
+
+        thread = Thread(target=listen, daemon=True)
+        thread.start()
+        address = listening.getsockname()
+        yield address[1], heard
+        with socket(AF_INET, SOCK_DGRAM) as last:
+            last.sendto(b"", address)
+        thread.join(10)
+
+
+def dags_test(port: int, **settings: str) -> str:
+    """Airflow's own command; what it logs."""
+    told = {"ON": "True", "HOST": "127.0.0.1", "PORT": str(port), "INFLUXDB_ENABLED": "True"} | settings
+    given = {f"AIRFLOW__METRICS__STATSD_{name}": value for name, value in told.items()}
+    path = {"PYTHONPATH": f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}"}
+    command = [sys.executable, "-m", "airflow", "dags", "test", DAG_ID]
+    done = subprocess.run(
+        command, cwd=PROJECT, env=os.environ | given | path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def of_concord(lines: list[str]) -> Heard:
+    """(name, tags) → values, of the lines of Concord's own metrics."""
+    heard: Heard = defaultdict(list)
+    for line in lines:
+        if found := TAGGED.fullmatch(line):
+            heard[found[1], found[2]].append(float(found[3]))
+    return heard
+
+
+def tags(direction: str = "") -> str:
+    return f",synchronization={NAME}" + (f",direction={direction}" if direction else "")
+
+
+def edit_both(pair: Pair) -> None:
+    """Three changes go forward, of which one meets a newer one and one is refused; one goes back."""
+    pair.capetown.run("ALTER TABLE flights ADD CONSTRAINT soon CHECK (delay < 900)")
+    pair.london.run(f"UPDATE flights SET delay = 10, note = '{PRIVATE}' WHERE flight IN (1, 3)")
+    pair.london.run("UPDATE flights SET delay = 999 WHERE flight = 4")
+    pair.capetown.run("UPDATE flights SET delay = 20 WHERE flight = 3")
+
+
+def test_a_run_tells_rows_conflicts_what_waits_seconds_and_lag_and_no_row_or_login(pair: Pair) -> None:
+    edit_both(pair)
+    with collector() as (port, lines):
+        dags_test(port)
+        dags_test(port)
+    heard = of_concord(lines)
+    forward = {name: heard[f"concord.link.{name}", tags("forward")] for name in (*ROWS, "failed")}
+    assert {name: values[0] for name, values in forward.items()} == {
+        **{"acquired": 3, "applied": 1, "lost": 1, "conflicts": 1, "held": 0, "quarantined": 1},
+        "failed": 0,
+    }
+    assert heard["concord.link.applied", tags("reverse")] == [1, 0]
+    for direction in ("forward", "reverse"):
+        assert len(heard["concord.link.duration", tags(direction)]) == 2
+        assert all(0 < lag < 60 for lag in heard["concord.link.lag", tags(direction)])
+    # At the end of the first run; at the beginning, which knows the run before, and at the end of the second.
+    first, behind, caught_up = heard["concord.synchronization.lag", tags()]
+    assert 0 < first < behind > caught_up > 0
+    text = "\n".join(lines)
+    assert PRIVATE not in text
+    assert CANARY not in text
+
+
+def test_plain_statsd_hears_each_link_by_its_name(pair: Pair) -> None:
+    pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
+    with collector() as (port, lines):
+        dags_test(port, INFLUXDB_ENABLED="False")
+    heard = of_concord(lines)
+    assert heard[f"concord.link.{NAME}.forward.applied", ""] == [1]
+    assert heard[f"concord.link.{NAME}.reverse.applied", ""] == [0]
+    assert f"concord.synchronization.{NAME}.lag" in {name for name, _ in heard}
+
+
+def test_a_link_that_fails_tells_so_and_how_far_behind_it_is(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with collector() as (port, lines):
+        dags_test(port)
+        pair.capetown.run("DROP TABLE airlines, flights")
+        with pytest.raises(AssertionError):
+            dags_test(port)
+    heard = of_concord(lines)
+    assert heard["concord.link.failed", tags("forward")] == [0, 1]
+    before, after = heard["concord.link.lag", tags("forward")]
+    assert before < after
+
+
+def test_a_client_that_fails_fails_no_run(pair: Pair) -> None:
+    pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
+    with collector() as (port, lines):
+        logged = dags_test(port, CUSTOM_CLIENT_PATH=PICKY)
+    assert "metrics were not sent" in logged
+    assert "ConnectionError" in logged
+    assert lines  # of Airflow's own
+    assert of_concord(lines) == {}
+    assert pair.capetown.run("SELECT delay FROM flights WHERE flight = 1") == [(10,)]
+
+
+def test_the_page_names_each_metric() -> None:
+    page = (PROJECT / "docs" / "metrics.md").read_text()
+    names = [f"concord.link.{name}" for name in (*ROWS, "failed", "duration", "lag")]
+    for name in (*names, "concord.synchronization.lag"):
+        assert f"`{name}`" in page

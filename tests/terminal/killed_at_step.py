@@ -1,0 +1,32 @@
+"""`python -m tests.terminal.killed_at_step STEP …`: `python -m concord …` that kills itself at a step of a link."""
+
+import os
+import signal
+import sys
+from typing import Any
+
+from concord.__main__ import main
+from spark_jobs.watch import Watch
+
+
+def kill_at(step: str) -> None:
+    """From now on whatever takes this step ends at once, as by `kill -9`."""
+    begin = Watch.__init__
+
+    def watched(self: Watch, *arguments: Any, **named: Any) -> None:
+        begin(self, *arguments, **named)
+        heard = self.progress
+
+        def progress(taken: str) -> None:
+            if taken == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+            heard(taken)
+
+        self.progress = progress
+
+    Watch.__init__ = watched  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    kill_at(sys.argv[1])
+    sys.exit(main(sys.argv[2:]))

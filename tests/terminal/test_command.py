@@ -1,0 +1,170 @@
+"""`python -m concord` as a person at a terminal meets it: exit status, stdout, stderr."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import PROJECT
+from tests.given.airflow_pair import CONFIGURATION, LOGINS, NAME, Pair
+from tests.given.typed_commands import Terminal
+
+
+def concord(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "concord", *arguments]
+    environment = os.environ | {"PYTHONPATH": f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}", "COLUMNS": "200"}
+    return subprocess.run(
+        command, check=False, capture_output=True, text=True, env=environment, cwd=PROJECT, timeout=200
+    )
+
+
+def test_the_schema_of_the_configuration_is_printed_as_json() -> None:
+    result = concord("config-schema")
+    assert result.returncode == 0
+    assert "synchronizations" in json.loads(result.stdout)["properties"]
+
+
+def test_each_mistake_of_the_configuration_is_one_line_and_no_traceback(unprovisioned: Pair) -> None:
+    unprovisioned.path.write_text(CONFIGURATION.replace("capetown, schedule", "capetwon, schedul"))
+    result = concord("check-config")
+    assert result.returncode == 1
+    assert [line.split(":")[:2] for line in result.stderr.splitlines()] == [["concord.yaml", "10"]] * 2
+
+
+def test_notices_are_printed_and_harm_nothing(unprovisioned: Pair) -> None:
+    """S4-175, S2-23."""
+    unprovisioned.path.write_text(
+        CONFIGURATION.replace(
+            "public.flights", 'public.flights\n        owners: {london: "delay > 0", capetown: "delay > 1"}'
+        )
+        + "  london_london: {replication_set: flights, source: london, target: london}\n"
+    )
+    for command in (["check-config"], ["provision", "--check", "--site", "london"]):
+        lines = [line for line in concord(*command).stderr.splitlines() if line.startswith("notice: ")]
+        assert [line.split(":")[2:4] for line in lines] == [
+            ["8", " replication_sets.flights.tables[0].owners.capetown"],
+            ["12", " synchronizations.london_london"],
+        ]
+    assert concord("check-config").returncode == 0
+
+
+@pytest.mark.airflow
+def test_a_pair_is_provisioned_checked_initialized_and_removed(
+    unprovisioned: Pair, terminal: Terminal
+) -> None:
+    assert terminal("provision", "--check").status == 1
+    printed = terminal("provision", "--print-sql", "--site", "london")
+    assert printed.status == 0
+    assert re.match(r"-- site london\n-- \w+ runs this, as `provision` would\.\nBEGIN;", printed.out)
+    assert unprovisioned.london.run("SELECT to_regclass('concord.site')") == [(None,)]
+    directory = unprovisioned.path.parent / "for the DBA"
+    written = terminal("provision", "--print-sql", str(directory))
+    assert written.status == 0
+    assert str(directory / "capetown.sql") in written.out
+    assert sorted(path.name for path in directory.iterdir()) == ["capetown.sql", "london.sql"]
+    assert (directory / "london.sql").read_text() == printed.out.removeprefix("-- site london\n")
+    assert unprovisioned.london.run("SELECT to_regclass('concord.site')") == [(None,)]
+    refused = terminal("provision", "--print-sql", str(unprovisioned.path))
+    assert refused.status == 2
+    assert f"--print-sql {unprovisioned.path}: File exists" in refused.err
+    assert terminal("provision").out == "Provisioned: london, capetown.\n"
+    assert terminal("provision", "--check").status == 0
+    proven = terminal("initialize", NAME)
+    assert proven.status == 0
+    assert "public.flights" in proven.out
+    assert terminal("provision", "--remove").status == 0
+    assert unprovisioned.london.run("SELECT to_regclass('concord.site')") == [(None,)]
+    assert unprovisioned.london.run("SELECT count(*) FROM flights") == [(20,)]
+
+
+@pytest.mark.airflow
+@pytest.mark.spark
+def test_a_plan_counts_what_a_run_would_do_and_status_shows_both_ends(pair: Pair) -> None:
+    pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
+    planned = concord("plan", NAME, "--direction", "forward")
+    assert planned.returncode == 0, planned.stderr
+    [flights] = [line for line in planned.stdout.splitlines() if "public.flights" in line]
+    assert flights.split()[1:3] == ["1", "1"]
+    assert pair.capetown.run("SELECT delay FROM flights WHERE flight = 1") == [(0,)]
+    shown = concord("status")
+    assert shown.returncode == 0, shown.stderr
+    assert f"{NAME}/forward" in shown.stdout
+    assert concord("tombstones").returncode == 0
+
+
+@pytest.mark.airflow
+@pytest.mark.spark
+def test_a_grant_that_is_missing_is_said_by_the_check_and_refuses_a_plan_in_the_same_words(
+    pair: Pair, terminal: Terminal
+) -> None:
+    # Issue 27, 7
+    pair.capetown.run(f"REVOKE UPDATE ON flights FROM {LOGINS['applier']}")
+    line = (
+        f"capetown: the login {LOGINS['applier']} lacks UPDATE on table public.flights;"
+        f' GRANT UPDATE ON TABLE "public"."flights" TO "{LOGINS["applier"]}"'
+    )
+    checked = terminal("provision", "--check")
+    assert (checked.status, checked.err.splitlines()) == (1, [line])
+    planned = concord("plan", NAME)
+    assert (planned.returncode, planned.stdout) == (1, "")
+    assert planned.stderr.splitlines() == [
+        line,
+        "Run `python -m concord provision`, or these statements; nothing was written",
+    ]
+    assert terminal("provision").status == 0
+    assert terminal("provision", "--check").status == 0
+
+
+@pytest.mark.airflow
+def test_sites_that_differ_are_refused_in_one_line(pair: Pair) -> None:
+    pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
+    result = concord("initialize", NAME)
+    assert result.returncode == 1
+    [line] = result.stderr.splitlines()
+    assert "public.flights: 20 rows at london, 20 at capetown, of different content" in line
+
+
+@pytest.mark.airflow
+def test_an_unknown_name_is_a_wrong_command_line(unprovisioned: Pair) -> None:
+    result = concord("plan", "london_oslo")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.splitlines() == [
+        "there is no synchronization 'london_oslo'; there are london_capetown"
+    ]
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """A process that a shell runs in the background ignores it, and so would all that the tests start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.airflow
+def test_ctrl_c_is_one_line_and_130(
+    unprovisioned: Pair, ctrl_c: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pressed while a site's database is waited for that takes the connection and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        dead = {"conn_type": "postgres", "host": "127.0.0.1", "port": silent.getsockname()[1]}
+        monkeypatch.setenv("AIRFLOW_CONN_LONDON_READER", json.dumps({**dead, "schema": "x", "login": "x"}))
+        running = subprocess.Popen(
+            [sys.executable, "-m", "concord", "status"],
+            cwd=PROJECT,
+            env=os.environ | {"PYTHONPATH": f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        taken, _ = silent.accept()
+        with taken:
+            running.send_signal(signal.SIGINT)
+            _, said = running.communicate(timeout=60)
+    assert (running.returncode, said) == (130, "Interrupted.\n")

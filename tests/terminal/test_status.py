@@ -1,0 +1,96 @@
+"""`python -m concord status`: what has not been sent, what is late, and what a new repository looks like."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.given.airflow_pair import NAME, Pair
+from tests.given.typed_commands import Terminal
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+
+AN_HOUR_AGO = """UPDATE concord."public.flights" SET changed_at = changed_at - 3600000000"""
+
+
+def document(terminal: Terminal, *words: str) -> dict[str, Any]:
+    """The document that a program reads; before it stands what `-v` shows."""
+    printed = terminal(*words, "--json").out
+    found: dict[str, Any] = json.loads(printed[printed.index("{\n") :])
+    return found
+
+
+def pending(told: dict[str, Any]) -> dict[str, int]:
+    return {each["link"]: each["pending"] for each in told["links"]}
+
+
+def test_rows_that_a_link_has_not_sent_are_counted_and_what_it_was_sent_is_none_of_them(
+    pair: Pair, terminal: Terminal
+) -> None:
+    forward, reverse = f"{NAME}/forward", f"{NAME}/reverse"
+    assert pending(document(terminal, "status")) == {forward: 0, reverse: 0}
+    pair.london.run("UPDATE flights SET delay = 1 WHERE flight < 4; UPDATE airlines SET name = 'new'")
+    pair.capetown.run("DELETE FROM flights WHERE flight = 9")
+    told = document(terminal, "status")
+    assert pending(told) == {forward: 4, reverse: 1}
+    assert all(each["oldest_pending"] for each in told["links"])
+    assert pair.run().state == "success"
+    told = document(terminal, "status")
+    assert pending(told) == {forward: 0, reverse: 0}, "what came from the other end need not go back"
+    assert [each["oldest_pending"] for each in told["links"]] == [None, None]
+
+
+def test_an_index_that_a_killed_load_has_left_dropped_is_shown_until_it_is_built(
+    pair: Pair, terminal: Terminal
+) -> None:
+    assert document(terminal, "status")["dropped_indexes"] == []
+    definition = "CREATE INDEX by_delay ON public.flights USING btree (delay)"
+    pair.capetown.run(
+        "INSERT INTO concord.late_index (relation, name, definition)"
+        f" VALUES ('public.flights', 'public.by_delay', '{definition}')"
+    )
+    [left] = document(terminal, "status")["dropped_indexes"]
+    assert (left["site"], left["table"], left["index"]) == ("capetown", "public.flights", "public.by_delay")
+    assert left["definition"] == definition
+    assert "Indexes that a load has dropped" in terminal("status").out
+    pair.capetown.run("DELETE FROM concord.late_index")
+    assert "Indexes" not in terminal("status").out
+
+
+def test_what_is_older_than_the_lag_that_is_allowed_is_named_and_fails(
+    pair: Pair, terminal: Terminal
+) -> None:
+    never = terminal("status", "--max-lag", "1h")
+    assert (never.status, never.err) == (1, f"{NAME}: last synchronized never, more than 1 hour\n")
+    assert terminal("status").status == 0
+    assert pair.run().state == "success"
+    assert terminal("status", "--max-lag", "1h").status == 0
+    assert "last synchronized" in terminal("status", "--max-lag", "1ms").err
+    pair.london.run("UPDATE flights SET delay = 1 WHERE flight < 4")
+    pair.london.run(AN_HOUR_AGO)
+    assert terminal("status", "--max-lag", "2h").status == 0
+    late = terminal("status", "--max-lag", "30min")
+    assert (late.status, late.err) == (
+        1,
+        f"{NAME}/forward: the oldest of 3 pending rows was changed 1 hour ago, more than 30 minutes\n",
+    )
+    told = document(terminal, "status", "--max-lag", "30min")
+    assert [each["code"] for each in told["problems"]] == ["lag"]
+
+
+def test_a_repository_without_a_run_says_that_it_is_new_and_where_it_is(
+    pair: Pair, terminal: Terminal
+) -> None:
+    new = terminal("status")
+    [line] = [line for line in new.out.splitlines() if "is new" in line]
+    assert line.startswith("The repository is new, no run is recorded in it yet: sqlite:///")
+    assert pair.run(conf={"plan_only": True}).state == "success"
+    assert "is new" not in terminal("status").out
+
+
+def test_every_column_has_a_name(pair: Pair, terminal: Terminal) -> None:
+    told = document(terminal, "status")
+    assert {name for each in told["sites"] for name in each} == {
+        *("site", "link", "role", "peer", "tables", "last_session", "state")
+    }
+    assert {each["state"] for each in told["sites"]} == {"ready"}
