@@ -1,1 +1,1 @@
-"""No test stands here: a contract does nothing. PostgreSQL's rooms are tested in `tests/databases/postgresql`."""
+"""No test stands here: `tests/databases` holds every database to the contract."""
