@@ -9,13 +9,19 @@ from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.facts.scram import verifier
 from concord.databases.postgresql.sites.grants import APPLIER_SETTINGS
 from concord.databases.postgresql.sites.owner import ATTRIBUTES, role
+from concord.messages.errors import ParametersRefused
 from concord.values.identifier import TableName
 
 _TAG = "$concord$"
 
 
 def script(wanted: Wanted) -> str:
-    """One statement: it does all or nothing, whatever program runs it, and may be run again. Needs PostgreSQL 15."""
+    """One statement: it does all or nothing, whatever program runs it, and may be run again. Needs PostgreSQL 15.
+
+    Raises ParametersRefused for a name that it cannot hold.
+    """
+    if any(_TAG in name for name in (wanted.database, *map(str, wanted.tables))):
+        raise ParametersRefused(f"a name holds {_TAG}, which no script of Concord's can hold")
     body = "\n".join(_steps(wanted))
     return f"DO {_TAG}\nDECLARE\n  owner text;\nBEGIN\n{body}\nEND\n{_TAG};\n"
 
