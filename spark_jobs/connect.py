@@ -35,6 +35,9 @@ _RETRIES = DefaultPolicy(max_retries=6, initial_backoff=100, backoff_multiplier=
 warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")  # our own error says more
 #: Seconds until a server that was asked to end a session's work must have answered.
 _PATIENCE = 2.0
+#: Sessions of this process. pyspark's functions ask the environment which Spark is meant, for all of its threads.
+_CONNECTED: set[Connected] = set()
+_MODE = Lock()
 
 
 class Channel(DefaultChannelBuilder):
@@ -67,6 +70,7 @@ class Connected:
         with self._lock:
             if self._session is None:
                 self._session = _begun(self._url, self._tag)
+                _speak_connect(self)
                 interruption.begin(self.interrupt)
             return cast("SparkSession", self._session)  # it has all that both kinds share
 
@@ -83,7 +87,7 @@ class Connected:
         interruption.ended(self.interrupt)
         session, self._session = self._session, None
         if session is not None:
-            os.environ.pop(CONNECT_MODE, None)
+            _fall_silent(self)
             with _quiet():
                 session.stop()
 
@@ -116,8 +120,21 @@ def _begun(url: str, tag: str) -> RemoteSession:
         session.client.close()
         raise _refused(str(error), channel.endpoint) from error
     session.addTag(tag)
-    os.environ[CONNECT_MODE] = "1"
     return session
+
+
+def _speak_connect(connected: Connected) -> None:
+    with _MODE:
+        _CONNECTED.add(connected)
+        os.environ[CONNECT_MODE] = "1"
+
+
+def _fall_silent(connected: Connected) -> None:
+    """The last one to leave lets the process start a Spark of its own."""
+    with _MODE:
+        _CONNECTED.discard(connected)
+        if not _CONNECTED:
+            os.environ.pop(CONNECT_MODE, None)
 
 
 def _channel(url: str) -> Channel:

@@ -14,6 +14,7 @@ from traceback import format_exception
 import psutil
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions
 
 import spark_jobs.connect
 from concord.messages.errors import ConnectionRefused, OtherCode, SparkUnavailable
@@ -80,6 +81,15 @@ def test_the_process_may_start_a_spark_of_its_own_afterwards(connect: ConnectSer
         session()
         assert "SPARK_CONNECT_MODE_ENABLED" in os.environ
     assert "SPARK_CONNECT_MODE_ENABLED" not in os.environ
+
+
+def test_a_session_that_ends_leaves_the_others_of_its_process_alone(connect: ConnectServer) -> None:
+    with connected(connect.url) as first:
+        first()
+        with connected(connect.url) as second:
+            second()
+        frame = first().range(3).select((functions.col("id") + functions.lit(1)).alias("id"))
+        assert [row.id for row in frame.collect()] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("given", [";token=wrong", ""])

@@ -19,7 +19,8 @@ from tests.given.fixtures import MakePair
 from tests.given.two_sites import At, Pair, carried
 from tests.link.spark.submitted_link import Submission
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+#: The tests start Sparks of their own, and Connect servers.
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.usefixtures("classic")]
 
 #: More changes than one reader takes, so that both workers have some.
 MANY = 25_000

@@ -245,6 +245,7 @@ def test_a_column_is_the_same_however_its_values_travel(road: Road) -> None:
     assert shape.relayed.columns == shape.columns
 
 
+@pytest.mark.usefixtures("classic")
 def test_no_file_holds_a_login_when_spark_stages(road: Road, monkeypatch: pytest.MonkeyPatch) -> None:
     # S5: pyspark writes the data of a job to a file, and takes it away again
     written: list[bytes] = []
