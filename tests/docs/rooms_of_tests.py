@@ -21,7 +21,7 @@ def folders() -> list[Path]:
 
 
 def said(folder: Path) -> str:
-    """What the folder says that it holds, in one line; nothing where it says nothing."""
+    """The folder's own words about its tests, in one line; nothing where it says nothing."""
     package = folder / "__init__.py"
     text = ast.get_docstring(ast.parse(package.read_text())) if package.exists() else ""
     return " ".join((text or "").split())

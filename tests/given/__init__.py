@@ -1,4 +1,4 @@
-"""What tests are given: sites, links between them, random edits, and what to look at afterwards.
+"""The fixtures of tests: sites, links between them, random edits, and what to look at afterwards.
 
 No test stands here.
 """

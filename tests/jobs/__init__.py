@@ -1,1 +1,1 @@
-"""What one job is told and reports."""
+"""One job's orders and its report."""

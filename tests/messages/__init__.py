@@ -1,1 +1,1 @@
-"""What people and logs are told."""
+"""The words that people and logs get."""

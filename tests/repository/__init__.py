@@ -1,1 +1,1 @@
-"""What the controller remembers, in SQLite and in PostgreSQL."""
+"""The controller's memory, in SQLite and in PostgreSQL."""

@@ -1,1 +1,1 @@
-"""What is replicated: mappings, filters, privacy, identities."""
+"""The replicated parts: mappings, filters, privacy, identities."""

@@ -1,1 +1,1 @@
-"""What is private leaves the site in no ledger and in no message."""
+"""A private value leaves the site in no ledger and in no message."""

@@ -1,1 +1,1 @@
-"""Who carries the rows: the driver alone, Spark on one machine, a cluster, or a Connect server."""
+"""The carrier of the rows: the driver alone, Spark on one machine, a cluster, or a Connect server."""

@@ -1,1 +1,1 @@
-"""What waits at a site: held conflicts, refused rows, versions from the future."""
+"""The rows that wait at a site: held conflicts, refused rows, versions from the future."""

@@ -1,1 +1,1 @@
-"""What the tasks of a run do: leases, refusals, collections, metrics, notices, secrets."""
+"""The acts of a run's tasks: leases, refusals, collections, metrics, notices, secrets."""

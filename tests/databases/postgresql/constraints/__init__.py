@@ -1,1 +1,1 @@
-"""How sites name one rule alike. What rules do stands in `tests/link/constraints`."""
+"""How sites name one rule alike. `tests/link/constraints` holds the tests of the rules themselves."""

@@ -1,1 +1,1 @@
-"""Loads of empty tables. What two sites hold afterwards stands in `tests/link/initialization`."""
+"""Loads of empty tables. `tests/link/initialization` compares both sites afterwards."""

@@ -1,1 +1,1 @@
-"""What a site's ledger holds, to the last value."""
+"""A site's ledger, to the last value."""

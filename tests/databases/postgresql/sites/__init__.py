@@ -1,1 +1,1 @@
-"""What is refused or named at a site before a link runs, and who owns what there."""
+"""The refusals and notices at a site before a link runs, and the owners of its objects."""

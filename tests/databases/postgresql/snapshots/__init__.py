@@ -1,1 +1,1 @@
-"""Snapshots that cannot be provisioned. What refreshes do stands in `tests/link/snapshots`."""
+"""Snapshots that cannot be provisioned. `tests/link/snapshots` holds the tests of refreshes."""
