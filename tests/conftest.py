@@ -197,7 +197,7 @@ def classic() -> None:
 @pytest.fixture(scope="session")
 def server_with_logins(server: Server) -> Server:
     """The same server, with a reader's, an applier's and an application's login."""
-    from tests.given.two_sites import create_logins  # noqa: PLC0415 - it brings Spark's packages
+    from tests.given.site import create_logins  # noqa: PLC0415 - most tests need no site
 
     with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
         create_logins(superuser)

@@ -33,7 +33,7 @@ from tests.given import version_account
 from tests.given.link_steps import STEPS
 from tests.given.many_sites import Link, Network, Topology, begin_network
 from tests.given.random_writers import KEYS, Writer
-from tests.given.two_sites import Site, create_logins
+from tests.given.site import Site, create_logins
 
 PROJECT = Path(__file__).resolve().parents[1]
 ITEM = (

@@ -16,7 +16,7 @@ from concord.messages.errors import ConfigurationInvalid, Problem
 from concord.rules.policy import Policy
 from concord.versions.conflict import ConflictType
 from tests.configuration.examples import spoiled
-from tests.configuration.test_rules import pairs, written
+from tests.configuration.written import pairs, written
 
 Parse = Callable[[str | bytes], Configuration]
 Problems = Callable[[str | bytes], tuple[Problem, ...]]

@@ -8,7 +8,7 @@ import pytest
 
 from concord.configuration.configuration import Configuration
 from concord.messages.errors import Problem
-from tests.configuration.test_rules import Pairs, written
+from tests.configuration.written import Pairs, written
 
 Parse = Callable[[str | bytes], Configuration]
 Problems = Callable[[str | bytes], tuple[Problem, ...]]

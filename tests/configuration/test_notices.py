@@ -10,7 +10,7 @@ import yaml
 from concord.configuration.configuration import Configuration
 from concord.messages.errors import Problem
 from tests.configuration.examples import VALID, spoiled
-from tests.configuration.test_rules import pairs, written
+from tests.configuration.written import pairs, written
 
 Parse = Callable[[str | bytes], Configuration]
 Problems = Callable[[str | bytes], tuple[Problem, ...]]

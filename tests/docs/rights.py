@@ -9,8 +9,8 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from tests.databases.postgresql.facts.test_privileges import GRANTED
-from tests.given.two_sites import APPLIER, READER
+from tests.databases.postgresql.granted_rights import GRANTED
+from tests.given.site import APPLIER, READER
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "security.md"
 _TABLE = re.compile(r"(\| of \| reader \| applier \|\n)(?:\|[^\n]*\n)+")

@@ -40,3 +40,10 @@ def test_the_page_lists_every_subject() -> None:
     page = PAGE.read_text()
     assert "<!-- subjects: begin -->" in page
     assert rewritten(page) == page, "run `python -m tests.docs.rooms_of_tests`"
+
+
+def test_no_test_imports_another_one() -> None:
+    """What two tests share stands in a file that is named for what it gives."""
+    shared = re.compile(r"^from (tests\.\S*test_\w+) import|^from tests\.\S+ import test_", re.MULTILINE)
+    found = {str(file): shared.findall(file.read_text()) for file in TESTS.rglob("*.py")}
+    assert {file: imports for file, imports in found.items() if imports} == {}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from concord.databases.provisioning import Installation
 from concord.tables.replication_set import ReplicatedTable
-from tests.given.two_sites import APPLIER, READER, Site, every_table
+from tests.given.site import APPLIER, READER, Site, every_table
 
 
 @dataclass(frozen=True)

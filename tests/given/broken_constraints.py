@@ -1,6 +1,6 @@
 """Every constraint of a site, looked at over whole tables: nothing is believed that the write step says of itself."""
 
-from tests.given.two_sites import Site
+from tests.given.site import Site
 
 _FOREIGN_KEYS = """
 SELECT k.conname, format('SELECT count(*) FROM %s c WHERE %s AND NOT EXISTS (SELECT 1 FROM %s p WHERE %s)',

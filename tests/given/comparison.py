@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from concord.databases.postgresql.capture import triggers
 from concord.jobs.comparison import CompareJob, CompareReport, Repair, TableComparison
 from spark_jobs.compare import compare
-from tests.given.two_sites import At, Pair, Site
+from tests.given.at_step import At
+from tests.given.two_sites import Pair
 
 #: A key: what kind of difference it is.
 Kinds = dict[tuple[str, ...], str]
@@ -26,13 +26,3 @@ def kinds(report: CompareReport) -> Kinds:
 def only(report: CompareReport) -> TableComparison:
     (table,) = report.tables
     return table
-
-
-def behind_the_back(site: Site, *statements: str) -> None:
-    """As a superuser who silences the triggers: what capture would miss too, did it not fire under replica role."""
-    tables = site.rows("SELECT relation, keeps_base FROM concord.replicated_table")
-    for table, _ in tables:
-        site.run(f"ALTER TABLE {table} DISABLE TRIGGER USER")
-    site.run(*statements)
-    for table, keeps_base in tables:
-        site.run(triggers.enabling(table, rows_alone=keeps_base))

@@ -1,6 +1,7 @@
 """Fixtures of real sites: each conftest.py of tests on them takes those that its tests ask for."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,12 +9,14 @@ import pytest
 from embedded.postgres import Server
 from spark_jobs import route
 from tests.conftest import Database
-from tests.given import two_sites as pair_module
+from tests.given import link_job
 from tests.given.bare_sites import Bare
 from tests.given.many_sites import Network, Topology, begin_network
+from tests.given.mapped_pair import begin_mapped, configured
 from tests.given.marked_sites import Shops, open_shops
+from tests.given.site import Site
 from tests.given.snapshot_sites import FLIGHTS, Copies, counts
-from tests.given.two_sites import Pair, Site, begin
+from tests.given.two_sites import Pair, begin
 
 MakePair = Callable[..., Pair]
 MakeNetwork = Callable[..., Network]
@@ -23,7 +26,7 @@ MakeShops = Callable[..., Shops]
 @pytest.fixture
 def carried_by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if there were very many rows: Spark carries what meets nothing as well."""
-    monkeypatch.setattr(pair_module, "SPARK_FROM_HERE", 0)
+    monkeypatch.setattr(link_job, "SPARK_FROM_HERE", 0)
 
 
 @pytest.fixture(params=["at the target", "by Spark"])
@@ -116,3 +119,32 @@ def late(copies: Copies) -> Copies:
     copies.provision()
     assert counts(copies.refresh("late")) == (5, 0, 0, 0)
     return copies
+
+
+MakeUnlike = Callable[..., Pair]
+
+
+@pytest.fixture
+def unlike(
+    request: pytest.FixtureRequest,
+    server_with_logins: Server,
+    database: Callable[[], Database],
+    tmp_path: Path,
+) -> Iterator[MakeUnlike]:
+    """Call it with the table entry and each site's own statements."""
+    made: list[Pair] = []
+
+    def make(entries: str, london_ddl: str, capetown_ddl: str) -> Pair:
+        london, capetown = (
+            site_on(server_with_logins, name, database().name) for name in ("london", "capetown")
+        )
+        london.run(london_ddl)
+        capetown.run(capetown_ddl)
+        tables = configured(entries, tmp_path)
+        made.append(begin_mapped(london, capetown, tables, lambda: request.getfixturevalue("spark")))
+        return made[-1]
+
+    yield make
+    for each in made:
+        for site in each.sites:
+            site.connection.close()

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,7 +22,8 @@ from spark_jobs.connect import Connected
 from spark_jobs.link import transmit
 from spark_jobs.session import start
 from tests.conftest import PROJECT
-from tests.given.two_sites import At, Pair
+from tests.given.at_step import At
+from tests.given.two_sites import Pair
 
 #: Names the Connect server of a driver that `started`.
 CONNECT = "CONCORD_SPARK_CONNECT"
@@ -104,3 +106,10 @@ def main(job: str, step: str) -> None:
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
+
+
+def wait_until_stopped(zombie: Forked) -> None:
+    deadline = time.monotonic() + 120
+    while not zombie.is_stopped:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -14,7 +14,9 @@ from concord.jobs.link import SPARK_FROM, Direction, LinkJob, TransmissionReport
 from concord.jobs.upkeep import CarryingSite
 from concord.tables.replication_set import ReplicatedTable
 from spark_jobs.link import transmit
-from tests.given.two_sites import At, Site, every_table, link_job, make_tables, provision_site
+from tests.given.at_step import At
+from tests.given.link_job import link_job
+from tests.given.site import Site, every_table, make_tables, provision_site
 
 Link = tuple[str, str]  #: source, target
 

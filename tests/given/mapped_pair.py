@@ -11,7 +11,8 @@ from concord.databases import provisioning
 from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.databases.provisioning import Installation
 from concord.tables.replication_set import ReplicatedTable
-from tests.given.two_sites import APPLIER, READER, Pair, Site
+from tests.given.site import APPLIER, READER, Site
+from tests.given.two_sites import Pair
 
 CONFIGURATION = """\
 sites:

@@ -11,7 +11,8 @@ from concord.databases.postgresql.rows.content import content
 from concord.databases.postgresql.rows.shape import comparable
 from concord.databases.postgresql.sites.ends import Source
 from concord.tables.replication_set import Marks, ReplicatedTable, TableName
-from tests.given.two_sites import APPLICATION, Pair, Site, provision_site
+from tests.given.site import APPLICATION, Site, provision_site
+from tests.given.two_sites import Pair
 
 TABLE = TableName(schema_name="public", name="customer")
 SHADOW = 'concord."public.customer"'

@@ -7,7 +7,8 @@ import pyarrow as pa
 
 from concord.rules.policy import Policy
 from tests.given import version_account
-from tests.given.two_sites import Pair, Rows, provision_site
+from tests.given.site import Rows, provision_site
+from tests.given.two_sites import Pair
 
 STOCK = (
     "CREATE TABLE stock (id int PRIMARY KEY, seats int, price numeric(8,2), title text, seen timestamptz, data bytea)",

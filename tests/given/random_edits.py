@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from tests.given.two_sites import APPLICATION, Site
+from tests.given.site import APPLICATION, Site
 
 KEYS = 150
 ITEM = (

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from tests.given.two_sites import APPLICATION, Site
+from tests.given.site import APPLICATION, Site
 
 KEYS = 40
 Connection = psycopg.Connection[Any]

@@ -14,8 +14,10 @@ from concord.jobs.snapshot import SnapshotDefinition, SnapshotJob, SnapshotRepor
 from concord.tables.replication_set import ReplicatedTable
 from concord.values.identifier import parse_table_name
 from spark_jobs.snapshot import refresh
+from tests.given.at_step import At
 from tests.given.bare_sites import installation
-from tests.given.two_sites import At, Rows, Site, next_epoch
+from tests.given.link_job import next_epoch
+from tests.given.site import Rows, Site
 
 FLIGHTS = (
     "CREATE TABLE flight (id int PRIMARY KEY, origin text, delay int, price numeric, note text)",

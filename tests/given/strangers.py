@@ -4,7 +4,8 @@ from typing import Any
 
 from concord.jobs.initialization import How, InitializationJob, InitializationReport
 from spark_jobs.initialize import initialize
-from tests.given.two_sites import Pair, Site
+from tests.given.site import Site
+from tests.given.two_sites import Pair
 
 
 def forget(sites: Pair) -> None:

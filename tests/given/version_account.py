@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import psycopg
 
 from concord.versions.row_version import RowVersion
-from tests.given.two_sites import APPLIER, Site
+from tests.given.site import APPLIER, Site
 
 Dot = tuple[int, str, int, int]  #: key, origin, changed_at, derived
 

@@ -39,7 +39,7 @@ LINK = (
         "spark_jobs/opening.py",
         "        site = end.site()\n",
         "        pass\n",
-        "tests/databases/postgresql/provision/test_second_reading.py -k overtakes_a_plan",
+        "tests/link/positions/test_left_out.py -k overtakes_a_plan",
     ),
     Mutant(
         "a table whose parent is stopped is carried",
@@ -399,7 +399,7 @@ LINK = (
         f"{POSTGRESQL}/transaction/tables_written.py",
         "if lost := uniqueness.mend(connection, table, writing.job, violated=violated):",
         "if lost := 0:",
-        "tests/databases/postgresql/provision/test_second_reading.py -k stays_with_the_later",
+        "tests/link/constraints/test_values_that_move.py -k stays_with_the_later",
     ),
     Mutant(
         "what a write breaks between rows is not looked at",

@@ -314,7 +314,7 @@ MUTANTS = (
         f"{POSTGRESQL}/write/merge.py",
         "    if moving:\n        _take_out",
         "    if False:\n        _take_out",
-        "tests/databases/postgresql/provision/test_second_reading.py -k swapped",
+        "tests/link/constraints/test_values_that_move.py -k swapped",
     ),
     Mutant(
         "staged rows of a task attempt that failed are written, too",

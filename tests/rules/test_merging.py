@@ -22,8 +22,7 @@ from concord.rules.resolver import Base, Contender, Row
 from concord.values.text_form import TextForm, form_of
 from concord.versions.conflict import ConflictType, Decision, Winner
 from concord.versions.row_version import ABSENT, RowVersion, Vector, unite
-from tests.versions.any_version import vectors, versions
-from tests.versions.test_row_version import contains
+from tests.versions.any_version import contains, vectors, versions
 
 
 def form(spelled: str) -> TextForm:

@@ -4,7 +4,16 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from concord.tables.manipulation import AnyOperation, Cast, Combine, Constant, Cut, Rename, Split, Values
+from concord.tables.manipulation import (
+    AnyOperation,
+    Cast,
+    Combine,
+    Constant,
+    Cut,
+    Rename,
+    Split,
+    Values,
+)
 
 OPERATIONS: dict[str, AnyOperation] = {
     "rename": Rename(canonical=("a",), own=("x",)),
@@ -38,3 +47,16 @@ def operations() -> st.SearchStrategy[AnyOperation]:
 def rows_for(names: Sequence[str], operation: AnyOperation) -> st.SearchStrategy[dict[str, str | None]]:
     """Rows of these columns, often such as the operation can take."""
     return st.fixed_dictionaries({name: st.none() | texts() for name in names})
+
+
+TYPES = [
+    "smallint",
+    "integer",
+    "bigint",
+    "numeric",
+    "numeric(5,0)",
+    "numeric(12,2)",
+    "boolean",
+    "uuid",
+    "date",
+]

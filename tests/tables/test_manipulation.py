@@ -8,19 +8,8 @@ from hypothesis import strategies as st
 
 from concord.tables.manipulation import AnyOperation, Manipulation, Rename, Texts
 from concord.values.text_form import form_of, holds
-from tests.tables.mappings import OPERATIONS, operations, rows_for, texts
+from tests.tables.mappings import OPERATIONS, TYPES, operations, rows_for, texts
 
-TYPES = [
-    "smallint",
-    "integer",
-    "bigint",
-    "numeric",
-    "numeric(5,0)",
-    "numeric(12,2)",
-    "boolean",
-    "uuid",
-    "date",
-]
 TYPES += ["text", "varchar", "varchar(5)", "varchar(40)"]
 
 

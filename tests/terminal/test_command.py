@@ -14,14 +14,7 @@ import pytest
 from tests.conftest import PROJECT
 from tests.given.airflow_pair import CONFIGURATION, LOGINS, NAME, Pair
 from tests.given.typed_commands import Terminal
-
-
-def concord(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "concord", *arguments]
-    environment = os.environ | {"PYTHONPATH": f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}", "COLUMNS": "200"}
-    return subprocess.run(
-        command, check=False, capture_output=True, text=True, env=environment, cwd=PROJECT, timeout=200
-    )
+from tests.terminal.own_process import concord
 
 
 def test_the_schema_of_the_configuration_is_printed_as_json() -> None:

@@ -1,18 +1,14 @@
 """The documents of `--json` have the shape that docs/operations.md gives them."""
 
 import json
-import re
-from collections.abc import Iterator
 
 import pytest
 
 from concord.__main__ import main
-from tests.conftest import PROJECT
 from tests.given.airflow_pair import NAME, Pair
 from tests.given.typed_commands import Terminal
+from tests.terminal.json_shapes import ENDS, SHAPES
 
-DOCUMENT = (PROJECT / "docs" / "operations.md").read_text().partition("### For programs")[2]
-ENDS = ["said", "notices", "problems"]
 #: The questions that two sites can be asked that have just been initialized, and the exit status.
 COMMANDS = {
     "status": 0,
@@ -31,18 +27,6 @@ COMMANDS = {
 }
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
-
-
-def shapes() -> Iterator[tuple[str, list[str]]]:
-    """Command → the names between `command` and the last three."""
-    for commands, names in re.findall(
-        r"^\| (`.+?) \| (.+) \|$", DOCUMENT.partition("\n## ")[0], re.MULTILINE
-    ):
-        for command in re.findall(r"`([^`]+)`", commands):
-            yield command, re.findall(r"`([a-z_]+)`", names)
-
-
-SHAPES = dict(shapes())
 
 
 def test_every_command_has_a_shape_in_the_document() -> None:

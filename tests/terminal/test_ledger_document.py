@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import PROJECT
 from tests.given.airflow_pair import CONFIGURATION, Pair, states
 from tests.given.typed_commands import Terminal
-from tests.orchestration.tasks.test_notification import TEXT, FileNotifier, connection
+from tests.orchestration.file_notifier import TEXT, FileNotifier, connection
 
 DOCUMENT = (PROJECT / "docs" / "ledger.md").read_text()
 BLOCK = re.compile(r"```(console|sql|text)\n(.*?)```", re.DOTALL)

@@ -21,8 +21,8 @@ from concord.repository import status
 from tests.conftest import PROJECT
 from tests.given.airflow_pair import NAME, Pair
 from tests.given.typed_commands import Terminal
-from tests.terminal.test_command import concord
-from tests.terminal.test_json import ENDS, SHAPES
+from tests.terminal.json_shapes import ENDS, SHAPES
+from tests.terminal.own_process import concord
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 

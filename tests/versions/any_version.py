@@ -5,7 +5,12 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from concord.versions.row_version import ABSENT, Dot, RowVersion, Vector
+from concord.versions.row_version import (
+    ABSENT,
+    Dot,
+    RowVersion,
+    Vector,
+)
 
 ORIGINS = ("capetown#1", "london#1", "london#2", "london#10", "oslo#1")
 PRIORITIES = {"oslo": 7, "capetown": 7, "london": 2}
@@ -55,3 +60,7 @@ def random_pairs(seed: int, many: int) -> list[tuple[RowVersion, RowVersion]]:
         present = ABSENT if chance < 0.1 else incoming if chance < 0.2 else random_version(source)
         pairs.append((incoming, present))
     return pairs
+
+
+def contains(whole: Vector, part: Vector) -> bool:
+    return all(whole.get(origin, (0, 0)) >= dot for origin, dot in part.items())

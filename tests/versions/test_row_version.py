@@ -14,11 +14,7 @@ from concord.versions.row_version import (
     vector_from_json,
     vector_to_json,
 )
-from tests.versions.any_version import present_versions, vectors, versions
-
-
-def contains(whole: Vector, part: Vector) -> bool:
-    return all(whole.get(origin, (0, 0)) >= dot for origin, dot in part.items())
+from tests.versions.any_version import contains, present_versions, vectors, versions
 
 
 @given(vectors, vectors)

@@ -6,7 +6,8 @@ from concord.messages.errors import RowsOscillate
 from concord.rules.brake import Approval, Brakes, Kind
 from concord.tables.privacy import Treatment
 from tests.given.fixtures import MakePair
-from tests.given.two_sites import Pair, carried, provision_site
+from tests.given.site import provision_site
+from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
 

@@ -13,9 +13,11 @@ from concord.jobs.comparison import CompareReport
 from concord.messages.errors import NotInitialized, StructureChanged
 from embedded.postgres import Server
 from spark_jobs import comparing
-from tests.given.comparison import Kinds, behind_the_back, compared, kinds, only
+from tests.given.at_step import At
+from tests.given.behind_capture import behind_the_back
+from tests.given.comparison import Kinds, compared, kinds, only
 from tests.given.fixtures import MakePair, site_on
-from tests.given.two_sites import At, Pair, begin
+from tests.given.two_sites import Pair, begin
 
 pytestmark = pytest.mark.spark
 

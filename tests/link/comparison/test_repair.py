@@ -15,11 +15,13 @@ from concord.messages.errors import LeaseLost
 from embedded.postgres import Server
 from spark_jobs.compare import compare
 from tests.conftest import Database
-from tests.given.comparison import behind_the_back, compared, kinds, only
-from tests.given.fixtures import MakePair, site_on
+from tests.given.at_step import At
+from tests.given.behind_capture import behind_the_back
+from tests.given.comparison import compared, kinds, only
+from tests.given.fixtures import MakePair, MakeUnlike, site_on
 from tests.given.killed_driver import killed
-from tests.given.two_sites import At, Pair, begin, provision_site
-from tests.link.mapping.test_mapping import MakeUnlike, unlike  # noqa: F401 - a fixture
+from tests.given.site import provision_site
+from tests.given.two_sites import Pair, begin
 
 pytestmark = pytest.mark.spark
 
@@ -283,7 +285,7 @@ def test_one_table_alone_is_repaired_in_as_many_batches_as_it_takes(
 
 
 def test_sites_that_keep_a_table_differently_are_compared_in_canonical_form(
-    unlike: MakeUnlike,  # noqa: F811
+    unlike: MakeUnlike,
 ) -> None:
     """Key and rows are mapped; differences show each site's own row, and a repair writes each site's own columns."""
     sites = unlike(MAPPED, LONDON, CAPETOWN)

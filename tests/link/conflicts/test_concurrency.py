@@ -15,9 +15,11 @@ from concord.messages.errors import WriteContended
 from concord.versions.row_version import RowVersion
 from spark_jobs.link import transmit
 from tests.given import version_account
+from tests.given.at_step import At
 from tests.given.fixtures import MakePair
 from tests.given.random_writers import Writer, repeating
-from tests.given.two_sites import APPLICATION, At, Pair, Site, carried
+from tests.given.site import APPLICATION, Site
+from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
 

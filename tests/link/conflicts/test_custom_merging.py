@@ -6,9 +6,10 @@ import pytest
 
 from concord.messages.errors import ResolverFailed
 from concord.values.interval import Interval
+from tests.given.at_step import At
 from tests.given.fixtures import MakePair
 from tests.given.merging_pair import STOCK, edit, losers, merging, stock
-from tests.given.two_sites import At, Pair, carried
+from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,8 @@ import pytest
 
 from tests.given.filtered_pair import filtered
 from tests.given.fixtures import MakePair
-from tests.given.two_sites import Pair, carried, declare_equal, provision_site
+from tests.given.site import provision_site
+from tests.given.two_sites import Pair, carried, declare_equal
 
 pytestmark = pytest.mark.spark
 

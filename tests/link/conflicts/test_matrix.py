@@ -14,7 +14,8 @@ import pytest
 from concord.rules.policy import KINDS, Policy
 from tests.conftest import PROJECT
 from tests.given.fixtures import MakePair
-from tests.given.two_sites import Pair, Site
+from tests.given.site import Site
+from tests.given.two_sites import Pair
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("judged")]
 

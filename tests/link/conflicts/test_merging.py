@@ -8,10 +8,12 @@ import pytest
 from concord.versions.row_version import RowVersion
 from tests.conftest import PROJECT
 from tests.given import version_account
+from tests.given.at_step import At
 from tests.given.fixtures import MakePair
 from tests.given.link_without_spark import carry, settle
 from tests.given.merging_pair import STOCK, edit, losers, merging, stock
-from tests.given.two_sites import At, Pair, Site
+from tests.given.site import Site
+from tests.given.two_sites import Pair
 
 DOCUMENT = (PROJECT / "docs" / "conflicts.md").read_text()
 

@@ -1,18 +1,14 @@
 """Every conflict ends with one winner on both sites and the loser's whole row in the log."""
 
-import time
-
 import pytest
 
+from tests.given.at_step import At
+from tests.given.edits_in_order import BOOK, edit
 from tests.given.fixtures import MakePair
-from tests.given.two_sites import At, Pair, Site, carried
+from tests.given.two_sites import Pair, carried
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("judged")]
 
-BOOK = (
-    "CREATE TABLE book (id int PRIMARY KEY, title text, price numeric)",
-    "INSERT INTO book SELECT n, 'book ' || n, 1.50 FROM generate_series(1, 20) n",
-)
 SEVEN = "SELECT title, price::text FROM book WHERE id = 7"
 
 
@@ -21,13 +17,6 @@ def update(title: str) -> str:
 
 
 DELETE = "DELETE FROM book WHERE id = 7"
-
-
-def edit(*edits: tuple[Site, str]) -> None:
-    """One after the other, so that their stamps are in this order."""
-    for site, statement in edits:
-        site.run(statement)
-        time.sleep(0.002)
 
 
 def image(title: str, key: int = 7, price: str | None = "1.50") -> dict[str, str | None]:

@@ -8,8 +8,10 @@ from concord.databases.postgresql.provision import site_statements
 from concord.databases.postgresql.sites import state as site_state
 from concord.messages.errors import StructureChanged
 from concord.rules.policy import Policy
+from tests.given.at_step import At
 from tests.given.fixtures import MakePair
-from tests.given.two_sites import APPLIER, READER, At, Pair
+from tests.given.site import APPLIER, READER
+from tests.given.two_sites import Pair
 
 OFFER = (
     'CREATE TABLE offer (id int PRIMARY KEY, title text, weight float8, "Price" numeric, until timestamptz)',

@@ -9,7 +9,8 @@ from concord.rules.policy import Policy
 from concord.versions.conflict import ConflictType
 from tests.given.fixtures import MakePair
 from tests.given.link_without_spark import carry, settle
-from tests.given.two_sites import Pair, provision_site
+from tests.given.site import provision_site
+from tests.given.two_sites import Pair
 
 RESOLVERS = ("latest_timestamp", "earliest_timestamp", "delete_wins", "hold")
 

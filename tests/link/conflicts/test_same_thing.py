@@ -11,13 +11,15 @@ import pytest
 
 from concord.databases.postgresql.upkeep.decision import Desk
 from concord.rules.policy import Policy
+from tests.given.at_step import At
 from tests.given.bare_sites import Bare
 from tests.given.filtered_pair import filtered
 from tests.given.fixtures import MakeNetwork, MakePair
 from tests.given.many_sites import Network, ring
 from tests.given.mapped_pair import begin_mapped, configured
 from tests.given.merging_pair import STOCK, merging
-from tests.given.two_sites import At, Pair, carried, declare_equal, provision_site
+from tests.given.site import provision_site
+from tests.given.two_sites import Pair, carried, declare_equal
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("judged")]
 

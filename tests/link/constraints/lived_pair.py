@@ -11,7 +11,8 @@ from embedded.postgres import Server
 from tests.given.broken_constraints import broken
 from tests.given.fixtures import site_on
 from tests.given.link_without_spark import carry
-from tests.given.two_sites import Pair, Rows, Site, begin
+from tests.given.site import Rows, Site
+from tests.given.two_sites import Pair, begin
 
 Happen = Callable[[Site, Site], None]
 

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from embedded.postgres import Server
+from tests.given.at_rest import CONTROL
+from tests.given.at_step import At
 from tests.given.fixtures import MakePair
 from tests.given.link_without_spark import carry, settle
-from tests.given.two_sites import At, Site
+from tests.given.site import Site
 from tests.link.constraints.lived_pair import Life, live
-from tests.link.positions.test_quiescence import CONTROL
 
 TABLES = (
     "CREATE TABLE parent (id int PRIMARY KEY, name text, code text UNIQUE)",

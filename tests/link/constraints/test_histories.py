@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from embedded.postgres import Server
-from tests.given.two_sites import Site
+from tests.given.site import Site
 from tests.link.constraints.lived_pair import Life, live
 
 TABLES = (

@@ -10,11 +10,12 @@ import pytest
 from concord.versions.conflict import ConflictType, LostBy, loss_id
 from embedded.postgres import Server
 from tests.given import version_account
+from tests.given.at_rest import CONTROL
+from tests.given.at_step import At
 from tests.given.fixtures import MakePair
 from tests.given.link_without_spark import carry, settle
-from tests.given.two_sites import At, Site
+from tests.given.site import Site
 from tests.link.constraints.lived_pair import Life, live
-from tests.link.positions.test_quiescence import CONTROL
 
 TABLES = (
     "CREATE TABLE person (id int PRIMARY KEY, name text, email text UNIQUE, phone text UNIQUE)",

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.given.fixtures import MakePair
-from tests.given.two_sites import Site, carried
+from tests.given.site import Site
+from tests.given.two_sites import carried
 
 pytestmark = pytest.mark.spark
 

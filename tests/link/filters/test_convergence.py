@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from concord.databases.postgresql.initialize.common_history import declare_equal
-from tests.given.filtered_pair import filtered
+from tests.given.filtered_pair import BOOK, agree, filtered
 from tests.given.fixtures import MakePair
-from tests.given.two_sites import Pair, Site
-from tests.link.filters.test_filters import BOOK, agree
+from tests.given.site import Site
+from tests.given.two_sites import Pair
 
 pytestmark = pytest.mark.spark
 

@@ -10,20 +10,17 @@ from concord.tables.replication_set import ReplicatedTable
 from concord.tables.row_filter_text import parse_row_filter
 from embedded.postgres import Server
 from tests.conftest import Database
-from tests.databases.postgresql.upkeep.test_tombstones import cleaned, held
-from tests.given.comparison import behind_the_back, compared, kinds, only
-from tests.given.filtered_pair import HERE, filtered
+from tests.given.at_rest import written
+from tests.given.behind_capture import behind_the_back
+from tests.given.comparison import compared, kinds, only
+from tests.given.filtered_pair import BOOK, HERE, agree, filtered, shared
 from tests.given.fixtures import MakePair, site_on
+from tests.given.site import Site, provision_site
 from tests.given.strangers import forget, initialized, unstamped
-from tests.given.two_sites import Pair, Site, carried, provision_site
-from tests.link.positions.test_quiescence import CONTROL, no_spark, written
+from tests.given.tombstones import cleaned, held
+from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
-
-BOOK = (
-    "CREATE TABLE book (id int PRIMARY KEY, region int, title text)",
-    "INSERT INTO book SELECT n, 1, 'book ' || n FROM generate_series(1, 9) n",
-)
 
 
 @pytest.fixture
@@ -40,21 +37,6 @@ def sites(pair: MakePair) -> Pair:
 def book(site: Site, key: int) -> tuple[int, str] | None:
     found = site.rows(f"SELECT region, title FROM book WHERE id = {key}")
     return (found[0][0], found[0][1]) if found else None
-
-
-def shared(site: Site) -> list[tuple[int, str]]:
-    return [(key, title) for key, title in site.rows(f"SELECT id, title FROM book WHERE {HERE} ORDER BY id")]
-
-
-def agree(sites: Pair) -> None:
-    """Both hold the same rows in scope; their own rows are as they were; a further round writes nothing."""
-    assert shared(sites.london) == shared(sites.capetown)
-    assert sites.equal
-    before, spark = [site.writes() for site in sites.sites], sites.spark
-    sites.spark = no_spark
-    assert [sites.run(direction).total("acquired") for direction in ("forward", "reverse")] == [0, 0]
-    sites.spark = spark
-    assert [written(site, old) for site, old in zip(sites.sites, before, strict=True)] == [CONTROL] * 2
 
 
 def test_rows_outside_the_filter_are_nobodys_business_when_a_pair_starts(sites: Pair) -> None:

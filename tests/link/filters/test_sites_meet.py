@@ -12,12 +12,13 @@ import pytest
 
 from concord.jobs.initialization import How
 from concord.messages.errors import BelowFloor
-from tests.given.comparison import behind_the_back, compared, only
-from tests.given.filtered_pair import filtered
+from tests.given.behind_capture import behind_the_back
+from tests.given.comparison import compared, only
+from tests.given.filtered_pair import agree, filtered, shared
 from tests.given.fixtures import MakePair
+from tests.given.site import Site
 from tests.given.strangers import forget, initialized, unstamped
-from tests.given.two_sites import Pair, Site
-from tests.link.filters.test_filters import agree, shared
+from tests.given.two_sites import Pair
 
 pytestmark = pytest.mark.spark
 

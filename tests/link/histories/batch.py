@@ -21,7 +21,7 @@ from embedded.postgres import Server
 from spark_jobs.initialize import initialize
 from tests.given import version_account
 from tests.given.many_sites import Network
-from tests.given.two_sites import APPLICATION, Site
+from tests.given.site import APPLICATION, Site
 from tests.histories.life import connected
 from tests.histories.oracle import Edit as Made
 from tests.histories.oracle import Oracle, Told
@@ -32,14 +32,6 @@ TABLES = (
     "CREATE TABLE item (id int PRIMARY KEY, token text NOT NULL, note text NOT NULL)",
     "CREATE TABLE plane (id int PRIMARY KEY, name text)",
     "CREATE TABLE seat (id int PRIMARY KEY, plane int NOT NULL REFERENCES plane, place int UNIQUE NOT NULL)",
-)
-#: Every session of the database sees the clock of its site, the capture trigger's first of all.
-CLOCK = (
-    "SET allow_system_table_mods = on",
-    "ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO clock_of_the_machine",
-    "CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ SELECT"
-    " clock_of_the_machine() + coalesce(nullif(current_setting('test.ahead', true), ''), '0')::interval $$",
-    "RESET allow_system_table_mods",
 )
 _PUT = (
     "INSERT INTO item VALUES (%(key)s, %(token)s, md5(%(token)s))"
@@ -94,11 +86,6 @@ def common(histories: Iterable[int]) -> tuple[str, ...]:
         f"INSERT INTO plane SELECT n + k, 'plane' FROM {base}, generate_series(0, {PLANES - 1}) k",
         f"INSERT INTO seat SELECT n + k, n, n + k FROM {base}, generate_series(0, {SEATS - 1}) k",
     )
-
-
-def with_a_clock(site: Site) -> Site:
-    site.run(*CLOCK)
-    return site
 
 
 @dataclass

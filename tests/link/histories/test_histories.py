@@ -19,10 +19,11 @@ from embedded.postgres import Server
 from tests.given import version_account
 from tests.given.fixtures import site_on
 from tests.given.many_sites import Topology, begin_network
-from tests.given.two_sites import Site
+from tests.given.settable_clock import with_a_clock
+from tests.given.site import Site
 from tests.histories.life import judged_by
 from tests.histories.oracle import Oracle
-from tests.link.histories.batch import TABLES, Lives, common, with_a_clock
+from tests.link.histories.batch import TABLES, Lives, common
 from tests.link.histories.batch_plan import FAMILIES, ITEMS, WIDTH, Plan, plan
 
 pytestmark = pytest.mark.spark

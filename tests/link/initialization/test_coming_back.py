@@ -20,8 +20,9 @@ from tests.conftest import Database
 from tests.given.bare_sites import installation
 from tests.given.fixtures import MakePair, site_on
 from tests.given.killed_driver import killed
+from tests.given.site import APPLIER, READER, create_logins, provision_site
 from tests.given.strangers import forget, initialization, initialized, unstamped
-from tests.given.two_sites import APPLIER, READER, Pair, begin, create_logins, provision_site
+from tests.given.two_sites import Pair, begin
 
 pytestmark = pytest.mark.spark
 

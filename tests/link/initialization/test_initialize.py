@@ -18,9 +18,11 @@ from concord.messages.errors import (
     StructureChanged,
 )
 from tests.conftest import PROJECT
+from tests.given.at_step import At
 from tests.given.fixtures import MakePair
+from tests.given.site import Site
 from tests.given.strangers import forget, initialized, unstamped
-from tests.given.two_sites import At, Pair, Site
+from tests.given.two_sites import Pair
 
 pytestmark = pytest.mark.spark
 

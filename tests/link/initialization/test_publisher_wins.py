@@ -12,11 +12,12 @@ from concord.rules.policy import Policy
 from spark_jobs.initialize import initialize
 from spark_jobs.link import transmit
 from tests.conftest import PROJECT
+from tests.given.at_step import At
 from tests.given.fixtures import MakeNetwork, MakePair
 from tests.given.killed_driver import killed
 from tests.given.many_sites import Network, mesh
 from tests.given.strangers import initialization, initialized, unstamped
-from tests.given.two_sites import At, Pair, carried
+from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
 

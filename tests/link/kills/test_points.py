@@ -19,11 +19,13 @@ from concord.messages.errors import ConcordError
 from embedded.postgres import Server
 from spark_jobs.link import transmit
 from tests.conftest import Database
+from tests.given.at_step import At
 from tests.given.fixtures import MakePair, site_on
 from tests.given.goes_on import goes_on
 from tests.given.killed_driver import killed
-from tests.given.two_sites import At, Pair, begin, every_table, make_tables, provision_site
-from tests.link.kills.test_steps import CONFLICTS, FLEET, FLIGHTS, PLANES, edit_both, is_as_if_never_killed
+from tests.given.site import every_table, make_tables, provision_site
+from tests.given.two_sites import Pair, begin
+from tests.link.kills.edited_fleet import CONFLICTS, FLEET, FLIGHTS, PLANES, edit_both, is_as_if_never_killed
 
 pytestmark = pytest.mark.spark
 

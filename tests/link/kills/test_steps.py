@@ -12,55 +12,15 @@ from concord.databases.postgresql.rows import stage
 from concord.jobs.link import LinkJob
 from spark_jobs.link import transmit
 from tests.given.fixtures import MakePair
-from tests.given.killed_driver import Forked, killed, started
+from tests.given.killed_driver import Forked, killed, started, wait_until_stopped
 from tests.given.link_steps import STEPS
 from tests.given.two_sites import Pair
+from tests.link.kills.edited_fleet import FLEET, edit_both, is_as_if_never_killed
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("carried_by_spark")]
 
-FLEET = (
-    "CREATE TABLE plane (id int PRIMARY KEY, seats int)",
-    "CREATE TABLE flight (id int PRIMARY KEY, plane int REFERENCES plane, note text)",
-    "INSERT INTO plane SELECT n, 100 FROM generate_series(1, 3) n",
-    "INSERT INTO flight SELECT n, n % 3 + 1 FROM generate_series(1, 9) n",
-)
 #: Which of them a kill test stops at: each at its first time, and those inside the second table's write.
 KILLED_AT = [*((step, 1) for step in dict.fromkeys(STEPS)), ("shadow", 2)]
-
-
-def edit_both(sites: Pair) -> None:
-    sites.london.run(
-        "INSERT INTO plane VALUES (4, 10)",
-        "INSERT INTO flight VALUES (10, 4, 'london')",
-        "UPDATE flight SET note = 'london' WHERE id IN (1, 2, 3)",
-        "DELETE FROM flight WHERE id = 4",
-        "UPDATE plane SET seats = 1 WHERE id = 1",
-    )
-    time.sleep(0.002)
-    sites.capetown.run(
-        "UPDATE flight SET note = 'capetown' WHERE id IN (3, 4, 5)",
-        "DELETE FROM flight WHERE id = 2",
-        "UPDATE plane SET seats = 2 WHERE id = 1",
-    )
-
-
-PLANES = [(1, 2), (2, 100), (3, 100), (4, 10)]
-FLIGHTS = [
-    *((1, 2, "london"), (3, 1, "capetown"), (4, 2, "capetown"), (5, 3, "capetown"), (6, 1, None)),
-    *((7, 2, None), (8, 3, None), (9, 1, None), (10, 4, "london")),
-]
-CONFLICTS = [
-    *(("public.flight", ["2"], "update_delete"), ("public.flight", ["3"], "update_update")),
-    *(("public.flight", ["4"], "delete_update"), ("public.plane", ["1"], "update_update")),
-]
-
-
-def is_as_if_never_killed(sites: Pair) -> None:
-    assert sites.equal
-    assert sites.capetown.rows("TABLE flight ORDER BY id") == FLIGHTS
-    assert sites.capetown.rows("TABLE plane ORDER BY id") == PLANES
-    found = [(each["table_name"], each["key"], each["type"]) for each in sites.conflicts()]
-    assert sorted(found) == CONFLICTS, "each conflict once"
 
 
 @pytest.fixture
@@ -147,10 +107,3 @@ def test_a_run_that_was_overtaken_commits_nothing_and_holds_nobody_up(
     assert took < 60
     is_as_if_never_killed(sites)
     assert [site.stored ^ old for site, old in zip(sites.sites, before, strict=True)] == [set(), set()]
-
-
-def wait_until_stopped(zombie: Forked) -> None:
-    deadline = time.monotonic() + 120
-    while not zombie.is_stopped:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

@@ -1,7 +1,7 @@
 """Column lists and mappings between two real sites: every kind both ways, conflicts, refusals (S0-06, S1-34)."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,10 +10,11 @@ from concord.databases import provisioning
 from concord.messages.errors import MappingNotReversible, ProvisioningRefused
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database
-from tests.databases.postgresql.upkeep.test_tombstones import cleaned
-from tests.given.fixtures import site_on
-from tests.given.mapped_pair import begin_mapped, configured, installations
-from tests.given.two_sites import Pair, Rows, Site, carried
+from tests.given.fixtures import MakeUnlike, site_on
+from tests.given.mapped_pair import configured, installations
+from tests.given.site import Rows, Site
+from tests.given.tombstones import cleaned
+from tests.given.two_sites import carried
 
 pytestmark = pytest.mark.spark
 
@@ -41,33 +42,6 @@ CREATE TYPE state AS ENUM ('active', 'inactive');
 CREATE TABLE konto (id int PRIMARY KEY, bank_code varchar(4), number varchar(6), full_name text, tail_number text,
                     state state, saldo numeric(12,2), region text NOT NULL, branch int DEFAULT 7)
 """
-MakeUnlike = Callable[..., Pair]
-
-
-@pytest.fixture
-def unlike(
-    request: pytest.FixtureRequest,
-    server_with_logins: Server,
-    database: Callable[[], Database],
-    tmp_path: Path,
-) -> Iterator[MakeUnlike]:
-    """Call it with the table entry and each site's own statements."""
-    made: list[Pair] = []
-
-    def make(entries: str, london_ddl: str, capetown_ddl: str) -> Pair:
-        london, capetown = (
-            site_on(server_with_logins, name, database().name) for name in ("london", "capetown")
-        )
-        london.run(london_ddl)
-        capetown.run(capetown_ddl)
-        tables = configured(entries, tmp_path)
-        made.append(begin_mapped(london, capetown, tables, lambda: request.getfixturevalue("spark")))
-        return made[-1]
-
-    yield make
-    for each in made:
-        for site in each.sites:
-            site.connection.close()
 
 
 def test_every_kind_of_mapping_both_ways(unlike: MakeUnlike) -> None:

@@ -15,8 +15,7 @@ from concord.tables.manipulation import AnyOperation, Manipulation
 from concord.values.text_form import form_of
 from spark_jobs.manipulate import _apply, fits
 from tests.conftest import Database
-from tests.tables.mappings import NEAR, OPERATIONS, texts
-from tests.tables.test_manipulation import TYPES
+from tests.tables.mappings import NEAR, OPERATIONS, TYPES, texts
 
 pytestmark = pytest.mark.spark
 

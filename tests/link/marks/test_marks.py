@@ -26,7 +26,8 @@ from tests.given.marked_sites import (
     Shops,
     quiet,
 )
-from tests.given.two_sites import APPLICATION, Pair, Site, carried
+from tests.given.site import APPLICATION, Site
+from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
 LIVE = TableName(schema_name="public", name="customer_live")

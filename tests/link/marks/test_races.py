@@ -5,13 +5,13 @@ import time
 import pytest
 
 from concord.databases.postgresql.initialize.common_history import declare_equal
+from tests.given.at_step import At
 from tests.given.fixtures import MakeShops
 from tests.given.marked_sites import (
     MARKS,
     SHADOW,
     quiet,
 )
-from tests.given.two_sites import At
 
 SIDES = ("winner_row", "loser_row")
 pytestmark = pytest.mark.spark

@@ -24,7 +24,7 @@ from tests.given.marked_sites import (
     Shop,
     table_with,
 )
-from tests.given.two_sites import Site, provision_site
+from tests.given.site import Site, provision_site
 
 pytestmark = pytest.mark.spark
 

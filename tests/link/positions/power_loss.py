@@ -7,7 +7,8 @@ import psycopg
 
 from concord.messages.errors import ConcordError
 from embedded.postgres import Server
-from tests.given.two_sites import Pair, Site
+from tests.given.site import Site
+from tests.given.two_sites import Pair
 
 
 def stop_the_log_writer(server: Server) -> None:

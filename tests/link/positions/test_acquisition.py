@@ -21,9 +21,11 @@ from spark_jobs.acquire import Batches
 from spark_jobs.link import transmit
 from spark_jobs.wording import worded
 from tests.conftest import Database
+from tests.given.at_step import At
 from tests.given.fixtures import MakePair, site_on
 from tests.given.goes_on import goes_on
-from tests.given.two_sites import APPLICATION, READER, At, Pair, Site, begin, carried, create_logins
+from tests.given.site import APPLICATION, READER, Site, create_logins
+from tests.given.two_sites import Pair, begin, carried
 from tests.link.positions import power_loss
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("carried_by_spark")]

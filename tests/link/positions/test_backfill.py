@@ -13,16 +13,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from concord.databases.postgresql.capture import triggers
 from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.values.interval import Interval
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database
+from tests.given.behind_capture import behind_capture
 from tests.given.filtered_pair import filtered
 from tests.given.fixtures import MakeNetwork, MakePair, site_on
 from tests.given.many_sites import chain
 from tests.given.mapped_pair import begin_mapped, configured
-from tests.given.two_sites import Pair, Site, carried
+from tests.given.site import Site
+from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
 
@@ -48,15 +49,6 @@ ROWS = "SELECT * FROM flight ORDER BY id"
 def backfill(sites: Pair, interval: Interval = EVER, **changed: object) -> list[Any]:
     """Both links, as one run of the DAG."""
     return [sites.run(direction, interval=interval, **changed) for direction in ("forward", "reverse")]
-
-
-def behind_capture(site: Site, *statements: str, table: str = "flight") -> None:
-    """The acts of a session that no trigger sees: the applier's own login, or replica role without our setting."""
-    with site.log_in(site.superuser, autocommit=False) as connection:
-        connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER".encode())
-        for statement in statements:
-            connection.execute(statement.encode())
-        connection.execute(triggers.enabling(table).encode())
 
 
 def stamped(site: Site, identifier: int, changed_at: int) -> None:

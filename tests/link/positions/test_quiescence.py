@@ -1,11 +1,11 @@
 """A quiescent run writes no row in any replicated, shadow, conflict or staging table (design 6, rule 12)."""
 
 import pytest
-from pyspark.sql import SparkSession
 
+from tests.given.at_rest import CONTROL, no_spark, written
 from tests.given.fixtures import MakePair
 from tests.given.link_without_spark import carry
-from tests.given.two_sites import Pair, Site
+from tests.given.two_sites import Pair
 
 pytestmark = pytest.mark.spark
 
@@ -15,8 +15,6 @@ FLEET = (
     "INSERT INTO plane SELECT n, 100 FROM generate_series(1, 10) n",
     "INSERT INTO flight SELECT n, n % 10 + 1 FROM generate_series(1, 50) n",
 )
-#: Rows that two quiescent links, there and back, may write at each end: heartbeat, epochs, sessions.
-CONTROL = {"concord.site": 1, "concord.synchronization": 2, "concord.link_state": 2}
 
 
 def edit_both(sites: Pair) -> None:
@@ -31,14 +29,6 @@ def edit_both(sites: Pair) -> None:
         "DELETE FROM flight WHERE id IN (6, 30)",
         "UPDATE plane SET id = 12 WHERE id = 11",
     )
-
-
-def written(site: Site, before: dict[str, int]) -> dict[str, int]:
-    return {table: count - before[table] for table, count in site.writes().items() if count > before[table]}
-
-
-def no_spark() -> SparkSession:
-    pytest.fail("a quiescent run started Spark")
 
 
 def test_after_two_rounds_a_run_writes_control_rows_alone_and_starts_no_spark(pair: MakePair) -> None:

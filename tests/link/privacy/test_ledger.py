@@ -20,7 +20,8 @@ from tests.conftest import Database
 from tests.given.fixtures import site_on
 from tests.given.ledger_entries import entries
 from tests.given.mapped_pair import begin_mapped, configured, installations
-from tests.given.two_sites import APPLIER, READER, Pair, Site
+from tests.given.site import APPLIER, READER, Site
+from tests.given.two_sites import Pair
 from tests.given.version_account import version
 
 pytestmark = pytest.mark.spark

@@ -12,8 +12,9 @@ from concord.rules.policy import Policy
 from concord.tables.privacy import PRIVATE, Treatment
 from tests.given.fixtures import MakePair
 from tests.given.link_without_spark import carry
+from tests.given.site import provision_site
 from tests.given.strangers import forget, initialized, unstamped
-from tests.given.two_sites import Pair, provision_site
+from tests.given.two_sites import Pair
 
 SECRET = "GB-987654"
 PERSON = "CREATE TABLE person (id text PRIMARY KEY, passport text NOT NULL)"

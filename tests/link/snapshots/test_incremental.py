@@ -8,10 +8,11 @@ from pyspark.sql import SparkSession
 
 from concord.messages.errors import StructureChanged
 from spark_jobs.snapshot import refresh
+from tests.given.at_step import At
+from tests.given.site import APPLICATION
 from tests.given.snapshot_sites import LATE, Copies, content, counts
-from tests.given.two_sites import APPLICATION, At
+from tests.given.table_of_types import SAMPLE, by_type, insert_samples
 from tests.given.values_of_types import OWN_TYPES
-from tests.link.tables.test_types import SAMPLE, by_type, insert_samples
 
 pytestmark = pytest.mark.spark
 

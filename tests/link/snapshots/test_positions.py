@@ -8,8 +8,8 @@ from psycopg.types.json import Jsonb
 from concord.databases.postgresql.upkeep.tombstones import clean
 from concord.jobs.upkeep import CarryingSite, SiteTombstones
 from concord.messages.errors import BelowFloor, HistoryLost, IdentityChanged, StructureChanged
+from tests.given.at_step import At
 from tests.given.snapshot_sites import LATE, WANTED, Copies, content, counts
-from tests.given.two_sites import At
 
 pytestmark = pytest.mark.spark
 KILLED_AT = [

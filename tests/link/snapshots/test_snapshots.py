@@ -7,8 +7,8 @@ import pytest
 from concord.databases.postgresql.snapshots.query import rows_queries
 from concord.messages.errors import CountMismatch
 from spark_jobs.snapshot import refresh
+from tests.given.at_step import At
 from tests.given.snapshot_sites import Copies, counts
-from tests.given.two_sites import At
 
 pytestmark = pytest.mark.spark
 

@@ -22,9 +22,11 @@ from concord.jobs.link import TransmissionReport
 from concord.messages.errors import LinkFailed, PrivilegeMissing
 from spark_jobs import route, straight
 from spark_jobs.link import transmit
+from tests.given.at_step import At
 from tests.given.fixtures import MakePair
 from tests.given.killed_driver import killed
-from tests.given.two_sites import READER, At, Pair, Site, carried
+from tests.given.site import READER, Site
+from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
 

@@ -14,9 +14,10 @@ from embedded.connect_server import ConnectServer, connect_server
 from embedded.spark_cluster import AUTHENTICATED, Cluster
 from spark_jobs.connect import connected
 from tests.conftest import PROJECT
+from tests.given.at_step import At
 from tests.given.comparison import compared
 from tests.given.fixtures import MakePair
-from tests.given.two_sites import At, Pair, carried
+from tests.given.two_sites import Pair, carried
 from tests.link.spark.submitted_link import Submission
 
 #: The tests start Sparks of their own, and Connect servers.

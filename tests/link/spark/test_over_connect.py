@@ -12,12 +12,14 @@ from concord.messages.errors import SparkUnavailable
 from embedded.connect_server import ConnectServer, connect_server
 from spark_jobs import route
 from spark_jobs.connect import Connected, connected
-from tests.given.comparison import behind_the_back, compared, kinds
+from tests.given.at_step import At
+from tests.given.behind_capture import behind_the_back
+from tests.given.comparison import compared, kinds
 from tests.given.fixtures import MakePair
 from tests.given.killed_driver import started
 from tests.given.snapshot_sites import LATE, WANTED, Copies
 from tests.given.strangers import forget, initialized
-from tests.given.two_sites import At, Pair, carried
+from tests.given.two_sites import Pair, carried
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:.*RETRIES_EXCEEDED")]
 

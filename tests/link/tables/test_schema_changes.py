@@ -14,9 +14,10 @@ from concord.messages.errors import (
     TablesStopped,
 )
 from tests.conftest import PROJECT
+from tests.given.at_step import At
 from tests.given.fixtures import MakePair
 from tests.given.mapped_pair import installations
-from tests.given.two_sites import At, Pair, carried
+from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
 

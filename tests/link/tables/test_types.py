@@ -15,54 +15,16 @@ from hypothesis import strategies as st
 from concord.databases.postgresql.facts.types import AS_TEXT, NATIVE, ONE_IMAGE
 from tests.conftest import Database
 from tests.given.fixtures import MakePair
-from tests.given.two_sites import Site, carried
-from tests.given.values_of_types import NEVER_NULL, OWN_TYPES, VALUES
+from tests.given.site import APPLIER
+from tests.given.table_of_types import COLUMNS, LONGEST, SAMPLE, by_type, insert_samples
+from tests.given.two_sites import carried
+from tests.given.values_of_types import VALUES
 
 pytestmark = pytest.mark.spark
 
-EVERY = {**VALUES, **NEVER_NULL}
-COLUMNS = {type_name: f"v{number}" for number, type_name in enumerate(EVERY)}
-LONGEST = max(map(len, EVERY.values()))
 
 #: The types that the embedded server cannot hold: it is built without libxml and without these extensions.
 NOT_IN_THIS_SERVER = {"xml", "citext", "hstore", "ltree"}
-
-SAMPLE = (
-    *OWN_TYPES,
-    f"CREATE TABLE sample (id int PRIMARY KEY, {', '.join(f'{name} {kind}' for kind, name in COLUMNS.items())})",
-)
-
-
-def _value(kind: str, number: int) -> str:
-    values = EVERY[kind]
-    return (
-        f"({values[number % len(values)]})::{kind}" if number < len(values) or kind in NEVER_NULL else "NULL"
-    )
-
-
-def insert_samples(site: Site, first_id: int, *, shifted: int = 0) -> None:
-    """One row per value, then one of nothing but NULL wherever it is allowed."""
-    for number in range(LONGEST + 1):
-        values = [_value(kind, (number + shifted) % (LONGEST + 1)) for kind in COLUMNS]
-        site.run(f"INSERT INTO sample VALUES ({first_id + number}, {', '.join(values)})")
-
-
-def by_type(site: Site) -> dict[str, list[tuple[Any, ...]]]:
-    return {
-        kind: site.rows(f"SELECT id, {_exact(kind, name)} FROM sample ORDER BY id")
-        for kind, name in COLUMNS.items()
-    }
-
-
-def _exact(kind: str, column: str) -> str:
-    """The text that the type's output function writes, and the bytes it sends unless they name types of this site
-    alone."""
-    text = f"{column} IS NULL, format('%s', {column})"
-    own = (
-        any(f" {kind.removesuffix('[]')} AS" in statement for statement in OWN_TYPES)
-        or kind == "span_multirange"
-    )
-    return text if own else f"{text}, record_send(ROW({column}))"
 
 
 def test_the_samples_cover_every_type_that_is_declared_supported(pair: MakePair) -> None:
@@ -226,3 +188,15 @@ def test_random_values_arrive_byte_for_byte(pair: MakePair) -> None:
 
     whole = f"SELECT id, record_send(ROW({NOISE_COLUMNS})) FROM noise ORDER BY id"
     assert sites.capetown.rows(whole) == sites.london.rows(whole)
+
+
+def test_settings_of_a_role_do_not_change_what_arrives(pair: MakePair) -> None:
+    """F20: array_nulls off would turn a NULL element into text."""
+    sites = pair("CREATE TABLE tag (id int PRIMARY KEY, names text[])")
+    sites.london.run(f"ALTER ROLE {APPLIER} SET array_nulls = off")
+    try:
+        sites.london.run("INSERT INTO tag VALUES (1, ARRAY['x', NULL])")
+        sites.settle()
+    finally:
+        sites.london.run(f"ALTER ROLE {APPLIER} RESET array_nulls")
+    assert sites.capetown.rows("SELECT names FROM tag") == [(["x", None],)]

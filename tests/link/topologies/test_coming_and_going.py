@@ -12,10 +12,10 @@ from concord.jobs.site import Credentials
 from concord.jobs.upkeep import CarryingSite, Cleanup
 from concord.messages.errors import BelowFloor, NotInitialized, SitesDiffer
 from spark_jobs.initialize import initialize
+from tests.given.at_step import At
 from tests.given.fixtures import MakeNetwork
 from tests.given.goes_on import goes_on
 from tests.given.many_sites import Network, chain, hub
-from tests.given.two_sites import At
 
 pytestmark = pytest.mark.spark
 

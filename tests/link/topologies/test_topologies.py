@@ -18,10 +18,11 @@ import pytest
 from concord.databases.postgresql.rows.content import Content
 from embedded.postgres import Server
 from tests.given import version_account
+from tests.given.at_step import At
 from tests.given.fixtures import MakeNetwork, site_on
 from tests.given.many_sites import Link, Network, Topology, begin_network, chain, hub, mesh, ring
 from tests.given.random_edits import ITEM, edit, edit_everywhere
-from tests.given.two_sites import At, Site
+from tests.given.site import Site
 from tests.link.topologies.known_versions import Fight, Knowledge, as_version
 
 pytestmark = pytest.mark.spark

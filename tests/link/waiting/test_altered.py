@@ -10,8 +10,9 @@ from concord.messages.errors import DecisionRefused
 from tests.given.fixtures import MakePair
 from tests.given.goes_on import goes_on
 from tests.given.link_without_spark import carry, settle
-from tests.given.two_sites import Pair, provision_site
-from tests.link.waiting.test_quarantine import CHEAP, LIBRARY, counts, keys, waiting
+from tests.given.site import provision_site
+from tests.given.two_sites import Pair
+from tests.link.waiting.library import CHEAP, LIBRARY, counts, keys, waiting
 
 pytestmark = pytest.mark.spark
 

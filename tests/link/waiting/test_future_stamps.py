@@ -20,9 +20,13 @@ from concord.jobs.upkeep import CarryingSite, Restamped
 from concord.jobs.waiting import Choice
 from concord.messages.errors import ClockSkew, DecisionRefused, LeaseLost
 from concord.versions.row_version import Vector
+from tests.given.at_step import At
 from tests.given.fixtures import MakePair
-from tests.given.two_sites import At, Pair, Site, carried, next_epoch
-from tests.link.histories.batch import with_a_clock
+from tests.given.link_job import next_epoch
+from tests.given.settable_clock import with_a_clock
+from tests.given.site import Site
+from tests.given.two_sites import Pair, carried
+from tests.link.waiting.year_2099 import IN_2099, edit_in_2099, in_a_time_when_it_is_2099
 
 pytestmark = pytest.mark.spark
 
@@ -30,14 +34,7 @@ DDL = (
     "CREATE TABLE item (id int PRIMARY KEY, token text)",
     "INSERT INTO item SELECT n, 'common' FROM generate_series(1, 5) n",
 )
-IN_2099 = 4_070_908_800_000_000  #: µs
 WAITING = "SELECT key, kind, reason FROM concord.waiting"
-
-
-def edit_in_2099(site: Site, *statements: str) -> None:
-    """As the triggers stamp it while the clock is wrong."""
-    site.run(f"UPDATE concord.site SET stamp_floor = {IN_2099}", *statements)
-    site.run("UPDATE concord.site SET stamp_floor = 0")
 
 
 def newest_stamp(site: Site, but: int) -> int:
@@ -47,11 +44,6 @@ def newest_stamp(site: Site, but: int) -> int:
         f" WHERE s.id <> {but}"
     )
     return int(newest)
-
-
-def in_a_time_when_it_is_2099(sites: Pair) -> object:
-    access = sites.capetown.access
-    return access.model_copy(update={"max_clock_skew": 4e9})
 
 
 def test_a_version_from_the_future_waits_and_poisons_no_other_row(pair: MakePair) -> None:

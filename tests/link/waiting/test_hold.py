@@ -12,7 +12,8 @@ from concord.rules.policy import Policy
 from tests.given.comparison import compared, kinds
 from tests.given.fixtures import MakePair
 from tests.given.link_without_spark import carry, settle
-from tests.given.two_sites import Pair, Site, carried
+from tests.given.site import Site
+from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
 

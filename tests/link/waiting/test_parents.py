@@ -11,12 +11,13 @@ import pytest
 from concord.databases.postgresql.upkeep.decision import Desk
 from concord.messages.errors import ConstraintViolated
 from concord.rules.policy import Policy
+from tests.given.at_step import At
+from tests.given.behind_capture import behind_capture
 from tests.given.fixtures import MakePair
 from tests.given.link_without_spark import carry
-from tests.given.two_sites import At, Pair
-from tests.link.positions.test_backfill import behind_capture
-from tests.link.waiting.test_future_stamps import edit_in_2099, in_a_time_when_it_is_2099
-from tests.link.waiting.test_quarantine import CHEAP
+from tests.given.two_sites import Pair
+from tests.link.waiting.library import CHEAP
+from tests.link.waiting.year_2099 import edit_in_2099, in_a_time_when_it_is_2099
 
 WAITING = "SELECT DISTINCT table_name, key ->> 0, kind FROM concord.waiting ORDER BY 1, 2"
 BOOK = (

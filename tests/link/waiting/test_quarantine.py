@@ -2,30 +2,20 @@
 I6)."""
 
 from contextlib import closing
-from typing import Any
 
-import psycopg
 import pytest
 
 from concord.databases.postgresql.ledger.waiting_table import drop, others
 from concord.databases.postgresql.upkeep.decision import Desk
-from concord.jobs.link import TableReport
 from concord.jobs.waiting import Choice, columns_given
 from concord.jobs.what_if import version_of
 from concord.messages.errors import ConstraintViolated, DecisionRefused
 from tests.given.fixtures import MakePair
 from tests.given.link_without_spark import carry, settle
-from tests.given.two_sites import Pair, Site, carried
+from tests.given.two_sites import Pair, carried
+from tests.link.waiting.library import CHEAP, LIBRARY, counts, keys, shown, waiting
 
 pytestmark = pytest.mark.spark
-
-LIBRARY = (
-    "CREATE TABLE book (id int PRIMARY KEY, title text, isbn text UNIQUE, price numeric(8,2))",
-    "CREATE TABLE loan (id int PRIMARY KEY, book int REFERENCES book, previous int REFERENCES loan)",
-    "INSERT INTO book SELECT n, 'book ' || n, 'isbn ' || n, n FROM generate_series(1, 20) n",
-)
-#: Cape Town alone sells nothing above a hundred.
-CHEAP = "ALTER TABLE book ADD CONSTRAINT cheap CHECK (price < 100)"
 
 
 @pytest.fixture
@@ -33,26 +23,6 @@ def sites(pair: MakePair) -> Pair:
     made = pair(*LIBRARY)
     made.capetown.run(CHEAP)
     return made
-
-
-def waiting(site: Site, *columns: str) -> list[dict[str, Any]]:
-    with site.connection.cursor(row_factory=psycopg.rows.dict_row) as cursor:
-        return cursor.execute("SELECT * FROM concord.waiting ORDER BY table_name, key").fetchall()
-
-
-def keys(site: Site) -> list[tuple[str, str]]:
-    return [(each["table_name"].partition(".")[2], each["key"][0]) for each in waiting(site)]
-
-
-def counts(sites: Pair, table: str = "public.book", **asked: Any) -> dict[str, int]:
-    """One forward run's counts of the table, but for zeros."""
-    return shown(carry(sites.job(**asked)).get(table, TableReport(table=table)))
-
-
-def shown(report: TableReport) -> dict[str, int]:
-    assert report.adds_up
-    found = report.model_dump(exclude={"table", "stopped", "tolerance"})
-    return {name: count for name, count in found.items() if count}
 
 
 def test_a_refused_row_waits_with_image_and_reason_while_the_others_arrive(sites: Pair) -> None:

@@ -26,8 +26,8 @@ from concord.repository.status import RunStatus
 from embedded.postgres import Server
 from tests.conftest import PROJECT
 from tests.given.airflow_pair import CANARY, LOGINS, SITES, TABLES, Site, connection_json
+from tests.orchestration.backfill_runs import STAMP, STATE
 from tests.orchestration.dags.running_airflow import Airflow, airflow, until
-from tests.orchestration.tasks.test_backfill import STAMP, STATE
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
 

@@ -13,7 +13,6 @@ import pendulum
 import pytest
 from airflow.models import dagrun
 from airflow.models.dagrun import DagRun
-from airflow.sdk.api.datamodels._generated import DagRunType
 from airflow.sdk.exceptions import AirflowRescheduleException
 from airflow.utils.types import DagRunType as StoredRunType
 
@@ -21,14 +20,9 @@ from concord.messages.errors import LeaseHeld
 from concord.orchestration.tasks import run_lease, run_steps
 from concord.repository import status
 from tests.given.airflow_pair import NAME, Pair, dag_named, states
+from tests.orchestration.backfill_runs import ALL_ALIVE, JUNE, MAY, STAMP, STATE, dag_run
 
 pytestmark = pytest.mark.airflow
-
-MAY, JUNE = pendulum.datetime(2026, 5, 1), pendulum.datetime(2026, 6, 1)
-STATE = "SELECT link, history, initialized, floor FROM concord.link_state ORDER BY link"
-STAMP = """
-UPDATE concord."public.flights" SET changed_at = {at}, vector = jsonb_build_object(origin, jsonb_build_array({at}, 0))
- WHERE flight = {flight}"""
 
 
 def backfill(pair: Pair, monkeypatch: pytest.MonkeyPatch, start: datetime, end: datetime) -> DagRun:
@@ -81,22 +75,6 @@ def test_a_backfill_run_waits_for_the_lease_then_carries_its_data_interval_both_
     [synchronization] = status.synchronizations(pair.repository)
     assert (synchronization.owner, synchronization.last_started_at) == (None, None)
     assert [link.last_started_at for link in status.links(pair.repository)] == [None, None]
-
-
-#: A task that Airflow tells of no run that has ended.
-ALL_ALIVE = SimpleNamespace(get_dr_count=lambda *_, **__: 0)
-
-
-def dag_run(run_id: str, run_type: str, start_date: datetime | None = None) -> Any:
-    return SimpleNamespace(
-        dag_id=f"synchronize__{NAME}",
-        run_id=run_id,
-        run_type=DagRunType(run_type),
-        conf={},
-        data_interval_start=MAY,
-        data_interval_end=JUNE,
-        start_date=start_date or pendulum.now("UTC"),
-    )
 
 
 def test_backfill_runs_and_a_scheduled_one_at_once_never_overlap(pair: Pair) -> None:

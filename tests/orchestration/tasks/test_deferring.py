@@ -16,8 +16,8 @@ from concord.orchestration.tasks.lease_trigger import LONGEST, OVERDUE, LeaseTri
 from concord.repository import status
 from tests.given.airflow_pair import NAME, Pair, dag_named, states
 from tests.given.typed_commands import Terminal
-from tests.orchestration.tasks.test_backfill import ALL_ALIVE, dag_run
-from tests.orchestration.tasks.test_lease_holder import killed, once_it_waits, set_state, waits
+from tests.orchestration.backfill_runs import ALL_ALIVE, dag_run
+from tests.orchestration.tasks.waiting_runs import killed, once_it_waits, set_state, waits
 
 pytestmark = pytest.mark.airflow
 

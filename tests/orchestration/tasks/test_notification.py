@@ -1,9 +1,8 @@
 """A notifier that an Airflow connection names tells when a run had many conflicts (S4-071, S4-072)."""
 
-import json
 import logging
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from airflow.sdk import BaseNotifier, Context
@@ -17,25 +16,10 @@ from concord.orchestration.tasks.notification import notify_of_conflicts
 from concord.repository.migration import migrate
 from concord.repository.opening import open_repository
 from concord.repository.transmissions import record_transmission
+from tests.orchestration.file_notifier import TEXT, FileNotifier, connection
 from tests.repository.records import MINUTE, NOON, PAIR, begun, leased, report
 
 pytestmark = pytest.mark.airflow
-
-TEXT = "{{ concord.conflicts }} of {{ concord.acquired }}: {{ concord.tables }}; {{ concord.message }}"
-
-
-class FileNotifier(BaseNotifier):
-    """Writes what it is told into a file."""
-
-    template_fields: ClassVar = ("text",)
-
-    def __init__(self, path: str, text: str) -> None:
-        super().__init__()
-        self.path, self.text = path, text
-
-    def notify(self, context: Context) -> None:
-        with Path(self.path).open("a") as file:
-            file.write(self.text + "\n")
 
 
 class FailingNotifier(BaseNotifier):
@@ -43,11 +27,6 @@ class FailingNotifier(BaseNotifier):
 
     def notify(self, context: Context) -> None:
         raise OSError("https://hooks.example.org/secret does not answer")
-
-
-def connection(notifier: str, **extra: str) -> str:
-    """An Airflow connection as AIRFLOW_CONN_… holds it."""
-    return json.dumps({"conn_type": "generic", "extra": {"notifier": notifier, **extra}})
 
 
 @pytest.fixture
@@ -72,7 +51,8 @@ def test_a_run_above_the_limit_is_told_of_with_its_counts(
 ) -> None:
     told = tmp_path / "told"
     monkeypatch.setenv(
-        "AIRFLOW_CONN_CONFLICT_ALERTS", connection(f"{__name__}.FileNotifier", path=str(told), text=TEXT)
+        "AIRFLOW_CONN_CONFLICT_ALERTS",
+        connection(f"{FileNotifier.__module__}.FileNotifier", path=str(told), text=TEXT),
     )
     assert not tell(run, conflicts=2)
     assert not tell(run, rate="5 %")
@@ -93,7 +73,7 @@ def test_a_run_above_the_limit_is_told_of_with_its_counts(
         (connection(f"{__name__}.FailingNotifier"), "OSError"),
         (connection("os.system"), "is not the dotted name of an Airflow notifier"),
         (connection("no.such.module"), "is not the dotted name of an Airflow notifier"),
-        (connection(f"{__name__}.FileNotifier"), "TypeError"),
+        (connection(f"{FileNotifier.__module__}.FileNotifier"), "TypeError"),
     ],
 )
 def test_a_message_that_cannot_be_sent_fails_no_run_and_says_why_without_a_secret(

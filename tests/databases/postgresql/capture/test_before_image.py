@@ -12,7 +12,8 @@ from concord.rules.merging import merged_version
 from concord.versions.row_version import vector_to_json
 from tests.given.fixtures import MakePair
 from tests.given.merging_pair import STOCK, merging
-from tests.given.two_sites import Pair, Site
+from tests.given.site import Site
+from tests.given.two_sites import Pair
 from tests.versions.any_version import random_version
 
 IMAGE = {

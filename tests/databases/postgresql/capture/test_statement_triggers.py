@@ -13,7 +13,8 @@ from concord.databases.postgresql.sites import state as site_state
 from concord.rules.policy import Policy
 from tests.given.bare_sites import installation
 from tests.given.fixtures import MakePair
-from tests.given.two_sites import APPLICATION, APPLIER, READER, Pair, Site, provision_site
+from tests.given.site import APPLICATION, APPLIER, READER, Site, provision_site
+from tests.given.two_sites import Pair
 
 #: Columns named as whatever a careless query would call its rows.
 TABLES = (

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from tests.given.fixtures import MakePair
-from tests.given.two_sites import APPLICATION, Site
+from tests.given.site import APPLICATION, Site
 
 BOOK = (
     "CREATE TABLE book (id int PRIMARY KEY, title text, price numeric)",

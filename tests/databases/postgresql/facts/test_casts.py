@@ -11,9 +11,11 @@ from concord.databases.postgresql.sites.ends import Source
 from concord.messages.errors import ProvisioningRefused, StructureChanged
 from concord.rules.policy import Policy
 from embedded.postgres import Server
+from tests.given.at_step import At
 from tests.given.bare_sites import Bare
 from tests.given.fixtures import Copies
-from tests.given.two_sites import PASSWORD, At, Pair, Site, every_table, make_tables, provision_site
+from tests.given.site import PASSWORD, Site, every_table, make_tables, provision_site
+from tests.given.two_sites import Pair
 
 #: Owns a type, and wants more.
 MALLORY = "an_owner_of_types"

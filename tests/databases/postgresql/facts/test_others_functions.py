@@ -5,7 +5,7 @@ import pytest
 from concord.databases import provisioning
 from tests.given.bare_sites import Bare
 from tests.given.fixtures import Copies
-from tests.given.two_sites import APPLICATION, Site
+from tests.given.site import APPLICATION, Site
 
 _POSITIVE = "LANGUAGE sql IMMUTABLE RETURN $1 > 0"
 

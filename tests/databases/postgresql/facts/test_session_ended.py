@@ -3,9 +3,11 @@
 import pytest
 
 from concord.databases.postgresql.facts.session import in_transaction
+from tests.given.at_step import At
 from tests.given.fixtures import MakePair
 from tests.given.goes_on import goes_on
-from tests.given.two_sites import At, Pair, Site, carried
+from tests.given.site import Site
+from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
 

@@ -8,11 +8,13 @@ import pytest
 from concord.databases.provisioning import check
 from concord.messages.errors import ConcordError
 from spark_jobs.initialize import initialize
+from tests.given.at_step import At
 from tests.given.bare_sites import installation
 from tests.given.fixtures import MakePair
 from tests.given.killed_driver import killed
+from tests.given.site import APPLICATION, Site
 from tests.given.strangers import forget, initialization, initialized, unstamped
-from tests.given.two_sites import APPLICATION, At, Pair, Site
+from tests.given.two_sites import Pair
 
 pytestmark = pytest.mark.spark
 

@@ -9,12 +9,12 @@ from pyspark.sql import SparkSession
 
 from concord.jobs.initialization import How
 from spark_jobs.initialize import initialize
+from tests.given.at_step import At
 from tests.given.filtered_pair import filtered
 from tests.given.fixtures import MakePair
-from tests.given.killed_driver import Forked
+from tests.given.killed_driver import Forked, wait_until_stopped
 from tests.given.strangers import forget, initialization, initialized, unstamped
-from tests.given.two_sites import At, Pair
-from tests.link.kills.test_steps import wait_until_stopped
+from tests.given.two_sites import Pair
 
 pytestmark = pytest.mark.spark
 

@@ -14,8 +14,10 @@ from concord.values.interval import Interval
 from concord.versions.conflict import conflict_id, conflict_type
 from concord.versions.row_version import RowVersion
 from tests.given import ledger_entries
+from tests.given.at_step import At
 from tests.given.fixtures import MakePair
-from tests.given.two_sites import At, Pair, Site, carried
+from tests.given.site import Site
+from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
 

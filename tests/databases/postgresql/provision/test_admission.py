@@ -17,10 +17,11 @@ from concord.tables.identity import Identity
 from concord.tables.replication_set import Marks, ReplicatedTable, TableName
 from embedded.postgres import Server
 from tests.conftest import Database
-from tests.databases.postgresql.sites.test_owner import new_installer, refused, rename, run_by_a_superuser
+from tests.databases.postgresql.installers import new_installer, refused, rename, run_by_a_superuser
 from tests.given.bare_sites import installation
 from tests.given.fixtures import site_on
-from tests.given.two_sites import Pair, Site, every_table, make_tables
+from tests.given.site import Site, every_table, make_tables
+from tests.given.two_sites import Pair
 
 #: Everything belongs to others, and the installer may see nothing of it.
 TABLES = (

@@ -30,7 +30,8 @@ from concord.messages.errors import (
 from embedded.postgres import Server
 from tests.given.bare_sites import Bare, installation
 from tests.given.fixtures import MakePair, site_on
-from tests.given.two_sites import APPLIER, Pair, Site
+from tests.given.site import APPLIER, Site
+from tests.given.two_sites import Pair
 
 TABLES = (
     "CREATE SCHEMA ops",

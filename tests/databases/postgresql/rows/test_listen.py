@@ -15,7 +15,8 @@ from tests.conftest import Database
 from tests.given.bare_sites import Bare
 from tests.given.fixtures import site_on
 from tests.given.link_without_spark import carry
-from tests.given.two_sites import READER, Pair, Site, every_table, make_tables
+from tests.given.site import READER, Site, every_table, make_tables
+from tests.given.two_sites import Pair
 
 BOOK = (
     "CREATE TABLE book (id int PRIMARY KEY, title text)",

@@ -18,7 +18,7 @@ from embedded.postgres import Server
 from tests.conftest import Database
 from tests.given.fixtures import site_on
 from tests.given.marked_sites import CAPE_TOWN, MARKS, MICROSECONDS, TABLE, table_with
-from tests.given.two_sites import APPLIER, READER, Site, provision_site
+from tests.given.site import APPLIER, READER, Site, provision_site
 
 WANTED = ReplicatedTable(table=TABLE, tracking=MARKS)
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg import sql
 
 from concord.databases import provisioning
 from concord.databases.postgresql.sites import owner
@@ -20,9 +18,10 @@ from concord.rules.policy import Policy
 from embedded.postgres import Server
 from embedded.programs import versions
 from tests.conftest import PROJECT, Database
+from tests.databases.postgresql.installers import new_installer, refused, rename, run_by_a_superuser
 from tests.given.bare_sites import installation
 from tests.given.fixtures import site_on
-from tests.given.two_sites import APPLICATION, APPLIER, PASSWORD, Site, create_logins, every_table
+from tests.given.site import APPLICATION, APPLIER, Site, create_logins, every_table
 
 DOCUMENT = PROJECT / "docs" / "operations.md"
 
@@ -40,15 +39,6 @@ OWNERS = """
 SELECT pg_get_userbyid(nspowner)::text FROM pg_namespace WHERE nspname ~ '^concord' UNION
 SELECT pg_get_userbyid(relowner)::text FROM pg_class WHERE relnamespace = 'concord'::regnamespace UNION
 SELECT pg_get_userbyid(proowner)::text FROM pg_proc WHERE pronamespace = 'concord'::regnamespace"""
-
-
-def new_installer(server: Server) -> str:
-    """A login without attributes that owns the tables."""
-    name = f"an_installer_{os.urandom(4).hex()}"
-    with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
-        create = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}")
-        superuser.execute(create.format(sql.Identifier(name), sql.Literal(PASSWORD)))
-    return name
 
 
 def new_site(server: Server, database: str, installer: str) -> Site:
@@ -73,12 +63,6 @@ def asked(site: Site, installer: str, **changed: Any) -> list[Installation]:
     return [replace(installation(site, every_table(site), **changed), installer=site.credentials(installer))]
 
 
-def refused(installations: list[Installation]) -> str:
-    with pytest.raises(ProvisioningRefused) as error:
-        provisioning.provision(installations)
-    return error.value.message
-
-
 def owners(site: Site) -> set[str]:
     return {name for (name,) in site.rows(OWNERS)}
 
@@ -90,12 +74,6 @@ def roles(site: Site) -> list[str]:
             f"SELECT rolname FROM pg_roles WHERE rolname = '{owner.role(site.database)}'"
         )
     ]
-
-
-def run_by_a_superuser(server: Server, site: Site, script: str) -> None:
-    psql = [server.bin / "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", server.uri(site.database)]
-    ran = subprocess.run(psql, input=script, text=True, capture_output=True, check=False)
-    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def captures(site: Site, key: int) -> bool:
@@ -421,16 +399,6 @@ def test_a_script_that_was_printed_before_another_login_laid_out_the_role_does_n
         site.connection.execute(script.encode())
     site.connection.rollback()
     assert site.value("SELECT to_regnamespace('concord')") is None
-
-
-def rename(site: Site, database: str) -> None:
-    """As a superuser renames a database, and mends the connections to it."""
-    site.connection.close()
-    before, site.database = site.database, "postgres"
-    with site.log_in(site.superuser) as connection:
-        connection.execute(f'ALTER DATABASE "{before}" RENAME TO "{database}"'.encode())
-    site.database = database
-    site.connection = site.log_in(site.superuser)
 
 
 def test_a_renamed_database_keeps_its_role(site: Site, installer: str, server_with_logins: Server) -> None:

@@ -13,7 +13,7 @@ from concord.tables.replication_set import ReplicatedTable, TableName
 from embedded.postgres import Server
 from tests.given.bare_sites import Bare
 from tests.given.fixtures import site_on
-from tests.given.two_sites import Site
+from tests.given.site import Site
 
 REFUSED = ReplicatedTable(table=TableName(schema_name="public", name="refused"))
 

@@ -14,9 +14,9 @@ from concord.messages.errors import (
 from tests.given.comparison import compared
 from tests.given.fixtures import MakePair
 from tests.given.mapped_pair import installations
+from tests.given.site import Site
 from tests.given.snapshot_sites import Copies, content
 from tests.given.strangers import initialized
-from tests.given.two_sites import Site
 
 pytestmark = pytest.mark.spark
 

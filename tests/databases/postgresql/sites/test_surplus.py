@@ -7,9 +7,9 @@ import pytest
 
 from concord.databases import provisioning
 from embedded.postgres import Server
-from tests.databases.postgresql.facts.test_privileges import GRANTED, RIGHTS, TABLES
+from tests.databases.postgresql.granted_rights import GRANTED, RIGHTS, TABLES
 from tests.given.bare_sites import Bare
-from tests.given.two_sites import APPLIER, READER, Site
+from tests.given.site import APPLIER, READER, Site
 
 #: May pass a right on, and is a group that logins may be in.
 OTHERS = "others_of_the_house"

@@ -5,8 +5,8 @@ import pytest
 from concord.databases import provisioning
 from concord.databases.postgresql.snapshots.provision import drop
 from concord.messages.errors import PrivilegeMissing, ProvisioningRefused, StructureChanged
+from tests.given.site import APPLIER, READER
 from tests.given.snapshot_sites import Copies
-from tests.given.two_sites import APPLIER, READER
 
 pytestmark = pytest.mark.spark
 

@@ -14,7 +14,8 @@ from tests.given.marked_sites import (
     Shops,
     quiet,
 )
-from tests.given.two_sites import APPLIER, SYNCHRONIZATION
+from tests.given.site import APPLIER
+from tests.given.two_sites import SYNCHRONIZATION
 
 pytestmark = pytest.mark.spark
 

@@ -3,23 +3,23 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from concord.databases.postgresql.upkeep import overturning
-from concord.jobs.ledger import Entry, Image, Overturn
-from concord.jobs.link import Direction
-from concord.messages.errors import ConstraintViolated, OverturnRefused
+from concord.jobs.ledger import Entry, Image
+from concord.messages.errors import ConstraintViolated
 from embedded.postgres import Server
 from tests.conftest import Database
+from tests.databases.postgresql.upkeep.overturned import overturn, refused
 from tests.given import ledger_entries
+from tests.given.edits_in_order import BOOK, edit
 from tests.given.fixtures import MakePair, site_on
 from tests.given.mapped_pair import begin_mapped, configured
 from tests.given.marked_sites import open_shops
-from tests.given.two_sites import Pair, Rows
-from tests.link.conflicts.test_one_winner import BOOK, edit
+from tests.given.site import Rows
+from tests.given.two_sites import Pair
 
 pytestmark = pytest.mark.spark
 
@@ -29,23 +29,6 @@ FAMILY = (
     "INSERT INTO parent VALUES (1, 'one'), (2, 'two')",
     "INSERT INTO child VALUES (1, 1)",
 )
-
-
-def overturn(sites: Pair, entry: Entry, *, although_changed: bool = False, **job: object) -> Overturn:
-    direction = Direction(entry.link.rpartition("/")[2])
-    return overturning.overturn(
-        sites.job(direction, **job), entry, "a person", although_changed=although_changed
-    )
-
-
-def refused(sites: Pair, entry: Entry, **asked: Any) -> str:
-    """Why an overturn is refused; nothing is written by it, at either site."""
-    before = [site.writes() for site in sites.sites]
-    with pytest.raises(OverturnRefused) as refusal:
-        overturn(sites, entry, **asked)
-    assert [site.writes() for site in sites.sites] == before
-    assert "\n" not in refusal.value.message
-    return refusal.value.message
 
 
 def versions(sites: Pair, table: str = "public.book") -> list[Rows]:

@@ -4,7 +4,7 @@ again."""
 import pytest
 
 from concord.messages.errors import ConstraintViolated
-from tests.databases.postgresql.upkeep.test_overturning import overturn, refused
+from tests.databases.postgresql.upkeep.overturned import overturn, refused
 from tests.given import ledger_entries
 from tests.given.broken_constraints import broken
 from tests.given.fixtures import MakePair

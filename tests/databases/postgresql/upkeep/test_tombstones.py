@@ -6,10 +6,11 @@ import pytest
 
 from concord.databases.postgresql.upkeep.tombstones import clean
 from concord.jobs.site import Credentials
-from concord.jobs.upkeep import CarryingSite, SiteTombstones
+from concord.jobs.upkeep import CarryingSite
 from concord.messages.errors import BelowFloor
 from tests.given.fixtures import MakePair
-from tests.given.two_sites import SYNCHRONIZATION, Pair, Site
+from tests.given.tombstones import carrying, cleaned, held
+from tests.given.two_sites import SYNCHRONIZATION, Pair
 
 pytestmark = pytest.mark.spark
 
@@ -17,33 +18,11 @@ BOOK = (
     "CREATE TABLE book (id int PRIMARY KEY, title text)",
     "INSERT INTO book SELECT n, 'book ' || n FROM generate_series(1, 20) n",
 )
-TOMBSTONES = 'SELECT id FROM concord."public.book" WHERE deleted ORDER BY id'
 
 
 @pytest.fixture
 def sites(pair: MakePair) -> Pair:
     return pair(*BOOK)
-
-
-def carrying(sites: Pair, *, also: str | None = None) -> list[CarryingSite]:
-    """Both sites with the one link that leaves each; `also` is a further link out of London."""
-    found = []
-    for site, peer, direction in zip(sites.sites, sites.sites[::-1], ("forward", "reverse"), strict=True):
-        extra = {also: "newyork"} if also and site is sites.london else {}
-        links = {table.name: {f"{SYNCHRONIZATION}/{direction}": peer.name, **extra} for table in sites.tables}
-        found.append(CarryingSite(site.access, links, sites.tables))
-    return found
-
-
-def cleaned(
-    sites: Pair, *, dry_run: bool = False, min_age_us: int = 0, also: str | None = None
-) -> list[SiteTombstones]:
-    now = time.time_ns() // 1000
-    return list(clean(carrying(sites, also=also), dry_run=dry_run, now_us=now, min_age_us=min_age_us).tables)
-
-
-def held(site: Site) -> list[int]:
-    return [key for (key,) in site.rows(TOMBSTONES)]
 
 
 def test_a_tombstone_that_no_link_has_sent_stays_however_old(sites: Pair) -> None:

@@ -17,7 +17,7 @@ from embedded.postgres import Server
 from tests.conftest import PROJECT, Database
 from tests.given.bare_sites import installation
 from tests.given.fixtures import MakePair, site_on
-from tests.given.two_sites import APPLIER, Site, every_table
+from tests.given.site import APPLIER, Site, every_table
 
 DOCUMENT = PROJECT / "docs" / "identity-ranges.md"
 SLOTS = Identity(slots=10, slot={"london": 1, "capetown": 2, "newyork": 3})

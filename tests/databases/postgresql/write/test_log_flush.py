@@ -13,8 +13,10 @@ from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write import log_flush
 from concord.databases.postgresql.write.log_flush import FROM, WAITING, flushing
 from concord.messages.errors import SiteUnavailable
+from tests.given.at_step import At
 from tests.given.fixtures import MakePair
-from tests.given.two_sites import APPLIER, At, Pair, Site, carried
+from tests.given.site import APPLIER, Site
+from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
 

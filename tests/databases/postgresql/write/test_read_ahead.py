@@ -11,8 +11,10 @@ from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write import read_ahead
 from concord.databases.postgresql.write.read_ahead import FROM, reading_ahead
 from concord.messages.errors import SiteUnavailable
+from tests.given.at_step import At
 from tests.given.fixtures import MakePair
-from tests.given.two_sites import At, Pair, Site, carried
+from tests.given.site import Site
+from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
 

@@ -19,7 +19,8 @@ from concord.messages.errors import LinkFailed, PrivilegeMissing, SiteUnavailabl
 from embedded.postgres import Server
 from spark_jobs.route import Route
 from tests.given.fixtures import MakePair
-from tests.given.two_sites import PASSWORD, Pair
+from tests.given.site import PASSWORD
+from tests.given.two_sites import Pair
 
 VERSION = "'london#1' AS origin, 1::int8 AS changed_at, 0 AS derived, '{}'::text AS vector"
 SCHEMA = (
