@@ -11,6 +11,9 @@ from pyspark.sql import functions as F
 from concord.databases.contract.dialect import Shape, Staged
 from concord.databases.contract.reading import Reading
 from concord.messages.pace import Meter
+from concord.transmission.errors import worded
+from concord.transmission.staged_table import StagedTable
+from concord.transmission.verdicts import STOPPING
 from spark_jobs.acquire import acquire
 from spark_jobs.custom import Layout, ask
 from spark_jobs.damage import Damaged
@@ -18,10 +21,7 @@ from spark_jobs.detect import MOST_BROADCAST, detect, same_thing
 from spark_jobs.manipulate import manipulate, refuse_unfaithful
 from spark_jobs.moving import Move
 from spark_jobs.resolve import adding, resolve, unopposed
-from spark_jobs.staged_table import StagedTable
 from spark_jobs.tasks import by_tasks
-from spark_jobs.verdicts import STOPPING
-from spark_jobs.wording import worded
 from spark_jobs.write import stage
 
 
@@ -75,7 +75,7 @@ def planned(
 ) -> tuple[Counter[str], Mapping[str, Sequence[str]]]:
     """Verdicts with their rows, and why where a verdict stops the table. Raises LinkFailed."""
     meter = Meter("plan", name, of=rows)
-    with move.watch.long_step("plan", meter, by_tasks(changes.sparkSession, meter)), worded(name):
+    with move.steps.long_step("plan", meter, by_tasks(changes.sparkSession, meter)), worded(name):
         counted = changes.groupBy("verdict").agg(F.count("*").alias("rows"), F.min("reason").alias("reason"))
         found = counted.collect()
     reasons = {row["verdict"]: [row["reason"]] for row in found if row["verdict"] in STOPPING}
@@ -85,7 +85,7 @@ def planned(
 def staged(move: Move, name: str, ordinal: int, changes: DataFrame, rows: int) -> tuple[Staged, StagedTable]:
     """Where the rows are now, and what the executors counted. Raises LinkFailed."""
     meter = Meter("stage", name, of=rows)
-    with move.watch.long_step("stage", meter, by_tasks(changes.sparkSession, meter)), worded(name):
+    with move.steps.long_step("stage", meter, by_tasks(changes.sparkSession, meter)), worded(name):
         place = move.target.create_staging(move.opened.target_shapes[name], ordinal)
         shape, login = place.shape, move.target.staging_login()
         return place, stage(changes, shape.aliases, login, place.relation, shape.staged_beside)

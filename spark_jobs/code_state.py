@@ -9,6 +9,7 @@ from importlib.resources.abc import Traversable
 from typing import TypeVar
 
 from concord.messages.errors import OtherCode
+from concord.transmission.errors import OTHER_CODE
 
 T = TypeVar("T")
 
@@ -39,12 +40,6 @@ def _digest() -> str:
         digest.update(f"{path} {len(text)}\n".encode() + text)
     return digest.hexdigest()[:16]
 
-
-#: The sentence that a person reads.
-OTHER_CODE = (
-    "Spark's workers run another version of Concord than Airflow: restart the Connect server, or install the same"
-    " version where its tasks run"
-)
 
 #: As this process has imported it; later changes of the files are not in it.
 CODE = _digest()

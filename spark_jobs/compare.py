@@ -21,16 +21,16 @@ from concord.messages.event_log import log_event
 from concord.messages.pace import Meter, Tell, counted, of_tables, silent
 from concord.rules.repair_rule import Remedy, Rule
 from concord.tables.replication_set import ReplicatedTable, chosen
+from concord.transmission.errors import worded
+from concord.transmission.opening import Opened, at_both, open_link
+from concord.transmission.steps import Steps
 from concord.versions.row_version import RowVersion
 from spark_jobs.application import Spark, run
 from spark_jobs.comparing import Comparing
 from spark_jobs.deciding import Beside, altered_at, remedies
 from spark_jobs.differences import Differences
-from spark_jobs.opening import Opened, at_both, open_link
 from spark_jobs.repairing import BATCH, Place, Repairing, batches
 from spark_jobs.side import Side
-from spark_jobs.watch import Watch
-from spark_jobs.wording import worded
 
 logger = logging.getLogger("concord.compare")
 
@@ -47,13 +47,13 @@ def compare(
     Without that nothing is written anywhere. `spark` is called where many rows must be joined, or many are repaired.
     Raises a ConcordError.
     """
-    watch = Watch(progress, tell)
+    steps = Steps(progress, tell)
     with ExitStack() as stack:
-        with watch.step("open"):
+        with steps.step("open"):
             ends = [_closing(stack, dialect(link.source.dialect).compared(link)) for link in _links(job)]
-        with watch.step("inspect"):
-            opened = _open(job, ends, stack, watch.progress)
-        comparison = _Comparison(job, opened, spark, watch)
+        with steps.step("inspect"):
+            opened = _open(job, ends, stack, steps.progress)
+        comparison = _Comparison(job, opened, spark, steps)
         return comparison.run()
 
 
@@ -117,7 +117,7 @@ class _Comparison:
     job: CompareJob
     opened: _Opened
     spark: Spark
-    watch: Watch
+    steps: Steps
     tables: list[TableComparison] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
     compared: dict[str, Differences] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class _Comparison:
                     of_tables([each.table for each in self.tables]),
                     of=sum(each.differences for each in self.tables),
                 )
-                with self.watch.long_step("repair", meter), worded("repair"):
+                with self.steps.long_step("repair", meter), worded("repair"):
                     self._repair(meter)
         finally:
             for compared in self.compared.values():
@@ -153,25 +153,25 @@ class _Comparison:
             tables=tuple(self.tables),
             stopped={**self.opened.link.stopped, **self.altered},
             differences=tuple(self.differences),
-            seconds=self.watch.seconds,
+            seconds=self.steps.seconds,
         )
 
     def _compare(self, table: str) -> None:
         """One table, in one cut of each site; everything that is said of it was read there."""
         source, target = self.opened.read
         with ExitStack() as stack:
-            self.watch.progress("source_cut")
+            self.steps.progress("source_cut")
             here = stack.enter_context(source.snapshot())
-            self.watch.progress("target_cut")
+            self.steps.progress("target_cut")
             there = stack.enter_context(target.snapshot())
             self.cuts[table] = self._cuts(table)
             ours, theirs = self._sides(table, (here, there))
             meter = Meter("compare", table, of=max(_known_rows(ours.extent), _known_rows(theirs.extent)))
-            with self.watch.long_step("scan", meter):
+            with self.steps.long_step("scan", meter):
                 comparing = Comparing(self.spark, ours, theirs, self.job.link.priorities, _by_parts(meter))
                 compared = comparing.run(self.job.kept)
             self.compared[table] = compared
-            with self.watch.step("judge"):
+            with self.steps.step("judge"):
                 counts = compared.counts()
                 planned = self._plan(compared, self._beside(table))
                 kept = list(self._kept(table, compared.first()))
@@ -264,7 +264,7 @@ class _Comparison:
         link = self.job.link
         alike = link.source.dialect == link.target.dialect
         relay = dialect(link.source.dialect).relay if alike else None
-        repairing = Repairing(self.spark, relay, (places[0], places[1]), rules, self.watch.progress)
+        repairing = Repairing(self.spark, relay, (places[0], places[1]), rules, self.steps.progress)
         keys = ((table, key) for table, compared in self.compared.items() for key in compared.all())
         repairing.run(counted(keys, meter))
         self.tables = [

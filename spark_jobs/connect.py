@@ -22,10 +22,10 @@ from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 
 from concord.messages.errors import ConcordError, ConnectionRefused, SparkUnavailable
+from concord.transmission.errors import worded
 from spark_jobs import interruption
 from spark_jobs.code_state import in_this_code, require_unchanged
 from spark_jobs.settings import CONNECT_MODE, SETTINGS
-from spark_jobs.wording import worded
 
 if TYPE_CHECKING:
     import pyarrow as pa

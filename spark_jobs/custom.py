@@ -31,8 +31,8 @@ from concord.messages.how_many import how_many
 from concord.rules.merging import Custom
 from concord.rules.policy import named
 from concord.rules.resolver import passed
+from concord.transmission.verdicts import ASK, FAILED
 from spark_jobs.code_state import in_this_code
-from spark_jobs.verdicts import ASK, FAILED
 
 Function = Callable[[pa.RecordBatch], pa.RecordBatch]
 

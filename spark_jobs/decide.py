@@ -15,9 +15,9 @@ from concord.databases.contract.dialect import VERSION_TYPES
 from concord.rules.initialization_rule import Side, Verdict, Way, decide, ever
 from concord.rules.policy import Chains
 from concord.rules.resolver import Row
+from concord.transmission.verdicts import UNFAITHFUL
 from concord.versions.row_version import ABSENT, RowVersion, vector_from_json, vector_to_json
 from spark_jobs.code_state import in_this_code
-from spark_jobs.verdicts import UNFAITHFUL
 
 _DECISION = ("verdict", "resolver", "reason", "against")
 _PRESENT = (*VERSION_TYPES, "unsent")

@@ -25,13 +25,13 @@ from concord.messages.errors import (
 from concord.messages.event_log import log_event
 from concord.messages.pace import Meter, Tell, of_tables, silent
 from concord.rules.brake import Hold
+from concord.transmission.brake import brake, leave_out_oscillating
+from concord.transmission.opening import Opened, open_link
+from concord.transmission.outcome import Moved
+from concord.transmission.steps import Steps
 from concord.versions.position import Session
 from spark_jobs.application import Spark, run
-from spark_jobs.braking import brake, leave_out_oscillating
-from spark_jobs.moved import Moved
 from spark_jobs.moving import Earlier, Move
-from spark_jobs.opening import Opened, open_link
-from spark_jobs.watch import Watch
 
 logger = logging.getLogger("concord.link")
 
@@ -52,15 +52,15 @@ def transmit(
     taken, and `tell` of how far a long one is. Raises a ConcordError; then the target is as it was, and no position
     has moved.
     """
-    watch = Watch(progress, tell)
+    steps = Steps(progress, tell)
     with ExitStack() as ends:
-        with watch.step("open"):
+        with steps.step("open"):
             source, target = _open(job, ends)
-        tables, size, held = _transmit(job, source, target, spark, watch)
+        tables, size, held = _transmit(job, source, target, spark, steps)
     return TransmissionReport.of(
         job,
         tables=tuple(tables),
-        seconds=watch.seconds,
+        seconds=steps.seconds,
         bytes=size,
         holds=tuple(held),
         **_what_was_left_out(tables),
@@ -91,19 +91,19 @@ def _what_was_left_out(tables: Sequence[TableReport]) -> dict[str, str]:
 
 
 def _transmit(
-    job: LinkJob, source: SourceEnd, target: TargetEnd, spark: Spark, watch: Watch
+    job: LinkJob, source: SourceEnd, target: TargetEnd, spark: Spark, steps: Steps
 ) -> tuple[list[TableReport], int, list[Hold]]:
-    with watch.step("inspect"):
-        opened = open_link(job, source, target, watch.progress)
+    with steps.step("inspect"):
+        opened = open_link(job, source, target, steps.progress)
     position = opened.going_on.session.position
     log_event(logger, "goes on from its position", link=job.link, position=position.common)
     try:
         if not job.plan_only:
-            with watch.step("register"):
+            with steps.step("register"):
                 _register(source, target, opened)
-        return _carry(job, source, target, opened, spark, watch)
+        return _carry(job, source, target, opened, spark, steps)
     finally:
-        with watch.step("clean_up"):
+        with steps.step("clean_up"):
             target.drop_staging()
 
 
@@ -113,15 +113,15 @@ def _carry(
     target: TargetEnd,
     opened: Opened,
     spark: Spark,
-    watch: Watch,
+    steps: Steps,
 ) -> tuple[list[TableReport], int, list[Hold]]:
     """Move and write; anew where a function was not shown what its rows met. In the last round it is not asked
     again. The rest of its chain decides the conflicts that it has not decided by then, so that no row stops the
     link."""
     met: dict[str, list[str]] = {}
     for rounds_left in reversed(range(ROUNDS)):
-        move = partial(_move, job, source, target, opened, spark, watch)
-        snapshot, heartbeat, moved = _weighed(job, target, opened, watch, Earlier(met), move)
+        move = partial(_move, job, source, target, opened, spark, steps)
+        snapshot, heartbeat, moved = _weighed(job, target, opened, steps, Earlier(met), move)
         if job.plan_only:
             return moved.reports({}), 0, []
 
@@ -132,7 +132,7 @@ def _carry(
 
         write = partial(target.write, asks=rounds_left > 0)
         try:
-            return _write(job, source, write, opened, session, moved, watch), moved.bytes, moved.holds
+            return _write(job, source, write, opened, session, moved, steps), moved.bytes, moved.holds
         except DecideAgain as error:
             log_event(logger, "decided again", why=error.message)
             met = _united(met, error)
@@ -144,7 +144,7 @@ def _weighed(
     job: LinkJob,
     target: TargetEnd,
     opened: Opened,
-    watch: Watch,
+    steps: Steps,
     earlier: Earlier,
     move: Callable[[Earlier], tuple[Snapshot, int, Moved]],
 ) -> tuple[Snapshot, int, Moved]:
@@ -152,7 +152,7 @@ def _weighed(
     whose changes the target has yet to judge, Spark judges them. Raises BrakeHeld."""
     found = move(earlier)
     try:
-        brake(job, target, opened, found[-1], watch)
+        brake(job, target, opened, found[-1], steps)
     except BrakeHeld as held:
         unjudged = found[-1].unjudged & _held(held)
         if not unjudged:
@@ -163,7 +163,7 @@ def _weighed(
             found = move(earlier._replace(judged_first=unjudged))
         except SparkUnavailable:  # a person must hear of the hold
             raise held from None
-        brake(job, target, opened, found[-1], watch)
+        brake(job, target, opened, found[-1], steps)
     return found
 
 
@@ -184,17 +184,17 @@ def _move(
     target: TargetEnd,
     opened: Opened,
     spark: Spark,
-    watch: Watch,
+    steps: Steps,
     earlier: Earlier,
 ) -> tuple[Snapshot, int, Moved]:
     """One snapshot of the source, moved into staging; and the heartbeat that followed it, 0 for none."""
-    watch.progress("snapshot")
+    steps.progress("snapshot")
     with source.snapshot() as snapshot:
         heartbeat = 0
         if job.moves_positions:
-            watch.progress("heartbeat")
+            steps.progress("heartbeat")
             heartbeat = source.beat(snapshot.position)
-        moved = Move(job, source, target, opened, snapshot, spark, watch, earlier).run()
+        moved = Move(job, source, target, opened, snapshot, spark, steps, earlier).run()
     moved.check_complete()
     return snapshot, heartbeat, moved
 
@@ -239,7 +239,7 @@ def _write(
     opened: Opened,
     session: Callable[[], Session],
     moved: Moved,
-    watch: Watch,
+    steps: Steps,
 ) -> list[TableReport]:
     """The target's one transaction, then the source's memory of it; of a backfill neither end keeps any.
 
@@ -248,14 +248,14 @@ def _write(
     rows = sum(place.rows for place in moved.placed)
     # One transaction, of which nobody sees a part: neither do we.
     names = [place.shape.name for place in moved.placed]
-    with watch.long_step("write", Meter("write", of_tables(names), of=rows)):
+    with steps.long_step("write", Meter("write", of_tables(names), of=rows)):
         try:
-            written = write(moved.placed, opened.target_state, session(), watch.progress)
+            written = write(moved.placed, opened.target_state, session(), steps.progress)
         except RowsOscillate as error:
             passing = leave_out_oscillating(error, source, moved, opened)
-            written = write(moved.placed, opened.target_state, session(), watch.progress, passing)
+            written = write(moved.placed, opened.target_state, session(), steps.progress, passing)
     if job.moves_positions:
-        with watch.step("remember"):
+        with steps.step("remember"):
             source.remember(opened.source_state, session())
     for table in written.values():
         if table.inserted_for_update:

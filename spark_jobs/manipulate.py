@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from concord.databases.contract.dialect import VERSION_TYPES, Shape
 from concord.tables.manipulation import Cast, Combine, Constant, Cut, Operation, Rename, Split, Values
+from concord.transmission.verdicts import UNFAITHFUL
 from concord.values.text_form import TextForm
-from spark_jobs.verdicts import UNFAITHFUL
 
 Cells = dict[str, Column]
 

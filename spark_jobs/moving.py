@@ -20,15 +20,15 @@ from concord.messages.how_many import how_many
 from concord.messages.pace import Meter, of_tables
 from concord.rules.merging import Custom
 from concord.rules.policy import KINDS, Policy
+from concord.transmission.brake import may_be_held
+from concord.transmission.errors import worded
+from concord.transmission.opening import Opened
+from concord.transmission.outcome import Moved
+from concord.transmission.route import Route, goes_straight
+from concord.transmission.staged_table import StagedTable
+from concord.transmission.steps import Steps
+from concord.transmission.verdicts import FAILED, UNFAITHFUL
 from spark_jobs import straight
-from spark_jobs.braking import may_be_held
-from spark_jobs.moved import Moved
-from spark_jobs.opening import Opened
-from spark_jobs.route import Route, goes_straight
-from spark_jobs.staged_table import StagedTable
-from spark_jobs.verdicts import FAILED, UNFAITHFUL
-from spark_jobs.watch import Watch
-from spark_jobs.wording import worded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +53,7 @@ class Move:
     opened: Opened
     snapshot: Snapshot
     spark: Callable[[], SparkSession]
-    watch: Watch
+    steps: Steps
     earlier: Earlier
 
     @property
@@ -62,7 +62,7 @@ class Move:
 
     def run(self) -> Moved:
         """All tables that changed. Spark is not even started when none did."""
-        with self.watch.step("count"):
+        with self.steps.step("count"):
             counted = self.source.count_arrived(
                 list(self.opened.shapes.values()), self._since(), self.opened.excluded
             )
@@ -120,7 +120,7 @@ class Move:
         if straight_on:
             if candidates:
                 moved.unjudged.add(name)
-            with self.watch.step("stage"):
+            with self.steps.step("stage"):
                 place = self.target.create_staging(target.relayed, ordinal)
                 return [Route(reading, place, may_be_held(self.job, name, count))]
         self._by_spark(name, ordinal, reading, moved, candidates)
@@ -131,7 +131,7 @@ class Move:
         out."""
         from spark_jobs import by_spark  # noqa: PLC0415 - most links need no Spark, which takes half a second to import
 
-        with self.watch.step("start_spark"):
+        with self.steps.step("start_spark"):
             spark = self.spark()
         resolved = by_spark.resolved(self, spark, reading, name, candidates)
         if self.job.plan_only:
@@ -150,11 +150,11 @@ class Move:
         stage_all = partial(straight.stage_by_the_driver, self._relays())
         if rows >= self.job.spark_from:
             readers = self.job.source.readers
-            with self.watch.step("start_spark"):
+            with self.steps.step("start_spark"):
                 stage_all = partial(straight.stage_by_spark, self.spark(), self._dialect.relay)
             look = _by_tasks(self.spark(), meter)
         login = self.target.staging_login()
-        with self.watch.long_step("stage", meter, look), worded(said):
+        with self.steps.long_step("stage", meter, look), worded(said):
             every = stage_all(routes, login, readers)
         for route, done in zip(routes, every, strict=True):
             self._staged(route.place, done, moved)

@@ -23,12 +23,12 @@ from concord.rules.resolver import (
     SiteOrder,
     passed,
 )
+from concord.transmission.verdicts import ASK, UNDER_LOCK
 from concord.values.sortable import MOMENT, NUMBER
 from concord.versions.conflict import ConflictType
 from spark_jobs.custom import MERGED, REST
 from spark_jobs.detect import place, rank, share_history
 from spark_jobs.expression import case, text
-from spark_jobs.verdicts import ASK, UNDER_LOCK
 
 _DIGITS, _COMPLEMENTS = "0123456789", "9876543210"
 

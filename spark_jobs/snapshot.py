@@ -26,15 +26,15 @@ from concord.messages.errors import CountMismatch
 from concord.messages.event_log import log_event
 from concord.messages.how_many import how_many
 from concord.messages.pace import Meter, Tell, silent
+from concord.transmission.errors import worded
+from concord.transmission.staged_table import StagedTable
+from concord.transmission.steps import Steps
 from concord.versions.position import LinkPosition, Session
 from spark_jobs import straight
 from spark_jobs.acquire import acquire
 from spark_jobs.application import Spark, run
 from spark_jobs.snapshot_opening import Going, open_snapshot
-from spark_jobs.staged_table import StagedTable
 from spark_jobs.tasks import by_tasks
-from spark_jobs.watch import Watch
-from spark_jobs.wording import worded
 
 #: Stages what ways hold, by a login to staging and so many sessions of the source at once.
 Carrier = Callable[[Sequence[straight.Way], str, int], list[StagedTable]]
@@ -54,13 +54,13 @@ def refresh(
 
     Raises a ConcordError; then the destination is as it was, and no position has moved.
     """
-    watch = Watch(progress, tell)
-    with watch.step("open"):
+    steps = Steps(progress, tell)
+    with steps.step("open"):
         source = dialect(job.source.dialect).snapshots.source(job)
     try:
         target = dialect(job.target.dialect).snapshots.target(job)
         try:
-            return Refresh(job, source, target, spark, watch).run()
+            return Refresh(job, source, target, spark, steps).run()
         finally:
             target.close()
     finally:
@@ -97,13 +97,13 @@ class Refresh:
     source: SnapshotSourceEnd
     target: SnapshotTargetEnd
     spark: Spark
-    watch: Watch
+    steps: Steps
 
     def run(self) -> SnapshotReport:
-        with self.watch.step("inspect"):
-            going = open_snapshot(self.job, self.source, self.target, self.watch.progress)
+        with self.steps.step("inspect"):
+            going = open_snapshot(self.job, self.source, self.target, self.steps.progress)
         try:
-            self.watch.progress("snapshot")
+            self.steps.progress("snapshot")
             with self.source.snapshot() as snapshot:
                 if self.job.plan_only:
                     return self._report(going, self._planned(going, snapshot), 0)
@@ -112,14 +112,14 @@ class Refresh:
             self.source.refuse_rewritten()
             return self._report(going, self._written(going, session, staged), size)
         finally:
-            with self.watch.step("clean_up"):
+            with self.steps.step("clean_up"):
                 self.target.drop_staging()
 
     def _session(self, going: Going, snapshot: Snapshot) -> Session:
         """The session of this refresh that both ends will remember."""
         heartbeat = 0
         if self.job.snapshot.incremental:
-            self.watch.progress("heartbeat")
+            self.steps.progress("heartbeat")
             heartbeat = self.source.beat()
         return Session(
             id=self.job.transmission,
@@ -131,7 +131,7 @@ class Refresh:
 
     def _counted(self, going: Going, snapshot: Snapshot) -> tuple[Reading, int | None]:
         """How what must be staged is read, and how many rows that are (None: a view's, which nobody counts)."""
-        with self.watch.step("count"):
+        with self.steps.step("count"):
             if going.since is None:
                 return self.source.all_rows(snapshot)
             return self.source.changed_rows(going.since, snapshot)
@@ -141,7 +141,7 @@ class Refresh:
         reading, count = self._counted(going, snapshot)
         meter = self._meter("stage", count or 0)
         stage_all, look = self._carrier(count, meter)
-        with self.watch.long_step("stage", meter, look), worded(meter.what):
+        with self.steps.long_step("stage", meter, look), worded(meter.what):
             place = self.target.create_staging()
             if count == 0:
                 return place, 0
@@ -161,32 +161,32 @@ class Refresh:
         relay = dialect(self.job.source.dialect).relay
         if count is not None and count < SPARK_FROM:
             return partial(straight.stage_by_the_driver, iter(relay, None)), _nothing
-        with self.watch.step("start_spark"):
+        with self.steps.step("start_spark"):
             spark = self.spark()
         return partial(straight.stage_by_spark, spark, relay), by_tasks(spark, meter)
 
     def _written(self, going: Going, session: Session, staged: StagedPlace) -> Written:
         if going.since is None:
             return self._replaced(session, staged)
-        with self.watch.long_step("write", self._meter("write", staged.rows)):
-            written = self.target.apply(staged, going.target_state, session, self.watch.progress)
-        with self.watch.step("remember"):
+        with self.steps.long_step("write", self._meter("write", staged.rows)):
+            written = self.target.apply(staged, going.target_state, session, self.steps.progress)
+        with self.steps.step("remember"):
             self.source.remember(going.source_state, session)
         return written
 
     def _replaced(self, session: Session, staged: StagedPlace) -> Written:
         """The source hears of the session first: if this is killed in between, the ends still share an older one."""
         if self.job.snapshot.incremental:
-            with self.watch.step("expect"):
+            with self.steps.step("expect"):
                 self.source.expect(session)
-        with self.watch.long_step("write", self._meter("write", staged.rows)):
-            return self.target.replace(staged, session, self.watch.progress)
+        with self.steps.long_step("write", self._meter("write", staged.rows)):
+            return self.target.replace(staged, session, self.steps.progress)
 
     def _planned(self, going: Going, snapshot: Snapshot) -> Written:
         """The effect of a refresh now: by digests when it is a full one, else changed keys in and out of the
         query."""
         meter = self._meter("plan")
-        with self.watch.long_step("plan", meter), worded(meter.what):
+        with self.steps.long_step("plan", meter), worded(meter.what):
             if going.since is not None:
                 return self._planned_changes(going, snapshot)
             wanted = acquire(self.spark(), self.source.digests(snapshot))
@@ -197,7 +197,7 @@ class Refresh:
         reading, count = self._counted(going, snapshot)
         if count == 0:
             return Written()
-        with self.watch.step("start_spark"):
+        with self.steps.step("start_spark"):
             rows = acquire(self.spark(), reading)
         counts = {row["gone"]: row["count"] for row in rows.groupBy("gone").count().collect()}
         return Written(updated=counts.get(False, 0), deleted=counts.get(True, 0))
@@ -214,7 +214,7 @@ class Refresh:
             updated=written.updated,
             deleted=written.deleted,
             unchanged=written.unchanged,
-            seconds=self.watch.seconds,
+            seconds=self.steps.seconds,
             bytes=size,
         )
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from concord.databases.contract.reading import Part, Relay, Relayed
 from concord.messages.errors import ConcordError
+from concord.transmission.errors import STAGING, TaskFailed
+from concord.transmission.staged_table import StagedTable
 from spark_jobs.code_state import in_this_code
-from spark_jobs.staged_table import StagedTable
-from spark_jobs.wording import STAGING, TaskFailed
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from concord.databases.contract.dialect import VERSION_TYPES
+from concord.transmission.staged_table import StagedTable
+from concord.transmission.verdicts import SETTLED, STOPPING
 from spark_jobs.acquire import Batches
 from spark_jobs.code_state import in_this_code
-from spark_jobs.staged_table import StagedTable
-from spark_jobs.verdicts import SETTLED, STOPPING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

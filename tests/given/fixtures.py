@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from concord.transmission import route
 from embedded.postgres import Server
-from spark_jobs import route
 from tests.conftest import Database
 from tests.given import link_job
 from tests.given.bare_sites import Bare

@@ -12,8 +12,8 @@ from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.sites.ends import Source, Target
 from concord.jobs.link import LinkJob, TableReport
+from concord.transmission.opening import Opened, open_link
 from concord.versions.position import Session
-from spark_jobs.opening import Opened, open_link
 from tests.given.two_sites import Pair
 
 

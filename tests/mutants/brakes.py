@@ -75,7 +75,7 @@ BRAKES = (
     ),
     Mutant(
         "every run is weighed",
-        "spark_jobs/braking.py",
+        "plugins/concord/transmission/brake.py",
         "Effect(deletes=removals,",
         "Effect(deletes=staged.rows,",
         "tests/link/brakes/test_brakes.py -k only_deletes",

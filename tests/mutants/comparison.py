@@ -145,7 +145,7 @@ COMPARISON = (
     ),
     Mutant(
         "a comparison of some tables compares all",
-        "spark_jobs/opening.py",
+        "plugins/concord/transmission/opening.py",
         "tables = chosen(job.tables, job.chosen)",
         "tables = job.tables",
         f"{COMPARE} -k one_table_alone",

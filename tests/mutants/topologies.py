@@ -117,7 +117,7 @@ TOPOLOGIES = (
     ),
     Mutant(
         "a table is carried between sites that were never compared",
-        "spark_jobs/opening.py",
+        "plugins/concord/transmission/opening.py",
         "    _check_initialized(job, [table.name for table in tables], at_source, at_target)\n",
         "",
         "tests/link/comparison/test_compare.py -k without_a_common_history",

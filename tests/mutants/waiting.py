@@ -105,7 +105,7 @@ WAITING = (
     ),
     Mutant(
         "a refused row counts as applied",
-        "spark_jobs/moved.py",
+        "plugins/concord/transmission/outcome.py",
         "        settled = self.settled.get(table, Counter())\n        merged",
         "        settled = self.settled.get(table, Counter())\n"
         '        refused = {"applied": written.applied + written.quarantined, "quarantined": 0}\n'

@@ -18,6 +18,7 @@ from pyspark.sql import functions
 
 import spark_jobs.connect
 from concord.messages.errors import ConnectionRefused, OtherCode, SparkUnavailable
+from concord.transmission.errors import worded
 from embedded import ports
 from embedded.connect_server import ConnectServer, ConnectServerFailed, connect_server, starting
 from spark_jobs import code_state
@@ -25,7 +26,6 @@ from spark_jobs.code_state import in_this_code
 from spark_jobs.connect import Connected, check, connected
 from spark_jobs.interruption import interrupt_all
 from spark_jobs.settings import SETTINGS
-from spark_jobs.wording import worded
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:.*RETRIES_EXCEEDED")]
 

@@ -6,14 +6,14 @@ import sys
 from typing import Any
 
 from concord.__main__ import main
-from spark_jobs.watch import Watch
+from concord.transmission.steps import Steps
 
 
 def kill_at(step: str) -> None:
     """From now on whatever takes this step ends at once, as by `kill -9`."""
-    begin = Watch.__init__
+    begin = Steps.__init__
 
-    def watched(self: Watch, *arguments: Any, **named: Any) -> None:
+    def watched(self: Steps, *arguments: Any, **named: Any) -> None:
         begin(self, *arguments, **named)
         heard = self.progress
 
@@ -24,7 +24,7 @@ def kill_at(step: str) -> None:
 
         self.progress = progress
 
-    Watch.__init__ = watched  # type: ignore[method-assign]
+    Steps.__init__ = watched  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from concord.messages.errors import ResolverFailed
+from concord.transmission.verdicts import ASK, FAILED
 from spark_jobs import custom
 from spark_jobs.custom import Layout
-from spark_jobs.verdicts import ASK, FAILED
 from tests.conftest import PROJECT
 
 LAYOUT = Layout(("id", "title", "data", "ratio"), ("c0", "c1", "c2", "c3"), ("c0",))

@@ -16,10 +16,10 @@ from concord.databases.postgresql.rows import acquire
 from concord.databases.postgresql.sites.ends import Source
 from concord.messages.errors import CountMismatch, LinkFailed, PrivilegeMissing
 from concord.orchestration.tasks import spark_settings
+from concord.transmission.errors import worded
 from embedded.postgres import Server
 from spark_jobs.acquire import Batches
 from spark_jobs.link import transmit
-from spark_jobs.wording import worded
 from tests.conftest import Database
 from tests.given.at_step import At
 from tests.given.fixtures import MakePair, site_on

@@ -57,7 +57,7 @@ def test_a_run_that_overtakes_a_plan_is_not_taken_for_a_restored_backup(
 ) -> None:
     """Both ends are asked at once. The one that answers first has told a heartbeat that is older than the other
     one's memory of it by the time that it answers."""
-    from spark_jobs import opening  # noqa: PLC0415 - the function is replaced in its module
+    from concord.transmission import opening  # noqa: PLC0415 - the function is replaced in its module
 
     at_both, asked = opening.at_both, []
 

@@ -20,7 +20,8 @@ from concord.databases.postgresql.sites.link_source import LinkSource
 from concord.databases.postgresql.write.relay import Relay
 from concord.jobs.link import TransmissionReport
 from concord.messages.errors import LinkFailed, PrivilegeMissing
-from spark_jobs import route, straight
+from concord.transmission import route
+from spark_jobs import straight
 from spark_jobs.link import transmit
 from tests.given.at_step import At
 from tests.given.fixtures import MakePair

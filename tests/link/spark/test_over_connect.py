@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from concord.messages.errors import SparkUnavailable
+from concord.transmission import route
 from embedded.connect_server import ConnectServer, connect_server
-from spark_jobs import route
 from spark_jobs.connect import Connected, connected
 from tests.given.at_step import At
 from tests.given.behind_capture import behind_the_back

@@ -16,8 +16,8 @@ from concord.databases.postgresql.sites.ends import Source, Target
 from concord.databases.postgresql.sites.link_source import LinkSource, between
 from concord.databases.postgresql.write.relay import BLOCK, Relay
 from concord.messages.errors import LinkFailed, PrivilegeMissing, SiteUnavailable
+from concord.transmission.route import Route
 from embedded.postgres import Server
-from spark_jobs.route import Route
 from tests.given.fixtures import MakePair
 from tests.given.site import PASSWORD
 from tests.given.two_sites import Pair

@@ -11,8 +11,8 @@ from concord.jobs.link import TableReport
 from concord.messages.errors import CountMismatch
 from concord.messages.how_many import how_many
 from concord.rules.brake import Hold
-from spark_jobs.opening import with_children
-from spark_jobs.verdicts import SAME_THING, UNDER_LOCK
+from concord.transmission.opening import with_children
+from concord.transmission.verdicts import SAME_THING, UNDER_LOCK
 
 
 @dataclass

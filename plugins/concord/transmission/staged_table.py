@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spark_jobs.verdicts import UNFAITHFUL
+from concord.transmission.verdicts import UNFAITHFUL
 
 
 @dataclass(frozen=True)

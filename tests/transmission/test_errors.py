@@ -1,10 +1,11 @@
 """A failure inside Spark is told in our words, and says whether a later run can help (F61)."""
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PythonException
 
 from concord.messages.errors import ConcordError
-from spark_jobs.wording import TaskFailed, worded
+from concord.transmission.errors import TaskFailed, worded
 
 SAID = {
     "site_unavailable": (
@@ -25,7 +26,19 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("brought", [PythonException, TaskFailed], ids=["by Spark", "by the driver"])
+class FailedInJava(Py4JJavaError):
+    """As classic Spark raises it; a real one asks Java for its trace."""
+
+    def __init__(self, said: str) -> None:
+        self.said = said
+
+    def __str__(self) -> str:
+        return self.said
+
+
+@pytest.mark.parametrize(
+    "brought", [PythonException, FailedInJava, TaskFailed], ids=["by Spark", "by Java", "by the driver"]
+)
 @pytest.mark.parametrize(("code", "said"), [(code, said) for code, every in SAID.items() for said in every])
 def test_a_database_that_went_away_is_told_from_what_a_person_has_to_mend(
     code: str, said: str, brought: type[Exception]
@@ -37,3 +50,8 @@ def test_a_database_that_went_away_is_told_from_what_a_person_has_to_mend(
     assert raised.value.message.startswith(f"{table}: ")
     assert code != "link_failed" or ": ValueError: of our own making. " in raised.value.message
     assert "othing was written" in raised.value.message
+
+
+def test_what_is_no_word_of_a_task_is_told_as_it_is() -> None:
+    with pytest.raises(ValueError, match=r"^of our own making$"), worded("public.flight"):
+        raise ValueError("of our own making")

@@ -12,7 +12,7 @@ from concord.messages.pace import Meter, Tell, silent, told
 
 
 @dataclass
-class Watch:
+class Steps:
     """Seconds per step, in the order the steps were first taken; who hears of them, and how far they are."""
 
     progress: Progress

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -16,7 +15,12 @@ from concord.messages.errors import (
     SiteUnavailable,
     SparkUnavailable,
 )
-from spark_jobs.code_state import OTHER_CODE
+
+#: What a person is told whose driver and workers do not run the same Concord.
+OTHER_CODE = (
+    "Spark's workers run another version of Concord than Airflow: restart the Connect server, or install the same"
+    " version where its tasks run"
+)
 
 #: Stands before the name of the table in what a task says of an error.
 STAGING = "while staging "
@@ -51,7 +55,7 @@ def worded(table: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not isinstance(error, _of_tasks()):
+        if not _is_of_a_task(error):
             raise
         if found := _WHERE.search(str(error)):
             table = found[1]
@@ -86,17 +90,11 @@ def _in_our_words(error: Exception) -> tuple[type[ConcordError], str] | None:
     return (getattr(errors, found[1]), found[2]) if found else None
 
 
-def _of_tasks() -> tuple[type[Exception], ...]:
-    """The errors that bring us the words of a task. Where Spark was never imported, none of it can have failed."""
-    if "pyspark" not in sys.modules:
-        return (TaskFailed,)
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
-    if "py4j" not in sys.modules:  # an installation that only speaks to a Connect server has none
-        return (TaskFailed, PySparkException)
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415
-
-    return (TaskFailed, PySparkException, Py4JJavaError)
+def _is_of_a_task(error: Exception) -> bool:
+    """Does it bring the words of a task? Spark's errors are known by their names: this room imports nothing of it."""
+    by_spark = {"pyspark.errors.exceptions.base.PySparkException", "py4j.protocol.Py4JJavaError"}
+    kinds = (f"{each.__module__}.{each.__qualname__}" for each in type(error).__mro__)
+    return isinstance(error, TaskFailed) or not by_spark.isdisjoint(kinds)
 
 
 def _what_was_said(trace: str) -> str:

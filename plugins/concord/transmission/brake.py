@@ -10,22 +10,22 @@ from concord.jobs.link import LinkJob
 from concord.messages.errors import BrakeHeld, RowsOscillate
 from concord.messages.how_many import how_many
 from concord.rules.brake import Effect, Hold, Kind, holds
-from spark_jobs.moved import Moved
-from spark_jobs.opening import Opened
-from spark_jobs.watch import Watch
+from concord.transmission.opening import Opened
+from concord.transmission.outcome import Moved
+from concord.transmission.steps import Steps
 
 #: Rows named in an error.
 SHOWN = 3
 
 
-def brake(job: LinkJob, target: TargetEnd, opened: Opened, moved: Moved, watch: Watch) -> None:
+def brake(job: LinkJob, target: TargetEnd, opened: Opened, moved: Moved, steps: Steps) -> None:
     """Raises BrakeHeld when a table's limit is exceeded without an approval. Runs of ordinary size ask nothing."""
     brakes = {table.name: table.brakes for table in job.tables}
     most = {each.shape.name: _at_most(each, moved) for each in moved.staged}
     large = [each for each in moved.staged if brakes[each.shape.name].may_exceed(most[each.shape.name])]
     if not large:
         return
-    with watch.step("brake"):
+    with steps.step("brake"):
         effects: dict[str, Effect] = {
             each.shape.name: target.effect(each, brakes[each.shape.name], most[each.shape.name])
             for each in large

@@ -1,0 +1,1 @@
+"""One transmission of one link, step by step. It imports neither Spark nor a database: what they do is handed in."""
