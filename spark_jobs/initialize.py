@@ -28,11 +28,11 @@ from concord.messages.event_log import log_event
 from concord.messages.pace import Meter, Tell, silent, told
 from concord.rules.initialization_rule import Way
 from concord.transmission.errors import worded
-from spark_jobs.acquire import acquire
 from spark_jobs.application import Spark, run
-from spark_jobs.decide import Choosing, KeyMeaning, all_of, changed
-from spark_jobs.manipulate import manipulate, refuse_unfaithful
-from spark_jobs.write import stage
+from spark_jobs.steps.acquire import acquire
+from spark_jobs.steps.initialized_rows import Choosing, KeyMeaning, all_of, changed
+from spark_jobs.steps.manipulate import manipulate, refuse_unfaithful
+from spark_jobs.steps.stage import stage
 
 logger = logging.getLogger("concord.initialize")
 

@@ -127,9 +127,8 @@ class Move:
         return []
 
     def _by_spark(self, name: str, ordinal: int, reading: Reading, moved: Moved, candidates: int) -> None:
-        """A table that is mapped, or whose changes may meet very many: what becomes of each is Spark's to find
-        out."""
-        from spark_jobs import by_spark  # noqa: PLC0415 - most links need no Spark, which takes half a second to import
+        """A table that is mapped, or whose changes may meet very many: what becomes of each is Spark's to find out."""
+        from spark_jobs.steps import table as by_spark  # noqa: PLC0415 - most links need no Spark, which is slow to import
 
         with self.steps.step("start_spark"):
             spark = self.spark()
@@ -202,7 +201,7 @@ def _nothing() -> None:
 
 
 def _by_tasks(spark: SparkSession, meter: Meter) -> Callable[[], None]:
-    from spark_jobs.tasks import by_tasks  # noqa: PLC0415 - see `Move._by_spark`
+    from spark_jobs.steps.tasks import by_tasks  # noqa: PLC0415 - see `Move._by_spark`
 
     return by_tasks(spark, meter)
 
@@ -214,7 +213,7 @@ def _not_callable(policy: Policy) -> str | None:
     ]
     if not functions:
         return None
-    from spark_jobs.custom import function_of  # noqa: PLC0415 - see `Move._by_spark`
+    from spark_jobs.steps.custom import function_of  # noqa: PLC0415 - see `Move._by_spark`
 
     try:
         for each in functions:

@@ -118,7 +118,7 @@ class Repairing:
         place, login = here.target.create_staging(target, ordinal), here.target.staging_login()
         if self.relay is not None and not (source.manipulation or target.manipulation):
             return _relayed(self.relay, reading, place, login)
-        from spark_jobs.repair_mapped import stage_mapped  # noqa: PLC0415 - only where Spark is wanted
+        from spark_jobs.steps.repair_mapped import stage_mapped  # noqa: PLC0415 - only where Spark is wanted
 
         return stage_mapped(self.spark(), reading, source, place, login)
 

@@ -31,10 +31,10 @@ from concord.transmission.staged_table import StagedTable
 from concord.transmission.steps import Steps
 from concord.versions.position import LinkPosition, Session
 from spark_jobs import straight
-from spark_jobs.acquire import acquire
 from spark_jobs.application import Spark, run
 from spark_jobs.snapshot_opening import Going, open_snapshot
-from spark_jobs.tasks import by_tasks
+from spark_jobs.steps.acquire import acquire
+from spark_jobs.steps.tasks import by_tasks
 
 #: Stages what ways hold, by a login to staging and so many sessions of the source at once.
 Carrier = Callable[[Sequence[straight.Way], str, int], list[StagedTable]]

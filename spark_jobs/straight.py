@@ -51,7 +51,7 @@ def stage_by_spark(
     import pyarrow as pa  # noqa: PLC0415 - what the driver carries itself needs no Spark
     from pyspark import TaskContext  # noqa: PLC0415
 
-    from spark_jobs.acquire import arrow_schema  # noqa: PLC0415
+    from spark_jobs.steps.acquire import arrow_schema  # noqa: PLC0415
 
     parts = _parts(routes, login)
     shares, schema = min(readers, len(parts)), arrow_schema(_COUNTED)

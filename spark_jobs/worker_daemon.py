@@ -8,12 +8,12 @@ import gc
 
 import pyspark.daemon
 
-import spark_jobs.acquire
 import spark_jobs.adbc_session
-import spark_jobs.custom
-import spark_jobs.decide
+import spark_jobs.steps.acquire
+import spark_jobs.steps.custom
+import spark_jobs.steps.initialized_rows
+import spark_jobs.steps.stage
 import spark_jobs.straight
-import spark_jobs.write
 from concord.databases.registry import import_relays
 
 __all__ = ["pyspark", "spark_jobs"]

@@ -77,7 +77,7 @@ BACKFILL = (
     ),
     Mutant(
         "an altered row is no damage",
-        "spark_jobs/damage.py",
+        "spark_jobs/steps/damage.py",
         "({own} AND NOT ({same}))",
         "({own} AND NOT ({same}) AND false)",
         f"{AT_SITES} -k origin_of_its_version",

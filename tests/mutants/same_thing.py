@@ -66,7 +66,7 @@ SAME_THING = (
     ),
     Mutant(
         "a function is asked about rows that are alike",
-        "spark_jobs/by_spark.py",
+        "spark_jobs/steps/table.py",
         "    if whole is not None:\n",
         "    if False:\n",
         f"{MET} -k 'every_resolver or foresees'",
@@ -87,7 +87,7 @@ SAME_THING = (
     ),
     Mutant(
         "a plan asks no function that adds up about like rows",
-        "spark_jobs/by_spark.py",
+        "spark_jobs/steps/table.py",
         "same_thing(detected, whole, adding(shape.policy))",
         "same_thing(detected, whole)",
         f"{MET} -k that_adds_up",
@@ -108,7 +108,7 @@ SAME_THING = (
     ),
     Mutant(
         "a plan looks at keys alone",
-        "spark_jobs/by_spark.py",
+        "spark_jobs/steps/table.py",
         "    bring = move.job.plan_only or ",
         "    bring = ",
         f"{MET} -k foresees",

@@ -6,7 +6,7 @@ from pyspark.sql.types import StructType
 
 from concord.databases.contract.dialect import VERSION_TYPES
 from concord.databases.postgresql.facts.types import NATIVE
-from spark_jobs.acquire import ARROW_TYPES, arrow_schema
+from spark_jobs.steps.acquire import ARROW_TYPES, arrow_schema
 
 
 @pytest.mark.spark

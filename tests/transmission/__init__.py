@@ -1,0 +1,1 @@
+"""One transmission, as far as neither Spark nor a database takes part."""

@@ -4,7 +4,7 @@ A table's rows have one *canonical* form: the columns of the replication set's t
 them otherwise declares operations from the canonical columns to its own; the reverse is derived. Each operation
 stands alone: no column belongs to two. Values are the database's exact texts, None where NULL.
 
-These functions are the reference. `spark_jobs.manipulate` does the same as columns; tests hold the two equal.
+These functions are the reference. `spark_jobs.steps.manipulate` does the same as columns; tests hold the two equal.
 """
 
 from __future__ import annotations

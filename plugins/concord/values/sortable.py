@@ -2,7 +2,7 @@
 
 Whole and decimal numbers, dates and timestamps come as the database's exact text (UTC, ISO). A value that has no
 such place is compared with nothing: NaN, infinite numbers, years before 1 or after 9999. A property test holds
-`spark_jobs.resolve` to the same order.
+`spark_jobs.steps.resolve` to the same order.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import pytest
 
 from concord.messages.errors import ResolverFailed
 from concord.transmission.verdicts import ASK, FAILED
-from spark_jobs import custom
-from spark_jobs.custom import Layout
+from spark_jobs.steps import custom
+from spark_jobs.steps.custom import Layout
 from tests.conftest import PROJECT
 
 LAYOUT = Layout(("id", "title", "data", "ratio"), ("c0", "c1", "c2", "c3"), ("c0",))

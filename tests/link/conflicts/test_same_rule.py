@@ -18,8 +18,8 @@ from concord.rules.resolver import Contender, Row, total_order
 from concord.transmission.verdicts import SAME_THING
 from concord.versions.conflict import ConflictType, Outcome, Winner, classify, conflict_id, conflict_type
 from concord.versions.row_version import ABSENT, RowVersion, unite, vector_to_json
-from spark_jobs.detect import detect, same_thing
-from spark_jobs.resolve import resolve, unopposed
+from spark_jobs.steps.detect import detect, same_thing
+from spark_jobs.steps.resolve import resolve, unopposed
 from tests.given.fixtures import MakePair
 from tests.given.two_sites import Pair
 from tests.versions.any_version import PRIORITIES, random_pairs

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from concord.databases.postgresql.rows.canonical import canonical_texts
 from concord.tables.manipulation import AnyOperation, Manipulation
 from concord.values.text_form import form_of
-from spark_jobs.manipulate import _apply, fits
+from spark_jobs.steps.manipulate import _apply, fits
 from tests.conftest import Database
 from tests.tables.mappings import NEAR, OPERATIONS, TYPES, texts
 

@@ -18,8 +18,8 @@ from concord.messages.errors import CountMismatch, LinkFailed, PrivilegeMissing
 from concord.orchestration.tasks import spark_settings
 from concord.transmission.errors import worded
 from embedded.postgres import Server
-from spark_jobs.acquire import Batches
 from spark_jobs.link import transmit
+from spark_jobs.steps.acquire import Batches
 from tests.conftest import Database
 from tests.given.at_step import At
 from tests.given.fixtures import MakePair, site_on

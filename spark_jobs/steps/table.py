@@ -14,15 +14,15 @@ from concord.messages.pace import Meter
 from concord.transmission.errors import worded
 from concord.transmission.staged_table import StagedTable
 from concord.transmission.verdicts import STOPPING
-from spark_jobs.acquire import acquire
-from spark_jobs.custom import Layout, ask
-from spark_jobs.damage import Damaged
-from spark_jobs.detect import MOST_BROADCAST, detect, same_thing
-from spark_jobs.manipulate import manipulate, refuse_unfaithful
 from spark_jobs.moving import Move
-from spark_jobs.resolve import adding, resolve, unopposed
-from spark_jobs.tasks import by_tasks
-from spark_jobs.write import stage
+from spark_jobs.steps.acquire import acquire
+from spark_jobs.steps.custom import Layout, ask
+from spark_jobs.steps.damage import Damaged
+from spark_jobs.steps.detect import MOST_BROADCAST, detect, same_thing
+from spark_jobs.steps.manipulate import manipulate, refuse_unfaithful
+from spark_jobs.steps.resolve import adding, resolve, unopposed
+from spark_jobs.steps.stage import stage
+from spark_jobs.steps.tasks import by_tasks
 
 
 def resolved(move: Move, spark: SparkSession, reading: Reading, name: str, candidates: int) -> DataFrame:

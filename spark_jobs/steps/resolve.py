@@ -26,9 +26,9 @@ from concord.rules.resolver import (
 from concord.transmission.verdicts import ASK, UNDER_LOCK
 from concord.values.sortable import MOMENT, NUMBER
 from concord.versions.conflict import ConflictType
-from spark_jobs.custom import MERGED, REST
-from spark_jobs.detect import place, rank, share_history
-from spark_jobs.expression import case, text
+from spark_jobs.steps.custom import MERGED, REST
+from spark_jobs.steps.detect import place, rank, share_history
+from spark_jobs.steps.expression import case, text
 
 _DIGITS, _COMPLEMENTS = "0123456789", "9876543210"
 

@@ -8,9 +8,9 @@ from concord.databases.contract.compared_site import DECIDED
 from concord.databases.contract.dialect import Shape, Staged
 from concord.databases.contract.reading import Reading
 from concord.messages.errors import MappingNotReversible
-from spark_jobs.acquire import acquire
-from spark_jobs.manipulate import manipulate, refuse_unfaithful
-from spark_jobs.write import stage
+from spark_jobs.steps.acquire import acquire
+from spark_jobs.steps.manipulate import manipulate, refuse_unfaithful
+from spark_jobs.steps.stage import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

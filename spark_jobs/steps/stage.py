@@ -13,8 +13,8 @@ from pyspark import TaskContext
 from concord.databases.contract.dialect import VERSION_TYPES
 from concord.transmission.staged_table import StagedTable
 from concord.transmission.verdicts import SETTLED, STOPPING
-from spark_jobs.acquire import Batches
 from spark_jobs.code_state import in_this_code
+from spark_jobs.steps.acquire import Batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

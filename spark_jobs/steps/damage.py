@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spark_jobs.expression import text
+from spark_jobs.steps.expression import text
 
 
 @dataclass(frozen=True)

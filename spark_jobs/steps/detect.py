@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from concord.databases.contract.dialect import VERSION_TYPES
 from concord.transmission.verdicts import SAME_THING
-from spark_jobs.damage import Damaged
-from spark_jobs.expression import case, text
+from spark_jobs.steps.damage import Damaged
+from spark_jobs.steps.expression import case, text
 
 #: Candidates up to this many travel to every executor; above, both sides are shuffled by key.
 MOST_BROADCAST = 1_000_000
