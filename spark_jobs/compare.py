@@ -23,7 +23,7 @@ from concord.rules.repair_rule import Remedy, Rule
 from concord.tables.replication_set import ReplicatedTable, chosen
 from concord.transmission.errors import worded
 from concord.transmission.opening import Opened, at_both, open_link
-from concord.transmission.steps import Steps
+from concord.transmission.steps import Steps, unheard
 from concord.versions.row_version import RowVersion
 from spark_jobs.application import Spark, run
 from spark_jobs.comparing import Comparing
@@ -35,12 +35,8 @@ from spark_jobs.side import Side
 logger = logging.getLogger("concord.compare")
 
 
-def _silent(step: str) -> None:
-    """Nobody wants to hear of the steps."""
-
-
 def compare(
-    job: CompareJob, spark: Spark, progress: Progress = _silent, tell: Tell = silent
+    job: CompareJob, spark: Spark, progress: Progress = unheard, tell: Tell = silent
 ) -> CompareReport:
     """Compare the pair's tables; with `repair: apply` also write what has to give way, at both sites.
 

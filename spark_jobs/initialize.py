@@ -28,6 +28,7 @@ from concord.messages.event_log import log_event
 from concord.messages.pace import Meter, Tell, silent, told
 from concord.rules.initialization_rule import Way
 from concord.transmission.errors import worded
+from concord.transmission.steps import unheard
 from spark_jobs.application import Spark, run
 from spark_jobs.steps.acquire import acquire
 from spark_jobs.steps.initialized_rows import Choosing, KeyMeaning, all_of, changed
@@ -40,14 +41,10 @@ logger = logging.getLogger("concord.initialize")
 RANGES_PER_READER = 2
 
 
-def _silent(step: str) -> None:
-    """Nobody wants to hear of the steps."""
-
-
 def initialize(
     job: InitializationJob,
     spark: Spark,
-    progress: Progress = _silent,
+    progress: Progress = unheard,
     tell: Tell = silent,
 ) -> InitializationReport:
     """Give the pair its common history. May be killed at any instant; the next one goes on where it stopped.

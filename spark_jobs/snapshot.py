@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -27,27 +25,19 @@ from concord.messages.event_log import log_event
 from concord.messages.how_many import how_many
 from concord.messages.pace import Meter, Tell, silent
 from concord.transmission.errors import worded
-from concord.transmission.staged_table import StagedTable
-from concord.transmission.steps import Steps
+from concord.transmission.steps import Steps, unheard
+from concord.transmission.straight import Carriers
 from concord.versions.position import LinkPosition, Session
-from spark_jobs import straight
 from spark_jobs.application import Spark, run
+from spark_jobs.by_spark import BySpark
 from spark_jobs.snapshot_opening import Going, open_snapshot
 from spark_jobs.steps.acquire import acquire
-from spark_jobs.steps.tasks import by_tasks
-
-#: Stages what ways hold, by a login to staging and so many sessions of the source at once.
-Carrier = Callable[[Sequence[straight.Way], str, int], list[StagedTable]]
 
 logger = logging.getLogger("concord.snapshot")
 
 
-def _silent(step: str) -> None:
-    """Nobody wants to hear of the steps."""
-
-
 def refresh(
-    job: SnapshotJob, spark: Spark, progress: Progress = _silent, tell: Tell = silent
+    job: SnapshotJob, spark: Spark, progress: Progress = unheard, tell: Tell = silent
 ) -> SnapshotReport:
     """Refresh the snapshot once. May be killed at any instant and repeated any number of times. `tell` hears how
     far it is where it takes long.
@@ -65,10 +55,6 @@ def refresh(
             target.close()
     finally:
         source.close()
-
-
-def _nothing() -> None:
-    """Threads do not tell how far they are."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +126,8 @@ class Refresh:
         """The rows in the destination's database. Raises CountMismatch when some did not arrive."""
         reading, count = self._counted(going, snapshot)
         meter = self._meter("stage", count or 0)
-        stage_all, look = self._carrier(count, meter)
+        relay = dialect(self.job.source.dialect).relay
+        stage_all, look = Carriers(relay, BySpark(self.spark), self.steps).choose(count, SPARK_FROM, meter)
         with self.steps.long_step("stage", meter, look), worded(meter.what):
             place = self.target.create_staging()
             if count == 0:
@@ -155,15 +142,6 @@ class Refresh:
                 " nothing was written"
             )
         return place.believing(done.attempts, done.rows), done.bytes
-
-    def _carrier(self, count: int | None, meter: Meter) -> tuple[Carrier, Callable[[], None]]:
-        """Spark, or this process where rows are few; and what tells the meter how far it is."""
-        relay = dialect(self.job.source.dialect).relay
-        if count is not None and count < SPARK_FROM:
-            return partial(straight.stage_by_the_driver, iter(relay, None)), _nothing
-        with self.steps.step("start_spark"):
-            spark = self.spark()
-        return partial(straight.stage_by_spark, spark, relay), by_tasks(spark, meter)
 
     def _written(self, going: Going, session: Session, staged: StagedPlace) -> Written:
         if going.since is None:

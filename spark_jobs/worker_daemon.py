@@ -13,7 +13,7 @@ import spark_jobs.steps.acquire
 import spark_jobs.steps.custom
 import spark_jobs.steps.initialized_rows
 import spark_jobs.steps.stage
-import spark_jobs.straight
+import spark_jobs.steps.straight
 from concord.databases.registry import import_relays
 
 __all__ = ["pyspark", "spark_jobs"]

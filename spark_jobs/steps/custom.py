@@ -15,10 +15,8 @@ while anything is locked.
 
 from __future__ import annotations
 
-import importlib
 import json
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -28,13 +26,12 @@ from pyspark.sql.types import StringType, StructType
 from concord.databases.contract.dialect import Shape
 from concord.messages.errors import ResolverFailed
 from concord.messages.how_many import how_many
+from concord.rules.custom_function import function_of, said
 from concord.rules.merging import Custom
 from concord.rules.policy import named
 from concord.rules.resolver import passed
 from concord.transmission.verdicts import ASK, FAILED
 from spark_jobs.code_state import in_this_code
-
-Function = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 #: The column of the new row.
 MERGED = "merged"
@@ -45,21 +42,6 @@ REST = ("verdict", "resolver", "reason")
 _VERDICTS = {"source": "source_wins", "target": "target_wins", "row": "merged"}
 _VERSION = ("origin", "changed_at", "derived")
 _REASONS = {"source": "took the source's row", "target": "took the target's row", "row": "made a new row"}
-
-
-def function_of(entry_point: str) -> Function:
-    """`package.module:function`, imported. Raises ResolverFailed."""
-    module, _, name = entry_point.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except Exception as error:
-        raise ResolverFailed(
-            f"custom({entry_point}) cannot be imported: {_said(error)}. Install it where the Spark driver and its"
-            " executors run; nothing of the table was written"
-        ) from error
-    if not callable(found):
-        raise ResolverFailed(f"custom({entry_point}) is no function; nothing of the table was written")
-    return found  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -132,7 +114,7 @@ def _called(batch: pa.RecordBatch, name: str, layout: Layout) -> Iterator[Answer
     try:
         answer = function(conflicts)
     except Exception as error:
-        raise ResolverFailed(f"{name} failed: {_said(error, private=layout.private)}") from error
+        raise ResolverFailed(f"{name} failed: {said(error, private=layout.private)}") from error
     decisions, made = _checked(answer, name, conflicts, layout)
     rest = batch.select([f"rest_{column}" for column in REST]).to_pylist()
     for decision, row, other in zip(decisions, made, rest, strict=True):
@@ -166,8 +148,8 @@ def _checked(
         )
     decisions = answer.column("decision").to_pylist()
     if wrong := sorted({str(each) for each in decisions} - {*_VERDICTS, "undecided"}):
-        said = "something else" if layout.private else ", ".join(wrong[:3])
-        raise ResolverFailed(f"{name} said {said}; it may say source, target, undecided or row")
+        answers = "something else" if layout.private else ", ".join(wrong[:3])
+        raise ResolverFailed(f"{name} said {answers}; it may say source, target, undecided or row")
     if "row" not in decisions:
         return decisions, [None] * len(decisions)
     if "row" not in answer.schema.names:
@@ -185,8 +167,8 @@ def _made(
     try:
         rows = answer.column("row").cast(conflicts.column("source").type).to_pylist()
     except (pa.ArrowException, ValueError) as error:
-        said = _said(error, private=layout.private)
-        raise ResolverFailed(f"{name} returned rows of other types: {said}") from error
+        why = said(error, private=layout.private)
+        raise ResolverFailed(f"{name} returned rows of other types: {why}") from error
     key = [column for column, alias in zip(layout.names, layout.aliases, strict=True) if alias in layout.key]
     sides = zip(conflicts.column("source").to_pylist(), conflicts.column("target").to_pylist(), strict=True)
     for decision, row, (ours, theirs) in zip(answer.column("decision").to_pylist(), rows, sides, strict=True):
@@ -208,12 +190,3 @@ def _text(value: object) -> str | None:
     if isinstance(value, bytes):
         return f"\\x{value.hex()}"
     return repr(value)
-
-
-def _said(error: BaseException, *, private: bool = False) -> str:
-    """The kind of error, and the first line of what it says; where that may hold private values, where it arose."""
-    if private:
-        arose = traceback.extract_tb(error.__traceback__)[-1]
-        return f"{type(error).__name__} in {arose.name}, line {arose.lineno}; what it says may be private"
-    lines = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0][:200]}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pyspark.sql import SparkSession, is_remote
 
 from concord.messages.pace import Meter
+from concord.transmission.steps import nothing_to_ask
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.shell.progress import ProgressHandler
@@ -22,7 +23,7 @@ def by_tasks(spark: SparkSession, meter: Meter) -> Callable[[], None]:
     if is_remote():
         spark.clearProgressHandlers()
         spark.registerProgressHandler(cast("ProgressHandler", _hearer(meter)))
-        return _nothing
+        return nothing_to_ask
 
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415 - Connect's client has none
 
@@ -32,10 +33,6 @@ def by_tasks(spark: SparkSession, meter: Meter) -> Callable[[], None]:
             _advance(meter, *_counted(spark))
 
     return look
-
-
-def _nothing() -> None:
-    """An attempt that is heard of need not be asked for."""
 
 
 def _hearer(meter: Meter) -> Callable[..., None]:

@@ -10,7 +10,7 @@ from tests.mutants.planted import POSTGRESQL, Mutant
 BRAKES = (
     Mutant(
         "deletes that lose are weighed where the target judges them",
-        "spark_jobs/link.py",
+        "plugins/concord/transmission/transmit.py",
         "        if not unjudged:\n            raise\n",
         "        raise\n",
         "tests/link/brakes/test_brakes.py -k deletes_are_weighed_alone",
@@ -82,10 +82,9 @@ BRAKES = (
     ),
     Mutant(
         "a run that is held moves the position",
-        "spark_jobs/link.py",
-        "    return snapshot, heartbeat, moved\n",
-        "    source.remember(opened.source_state, _session(job, opened, snapshot, moved))\n"
-        "    return snapshot, heartbeat, moved\n",
+        "plugins/concord/transmission/transmit.py",
+        "    outcome.check_complete()\n    return outcome\n",
+        "    outcome.check_complete()\n    remember(link, outcome)\n    return outcome\n",
         "tests/link/brakes/test_brakes.py -k 'mass_delete and forward'",
     ),
     Mutant(

@@ -128,8 +128,8 @@ RUNS = (
     Mutant(
         "a refresh of a snapshot tells nobody how far it is",
         "spark_jobs/snapshot.py",
-        "watch = Watch(progress, tell)",
-        "watch = Watch(progress)",
+        "steps = Steps(progress, tell)",
+        "steps = Steps(progress)",
         "tests/link/cost/test_pace.py -k refresh",
     ),
 )

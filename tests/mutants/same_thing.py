@@ -109,7 +109,7 @@ SAME_THING = (
     Mutant(
         "a plan looks at keys alone",
         "spark_jobs/steps/table.py",
-        "    bring = move.job.plan_only or ",
+        "    bring = job.plan_only or ",
         "    bring = ",
         f"{MET} -k foresees",
     ),

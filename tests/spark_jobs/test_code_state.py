@@ -33,7 +33,10 @@ def test_the_code_is_that_of_every_module_that_tasks_may_import() -> None:
     assert {
         "concord/messages/errors.py",
         "concord/databases/postgresql/write/relay.py",
-        "spark_jobs/straight.py",
+        "concord/transmission/straight.py",
+        "spark_jobs/steps/straight.py",
     } <= {*paths}
     assert [path for path in paths if "orchestration" in path or "repository" in path] == []
-    assert (PROJECT / "spark_jobs" / "straight.py").read_bytes() == dict(sources())["spark_jobs/straight.py"]
+    assert (PROJECT / "spark_jobs" / "steps" / "straight.py").read_bytes() == dict(sources())[
+        "spark_jobs/steps/straight.py"
+    ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from concord.databases.contract.dialect import Shape, Staged
 from concord.databases.contract.reading import Part, Reading
 from concord.jobs.link import LinkJob
+from concord.rules.brake import Effect
 
 #: Versions at the target that changes may meet, at most: so many are judged while it holds its locks. Beyond, Spark
 #: judges before anything is locked (docs/benchmarks.md).
@@ -41,3 +42,9 @@ def goes_straight(job: LinkJob, source: Shape, target: Shape, candidates: int) -
         return False
     alike = job.source.dialect == job.target.dialect
     return alike and not (source.manipulation or target.manipulation or target.policy.asks)
+
+
+def may_be_held(job: LinkJob, name: str, rows: int) -> bool:
+    """Could so many rows of the table be too many, whether they delete or change? Else nobody need ask which."""
+    (brakes,) = (table.brakes for table in job.tables if table.name == name)
+    return brakes.may_exceed(Effect(deletes=rows, changes=rows))

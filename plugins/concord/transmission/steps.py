@@ -11,6 +11,14 @@ from concord.databases.contract.dialect import Progress
 from concord.messages.pace import Meter, Tell, silent, told
 
 
+def unheard(step: str) -> None:
+    """Nobody wants to hear of the steps."""
+
+
+def nothing_to_ask() -> None:
+    """Few rows, or a work that tells of its own accord how far it is."""
+
+
 @dataclass
 class Steps:
     """Seconds per step, in the order the steps were first taken; who hears of them, and how far they are."""
@@ -29,7 +37,7 @@ class Steps:
             self.seconds[name] = round(self.seconds.get(name, 0.0) + monotonic() - began, 3)
 
     @contextmanager
-    def long_step(self, name: str, meter: Meter, look: Callable[[], None] = lambda: None) -> Iterator[None]:
+    def long_step(self, name: str, meter: Meter, look: Callable[[], None] = nothing_to_ask) -> Iterator[None]:
         """A step that tells how far it is where it takes long."""
         with self.step(name), told(self.tell, meter, look):
             yield

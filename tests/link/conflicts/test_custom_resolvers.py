@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from concord.messages.errors import ResolverFailed
+from concord.rules.custom_function import function_of
 from concord.transmission.verdicts import ASK, FAILED
 from spark_jobs.steps import custom
 from spark_jobs.steps.custom import Layout
@@ -109,4 +110,4 @@ def test_the_function_in_the_document_does_what_it_says() -> None:
 def test_a_module_that_is_not_there_is_named() -> None:
     said = r"custom\(no\.such:thing\) cannot be imported: ModuleNotFoundError"
     with pytest.raises(ResolverFailed, match=said):
-        custom.function_of("no.such:thing")
+        function_of("no.such:thing")

@@ -20,8 +20,7 @@ from concord.databases.postgresql.sites.link_source import LinkSource
 from concord.databases.postgresql.write.relay import Relay
 from concord.jobs.link import TransmissionReport
 from concord.messages.errors import LinkFailed, PrivilegeMissing
-from concord.transmission import route
-from spark_jobs import straight
+from concord.transmission import route, straight
 from spark_jobs.link import transmit
 from tests.given.at_step import At
 from tests.given.fixtures import MakePair

@@ -9,7 +9,7 @@ too, now and then; a program that changes what arrives does it in every run.
 
 An edit at both sites before every run
 looks the same from here, where the source had decided. Its conflict log knows these two versions
-(`transmission.brake`).
+(`transmission.oscillation`).
 """
 
 from __future__ import annotations

@@ -1,0 +1,79 @@
+"""Write: the target's one transaction over all tables, then the source's memory of it (design 6)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from concord.jobs.link import TableReport
+from concord.messages.errors import RowsOscillate
+from concord.messages.event_log import log_event
+from concord.messages.pace import Meter, of_tables
+from concord.transmission.link import Link
+from concord.transmission.oscillation import leave_out_oscillating
+from concord.transmission.outcome import LinkOutcome
+from concord.versions.position import Session
+
+logger = logging.getLogger("concord.link")
+
+
+def write(link: Link, outcome: LinkOutcome, *, asks: bool) -> dict[str, TableReport]:
+    """Rows per outcome of the tables that were written. `asks`: a function is asked again about rows that it was not
+    shown. Tables that oscillate are left out, and the others go on without them.
+
+    Raises DecideAgain, RowsOscillate, and what the transaction raises: then nothing was written.
+    """
+    # One transaction, of which nobody sees a part: neither do we.
+    names = [place.shape.name for place in outcome.placed]
+    rows = sum(place.rows for place in outcome.placed)
+    state, progress = link.opened.target_state, link.steps.progress
+    with link.steps.long_step("write", Meter("write", of_tables(names), of=rows)):
+        try:
+            return link.target.write(outcome.placed, state, session(link, outcome), progress, asks=asks)
+        except RowsOscillate as error:
+            passing = leave_out_oscillating(error, link, outcome)
+            return link.target.write(
+                outcome.placed, state, session(link, outcome), progress, passing, asks=asks
+            )
+
+
+def remember(link: Link, outcome: LinkOutcome) -> None:
+    """The source's memory of the session; of a backfill neither end keeps any."""
+    if link.job.moves_positions:
+        with link.steps.step("remember"):
+            link.source.remember(link.opened.source_state, session(link, outcome))
+
+
+def session(link: Link, outcome: LinkOutcome) -> Session:
+    """What both ends will remember; positions move only for the tables that the run carries (rule 1).
+
+    A table that has left the configuration keeps its place: it may come back.
+    """
+    opened = link.opened
+    every = {
+        *(table.name for table in link.job.tables),
+        *opened.source_state.initialized,
+        *opened.target_state.initialized,
+        *link.position.differing,
+    }
+    return Session(
+        id=link.job.transmission,
+        source_origin=opened.source_site.origin,
+        target_origin=opened.target_site.origin,
+        heartbeat=outcome.heartbeat,
+        position=link.position.advanced(outcome.position, outcome.carried, every),
+    )
+
+
+def log_inserted_for_update(link: Link, written: Iterable[TableReport]) -> None:
+    """Somebody may want to know why the target had lost these rows."""
+    for table in written:
+        if table.inserted_for_update:
+            log_event(
+                logger,
+                "updates found no row at the target, and inserted it",
+                site=link.job.target.name,
+                table=table.table,
+                rows=table.inserted_for_update,
+                keys=list(table.keys_inserted),
+            )
