@@ -1,14 +1,19 @@
-"""Spark's steps of a link or a snapshot. Each imports what it needs when it is taken: few rows need no Spark at all."""
+"""Spark's steps of a link, a snapshot or a comparison.
+
+Each step imports its modules when it is taken: few rows need no Spark at all.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from concord.databases.contract.dialect import Staged
-from concord.databases.contract.reading import Relay
+from concord.comparison.differing import Differing
+from concord.comparison.side import Side
+from concord.databases.contract.dialect import Shape, Staged
+from concord.databases.contract.reading import Reading, Relay
 from concord.messages.pace import Meter
 from concord.transmission.link import Changes, Link
 from concord.transmission.staged_table import StagedTable
@@ -18,7 +23,7 @@ from spark_jobs.application import Spark
 
 @dataclass(frozen=True)
 class BySpark:
-    """`concord.transmission.link.SparkSteps`, by a session that begins when it is first asked for."""
+    """The steps that `concord.transmission` and `concord.comparison` ask for; a session begins with the first one."""
 
     session: Spark
 
@@ -45,3 +50,17 @@ class BySpark:
         from spark_jobs.steps import table  # noqa: PLC0415 - likewise
 
         return table.staged(link, self.session(), changes)
+
+    def joined(
+        self, source: Side, target: Side, wanted: Sequence[int], priorities: Mapping[str, int]
+    ) -> Iterator[Differing]:
+        """The keys of the wanted buckets that differ."""
+        from spark_jobs.steps.joined import joined_by_spark  # noqa: PLC0415 - likewise
+
+        return joined_by_spark(self.session(), source, target, wanted, priorities)
+
+    def mapped(self, reading: Reading, source: Shape, place: Staged, login: str) -> Staged:
+        """Rows of a repair, staged in the target's shape. Raises MappingNotReversible."""
+        from spark_jobs.steps.repair_mapped import stage_mapped  # noqa: PLC0415 - likewise
+
+        return stage_mapped(self.session(), reading, source, place, login)

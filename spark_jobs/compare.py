@@ -1,36 +1,19 @@
-"""One comparison of one pair: open, compare table by table, and repair if it was asked (issue 3, item 6)."""
+"""One comparison of one pair as an application: `concord.comparison`, with Spark and every database known."""
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
-from typing import Any
 
-from concord.databases.contract.compared_site import ComparedSite, Cut, Extent, Hashing, buckets
-from concord.databases.contract.dialect import Progress, Shape, Snapshot, TargetEnd
+from concord.comparison import compare as comparison
+from concord.databases.contract.dialect import Progress
 from concord.databases.registry import dialect
-from concord.jobs.comparison import CompareJob, CompareReport, Difference, Kind, Repair, TableComparison
-from concord.jobs.link import LinkJob
-from concord.messages.errors import ConcordError, ParametersRefused, StructureChanged
+from concord.jobs.comparison import CompareJob, CompareReport
 from concord.messages.event_log import log_event
-from concord.messages.pace import Meter, Tell, counted, of_tables, silent
-from concord.rules.repair_rule import Remedy, Rule
-from concord.tables.replication_set import ReplicatedTable, chosen
-from concord.transmission.errors import worded
-from concord.transmission.opening import Opened, at_both, open_link
-from concord.transmission.steps import Steps, unheard
-from concord.versions.row_version import RowVersion
+from concord.messages.pace import Tell, silent
+from concord.transmission.steps import unheard
 from spark_jobs.application import Spark, run
-from spark_jobs.comparing import Comparing
-from spark_jobs.deciding import Beside, altered_at, remedies
-from spark_jobs.differences import Differences
-from spark_jobs.repairing import BATCH, Place, Repairing, batches
-from spark_jobs.side import Side
+from spark_jobs.by_spark import BySpark
 
 logger = logging.getLogger("concord.compare")
 
@@ -38,264 +21,11 @@ logger = logging.getLogger("concord.compare")
 def compare(
     job: CompareJob, spark: Spark, progress: Progress = unheard, tell: Tell = silent
 ) -> CompareReport:
-    """Compare the pair's tables; with `repair: apply` also write what has to give way, at both sites.
+    """Compare, and repair where that was asked. `spark` is called where many rows must be joined, or mapped.
 
-    Without that nothing is written anywhere. `spark` is called where many rows must be joined, or many are repaired.
     Raises a ConcordError.
     """
-    steps = Steps(progress, tell)
-    with ExitStack() as stack:
-        with steps.step("open"):
-            ends = [_closing(stack, dialect(link.source.dialect).compared(link)) for link in _links(job)]
-        with steps.step("inspect"):
-            opened = _open(job, ends, stack, steps.progress)
-        comparison = _Comparison(job, opened, spark, steps)
-        return comparison.run()
-
-
-def _links(job: CompareJob) -> tuple[LinkJob, LinkJob]:
-    return job.link, job.related
-
-
-def _closing(stack: ExitStack, end: Any) -> Any:
-    stack.callback(end.close)
-    return end
-
-
-@dataclass(frozen=True)
-class _Opened:
-    """Both sites, read; and, for a repair, both written."""
-
-    read: tuple[ComparedSite, ComparedSite]
-    written: tuple[TargetEnd, TargetEnd] | None
-    link: Opened
-
-    @property
-    def shapes(self) -> tuple[Mapping[str, Shape], Mapping[str, Shape]]:
-        ours, theirs = self.link.shapes, self.link.target_shapes
-        return (
-            {name: shape.beside(theirs[name]) for name, shape in ours.items()},
-            {name: shape.beside(ours[name]) for name, shape in theirs.items() if name in ours},
-        )
-
-
-def _open(job: CompareJob, ends: Sequence[Any], stack: ExitStack, progress: Progress) -> _Opened:
-    """Refuse what a link would refuse; a repair takes the epoch at both sites, a comparison takes nothing."""
-    source, target = ends
-    looked_at = open_link(job.link.model_copy(update={"plan_only": True}), source, target, progress)
-    if source.probe() != target.probe():
-        raise ConcordError(
-            f"{job.link.source.name} and {job.link.target.name} hash alike texts differently: their machines differ in"
-            " byte order, and a comparison would read every row. Compare by initialize__… instead"
-        )
-    if job.repair is not Repair.APPLY:
-        return _Opened((source, target), None, looked_at)
-    at_source, at_target = (
-        _closing(stack, dialect(link.target.dialect).target(link)) for link in reversed(_links(job))
-    )
-    progress("fence")
-    at_source.fence()
-    at_target.fence()
-    return _Opened((source, target), (at_source, at_target), looked_at)
-
-
-def _refuse_marked(tables: Sequence[ReplicatedTable]) -> None:
-    """Both sites' rows are read as exactly as the coarser one holds a mark: written back, that would cut it."""
-    if marked := [table.name for table in tables if table.tracking is not None]:
-        raise ParametersRefused(
-            f"{', '.join(marked)}: a table whose changes are found by marks of the application is compared, but not"
-            " repaired; edit the rows at the site that is wrong, and its mark carries them"
-        )
-
-
-@dataclass
-class _Comparison:
-    job: CompareJob
-    opened: _Opened
-    spark: Spark
-    steps: Steps
-    tables: list[TableComparison] = field(default_factory=list)
-    differences: list[Difference] = field(default_factory=list)
-    compared: dict[str, Differences] = field(default_factory=dict)
-    cuts: dict[str, tuple[Cut, Cut]] = field(default_factory=dict)
-    altered: dict[str, str] = field(default_factory=dict)  #: tables that were altered while they were read
-
-    def run(self) -> CompareReport:
-        tables = chosen(self.job.link.tables, self.job.link.chosen)
-        if self.job.repair is not Repair.NONE:
-            _refuse_marked(tables)
-        try:
-            for table in self.opened.link.shapes:
-                with worded(table):
-                    self._compare(table)
-            if self.job.repair is Repair.APPLY:
-                meter = Meter(
-                    "repair",
-                    of_tables([each.table for each in self.tables]),
-                    of=sum(each.differences for each in self.tables),
-                )
-                with self.steps.long_step("repair", meter), worded("repair"):
-                    self._repair(meter)
-        finally:
-            for compared in self.compared.values():
-                compared.forget()
-        link = self.job.link
-        return CompareReport(
-            comparison=link.transmission,
-            synchronization=link.synchronization,
-            source=link.source.name,
-            target=link.target.name,
-            repair=self.job.repair,
-            tables=tuple(self.tables),
-            stopped={**self.opened.link.stopped, **self.altered},
-            differences=tuple(self.differences),
-            seconds=self.steps.seconds,
-        )
-
-    def _compare(self, table: str) -> None:
-        """One table, in one cut of each site; everything that is said of it was read there."""
-        source, target = self.opened.read
-        with ExitStack() as stack:
-            self.steps.progress("source_cut")
-            here = stack.enter_context(source.snapshot())
-            self.steps.progress("target_cut")
-            there = stack.enter_context(target.snapshot())
-            self.cuts[table] = self._cuts(table)
-            ours, theirs = self._sides(table, (here, there))
-            meter = Meter("compare", table, of=max(_known_rows(ours.extent), _known_rows(theirs.extent)))
-            with self.steps.long_step("scan", meter):
-                comparing = Comparing(self.spark, ours, theirs, self.job.link.priorities, _by_parts(meter))
-                compared = comparing.run(self.job.kept)
-            self.compared[table] = compared
-            with self.steps.step("judge"):
-                counts = compared.counts()
-                planned = self._plan(compared, self._beside(table))
-                kept = list(self._kept(table, compared.first()))
-        if altered := altered_at(self.opened.read, self.opened.shapes, [table]):
-            self._leave_out(table, altered)
-            return
-        self.tables.append(counts.model_copy(update={"remedies": planned}))
-        self.differences += kept
-        log_event(logger, "table compared", **counts.model_dump(exclude={"remedies", "written"}))
-
-    def _sides(self, table: str, snapshots: tuple[Snapshot, Snapshot]) -> tuple[Side, Side]:
-        ours, theirs = (shapes[table] for shapes in self.opened.shapes)
-        source, target = self.opened.read
-        extents = at_both(lambda: source.extent(ours), lambda: target.extent(theirs))
-        hashing = Hashing(buckets(*extents), source.as_they_are(ours, theirs))
-        return (
-            Side(source, ours, self.cuts[table][0], extents[0], snapshots[0], hashing),
-            Side(target, theirs, self.cuts[table][1], extents[1], snapshots[1], hashing),
-        )
-
-    def _leave_out(self, table: str, reasons: Mapping[str, str]) -> None:
-        """The rows that were read of it may be none at all, and are not to be repaired. Raises StructureChanged for
-        the only table."""
-        self.altered |= reasons
-        self.compared.pop(table).forget()
-        if len(self.opened.link.shapes) == len(self.altered):
-            raise StructureChanged("; ".join(self.altered.values()))
-
-    def _cuts(self, table: str) -> tuple[Cut, Cut]:
-        """The versions that have left each site, as the other one knows it in its own cut."""
-        source, target = self.opened.read
-        floor = max(source.site().stamp_floor, target.site().stamp_floor)
-        forward = target.state(self.job.link.link).history[0].position.of(table)
-        reverse = source.state(self.job.link.related_link).history[0].position.of(table)
-        return Cut(forward, floor), Cut(reverse, floor)
-
-    def _beside(self, table: str) -> tuple[Beside, Beside]:
-        ours, theirs = (
-            Beside(end, shapes[table], cut)
-            for end, shapes, cut in zip(self.opened.read, self.opened.shapes, self.cuts[table], strict=True)
-        )
-        return ours, theirs
-
-    def _rule(self, table: str) -> Rule:
-        priorities = self.job.link.priorities
-        chains = self.opened.link.shapes[table].policy.bound(priorities).without_hold()
-        return Rule(chains, priorities, self.job.prefer)
-
-    def _plan(self, compared: Differences, ends: tuple[Beside, Beside]) -> dict[str, int]:
-        """How many keys each deed is planned for, all of them counted."""
-        planned: Counter[str] = Counter()
-        if self.job.repair is not Repair.NONE:
-            for keys in batches(compared.all(), BATCH):
-                decided = remedies(*ends, self._rule(compared.table), keys)
-                planned.update(remedy.deed.value for remedy in decided.values())
-        return dict(planned)
-
-    def _kept(self, table: str, first: Sequence[tuple[str, Kind]]) -> Iterator[Difference]:
-        """The first differences with both rows and both versions."""
-        keys = [key for key, _ in first]
-        ends = self._beside(table)
-        source, target = (end.found(keys) if keys else {} for end in ends)
-        source_rows, target_rows = (end.compared.images(end.shape, keys) for end in ends)
-        decided = remedies(*ends, self._rule(table), keys)
-        for key, kind in first:
-            yield Difference(
-                table=table,
-                key=tuple(json.loads(key)),
-                kind=kind,
-                source_row=source_rows.get(key),
-                target_row=target_rows.get(key),
-                source_version=_described(source[key].version),
-                target_version=_described(target[key].version),
-                remedy=self._remedy(decided.get(key)),
-            )
-
-    def _remedy(self, remedy: Remedy | None) -> str | None:
-        return None if self.job.repair is Repair.NONE or remedy is None else remedy.sentence
-
-    def _repair(self, meter: Meter) -> None:
-        """Nobody else runs the pair's links meanwhile: a repair holds the lease and the epoch."""
-        assert self.opened.written is not None, "a repair has opened both sites for writing"
-        places = [
-            Place(end, target, shapes, {table: cuts[side] for table, cuts in self.cuts.items()})
-            for side, (end, target, shapes) in enumerate(
-                zip(self.opened.read, self.opened.written, self.opened.shapes, strict=True)
-            )
-        ]
-        rules = {table: self._rule(table) for table in self.compared}
-        link = self.job.link
-        alike = link.source.dialect == link.target.dialect
-        relay = dialect(link.source.dialect).relay if alike else None
-        repairing = Repairing(self.spark, relay, (places[0], places[1]), rules, self.steps.progress)
-        keys = ((table, key) for table, compared in self.compared.items() for key in compared.all())
-        repairing.run(counted(keys, meter))
-        self.tables = [
-            table.model_copy(update={"written": dict(repairing.written.get(table.table, {}))})
-            for table in self.tables
-        ]
-
-
-def _known_rows(extent: Extent) -> int:
-    """As the last ANALYZE saw them; 0 before the first one, when only the blocks are known."""
-    return extent.rows if extent.rows > extent.blocks else 0
-
-
-def _by_parts(meter: Meter) -> Callable[[float], None]:
-    """Nothing is known of rows before the question about them is answered."""
-    read = 0.0
-
-    def heard(part: float) -> None:
-        nonlocal read
-        read += part
-        meter.done = min(meter.of, round(meter.of * read))
-
-    return heard
-
-
-def _described(version: RowVersion) -> dict[str, Any] | None:
-    if version.is_absent:
-        return None
-    return {
-        "origin": version.origin,
-        "changed_at": version.changed_at,
-        "derived": version.derived,
-        "vector": {origin: list(dot) for origin, dot in version.vector.items()},
-        "deleted": version.deleted,
-    }
+    return comparison.compare(job, dialect, BySpark(spark), progress, tell)
 
 
 def work(job: CompareJob, spark: Spark, progress: Progress, tell: Tell) -> CompareReport:

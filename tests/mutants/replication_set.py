@@ -84,8 +84,8 @@ REPLICATION_SET = (
     # Comparisons and repairs
     Mutant(
         "a table that was rewritten while it was compared differs in every row",
-        "spark_jobs/compare.py",
-        "if altered := altered_at(self.opened.read, self.opened.shapes, [table]):",
+        "plugins/concord/comparison/compare.py",
+        "if altered := altered_at(self.sites.read, self.sites.shapes, [table]):",
         "if altered := {}:",
         "tests/link/comparison/test_compare.py -k rewritten",
     ),

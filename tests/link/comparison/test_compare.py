@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import SparkSession
 
+from concord.comparison import compared_table
 from concord.databases.postgresql.compare import queries as asking
 from concord.jobs.comparison import CompareReport
 from concord.messages.errors import NotInitialized, StructureChanged
 from embedded.postgres import Server
-from spark_jobs import comparing
 from tests.given.at_step import At
 from tests.given.behind_capture import behind_the_back
 from tests.given.comparison import Kinds, compared, kinds, only
@@ -146,7 +146,7 @@ def test_many_rows_that_differ_are_joined_by_spark_to_the_same_result(
         asked.append(1)
         return spark
 
-    monkeypatch.setattr(comparing, "SPARK_FROM", 1)
+    monkeypatch.setattr(compared_table, "SPARK_FROM", 1)
     report = compared(replace(sites, spark=session))
     assert (kinds(report), only(report).in_flight, asked) == (planted, 2, [1])
 
@@ -167,7 +167,7 @@ def test_too_many_keys_in_flight_to_list_are_found_in_their_buckets(
     sites: Pair, planted: Kinds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sites.london.run("UPDATE item SET token = 'unsent' WHERE id BETWEEN 400 AND 420")
-    monkeypatch.setattr(comparing, "MOST_VOLATILE", 20)
+    monkeypatch.setattr(compared_table, "MOST_VOLATILE", 20)
     report = compared(sites)
     assert (kinds(report), only(report).in_flight) == (planted, 21)
 

@@ -272,7 +272,7 @@ def test_a_repair_that_was_overtaken_writes_nothing(shared: Pair) -> None:
 def test_one_table_alone_is_repaired_in_as_many_batches_as_it_takes(
     shared: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_jobs.repairing.BATCH", 2)
+    monkeypatch.setattr("concord.comparison.repair.BATCH", 2)
     behind_the_back(
         shared.capetown,
         "UPDATE book SET title = 'damaged' WHERE id BETWEEN 40 AND 44",

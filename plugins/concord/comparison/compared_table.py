@@ -23,19 +23,14 @@ the order in which the two cuts were taken does not matter.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from concord.databases.contract.compared_site import HeldRow, Reader
-from spark_jobs.buckets import Buckets, summed
-from spark_jobs.differences import Differences
-from spark_jobs.judging import Differing, differing
-from spark_jobs.side import Side
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from concord.comparison.buckets import Buckets, summed
+from concord.comparison.differences import Differences
+from concord.comparison.differing import Differing
+from concord.comparison.joined import joined
+from concord.comparison.side import Side
+from concord.comparison.spark_steps import SparkSteps
 
 #: Keys in flight that are looked at one by one; above, their buckets are read like any that differ.
 MOST_VOLATILE = 200_000
@@ -47,16 +42,16 @@ SPARK_FROM = 4_000_000
 
 
 @dataclass(frozen=True)
-class Comparing:
-    """Compares one table; both sites are read at the same time. `spark` is called where many rows must be joined."""
+class ComparedTable:
+    """One table at two sites, which are read at the same time. Spark joins where many rows must be joined."""
 
-    spark: Callable[[], SparkSession]
+    spark: SparkSteps
     source: Side
     target: Side
     priorities: Mapping[str, int]
     heard: Callable[[float], None]  #: is told which part of the table has been read
 
-    def run(self, kept: int) -> Differences:
+    def differences(self, kept: int) -> Differences:
         """Both sites scanned once; only what differs, or may be in flight, is looked at again."""
         volatile = self._volatile() or ()
         sums = summed(self.source, self.target, volatile, self.heard)
@@ -81,36 +76,9 @@ class Comparing:
     def _of_buckets(self, wanted: Sequence[int], sums: Buckets) -> Iterator[Differing]:
         if sums.rows(wanted) < SPARK_FROM:
             return self._joined(self.source.held(wanted), self.target.held(wanted))
-        from spark_jobs.joined_by_spark import joined_by_spark  # noqa: PLC0415 - only where Spark is wanted
-
-        return joined_by_spark(self.spark(), self.source, self.target, wanted, self.priorities)
+        return self.spark.joined(self.source, self.target, wanted, self.priorities)
 
     def _joined(self, source: str, target: str) -> Iterator[Differing]:
         """In this process, and by the sites' own sessions."""
         readers = (self.source.own_reader, self.target.own_reader)
         return joined(readers, (source, target), self.priorities, filtered=bool(self.source.shape.where))
-
-
-def joined(
-    readers: tuple[Reader, Reader],
-    questions: tuple[str, str],
-    priorities: Mapping[str, int],
-    *,
-    filtered: bool,
-) -> Iterator[Differing]:
-    """Two sites' states of the same keys. Both look for the first of them at the same time: that takes longest."""
-    with ExitStack() as stack:
-        held = [
-            stack.enter_context(reader).held(question)
-            for reader, question in zip(readers, questions, strict=True)
-        ]
-        threads = stack.enter_context(ThreadPoolExecutor(len(held)))
-        first = [threads.submit(next, each, None) for each in held]
-        source, target = (_from(each.result(), rest) for each, rest in zip(first, held, strict=True))
-        yield from differing(source, target, priorities, filtered=filtered)
-
-
-def _from(first: HeldRow | None, rest: Iterator[HeldRow]) -> Iterator[HeldRow]:
-    if first is not None:
-        yield first
-        yield from rest

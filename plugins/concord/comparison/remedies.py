@@ -1,4 +1,4 @@
-"""Deciding: what is to be done about keys, by what both sites hold of them at this moment."""
+"""Remedies: for each key that differs, by the rows that both sites hold of it at this moment."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from concord.rules.repair_rule import Remedy, Rule
 
 
 @dataclass(frozen=True)
-class Beside:
-    """One table at one site, to be laid beside the other's."""
+class TableAtSite:
+    """One table at one site of the pair."""
 
     compared: ComparedSite
     shape: Shape
@@ -32,7 +32,7 @@ def altered_at(
     return found
 
 
-def remedies(ours: Beside, theirs: Beside, rule: Rule, keys: Sequence[str]) -> dict[str, Remedy]:
+def remedies(ours: TableAtSite, theirs: TableAtSite, rule: Rule, keys: Sequence[str]) -> dict[str, Remedy]:
     """By key, for those that differ: `ours` is the pair's source, `theirs` its target."""
     if not keys:
         return {}

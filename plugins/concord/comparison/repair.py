@@ -11,18 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from concord.comparison.remedies import TableAtSite, altered_at, remedies
+from concord.comparison.spark_steps import SparkSteps
 from concord.databases.contract.compared_site import ComparedSite, Cut
 from concord.databases.contract.dialect import LinkState, Progress, Shape, Snapshot, Staged, TargetEnd
 from concord.databases.contract.reading import Part, Reading, Relay
 from concord.messages.errors import StructureChanged
 from concord.rules.repair_rule import ORDINARY, REPAIR, Remedy, Rule
 from concord.versions.row_version import RowVersion, vector_to_json
-from spark_jobs.deciding import Beside, altered_at, remedies
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 Item = TypeVar("Item")
 
@@ -41,15 +39,15 @@ class Place:
     shapes: Mapping[str, Shape]
     cuts: Mapping[str, Cut]
 
-    def beside(self, table: str) -> Beside:
-        return Beside(self.compared, self.shapes[table], self.cuts[table])
+    def table(self, table: str) -> TableAtSite:
+        return TableAtSite(self.compared, self.shapes[table], self.cuts[table])
 
 
 @dataclass
 class Repairing:
     """Writes at either site what the other one knows better."""
 
-    spark: Callable[[], SparkSession]  #: for tables that a site maps
+    spark: SparkSteps  #: for tables that a site maps
     relay: Callable[[], Relay] | None  #: for all others, between databases of one kind
     places: tuple[Place, Place]  #: the pair's source and its target
     rules: Mapping[str, Rule]  #: by table
@@ -98,7 +96,7 @@ class Repairing:
     def _remedies(self, table: str, keys: Sequence[str], here: Place) -> dict[str, Remedy]:
         """By key: what is to be written at `here`."""
         name = here.compared.site().name
-        ours, theirs = (place.beside(table) for place in self.places)
+        ours, theirs = (place.table(table) for place in self.places)
         found = remedies(ours, theirs, self.rules[table], keys)
         return {key: remedy for key, remedy in found.items() if remedy.loser == name}
 
@@ -118,9 +116,7 @@ class Repairing:
         place, login = here.target.create_staging(target, ordinal), here.target.staging_login()
         if self.relay is not None and not (source.manipulation or target.manipulation):
             return _relayed(self.relay, reading, place, login)
-        from spark_jobs.steps.repair_mapped import stage_mapped  # noqa: PLC0415 - only where Spark is wanted
-
-        return stage_mapped(self.spark(), reading, source, place, login)
+        return self.spark.mapped(reading, source, place, login)
 
 
 def _relayed(relay: Callable[[], Relay], reading: Reading, place: Staged, login: str) -> Staged:

@@ -5,11 +5,11 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from concord.comparison.buckets import Buckets
+from concord.comparison.differences import Differences
+from concord.comparison.differing import Differing, differing
 from concord.databases.contract.compared_site import HeldRow, Sums
 from concord.jobs.comparison import Kind
-from spark_jobs.buckets import Buckets
-from spark_jobs.differences import Differences
-from spark_jobs.judging import Differing, differing
 
 
 def held(number: int, image: int | None, changed_at: int | None, *, arrived: bool = False) -> HeldRow:

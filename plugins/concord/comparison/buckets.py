@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from threading import Event, Lock
 
+from concord.comparison.side import Side
 from concord.databases.contract.compared_site import Reader, Sums
-from spark_jobs.side import Side
 
 
 class Buckets:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark import StorageLevel
 
+from concord.comparison.differing import Differing
+from concord.comparison.joined import joined
+from concord.comparison.side import Side
 from concord.databases.contract.compared_site import Reader
 from concord.jobs.comparison import Kind
 from spark_jobs.code_state import in_this_code
-from spark_jobs.comparing import joined
-from spark_jobs.judging import Differing
-from spark_jobs.side import Side
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

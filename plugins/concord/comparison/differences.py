@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from tempfile import SpooledTemporaryFile
 
+from concord.comparison.differing import Differing
 from concord.jobs.comparison import Kind, TableComparison
 from concord.messages.errors import CountMismatch
 from concord.messages.how_many import how_many
-from spark_jobs.judging import Differing
 
 #: Bytes of keys that stay in memory; more go to a file that has no name and ends with its process.
 IN_MEMORY = 4 << 20

@@ -1,0 +1,249 @@
+"""One comparison of one pair: open, compare table by table, and repair if it was asked (issue 3, item 6)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from concord.comparison.compared_table import ComparedTable
+from concord.comparison.differences import Differences
+from concord.comparison.opening import OpenedSites, opened_sites
+from concord.comparison.remedies import TableAtSite, altered_at, remedies
+from concord.comparison.repair import BATCH, Place, Repairing, batches
+from concord.comparison.side import Side
+from concord.comparison.spark_steps import SparkSteps
+from concord.databases.contract.compared_site import Cut, Extent, Hashing, buckets
+from concord.databases.contract.dialect import Dialect, Progress, Snapshot
+from concord.jobs.comparison import CompareJob, CompareReport, Difference, Kind, Repair, TableComparison
+from concord.messages.errors import ParametersRefused, StructureChanged
+from concord.messages.event_log import log_event
+from concord.messages.pace import Meter, Tell, counted, of_tables, silent
+from concord.rules.repair_rule import Remedy, Rule
+from concord.tables.replication_set import ReplicatedTable, chosen
+from concord.transmission.errors import worded
+from concord.transmission.opening import at_both
+from concord.transmission.steps import Steps, unheard
+from concord.versions.row_version import RowVersion
+
+logger = logging.getLogger("concord.compare")
+
+
+def compare(
+    job: CompareJob,
+    dialects: Callable[[str], Dialect],
+    spark: SparkSteps,
+    progress: Progress = unheard,
+    tell: Tell = silent,
+) -> CompareReport:
+    """Compare the pair's tables; with `repair: apply` also write what has to give way, at both sites.
+
+    Without that nothing is written anywhere. Raises a ConcordError.
+    """
+    steps = Steps(progress, tell)
+    with opened_sites(job, dialects, steps) as sites:
+        return _Comparison(job, sites, dialects, spark, steps).run()
+
+
+def _refuse_marked(tables: Sequence[ReplicatedTable]) -> None:
+    """Both sites' rows are read as exactly as the coarser one holds a mark: written back, that would cut it."""
+    if marked := [table.name for table in tables if table.tracking is not None]:
+        raise ParametersRefused(
+            f"{', '.join(marked)}: a table whose changes are found by marks of the application is compared, but not"
+            " repaired; edit the rows at the site that is wrong, and its mark carries them"
+        )
+
+
+@dataclass
+class _Comparison:
+    job: CompareJob
+    sites: OpenedSites
+    dialects: Callable[[str], Dialect]
+    spark: SparkSteps
+    steps: Steps
+    tables: list[TableComparison] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+    compared: dict[str, Differences] = field(default_factory=dict)
+    cuts: dict[str, tuple[Cut, Cut]] = field(default_factory=dict)
+    altered: dict[str, str] = field(default_factory=dict)  #: tables that were altered while they were read
+
+    def run(self) -> CompareReport:
+        tables = chosen(self.job.link.tables, self.job.link.chosen)
+        if self.job.repair is not Repair.NONE:
+            _refuse_marked(tables)
+        try:
+            for table in self.sites.link.shapes:
+                with worded(table):
+                    self._compare(table)
+            if self.job.repair is Repair.APPLY:
+                meter = Meter(
+                    "repair",
+                    of_tables([each.table for each in self.tables]),
+                    of=sum(each.differences for each in self.tables),
+                )
+                with self.steps.long_step("repair", meter), worded("repair"):
+                    self._repair(meter)
+        finally:
+            for compared in self.compared.values():
+                compared.forget()
+        link = self.job.link
+        return CompareReport(
+            comparison=link.transmission,
+            synchronization=link.synchronization,
+            source=link.source.name,
+            target=link.target.name,
+            repair=self.job.repair,
+            tables=tuple(self.tables),
+            stopped={**self.sites.link.stopped, **self.altered},
+            differences=tuple(self.differences),
+            seconds=self.steps.seconds,
+        )
+
+    def _compare(self, table: str) -> None:
+        """One table, in one cut of each site; everything that is said of it was read there."""
+        source, target = self.sites.read
+        with ExitStack() as stack:
+            self.steps.progress("source_cut")
+            here = stack.enter_context(source.snapshot())
+            self.steps.progress("target_cut")
+            there = stack.enter_context(target.snapshot())
+            self.cuts[table] = self._cuts(table)
+            ours, theirs = self._sides(table, (here, there))
+            meter = Meter("compare", table, of=max(_known_rows(ours.extent), _known_rows(theirs.extent)))
+            with self.steps.long_step("scan", meter):
+                read = ComparedTable(self.spark, ours, theirs, self.job.link.priorities, _by_parts(meter))
+                compared = read.differences(self.job.kept)
+            self.compared[table] = compared
+            with self.steps.step("judge"):
+                counts = compared.counts()
+                planned = self._plan(compared, self._ends(table))
+                kept = list(self._kept(table, compared.first()))
+        if altered := altered_at(self.sites.read, self.sites.shapes, [table]):
+            self._leave_out(table, altered)
+            return
+        self.tables.append(counts.model_copy(update={"remedies": planned}))
+        self.differences += kept
+        log_event(logger, "table compared", **counts.model_dump(exclude={"remedies", "written"}))
+
+    def _sides(self, table: str, snapshots: tuple[Snapshot, Snapshot]) -> tuple[Side, Side]:
+        ours, theirs = (shapes[table] for shapes in self.sites.shapes)
+        source, target = self.sites.read
+        extents = at_both(lambda: source.extent(ours), lambda: target.extent(theirs))
+        hashing = Hashing(buckets(*extents), source.as_they_are(ours, theirs))
+        return (
+            Side(source, ours, self.cuts[table][0], extents[0], snapshots[0], hashing),
+            Side(target, theirs, self.cuts[table][1], extents[1], snapshots[1], hashing),
+        )
+
+    def _leave_out(self, table: str, reasons: Mapping[str, str]) -> None:
+        """What was read of it may be nothing at all, and is not to be repaired. Raises StructureChanged for the only
+        table."""
+        self.altered |= reasons
+        self.compared.pop(table).forget()
+        if len(self.sites.link.shapes) == len(self.altered):
+            raise StructureChanged("; ".join(self.altered.values()))
+
+    def _cuts(self, table: str) -> tuple[Cut, Cut]:
+        """What has left each site, as the other one knows it in its own cut."""
+        source, target = self.sites.read
+        floor = max(source.site().stamp_floor, target.site().stamp_floor)
+        forward = target.state(self.job.link.link).history[0].position.of(table)
+        reverse = source.state(self.job.link.related_link).history[0].position.of(table)
+        return Cut(forward, floor), Cut(reverse, floor)
+
+    def _ends(self, table: str) -> tuple[TableAtSite, TableAtSite]:
+        ours, theirs = (
+            TableAtSite(end, shapes[table], cut)
+            for end, shapes, cut in zip(self.sites.read, self.sites.shapes, self.cuts[table], strict=True)
+        )
+        return ours, theirs
+
+    def _rule(self, table: str) -> Rule:
+        priorities = self.job.link.priorities
+        chains = self.sites.link.shapes[table].policy.bound(priorities).without_hold()
+        return Rule(chains, priorities, self.job.prefer)
+
+    def _plan(self, compared: Differences, ends: tuple[TableAtSite, TableAtSite]) -> dict[str, int]:
+        """How many keys each deed is planned for, all of them counted."""
+        planned: Counter[str] = Counter()
+        if self.job.repair is not Repair.NONE:
+            for keys in batches(compared.all(), BATCH):
+                decided = remedies(*ends, self._rule(compared.table), keys)
+                planned.update(remedy.deed.value for remedy in decided.values())
+        return dict(planned)
+
+    def _kept(self, table: str, first: Sequence[tuple[str, Kind]]) -> Iterator[Difference]:
+        """The first differences with both rows and both versions."""
+        keys = [key for key, _ in first]
+        ends = self._ends(table)
+        source, target = (end.found(keys) if keys else {} for end in ends)
+        source_rows, target_rows = (end.compared.images(end.shape, keys) for end in ends)
+        decided = remedies(*ends, self._rule(table), keys)
+        for key, kind in first:
+            yield Difference(
+                table=table,
+                key=tuple(json.loads(key)),
+                kind=kind,
+                source_row=source_rows.get(key),
+                target_row=target_rows.get(key),
+                source_version=_described(source[key].version),
+                target_version=_described(target[key].version),
+                remedy=self._remedy(decided.get(key)),
+            )
+
+    def _remedy(self, remedy: Remedy | None) -> str | None:
+        return None if self.job.repair is Repair.NONE or remedy is None else remedy.sentence
+
+    def _repair(self, meter: Meter) -> None:
+        """Nobody else runs the pair's links meanwhile: a repair holds the lease and the epoch."""
+        assert self.sites.written is not None, "a repair has opened both sites for writing"
+        places = [
+            Place(end, target, shapes, {table: cuts[side] for table, cuts in self.cuts.items()})
+            for side, (end, target, shapes) in enumerate(
+                zip(self.sites.read, self.sites.written, self.sites.shapes, strict=True)
+            )
+        ]
+        rules = {table: self._rule(table) for table in self.compared}
+        link = self.job.link
+        alike = link.source.dialect == link.target.dialect
+        relay = self.dialects(link.source.dialect).relay if alike else None
+        repairing = Repairing(self.spark, relay, (places[0], places[1]), rules, self.steps.progress)
+        keys = ((table, key) for table, compared in self.compared.items() for key in compared.all())
+        repairing.run(counted(keys, meter))
+        self.tables = [
+            table.model_copy(update={"written": dict(repairing.written.get(table.table, {}))})
+            for table in self.tables
+        ]
+
+
+def _known_rows(extent: Extent) -> int:
+    """As the last ANALYZE saw them; 0 before the first one, when only the blocks are known."""
+    return extent.rows if extent.rows > extent.blocks else 0
+
+
+def _by_parts(meter: Meter) -> Callable[[float], None]:
+    """Nothing is known of rows before the question about them is answered."""
+    read = 0.0
+
+    def heard(part: float) -> None:
+        nonlocal read
+        read += part
+        meter.done = min(meter.of, round(meter.of * read))
+
+    return heard
+
+
+def _described(version: RowVersion) -> dict[str, Any] | None:
+    if version.is_absent:
+        return None
+    return {
+        "origin": version.origin,
+        "changed_at": version.changed_at,
+        "derived": version.derived,
+        "vector": {origin: list(dot) for origin, dot in version.vector.items()},
+        "deleted": version.deleted,
+    }
