@@ -32,7 +32,7 @@ class BySpark:
         self.session()
 
     def carrying(self, relay: Callable[[], Relay], meter: Meter) -> tuple[Carry, Callable[[], None]]:
-        """What goes straight, as one job."""
+        """One job carries everything that goes straight."""
         from spark_jobs.steps.straight import stage_straight  # noqa: PLC0415 - as the module says
         from spark_jobs.steps.tasks import by_tasks  # noqa: PLC0415 - likewise
 

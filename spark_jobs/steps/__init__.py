@@ -1,1 +1,1 @@
-"""What Spark does for a job, DataFrame by DataFrame, one step a file. What is to be done is decided elsewhere."""
+"""Spark's steps of a job, DataFrame by DataFrame, one step a file. No job begins here."""

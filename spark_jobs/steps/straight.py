@@ -22,9 +22,9 @@ _COUNTED = "ordinal int, attempt bigint, rows bigint, removals bigint, bytes big
 def stage_straight(
     spark: SparkSession, relay: Callable[[], Relay], routes: Sequence[Way], login: str, readers: int
 ) -> list[StagedTable]:
-    """What `resolve.unopposed` and `stage` do together: every row applies, unless the write finds otherwise.
+    """Do together what `resolve.unopposed` and `stage` do: every row applies, unless the write finds otherwise.
 
-    No more than `readers` tasks run at once, each with one session of the source at a time (S0-45); their shares are
+    No more than `readers` tasks run at once, each with one session of the source at a time (S0-45). Their shares are
     dealt out in turn, so that each has some of every table.
     """
     parts = parts_of(routes, login)

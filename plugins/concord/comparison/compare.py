@@ -140,15 +140,17 @@ class _Comparison:
         )
 
     def _leave_out(self, table: str, reasons: Mapping[str, str]) -> None:
-        """What was read of it may be nothing at all, and is not to be repaired. Raises StructureChanged for the only
-        table."""
+        """The rows that were read of it may be none at all, and are not to be repaired.
+
+        Raises StructureChanged for the only table.
+        """
         self.altered |= reasons
         self.compared.pop(table).forget()
         if len(self.sites.link.shapes) == len(self.altered):
             raise StructureChanged("; ".join(self.altered.values()))
 
     def _cuts(self, table: str) -> tuple[Cut, Cut]:
-        """What has left each site, as the other one knows it in its own cut."""
+        """How much has left each site, as the other one knows it in its own cut."""
         source, target = self.sites.read
         floor = max(source.site().stamp_floor, target.site().stamp_floor)
         forward = target.state(self.job.link.link).history[0].position.of(table)

@@ -1,23 +1,23 @@
-"""Comparing one table: hashes by bucket at both sites, then the keys of the buckets that differ.
+"""One table at two sites: hashes by bucket at both, then the keys of the buckets that differ.
 
 **Every difference is found.** Row and version of each key enter the hash of their bucket at both sites, in one
-consistent cut of each. Buckets whose hashes differ are read key by key. So are the keys that may be in flight. They
-are taken out of the buckets again (XOR is its own inverse), so that writers do not make every bucket differ. Unread
-rows are equal, but for a chance of 2⁻¹²⁸ for each bucket.
+consistent cut of each. Buckets whose hashes differ are read key by key. So are the keys that may be in flight. These
+are taken out of the buckets again (XOR is its own inverse), so that writers do not make every bucket differ. A bucket
+that is not read is equal, but for a chance of 2⁻¹²⁸.
 
-**Nothing in flight is taken for a difference.** Let S and T be the two cuts, and P the forward link's position as T
-knows it. Let k be a key whose versions differ between S and T although the links work. Either its version in S is
-not in T yet, or the other way round. Say the former. There are two cases:
+**Nothing in flight is taken for a difference.** Let S and T be the two cuts. Let P be the forward link's position as T
+knows it. Let k be a key whose versions differ between S and T although the links work. Its version in S is not in T
+yet, or the other way round. Say the former.
 
-- A user or another link wrote k's version at the source. Then it arrived after P: all that P sees was judged at the
-  target in the transaction that recorded P.
-- The reverse link wrote it, from a cut of the target taken after T. Then it arrived at the source after that. P was
-  taken before T, and does not see it either.
+A user or another link may have written it at the source. Then it arrived after P: all that P sees was judged at the
+target in the transaction that recorded it. The reverse link may have written it, from a cut of the
+target later than this one. Then it arrived at the source after that, and P, which is older, does not see it either.
 
-So k *arrived after P*, and the version in T does not include it: a link would apply it, or call it a conflict. The
-same holds in the other direction. A key that arrived after neither position is a real difference. Two different rows
-under one version are a difference in any case, since no link will ever send either. No wait is needed, and no lease:
-the order in which the two cuts were taken does not matter.
+So k *arrived after P*, and the version in T does not include it: a link would apply it, or call it a conflict. The same
+holds in the other direction.
+
+A key with neither is a real difference. Two different rows under one version are one in any case, since no link will
+ever send either. No wait is needed, and no lease: the order in which the two cuts were taken does not matter.
 """
 
 from __future__ import annotations

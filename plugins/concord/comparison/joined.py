@@ -17,7 +17,10 @@ def joined(
     *,
     filtered: bool,
 ) -> Iterator[Differing]:
-    """What two sites hold of the same keys. Both look for the first of them at the same time: that takes longest."""
+    """The keys that differ, by the rows that two sites hold of the same keys.
+
+    Both look for the first of them at the same time: that takes longest.
+    """
     with ExitStack() as stack:
         held = [
             stack.enter_context(reader).held(question)

@@ -1,7 +1,7 @@
-"""Repairing: what differs is sent from site to site through the guarded write of the links, until nothing is left.
+"""Repair: rows that differ are sent from site to site through the guarded write of the links, until none is left.
 
-No position moves and nothing is excluded (rule 2). Each pass looks at both sites again before it decides, and the
-write decides once more under lock. So a repair may be killed at any instant and repeated.
+No position moves and nothing is excluded (rule 2). Each pass looks at both sites again before it decides. The write
+decides once more under lock, so that a repair may be killed at any instant and repeated.
 """
 
 from __future__ import annotations

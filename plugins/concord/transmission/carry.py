@@ -27,7 +27,7 @@ logger = logging.getLogger("concord.link")
 
 
 class Earlier(NamedTuple):
-    """What the same run has found out before it begins anew."""
+    """The findings of an earlier round of the same run."""
 
     met: Mapping[str, Sequence[str]] = MappingProxyType({})  #: keys of conflicts that the write step found
     judged_first: Collection[str] = ()  #: tables that Spark judges, however few versions they may meet

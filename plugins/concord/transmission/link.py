@@ -37,7 +37,7 @@ class Changes:
 
 
 class SparkSteps(SparkCarries, Protocol):
-    """What a link asks of Spark. Most links ask nothing, and should not pay for its import."""
+    """Spark's part in a link. Most links ask nothing of it, and should not pay for its import."""
 
     def planned(self, link: Link, changes: Changes) -> tuple[Counter[str], Mapping[str, Sequence[str]]]:
         """Rows per verdict, and why where a verdict stops the table. Raises LinkFailed."""

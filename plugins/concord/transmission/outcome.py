@@ -1,4 +1,4 @@
-"""The fate of every change of a run on its way to staging."""
+"""The outcome of a link: what has become of every change of a run on its way to staging."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FAILURES = {UNFAITHFUL: MappingNotReversible, FAILED: ResolverFailed}
 
 @dataclass
 class LinkOutcome:
-    """What the source had counted, what was settled on the way, and what reached staging."""
+    """The source's counts, the changes that were settled on the way, and those that reached staging."""
 
     job: LinkJob
     position: str  #: of the source's snapshot
@@ -58,7 +58,7 @@ class LinkOutcome:
         self._stop_by_verdict(table, reasons)
 
     def stage(self, place: Staged, done: StagedTable) -> None:
-        """What the tasks have staged at the place, and settled on the way."""
+        """Changes of one table that tasks have staged at the place, or settled on the way."""
         table = place.shape.name
         self.settled[table] = done.settled
         self.bytes += done.bytes
@@ -99,7 +99,7 @@ class LinkOutcome:
 
     @property
     def placed(self) -> list[Staged]:
-        """The input of the target's transaction."""
+        """The target's transaction is given these."""
         return [*self.staged, *self.waiting]
 
     @property

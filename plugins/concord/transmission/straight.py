@@ -1,9 +1,10 @@
 """The straight way: parts of tables' changes go from the source's COPY into the target's, and no row enters Java.
 
-For tables that neither site maps: the target judges what their changes meet, so there is nothing to join and nothing to
-compute, and the two ways between Python and Java would take as long as both databases together. All such tables are
-staged together, so that a small table does not wait for a large one: by the driver itself where they are few rows, or
-as one job of Spark (`spark_jobs.steps.straight`).
+It is for tables that neither site maps. The target judges what their changes meet: there is nothing to join and nothing
+to compute. The two ways between Python and Java would take as long as both databases together.
+
+All such tables are staged together, so that a small table does not wait for a large one. The driver itself carries few
+rows; one job of Spark carries many (`spark_jobs.steps.straight`).
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ THREADS = 4
 
 
 class Way(Protocol):
-    """What goes straight of one table, or of a snapshot."""
+    """Changes of one table, or rows of a snapshot, that go straight."""
 
     def parts(self, login: str) -> list[Part]:
-        """What a task, or a thread, carries at a time; `login` may write to staging."""
+        """The pieces that a task, or a thread, carries one by one; `login` may write to staging."""
 
 
 #: Stages what ways hold, by a login to staging and so many sessions of the source at once.
@@ -60,7 +61,7 @@ class Carriers:
     def choose(
         self, rows: int | None, spark_from: int, meter: Meter, first: Callable[[], Relay] | None = None
     ) -> tuple[Carry, Callable[[], None]]:
-        """Who carries so many rows, and what lets the meter hear how far that is. Spark is started for it.
+        """The carrier of so many rows, and what lets the meter hear how far it is. Starts Spark where it carries.
 
         `first` makes a relay that costs no login.
         """

@@ -36,8 +36,8 @@ def transmit(
 ) -> TransmissionReport:
     """Run the link once. May be killed at any instant and repeated any number of times (design 1).
 
-    `spark` is started only when there is something for it; `progress` hears the name of each step before it is taken,
-    and `tell` of how far a long one is. Raises a ConcordError; then the target is as it was, and no position has moved.
+    `spark` is started only when there is something for it. `progress` hears the name of each step before it is taken;
+    `tell` hears how far a long one is. Raises a ConcordError; then the target is as it was, and no position has moved.
     """
     steps = Steps(progress, tell)
     with opened(job, dialects, spark, steps) as link:
@@ -47,8 +47,10 @@ def transmit(
 
 
 def _decided(link: Link) -> tuple[LinkOutcome, list[TableReport]]:
-    """Carry and write; anew where a function was not shown what its rows met. In the last round it is not asked again:
-    what it has not decided by then is left to the rest of its chain, so that no row stops the link."""
+    """Carry and write; anew where a function was not shown what its rows met.
+
+    The last round does not ask it again. The rest of the chain decides what is left, so that no row stops the link.
+    """
     met: dict[str, list[str]] = {}
     for rounds_left in reversed(range(ROUNDS)):
         outcome = _weighed(link, Earlier(met))
@@ -68,7 +70,7 @@ def _decided(link: Link) -> tuple[LinkOutcome, list[TableReport]]:
 
 
 def _weighed(link: Link, earlier: Earlier) -> LinkOutcome:
-    """What is carried, let pass by the brakes. A delete that loses takes no row away: before the brakes hold a table
+    """Carry, and let the brakes look at it. A delete that loses takes no row away: before the brakes hold a table
     whose changes the target has yet to judge, Spark judges them. Raises BrakeHeld."""
     outcome = _carried(link, earlier)
     try:
@@ -88,7 +90,7 @@ def _weighed(link: Link, earlier: Earlier) -> LinkOutcome:
 
 
 def _carried(link: Link, earlier: Earlier) -> LinkOutcome:
-    """What changed in one snapshot of the source is in staging."""
+    """Carry into staging what changed in one snapshot of the source."""
     link.steps.progress("snapshot")
     with link.source.snapshot() as snapshot:
         heartbeat = 0

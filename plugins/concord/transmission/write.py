@@ -45,7 +45,7 @@ def remember(link: Link, outcome: LinkOutcome) -> None:
 
 
 def session(link: Link, outcome: LinkOutcome) -> Session:
-    """What both ends will remember; positions move only for the tables that the run carries (rule 1).
+    """Both ends will remember this; positions move only for the tables that the run carries (rule 1).
 
     A table that has left the configuration keeps its place: it may come back.
     """
@@ -66,7 +66,7 @@ def session(link: Link, outcome: LinkOutcome) -> Session:
 
 
 def log_inserted_for_update(link: Link, written: Iterable[TableReport]) -> None:
-    """Somebody may want to know why the target had lost these rows."""
+    """The target had lost these rows: a person may want to know why."""
     for table in written:
         if table.inserted_for_update:
             log_event(
