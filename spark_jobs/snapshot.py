@@ -6,9 +6,6 @@ import logging
 import sys
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from concord.databases.contract.dialect import Progress, Snapshot
 from concord.databases.contract.reading import Part, Reading
 from concord.databases.contract.snapshot_ends import (
@@ -31,7 +28,6 @@ from concord.versions.position import LinkPosition, Session
 from spark_jobs.application import Spark, run
 from spark_jobs.by_spark import BySpark
 from spark_jobs.snapshot_opening import Going, open_snapshot
-from spark_jobs.steps.acquire import acquire
 
 logger = logging.getLogger("concord.snapshot")
 
@@ -167,18 +163,19 @@ class Refresh:
         with self.steps.long_step("plan", meter), worded(meter.what):
             if going.since is not None:
                 return self._planned_changes(going, snapshot)
-            wanted = acquire(self.spark(), self.source.digests(snapshot))
-            present = acquire(self.spark(), self.target.digests())
-            return _compared(wanted, present)
+            from spark_jobs.steps.snapshot_plan import by_digests  # noqa: PLC0415 - few refreshes need Spark
+
+            return by_digests(self.spark(), self.source.digests(snapshot), self.target.digests())
 
     def _planned_changes(self, going: Going, snapshot: Snapshot) -> Written:
         reading, count = self._counted(going, snapshot)
         if count == 0:
             return Written()
+        from spark_jobs.steps.snapshot_plan import by_keys  # noqa: PLC0415 - likewise
+
         with self.steps.step("start_spark"):
-            rows = acquire(self.spark(), reading)
-        counts = {row["gone"]: row["count"] for row in rows.groupBy("gone").count().collect()}
-        return Written(updated=counts.get(False, 0), deleted=counts.get(True, 0))
+            spark = self.spark()
+        return by_keys(spark, reading)
 
     def _meter(self, work: str, rows: int = 0) -> Meter:
         return Meter(work, str(self.job.snapshot.table), of=rows)
@@ -195,23 +192,6 @@ class Refresh:
             seconds=self.steps.seconds,
             bytes=size,
         )
-
-
-def _compared(wanted: DataFrame, present: DataFrame) -> Written:
-    """Rows by digest and number of copies: what only one side has, and what both have."""
-    sides = wanted.withColumn("copies", F.lit(1)).unionByName(present.withColumn("copies", F.lit(-1)))
-    balance = sides.groupBy("digest").agg(F.sum("copies").alias("more"), F.count("*").alias("rows"))
-    more = F.col("more")
-    counted = balance.select(
-        F.sum(F.greatest(more, F.lit(0))).alias("inserted"),
-        F.sum(F.greatest(-more, F.lit(0))).alias("deleted"),
-        F.sum((F.col("rows") - F.abs(more)) / 2).alias("unchanged"),
-    ).collect()[0]
-    return Written(
-        inserted=int(counted["inserted"] or 0),
-        deleted=int(counted["deleted"] or 0),
-        unchanged=int(counted["unchanged"] or 0),
-    )
 
 
 def work(job: SnapshotJob, spark: Spark, progress: Progress, tell: Tell) -> SnapshotReport:
