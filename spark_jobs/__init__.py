@@ -1,1 +1,4 @@
-"""HOW, at scale: one transmission as a Spark application, one step a file."""
+"""Links, comparisons, snapshots and first loads as applications of Spark, and their sessions.
+
+Spark's own steps stand in `steps`. No rule is decided here.
+"""
