@@ -15,7 +15,7 @@ from concord.transmission.straight import Way, by_route, parts_of, stage_part
 from spark_jobs.code_state import in_this_code
 from spark_jobs.steps.acquire import arrow_schema
 
-#: What a task says of each part that it has staged.
+#: A task's words about each part that it has staged.
 _COUNTED = "ordinal int, attempt bigint, rows bigint, removals bigint, bytes bigint"
 
 
@@ -40,6 +40,6 @@ def stage_straight(
                     done = stage_part(stage, part, context.taskAttemptId() * len(parts) + number)
                     yield pa.RecordBatch.from_pylist([{"ordinal": ordinal, **asdict(done)}], schema)
 
-    # Logins are in the function. What Spark is given as data it shows, and writes to files.
+    # Logins are in the function. Spark shows its data, and writes them to files.
     counted = spark.range(0, shares, 1, shares).mapInArrow(in_this_code(run), _COUNTED).collect()
     return by_route(routes, [(ordinal, Relayed(*relayed)) for ordinal, *relayed in counted])
