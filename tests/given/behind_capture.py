@@ -12,12 +12,3 @@ def behind_the_back(site: Site, *statements: str) -> None:
     site.run(*statements)
     for table, keeps_base in tables:
         site.run(triggers.enabling(table, rows_alone=keeps_base))
-
-
-def behind_capture(site: Site, *statements: str, table: str = "flight") -> None:
-    """The acts of a session that no trigger sees: the applier's own login, or replica role without our setting."""
-    with site.log_in(site.superuser, autocommit=False) as connection:
-        connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER".encode())
-        for statement in statements:
-            connection.execute(statement.encode())
-        connection.execute(triggers.enabling(table).encode())

@@ -19,20 +19,20 @@ from tests.given.site import APPLIER, Site
 Dot = tuple[int, str, int, int]  #: key, origin, changed_at, derived
 
 INSTALL = f"""
-CREATE SCHEMA ledger;
-CREATE TABLE ledger.line (number bigserial PRIMARY KEY, by_link boolean NOT NULL, key int NOT NULL, token text,
+CREATE SCHEMA account;
+CREATE TABLE account.line (number bigserial PRIMARY KEY, by_link boolean NOT NULL, key int NOT NULL, token text,
                           before jsonb, after jsonb NOT NULL);
-CREATE FUNCTION ledger.keep() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION account.keep() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
-  INSERT INTO ledger.line (by_link, key, token, before, after)
+  INSERT INTO account.line (by_link, key, token, before, after)
   SELECT session_user = '{APPLIER}', NEW.id, (SELECT token FROM public.item WHERE id = NEW.id),
          CASE TG_OP WHEN 'UPDATE' THEN to_jsonb(OLD) END, to_jsonb(NEW);
   RETURN NULL;
 END $$;
 CREATE TRIGGER keep AFTER INSERT OR UPDATE ON concord."public.item" FOR EACH ROW
-WHEN (session_user <> '{APPLIER}') EXECUTE FUNCTION ledger.keep();
+WHEN (session_user <> '{APPLIER}') EXECUTE FUNCTION account.keep();
 CREATE CONSTRAINT TRIGGER keep_links AFTER INSERT OR UPDATE ON concord."public.item" DEFERRABLE INITIALLY DEFERRED
-FOR EACH ROW WHEN (session_user = '{APPLIER}') EXECUTE FUNCTION ledger.keep();
+FOR EACH ROW WHEN (session_user = '{APPLIER}') EXECUTE FUNCTION account.keep();
 ALTER TABLE concord."public.item" ENABLE ALWAYS TRIGGER keep, ENABLE ALWAYS TRIGGER keep_links;
 """
 
@@ -102,7 +102,7 @@ def _lines(site: Site, chosen: str) -> list[tuple[int, Line]]:
     return [
         (number, _line(site.name, (by_link, key, token), before, now))
         for number, by_link, key, token, before, now in site.rows(
-            f"SELECT number, by_link, key, token, before, after FROM ledger.line WHERE {chosen}"
+            f"SELECT number, by_link, key, token, before, after FROM account.line WHERE {chosen}"
         )
     ]
 

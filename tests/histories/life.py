@@ -12,9 +12,9 @@ from concord.rules import policy as conflict_policy
 from concord.rules.resolver import Contender, Priorities, total_order
 from concord.versions.position import LinkPosition, Session
 from concord.versions.row_version import RowVersion
-from tests.histories.copies import Copy, LinkRun, Refused, Reunion, purge
 from tests.histories.oracle import Content, Edit, Judge, Oracle, Told
 from tests.histories.script import KEYS, NEWCOMER, Pair, Script
+from tests.histories.sites_in_memory import Copy, LinkRun, Refused, Reunion, purge
 
 Policy = Callable[[Priorities], Judge]
 

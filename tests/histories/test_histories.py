@@ -17,10 +17,10 @@ from concord.rules.resolver import Priorities
 from concord.versions.conflict import ConflictType, Outcome, classify
 from concord.versions.position import Resume, Session
 from concord.versions.row_version import RowVersion
-from tests.histories import copies, life
-from tests.histories.copies import Copy, LinkRun
+from tests.histories import life, sites_in_memory
 from tests.histories.life import Policy, judged_by, latest_timestamp, live
 from tests.histories.script import FAMILIES, Script, script, shortened
+from tests.histories.sites_in_memory import Copy, LinkRun
 
 #: Of each family. More of them: HISTORIES=100000 pytest tests/histories/test_histories.py
 HISTORIES = int(os.environ.get("HISTORIES", "400"))
@@ -100,9 +100,11 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def rewrite_what_is_known(planted: pytest.MonkeyPatch) -> None:
     """No equality skip: what comes back is written once more, and travels again."""
 
-    def always(self: LinkRun, each: copies.Incoming, number: int, *, same: bool) -> None:
+    def always(self: LinkRun, each: sites_in_memory.Incoming, number: int, *, same: bool) -> None:
         united = self.target.version(each.key).united_with(each.version)
-        self.target.put(each.key, self.target.rows.get(each.key), copies.Shadow(united, None, number))
+        self.target.put(
+            each.key, self.target.rows.get(each.key), sites_in_memory.Shadow(united, None, number)
+        )
 
     planted.setattr(LinkRun, "_unite", always)
 
@@ -113,7 +115,7 @@ def overlook_late_commits(planted: pytest.MonkeyPatch) -> None:
 
 
 def trust_the_wall_clock(planted: pytest.MonkeyPatch) -> None:
-    planted.setattr(copies, "_newest", lambda version: 0)
+    planted.setattr(sites_in_memory, "_newest", lambda version: 0)
 
 
 def break_no_ties(planted: pytest.MonkeyPatch) -> None:
@@ -122,17 +124,17 @@ def break_no_ties(planted: pytest.MonkeyPatch) -> None:
     def order(priorities: Priorities) -> Any:
         return lambda version: (version.derived, version.changed_at)
 
-    planted.setattr(copies, "total_order", order)
+    planted.setattr(sites_in_memory, "total_order", order)
     planted.setattr(
         life, "latest_timestamp", lambda priorities: lambda one, two: one.changed_at >= two.changed_at
     )
 
 
 def purge_by_age(planted: pytest.MonkeyPatch) -> None:
-    def old(site: Copy, links: object) -> dict[copies.Tombstone, bool]:
+    def old(site: Copy, links: object) -> dict[sites_in_memory.Tombstone, bool]:
         return {(key, each.version.dot): True for key, each in site.shadow.items() if each.version.deleted}
 
-    planted.setattr(copies, "_tombstones", old)
+    planted.setattr(sites_in_memory, "_tombstones", old)
 
 
 def purge_without_a_floor(planted: pytest.MonkeyPatch) -> None:
@@ -145,7 +147,7 @@ def believe_the_source_alone(planted: pytest.MonkeyPatch) -> None:
     def newest(source: list[Session], target: list[Session], one: str, other: str) -> Resume | None:
         return Resume(source[0], True) if source else None
 
-    planted.setattr(copies, "resume", newest)
+    planted.setattr(sites_in_memory, "resume", newest)
     planted.setattr(life.Life, "_reunite", lambda *_, **__: None)
 
 
@@ -174,7 +176,7 @@ def reinitialize_only_what_is_missing(planted: pytest.MonkeyPatch) -> None:
     def missing(incoming: Side, present: Side, way: Way, *others: Any, **more: Any) -> Any:
         return None if present.exists else rule(incoming, present, way, *others, **more)
 
-    planted.setattr(copies, "decide_initially", missing)
+    planted.setattr(sites_in_memory, "decide_initially", missing)
 
 
 def forget_what_the_loser_had_seen(planted: pytest.MonkeyPatch) -> None:
@@ -199,7 +201,7 @@ def log_what_is_alike(planted: pytest.MonkeyPatch) -> None:
     def without_content(*versions: RowVersion, same_thing: bool = False, **rest: Any) -> Outcome:
         return classify(*versions, **rest)  # type: ignore[arg-type]
 
-    planted.setattr(copies, "classify", without_content)
+    planted.setattr(sites_in_memory, "classify", without_content)
 
 
 def take_rows_that_differ_for_one_thing(planted: pytest.MonkeyPatch) -> None:
@@ -208,7 +210,7 @@ def take_rows_that_differ_for_one_thing(planted: pytest.MonkeyPatch) -> None:
     def always(*versions: RowVersion, same_thing: bool = False, **rest: Any) -> Outcome:
         return classify(*versions, same_thing=True, **rest)  # type: ignore[arg-type]
 
-    planted.setattr(copies, "classify", always)
+    planted.setattr(sites_in_memory, "classify", always)
 
 
 PLANTED: dict[Plant, str] = {

@@ -13,7 +13,7 @@ from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
 
-CUSTOM = "custom(tests.given.merging_pair:{})"
+CUSTOM = "custom(tests.given.custom_functions:{})"
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_function_that_fails_stops_its_table_alone(sites: Pair) -> None:
     sites.london.run("UPDATE plain SET v = 'new'")
     report = sites.run("forward")
     assert report.stopped == {
-        "public.stock": "public.stock: 1 conflict has no decision: custom(tests.given.merging_pair:breaks) failed:"
+        "public.stock": "public.stock: 1 conflict has no decision: custom(tests.given.custom_functions:breaks) failed:"
         " ArithmeticError: no idea of 1. Mend the function; nothing of the table was written"
     }
     assert sites.capetown.value("SELECT v FROM plain") == "new"
@@ -83,7 +83,7 @@ def test_a_function_that_is_not_there_stops_its_table_before_it_is_needed(sites:
     sites.london.run("UPDATE stock SET seats = 1 WHERE id = 1")
     (stopped,) = sites.run("forward").stopped.values()
     assert stopped.startswith(
-        "public.stock: custom(tests.given.merging_pair:nobody_wrote_it) cannot be imported: "
+        "public.stock: custom(tests.given.custom_functions:nobody_wrote_it) cannot be imported: "
     )
     assert sites.capetown.value("SELECT seats FROM stock WHERE id = 1") == 100
     only = replace(sites, tables=tuple(table for table in sites.tables if table.policy.asks))

@@ -15,7 +15,7 @@ from spark_jobs.steps.custom import Layout
 from tests.conftest import PROJECT
 
 LAYOUT = Layout(("id", "title", "data", "ratio"), ("c0", "c1", "c2", "c3"), ("c0",))
-NAME = "custom(tests.given.merging_pair:{})"
+NAME = "custom(tests.given.custom_functions:{})"
 
 
 def batch(function: str, *titles: str, verdict: str = ASK) -> pa.RecordBatch:

@@ -19,7 +19,7 @@ BOOK = (
 )
 
 
-def behind_capture(sites: Pair, statement: str) -> None:
+def behind_the_back(sites: Pair, statement: str) -> None:
     """As somebody does it whom capture takes for a link."""
     sites.capetown.as_applier("SET LOCAL concord.applying = 'on'", statement)
 
@@ -39,7 +39,7 @@ def sites(pair: MakePair) -> Pair:
 def test_updates_of_rows_that_went_behind_captures_back_are_counted_and_named(
     sites: Pair, spark_from: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    behind_capture(sites, "DELETE FROM public.book WHERE id IN (1, 2, 30)")
+    behind_the_back(sites, "DELETE FROM public.book WHERE id IN (1, 2, 30)")
     sites.london.run("UPDATE book SET title = 'edited' WHERE id IN (1, 3, 30)")
     with caplog.at_level(logging.INFO, logger="concord.link"):
         report = sites.run(spark_from=spark_from)
@@ -79,7 +79,7 @@ def test_an_update_that_wins_over_a_delete_is_a_conflict_and_no_conversion(sites
 def test_what_enters_a_row_filter_is_no_conversion(pair: MakePair) -> None:
     made = filtered(pair(*BOOK, "UPDATE book SET region = 2 WHERE id <= 5"))
     declare_equal(made.job())
-    behind_capture(made, "DELETE FROM public.book WHERE id = 1")
+    behind_the_back(made, "DELETE FROM public.book WHERE id = 1")
     made.london.run("UPDATE book SET region = 1 WHERE id = 1")
     assert carried(made.run()).inserted_for_update == 0
 
@@ -89,7 +89,7 @@ def test_of_a_private_key_no_message_tells(sites: Pair, caplog: pytest.LogCaptur
     hidden = replace(sites, tables=(table.model_copy(update={"private": {"id": "hashed"}}),))
     for site in hidden.sites:
         provision_site(site, hidden.tables)
-    behind_capture(hidden, "DELETE FROM public.book WHERE id = 19")
+    behind_the_back(hidden, "DELETE FROM public.book WHERE id = 19")
     hidden.london.run("UPDATE book SET title = 'edited' WHERE id = 19")
     with caplog.at_level(logging.INFO, logger="concord.link"):
         assert carried(hidden.run()).inserted_for_update == 1

@@ -46,7 +46,7 @@ RESOLVERS = (
     ("custom(tests.link.conflicts.test_same_thing:asked)",),
     ("earliest_timestamp", "custom(tests.link.conflicts.test_same_thing:asked, adds_up)"),
 )
-ADDS_SEATS = "custom(tests.given.merging_pair:adds_seats, adds_up)"
+ADDS_SEATS = "custom(tests.given.custom_functions:adds_seats, adds_up)"
 
 
 def deciding(made: Pair, *resolvers: str) -> Pair:

@@ -23,7 +23,7 @@ from tests.given.settable_clock import with_a_clock
 from tests.given.site import Site
 from tests.histories.life import judged_by
 from tests.histories.oracle import Oracle
-from tests.link.histories.batch import TABLES, Lives, common
+from tests.link.histories.batch import TABLES, Batch, common
 from tests.link.histories.batch_plan import FAMILIES, ITEMS, WIDTH, Plan, plan
 
 pytestmark = pytest.mark.spark
@@ -41,7 +41,7 @@ CONTROL = {"concord.site", "concord.synchronization", "concord.link_state"}
     params=[(family, batch) for batch in range(BATCHES) for family in FAMILIES],
     ids=lambda param: f"{param[0]} {param[1]}",
 )
-def lives(request: pytest.FixtureRequest, server_with_logins: Server) -> Iterator[Lives]:
+def lives(request: pytest.FixtureRequest, server_with_logins: Server) -> Iterator[Batch]:
     """A batch lived to its rest, once for all tests."""
     family, batch = request.param
     seed = f"{request.config.getoption('hypothesis_seed')} {batch}"
@@ -60,7 +60,7 @@ def lives(request: pytest.FixtureRequest, server_with_logins: Server) -> Iterato
     network = begin_network(topology, make_site, ddl, lambda: request.getfixturevalue("spark"))
     version_account.install(network)
     oracle = Oracle(judged_by(Policy())({}), total_order({}))
-    lived = Lives(planned, network, server_with_logins, oracle)
+    lived = Batch(planned, network, server_with_logins, oracle)
     try:
         began = time.monotonic()
         lived.live()
@@ -98,7 +98,7 @@ def standing(site: Site) -> dict[int, tuple[object, ...]]:
     return {key: tuple(rest) for key, *rest in site.rows(query)}
 
 
-def differing(lives: Lives) -> Wrong:
+def differing(lives: Batch) -> Wrong:
     first, *others = lives.network.sites
     expected = standing(first)
     for other in others:
@@ -108,14 +108,14 @@ def differing(lives: Lives) -> Wrong:
                 yield key, f"I1: {first.name} has {expected.get(key)}, {other.name} has {found.get(key)}"
 
 
-def test_all_sites_hold_the_same_rows_and_versions(lives: Lives) -> None:
+def test_all_sites_hold_the_same_rows_and_versions(lives: Batch) -> None:
     """I1, I10, I13, and the one-site rows of planes and seats."""
     nothing(differing(lives), lives.plan)
     assert lives.network.equal
     assert lives.wrong == []
 
 
-def other_than_foreseen(lives: Lives) -> Wrong:
+def other_than_foreseen(lives: Batch) -> Wrong:
     for site in lives.network.sites:
         holds = lives.oracle.holds[site.name]
         rows = dict(site.rows("SELECT id, token FROM item"))
@@ -129,7 +129,7 @@ def other_than_foreseen(lives: Lives) -> Wrong:
                     yield key, f"I2, I3: {site.name} holds {rows.get(key)!r}, foreseen was {expected!r}"
 
 
-def other_than_possible(lives: Lives) -> Wrong:
+def other_than_possible(lives: Batch) -> Wrong:
     left = lives.unreplaced()
     for site in lives.network.sites:
         rows = dict(site.rows("SELECT id, token FROM item"))
@@ -141,7 +141,7 @@ def other_than_possible(lives: Lives) -> Wrong:
                     yield key, f"I2, I3: {site.name} holds {rows.get(key)!r}, possible was {possible}"
 
 
-def test_every_site_holds_what_the_oracle_foresees(lives: Lives) -> None:
+def test_every_site_holds_what_the_oracle_foresees(lives: Batch) -> None:
     """After a restore: of each row one of the edits that are left, and that no other one of them was made over."""
     if lives.exact:
         nothing(other_than_foreseen(lives), lives.plan)
@@ -154,7 +154,7 @@ def test_every_site_holds_what_the_oracle_foresees(lives: Lives) -> None:
     assert lives.undone, "the restore has undone edits"
 
 
-def misjudged(lives: Lives) -> Wrong:
+def misjudged(lives: Batch) -> Wrong:
     for site in lives.network.sites:
         found = set()
         for conflict in site.conflicts():
@@ -166,7 +166,7 @@ def misjudged(lives: Lives) -> Wrong:
             yield fight[0], f"I12: {site.name} did not log {fight[1]}"
 
 
-def test_the_conflict_log_of_every_site_is_exact(lives: Lives) -> None:
+def test_the_conflict_log_of_every_site_is_exact(lives: Batch) -> None:
     """Each pair of versions that met and had not heard of each other, where it was decided, with both images."""
     assert version_account.needless(lives.network) == []
     assert version_account.between_alike(lives.network) == []
@@ -177,7 +177,7 @@ def test_the_conflict_log_of_every_site_is_exact(lives: Lives) -> None:
         assert any(lives.oracle.converged.values()), "two sites did the very same thing"
 
 
-def lost(lives: Lives) -> Wrong:
+def lost(lives: Batch) -> Wrong:
     final = {token for site in lives.network.sites for (token,) in site.rows("SELECT token FROM item")}
     replaced = {old for old, new in lives.replaced if new not in lives.gone}
     accounted = final | replaced | lives.lost_tokens | lives.gone | {None}
@@ -186,7 +186,7 @@ def lost(lives: Lives) -> Wrong:
             yield key, f"I2: {token!r} of {made} is neither final, nor replaced, nor logged"
 
 
-def test_no_edit_is_lost_without_a_log_entry(lives: Lives) -> None:
+def test_no_edit_is_lost_without_a_log_entry(lives: Batch) -> None:
     nothing(lost(lives), lives.plan)
     assert len(lives.oracle.content) > 3 * len(lives.plan.histories)
 
@@ -198,7 +198,7 @@ def stamped_anew(line: version_account.Line) -> bool:
     return bool(same and before and before.incarnation < after.incarnation)
 
 
-def test_no_version_steps_back_and_nothing_writes_behind_the_account(lives: Lives) -> None:
+def test_no_version_steps_back_and_nothing_writes_behind_the_account(lives: Batch) -> None:
     """I9, I11."""
     back = [line for line in version_account.steps_back(lives.account) if not stamped_anew(line)]
     nothing(((line.key, f"I9: {line}") for line in back), lives.plan)
@@ -209,7 +209,7 @@ def test_no_version_steps_back_and_nothing_writes_behind_the_account(lives: Live
         assert site.rows("SELECT id FROM item WHERE note <> md5(token)") == []
 
 
-def test_the_counts_of_every_run_add_up_and_say_how_many_conflicts_it_logged(lives: Lives) -> None:
+def test_the_counts_of_every_run_add_up_and_say_how_many_conflicts_it_logged(lives: Batch) -> None:
     logged = [conflict["transmission"] for conflict in lives.network.conflicts()]
     for report in lives.network.reports:
         assert all(table.adds_up for table in report.tables)
@@ -217,7 +217,7 @@ def test_the_counts_of_every_run_add_up_and_say_how_many_conflicts_it_logged(liv
             assert logged.count(report.transmission) == report.total("conflicts")
 
 
-def test_at_rest_nothing_is_written_and_both_ends_of_every_link_stand_at_one_session(lives: Lives) -> None:
+def test_at_rest_nothing_is_written_and_both_ends_of_every_link_stand_at_one_session(lives: Batch) -> None:
     """I5, I8."""
     assert lives.quiet_writes <= CONTROL
     assert lives.counts["rounds"] <= 2 * lives.network.topology.diameter
@@ -228,7 +228,7 @@ def test_at_rest_nothing_is_written_and_both_ends_of_every_link_stand_at_one_ses
         assert lives.network[one].value(newest) == lives.network[other].value(newest)
 
 
-def test_the_batch_did_what_it_was_for(lives: Lives) -> None:
+def test_the_batch_did_what_it_was_for(lives: Batch) -> None:
     """A generator that has gone soft proves nothing."""
     if ONLY is None:
         family = lives.plan.name.rpartition(" ")[0].rpartition(" ")[0]

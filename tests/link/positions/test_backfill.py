@@ -17,7 +17,7 @@ from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.values.interval import Interval
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database
-from tests.given.behind_capture import behind_capture
+from tests.given.behind_capture import behind_the_back
 from tests.given.filtered_pair import filtered
 from tests.given.fixtures import MakeNetwork, MakePair, site_on
 from tests.given.many_sites import chain
@@ -111,7 +111,7 @@ def test_a_repeated_backfill_writes_nothing_but_its_epoch(edited: Pair) -> None:
 
 def test_rows_that_a_site_lost_without_a_trace_are_put_back_and_logged(edited: Pair) -> None:
     expected = edited.london.rows(ROWS)
-    behind_capture(edited.capetown, "DELETE FROM flight WHERE id IN (1, 2, 11)")
+    behind_the_back(edited.capetown, "DELETE FROM flight WHERE id IN (1, 2, 11)")
     assert edited.run().total("acquired") == 0
 
     forward, reverse = backfill(edited)
@@ -133,7 +133,7 @@ def test_rows_that_a_site_lost_without_a_trace_are_put_back_and_logged(edited: P
 def test_what_a_site_lost_comes_back_from_the_other_and_never_takes_that_with_it(edited: Pair) -> None:
     """The site that lost its rows is the source of the first link: a loss without a version is not sent."""
     expected = edited.capetown.rows(ROWS)
-    behind_capture(edited.london, "DELETE FROM flight WHERE id IN (1, 2, 11)")
+    behind_the_back(edited.london, "DELETE FROM flight WHERE id IN (1, 2, 11)")
 
     forward, reverse = backfill(edited)
 
@@ -144,7 +144,7 @@ def test_what_a_site_lost_comes_back_from_the_other_and_never_takes_that_with_it
 
 def test_an_altered_row_is_put_back_from_the_origin_of_its_version_alone(edited: Pair) -> None:
     """Row 1 is London's own, row 11 Cape Town's: each is what its origin says, wherever it was altered."""
-    behind_capture(edited.capetown, "UPDATE flight SET note = 'altered' WHERE id IN (1, 11)")
+    behind_the_back(edited.capetown, "UPDATE flight SET note = 'altered' WHERE id IN (1, 11)")
 
     forward, reverse = backfill(edited)
 
@@ -161,14 +161,14 @@ def test_an_altered_row_is_put_back_from_the_origin_of_its_version_alone(edited:
 
 def test_a_row_lost_twice_is_logged_twice(edited: Pair) -> None:
     for _ in range(2):
-        behind_capture(edited.capetown, "DELETE FROM flight WHERE id = 1")
+        behind_the_back(edited.capetown, "DELETE FROM flight WHERE id = 1")
         backfill(edited)
     assert [row["key"] for row in edited.capetown.conflicts()] == [["1"], ["1"]]
 
 
 def test_a_row_that_came_without_a_version_stays_where_it_is_and_is_not_sent(edited: Pair) -> None:
     """Under a tombstone or under no version at all: only a comparison can say what becomes of it."""
-    behind_capture(edited.capetown, "INSERT INTO flight VALUES (21, 9, 'back'), (99, 9, 'new')")
+    behind_the_back(edited.capetown, "INSERT INTO flight VALUES (21, 9, 'back'), (99, 9, 'new')")
 
     reports = backfill(edited)
 
@@ -202,7 +202,7 @@ def test_an_agreed_tombstone_is_not_sent_again(edited: Pair) -> None:
 
 
 def test_a_plan_of_a_backfill_counts_what_it_would_put_back_and_writes_nothing(edited: Pair) -> None:
-    behind_capture(edited.capetown, "DELETE FROM flight WHERE id IN (1, 11)")
+    behind_the_back(edited.capetown, "DELETE FROM flight WHERE id IN (1, 11)")
     before = edited.capetown.rows(ROWS)
     planned, _ = backfill(edited, plan_only=True)
     assert carried(planned).applied == 2
@@ -215,7 +215,7 @@ def test_the_worked_example_of_the_documents_is_true(pair: MakePair) -> None:
     sites.london.run(*statements(blocks["sql london edit"]))
     sites.capetown.run(*statements(blocks["sql capetown edit"]))
     sites.settle()
-    behind_capture(sites.capetown, *statements(blocks["sql capetown behind"]))
+    behind_the_back(sites.capetown, *statements(blocks["sql capetown behind"]))
     assert [report.total("acquired") for report in (sites.run(), sites.run("reverse"))] == [0, 0]
 
     backfill(sites)
@@ -248,7 +248,7 @@ def test_after_a_backfill_of_everything_the_sites_are_equal_wherever_versioned_r
 ) -> None:
     for name, statement, identifier in damage:
         site = edited.london if name == "london" else edited.capetown
-        behind_capture(site, f"{statement} WHERE id = {identifier}")
+        behind_the_back(site, f"{statement} WHERE id = {identifier}")
     reports = backfill(edited)
     assert edited.equal
     logged = len(edited.conflicts())
@@ -277,13 +277,13 @@ def test_under_a_row_filter_what_is_shared_comes_back_and_nothing_else_is_touche
         0,
         1,
     ]
-    behind_capture(
+    behind_the_back(
         sites.capetown,
         "DELETE FROM flight WHERE id IN (1, 200)",
         "UPDATE flight SET note = 'altered' WHERE id IN (2, 100)",
         "UPDATE flight SET delay = 99 WHERE id = 3",
     )
-    behind_capture(
+    behind_the_back(
         sites.london, "UPDATE flight SET delay = 99 WHERE id = 4", "DELETE FROM flight WHERE id = 5"
     )
 
@@ -314,11 +314,10 @@ def test_a_site_that_keeps_the_table_otherwise_gets_its_own_rows_back(
     sites.settle()
     capetown.run("UPDATE vlug SET teken = 'SA 0234' WHERE nommer = 3")
     sites.settle()
-    behind_capture(
-        capetown, "DELETE FROM vlug WHERE nommer = 1", "UPDATE vlug SET teken = 'XX 1' WHERE nommer = 2",
-        table="vlug",
-    )  # fmt: skip
-    behind_capture(london, "UPDATE flight SET number = '' WHERE id = 3")
+    behind_the_back(
+        capetown, "DELETE FROM vlug WHERE nommer = 1", "UPDATE vlug SET teken = 'XX 1' WHERE nommer = 2"
+    )
+    behind_the_back(london, "UPDATE flight SET number = '' WHERE id = 3")
 
     reports = backfill(sites)
 
@@ -340,8 +339,8 @@ def test_what_two_of_three_sites_have_lost_comes_back_on_its_way_from_the_third(
     chained["oslo"].run("UPDATE flight SET delay = 3 WHERE id <= 3")
     chained.settle()
     expected = chained["oslo"].rows(ROWS)
-    behind_capture(chained["london"], "DELETE FROM flight WHERE id IN (1, 2)")
-    behind_capture(
+    behind_the_back(chained["london"], "DELETE FROM flight WHERE id IN (1, 2)")
+    behind_the_back(
         chained["capetown"],
         "DELETE FROM flight WHERE id = 2",
         "UPDATE flight SET note = 'altered' WHERE id IN (1, 3)",
@@ -368,8 +367,8 @@ def test_children_that_are_put_back_fetch_a_parent_that_has_no_version(pair: Mak
     )
     sites.london.run("INSERT INTO loan VALUES (1, 1)")
     sites.run()
-    behind_capture(sites.capetown, "DELETE FROM loan", table="loan")
-    behind_capture(sites.capetown, "DELETE FROM book", table="book")
+    behind_the_back(sites.capetown, "DELETE FROM loan")
+    behind_the_back(sites.capetown, "DELETE FROM book")
     backfill(sites)
     for site in sites.sites:
         assert (site.rows("TABLE book"), site.rows("TABLE loan")) == ([(1, 1)], [(1, 1)])

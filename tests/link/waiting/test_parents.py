@@ -12,7 +12,7 @@ from concord.databases.postgresql.upkeep.decision import Desk
 from concord.messages.errors import ConstraintViolated
 from concord.rules.policy import Policy
 from tests.given.at_step import At
-from tests.given.behind_capture import behind_capture
+from tests.given.behind_capture import behind_the_back
 from tests.given.fixtures import MakePair
 from tests.given.link_without_spark import carry
 from tests.given.two_sites import Pair
@@ -132,7 +132,7 @@ def test_children_of_a_held_parent_wait_until_a_person_decides(
 
 def test_a_parent_that_was_lost_without_a_delete_is_fetched(pair: MakePair) -> None:
     sites = pair(*BOOK, *CHILDREN)
-    behind_capture(sites.capetown, "DELETE FROM book", table="book")
+    behind_the_back(sites.capetown, "DELETE FROM book")
     add(sites, (1, 7))
     both(sites)
     assert sites.equal

@@ -1,0 +1,66 @@
+"""Functions that custom resolvers name: some decide, some fail."""
+
+import pyarrow as pa
+
+
+def by_title(conflicts: pa.RecordBatch) -> pa.RecordBatch:
+    """Does as the source's title says; `both` makes a new row."""
+    sides = zip(conflicts.column("source").to_pylist(), conflicts.column("target").to_pylist(), strict=True)
+    decisions, rows = [], []
+    for ours, theirs in sides:
+        both = ours["title"] == "both"
+        decisions.append("row" if both else ours["title"])
+        title = f"{ours['title']} and {theirs['title']}" if both else ""
+        rows.append({**ours, "title": title, "price": "12.50"} if both else None)
+    made = pa.array(rows, conflicts.column("source").type)
+    return pa.RecordBatch.from_arrays([pa.array(decisions), made], ["decision", "row"])
+
+
+def adds_seats(conflicts: pa.RecordBatch) -> pa.RecordBatch:
+    """Each site has sold or got back some of the 100 seats of `STOCK`; where neither has, it has no opinion."""
+    sides = zip(conflicts.column("source").to_pylist(), conflicts.column("target").to_pylist(), strict=True)
+    rows = [{**ours, "seats": ours["seats"] + theirs["seats"] - 100} for ours, theirs in sides]
+    decisions = ["undecided" if row["seats"] == 100 else "row" for row in rows]
+    made = pa.array(rows, conflicts.column("source").type)
+    return pa.RecordBatch.from_arrays([pa.array(decisions), made], ["decision", "row"])
+
+
+def breaks(conflicts: pa.RecordBatch) -> pa.RecordBatch:
+    raise ArithmeticError(f"no idea of {conflicts.num_rows}\nsecond line")
+
+
+def talks(conflicts: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"decision": ["perhaps"] * conflicts.num_rows})
+
+
+def is_short(conflicts: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"decision": pa.array([], pa.string())})
+
+
+def doubles(conflicts: pa.RecordBatch) -> pa.RecordBatch:
+    rows = [{**row, "ratio": row["ratio"] * 2} for row in conflicts.column("source").to_pylist()]
+    return _rows(pa.array(rows, conflicts.column("source").type))
+
+
+def moves_keys(conflicts: pa.RecordBatch) -> pa.RecordBatch:
+    rows = [{**row, "id": row["id"] + 1} for row in conflicts.column("source").to_pylist()]
+    return _rows(pa.array(rows, conflicts.column("source").type))
+
+
+def forgets_columns(conflicts: pa.RecordBatch) -> pa.RecordBatch:
+    return _rows(pa.array([{"id": row["id"]} for row in conflicts.column("source").to_pylist()]))
+
+
+def _rows(rows: pa.StructArray) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(["row"] * len(rows)), rows], ["decision", "row"])
+
+
+def says_row_alone(conflicts: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"decision": ["row"] * conflicts.num_rows})
+
+
+def answers_otherwise(conflicts: pa.RecordBatch) -> object:
+    return ["source"] * conflicts.num_rows
+
+
+not_a_function = "text"
