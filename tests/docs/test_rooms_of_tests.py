@@ -43,7 +43,7 @@ def test_the_page_lists_every_subject() -> None:
 
 
 def test_no_test_imports_another_one() -> None:
-    """What two tests share stands in a file that is named for what it gives."""
+    """Helpers that two tests share stand in a file that is named for what it gives."""
     shared = re.compile(r"^from (tests\.\S*test_\w+) import|^from tests\.\S+ import test_", re.MULTILINE)
     found = {str(file): shared.findall(file.read_text()) for file in TESTS.rglob("*.py")}
     assert {file: imports for file, imports in found.items() if imports} == {}

@@ -1,4 +1,4 @@
-"""What links may write when nothing is left to carry."""
+"""The writes that links may make when nothing is left to carry."""
 
 import pytest
 from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""What a run does not carry keeps its place: tables and links that left the configuration, and plans."""
+"""Positions that a run does not move stay: those of tables and links that left the configuration, and of plans."""
 
 from collections.abc import Callable
 from typing import Any

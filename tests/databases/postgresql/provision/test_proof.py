@@ -1,4 +1,4 @@
-"""What provisioning does to the proof that two sites are equal, and what a proof asks for."""
+"""Provisioning keeps or takes away the proof that two sites are equal, and names the proof that is asked for."""
 
 import pytest
 
