@@ -1,6 +1,6 @@
 """Damage: a backfill meets the very version it brings, but the row behind it is missing or another.
 
-The same rule as `concord.databases.postgresql.write.restoration`, which decides it again under lock.
+The write step decides it again under lock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Damaged:
     source_origin: str
 
     def condition(self) -> str:
-        """For two equal versions: the target has lost the row, or altered what its origin says it is."""
+        """For two equal versions: a second form of `rules.damage_rule.damaged`."""
         own = f"origin = {text(self.source_origin)} AND derived = 0"
         same = " AND ".join(["true", *(f"{column} <=> p_{column}" for column in self.columns)])
         return f"(NOT deleted AND (p_deleted OR ({own} AND NOT ({same}))))"

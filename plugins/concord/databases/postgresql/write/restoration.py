@@ -1,8 +1,6 @@
-"""The rows that a backfill puts back: they went, or changed, behind the back of capture.
+"""The rows that a backfill puts back: they went, or changed, behind the back of capture (`rules.damage_rule`).
 
-Both sites hold the same version, so causality has nothing to say. A row that is there goes before one that is
-missing. Of two different rows, the one at the version's own origin is the version's row. Nothing is ever deleted
-here, and every row that is put back stands in the conflict log with what stood in its place.
+Every row that is put back stands in the conflict log with the row that stood in its place.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ RESOLVER = "backfill"
 def damaged(shape: Shape, source_origin: str) -> str:
     """Condition on a staged row `s` and the shadow row `p` of the same version, the base row locked.
 
-    A version of another origin than the source's present one, or a derived one, is no word of the source's own.
+    A second form of `rules.damage_rule.damaged`: a backfill meets whole tables.
     """
     row = f"FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')}"
     missing = f"NOT EXISTS (SELECT 1 {row})"
