@@ -1,66 +1,60 @@
-"""One rule, three times: the Spark columns and the SQL decide as the pure functions do, pair by pair."""
+"""One rule in several forms: Spark's columns and the SQL of the write step decide as the pure functions do."""
 
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any, NamedTuple
+from itertools import pairwise, takewhile
+from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.sites.ends import Target
-from concord.databases.postgresql.write import guard, merge
+from concord.databases.postgresql.write import conflict_id as conflict_ids
+from concord.databases.postgresql.write import guard, merge, watch
 from concord.databases.postgresql.write.judged import Judged
-from concord.rules.policy import Policy
-from concord.rules.resolver import Contender, Row, total_order
-from concord.transmission.verdicts import SAME_THING
-from concord.versions.conflict import ConflictType, Outcome, Winner, classify, conflict_id, conflict_type
-from concord.versions.row_version import ABSENT, RowVersion, unite, vector_to_json
-from spark_jobs.steps.detect import detect, same_thing
-from spark_jobs.steps.resolve import resolve, unopposed
+from concord.rules.merging import Custom, decide
+from concord.rules.policy import KINDS, Chains, Policy, named
+from concord.rules.resolver import Contender, Hold, Resolver, Row
+from concord.transmission.verdicts import ASK, SAME_THING, UNDER_LOCK
+from concord.values.sortable import sortable
+from concord.versions.conflict import ConflictType, LostBy, conflict_id, conflict_type, loss_id
+from concord.versions.row_version import ABSENT, RowVersion, from_the_future, unite, vector_to_json
+from spark_jobs.steps import resolve
+from spark_jobs.steps.expression import case
+from spark_jobs.steps.resolve import unopposed
 from tests.given.fixtures import MakePair
+from tests.given.meetings import (
+    CHOOSING,
+    FIELDS,
+    MOMENTS,
+    NUMBERS,
+    SCHEMA,
+    SEEN,
+    SLOW,
+    TABLE,
+    Met,
+    Scene,
+    Verdict,
+    by_spark,
+    contains,
+    detected,
+    expected,
+    fields,
+    judged,
+    meetings,
+    policies,
+    priorities,
+    scene_at,
+    sent,
+    stage,
+)
 from tests.given.two_sites import Pair
-from tests.versions.any_version import PRIORITIES, random_pairs
+from tests.versions.any_version import PRIORITIES, random_pairs, vectors, versions
 
 pytestmark = pytest.mark.spark
-
-PAIRS = random_pairs(seed=2, many=3000)
-#: The values of the rows behind them, as exact texts; the last few are compared with nothing.
-NUMBERS = ("1", "1.0", "-2", "-2.50", "-0.4", "-0.45", "0", "0.00", "10", "9.99", "100200", None, "NaN")
-MOMENTS = ("2026-11-21", "1999-12-31", "0001-01-01", "infinity", "-infinity", None, "0044-03-15 BC")
-#: Every resolver that chooses, in every place of a chain, and chains by type.
-POLICIES = [
-    Policy(),
-    Policy(resolvers=("earliest_timestamp",)),
-    Policy(resolvers=("site_priority", "maximum(n)", "source_wins"), places={"london": 1, "oslo": 0}),
-    Policy(resolvers=("maximum(n)", "minimum(m)"), by_type={ConflictType.UPDATE_DELETE: ("update_wins",)}),
-    Policy(
-        resolvers=("minimum(n)", "target_wins", "earliest_timestamp"),
-        by_type={
-            ConflictType.INSERT_INSERT: ("publisher_wins",),
-            ConflictType.UPDATE_DELETE: ("delete_wins",),
-            ConflictType.UPDATE_UPDATE: ("maximum(m)", "hold"),
-        },
-        places={"london": -1, "capetown": 0},
-    ),
-    Policy(resolvers=("subscriber_wins", "delete_wins", "hold"), places={"london": 0, "oslo": -1}),
-]
-by_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: " ".join(policy.resolvers))
-FIELDS = ("origin", "changed_at", "derived", "vector", "deleted", "born", "out_of_scope")
-
-
-def contains(whole: RowVersion, part: RowVersion) -> bool:
-    return unite(whole.vector, part.vector) == dict(whole.vector)
-
-
-class Verdict(NamedTuple):
-    """The order to staging, or to the target transaction, about an incoming row, and why."""
-
-    verdict: str
-    resolver: str | None = None
-    reason: str | None = None
 
 
 def values(n: int, side: int) -> Row:
@@ -69,169 +63,168 @@ def values(n: int, side: int) -> Row:
     return {"n": NUMBERS[spread % len(NUMBERS)], "m": MOMENTS[spread // 3 % len(MOMENTS)]}
 
 
-def expected(
-    incoming: RowVersion,
-    present: RowVersion,
-    *,
-    row_exists: bool = False,
-    policy: Policy = POLICIES[0],
-    rows: tuple[Row, Row] = ({}, {"n": "another"}),
-) -> Verdict:
-    """By the pure functions. A row that is not written may still have a vector to unite (rules 4 and 6)."""
-    chains, sides = policy.bound(PRIORITIES), (Contender(incoming, rows[0]), Contender(present, rows[1]))
-    alike = incoming.deleted if present.deleted else not incoming.deleted and rows[0] == rows[1]
-    same = chains.same_thing(*sides, alike=alike)
-    outcome = classify(incoming, present, total_order(PRIORITIES), row_exists=row_exists, same_thing=same)
-    if outcome is Outcome.APPLY:
-        return Verdict("apply")
-    if outcome is Outcome.CONVERGED and incoming.dot != present.dot:
-        return Verdict("source_stays" if chains.stays(*sides) is Winner.SOURCE else "target_stays")
-    if outcome is Outcome.CONFLICTED:
-        decision = chains.decide(*sides)
-        return Verdict(decision.winner.value, decision.resolver, decision.reason)
-    return Verdict(outcome.value if contains(present, incoming) else "unite")
+#: Thousands in one query; Hypothesis draws some dozens at a time, of every kind.
+MET = [
+    Met(incoming, present, (values(n, 0), values(n, 1)), n % 2 == 0)
+    for n, (incoming, present) in enumerate(random_pairs(seed=2, many=3000))
+]
+USUAL = Policy().bound(PRIORITIES)
+SOME = st.lists(meetings(), min_size=20, max_size=40)
+#: A chain that may end under lock, or at somebody else's function.
+MERGING = ("average(n)", "additive(n)", "merge_columns", "custom(tests.given.merging_pair:adds_seats)")
 
 
-def test_the_pairs_hold_every_case() -> None:
-    assert {(bool(incoming.origin), bool(present.origin)) for incoming, present in PAIRS} == {
+@pytest.fixture
+def sites(pair: MakePair) -> Pair:
+    return pair(TABLE)
+
+
+@pytest.fixture
+def scene(sites: Pair) -> Iterator[Scene]:
+    made = scene_at(sites, len(MET))
+    yield made
+    made.target.close()
+
+
+@pytest.fixture
+def filled(sites: Pair, scene: Scene) -> Scene:
+    stage(sites, scene, MET)
+    return scene
+
+
+def test_the_meetings_hold_every_case() -> None:
+    assert {(bool(met.incoming.origin), bool(met.present.origin)) for met in MET} == {
         (ours, theirs) for ours in (False, True) for theirs in (False, True)
     }
-    verdicts = {expected(*pair).verdict for pair in PAIRS}
     settled = {"apply", "converged", "superseded", "unite", *guard.SAME_THING}
-    assert verdicts == {*settled, "source_wins", "target_wins"}
+    assert {expected(met, USUAL).verdict for met in MET} == {*settled, "source_wins", "target_wins"}
 
 
-def _fields(version: RowVersion) -> tuple[Any, ...]:
-    return (
-        version.origin,
-        version.changed_at,
-        version.derived,
-        vector_to_json(version.vector),
-        version.deleted,
-        version.born,
-        False,
+def test_every_resolver_is_drawn() -> None:
+    assert {named(each)[0] for each in (*CHOOSING, *MERGING)} == KINDS.keys()
+
+
+def of_spark(met: Met, chains: Chains) -> Verdict:
+    """By the pure functions. Spark leaves a merge to the write step, and the rest to a function that it asks later."""
+    kind, wanted = conflict_type(met.incoming, met.present), expected(met, chains)
+    same = wanted.verdict in guard.SAME_THING
+    if same and kind not in chains.policy.adding:  # whose version stays is decided under lock
+        return Verdict(SAME_THING)
+    if not same and wanted.resolver is None:
+        return wanted
+    chain = chains.by_type[kind]
+    chosen = list(takewhile(lambda each: isinstance(each, Resolver), chain))
+    then = [] if len(chosen) == len(chain) else [Hold(chain[len(chosen)].name)]
+    decision = decide(
+        [*chosen, *then], Contender(met.incoming, met.rows[0]), Contender(met.present, met.rows[1])
     )
+    if then and decision.resolver == then[0].name:
+        later = ASK if isinstance(chain[len(chosen)], Custom) else UNDER_LOCK
+        return Verdict(later, decision.resolver)
+    return Verdict(decision.winner.value, decision.resolver, decision.reason)
 
 
-SCHEMA = (
-    "c0 int, c1 string, c2 string, origin string, changed_at bigint, derived int, vector string,"
-    " deleted boolean, born boolean, out_of_scope boolean"
+def hold_spark_to_it(spark: SparkSession, found: list[Met], chains: Chains) -> None:
+    decided = by_spark(spark, found, chains)
+    assert len(decided) == len(found)
+    for n, met in enumerate(found):
+        row, wanted = decided[n], of_spark(met, chains)
+        said = Verdict(row["verdict"], row["resolver"], row["reason"])
+        if wanted.verdict in (ASK, UNDER_LOCK):
+            said = said._replace(reason=None)
+        assert said == wanted, met
+        assert tuple(row[field] for field in FIELDS) == fields(met.incoming)
+        assert row["against"] == ("/".join(map(str, met.present.dot)) if wanted.resolver else None)
+
+
+def test_spark_decides_thousands_of_pairs_as_the_functions_do(spark: SparkSession) -> None:
+    hold_spark_to_it(spark, MET, USUAL)
+
+
+@settings(SLOW, max_examples=8)
+@given(SOME, policies((*CHOOSING, *MERGING)), priorities())
+def test_spark_decides_as_the_functions_do_by_any_chain(
+    spark: SparkSession, found: list[Met], policy: Policy, ranks: dict[str, int]
+) -> None:
+    hold_spark_to_it(spark, found, policy.bound(ranks))
+
+
+@settings(SLOW, max_examples=5)
+@given(
+    st.lists(st.tuples(st.decimals(places=3, allow_nan=False, allow_infinity=False), st.dates()), min_size=20)
 )
-
-
-SEEN = {"n": "c1", "m": "c2"}
-
-
-def _sent(n: int, side: int, version: RowVersion) -> tuple[object, ...]:
-    """The columns that travel: a deleted row brings nothing but its version."""
-    row = [None if version.deleted else value for value in values(n, side).values()]
-    return (n, *row, *_fields(version))
-
-
-def _changes(spark: SparkSession, many: int) -> DataFrame:
-    rows = [_sent(n, 0, incoming) for n, (incoming, _) in enumerate(PAIRS[:many])]
-    return spark.createDataFrame(rows, SCHEMA)
-
-
-def _resolved(changes: DataFrame, candidates: DataFrame, policy: Policy) -> DataFrame:
-    detected = detect(changes, candidates, ["c0"], PRIORITIES, seen=tuple(SEEN.values()))
-    return resolve(same_thing(detected, tuple(SEEN.values())), policy.bound(PRIORITIES), SEEN)
-
-
-@by_policy
-def test_spark_decides_as_the_functions_do(spark: SparkSession, policy: Policy) -> None:
-    pairs = PAIRS if policy == Policy() else PAIRS[:1000]
-    changes = _changes(spark, len(pairs))
-    # An absent version is no candidate, or a placeholder.
-    present = [_sent(n, 1, version) for n, (_, version) in enumerate(pairs) if version.origin or n % 2]
-    candidates = spark.createDataFrame(present, SCHEMA)
-    decided = {row["c0"]: row for row in _resolved(changes, candidates, policy).collect()}
-
-    assert len(decided) == len(pairs)
-    for n, (incoming, version) in enumerate(pairs):
-        rows = (values(n, 0), values(n, 1))
-        row, wanted = decided[n], expected(incoming, version, policy=policy, rows=rows)
-        if wanted.verdict in guard.SAME_THING:  # whose version stays is decided under lock
-            wanted = Verdict(SAME_THING)
-        assert Verdict(row["verdict"], row["resolver"], row["reason"]) == wanted, (incoming, version)
-        assert tuple(row[field] for field in FIELDS) == _fields(incoming)
-        against = "/".join(map(str, version.dot)) if wanted.resolver else None
-        assert row["against"] == against
+def test_spark_sorts_values_as_the_functions_do(spark: SparkSession, drawn: list[tuple[Any, Any]]) -> None:
+    texts = [f"{number:f}" for number, _ in drawn] + [str(day) for _, day in drawn]
+    texts = [*texts, *(text for text in (*NUMBERS, *MOMENTS) if text is not None)]
+    pairs = [(one, other) for one, other in zip(texts, reversed(texts), strict=True)]
+    pairs += pairwise(texts)
+    ours, theirs = resolve.sortable("one"), resolve.sortable("other")
+    found = spark.createDataFrame(pairs, "one string, other string").select(
+        F.expr(case((f"{ours} > {theirs}", "1"), (f"{ours} < {theirs}", "-1"), (f"{ours} = {theirs}", "0")))
+    )
+    for pair, (said,) in zip(pairs, found.collect(), strict=True):
+        one, other = map(sortable, pair)
+        if one is None or other is None:
+            assert said is None, pair
+        elif type(one[0]) is type(other[0]):  # a column is all numbers or all moments
+            assert said == (one > other) - (one < other), pair
 
 
 def test_without_candidates_spark_applies_everything(spark: SparkSession) -> None:
-    changes = _changes(spark, 9)
-    columns = set(_resolved(changes, changes, Policy()).columns)
+    changes = spark.createDataFrame(
+        [sent(n, met.incoming, met.rows[0]) for n, met in enumerate(MET[:9])], SCHEMA
+    )
+    columns = set(resolve.resolve(detected(spark, MET[:9], USUAL), USUAL, SEEN).columns)
     applied = unopposed(changes)
     assert {row["verdict"] for row in applied.collect()} == {"apply"}
     assert set(applied.columns) <= columns
 
 
-class Scene(NamedTuple):
-    """London's applier in its transaction: every pair staged, every present version in the shadow table."""
-
-    target: Target
-    staged: Staged
-
-
-def exists(n: int, present: RowVersion) -> bool:
-    """A shadow row says whether its base row is there; an unshadowed row is there in every second pair."""
-    return not present.deleted if present.origin else n % 2 == 0
+def hold_the_write_step_to_it(scene: Scene, found: list[Met], chains: Chains) -> None:
+    with scene.target.connection.transaction():
+        decided = judged(scene, chains)
+    for n, met in enumerate(found):
+        wanted = expected(met, chains, row_exists=met.exists)
+        assert decided.get(n, Verdict("apply")) == wanted, met
 
 
-@pytest.fixture
-def scene(pair: MakePair) -> Iterator[Scene]:
-    sites: Pair = pair("CREATE TABLE t (id int PRIMARY KEY, n numeric, m date)")
-    london = sites.london
-    target = Target(sites.job("reverse"))
-    (shape,), _ = target.inspect(sites.tables)
-    london.run("SET session_replication_role = replica", "ALTER TABLE t DISABLE TRIGGER zz_concord_capture")
-    with london.connection.cursor() as cursor:
-        with cursor.copy("COPY t FROM STDIN") as copy:
-            for n, (_, present) in enumerate(PAIRS):
-                if exists(n, present):
-                    copy.write_row((n, *values(n, 1).values()))
-        columns = f"id, {', '.join(FIELDS[:-1])}, position"
-        with cursor.copy(f'COPY concord."public.t" ({columns}) FROM STDIN') as copy:
-            for n, (_, present) in enumerate(PAIRS):
-                if present.origin:
-                    copy.write_row((n, *_fields(present)[:-1], 5))
-    staged = target.create_staging(shape, 0).believing([1], len(PAIRS))
-    aliases = ", ".join(shape.alias(shape.table.column(name)) for name in ("id", "n", "m"))
-    with target.connection.cursor().copy(
-        f"COPY {staged.sql} ({aliases}, {', '.join(FIELDS)}, verdict, attempt) FROM STDIN"
-    ) as copy:
-        for n, (incoming, _) in enumerate(PAIRS):
-            copy.write_row((*_sent(n, 0, incoming), "apply", 1))
-    yield Scene(target, staged)
-    target.close()
+def test_the_write_step_decides_thousands_of_pairs_as_the_functions_do(filled: Scene) -> None:
+    hold_the_write_step_to_it(filled, MET, USUAL)
 
 
-def judged(scene: Scene, policy: Policy = POLICIES[0]) -> dict[int, Verdict]:
-    """The verdicts of the target transaction; what stands in none applies."""
-    connection = scene.target.connection
-    staged = replace(scene.staged, shape=replace(scene.staged.shape, policy=policy))
-    name = guard.judge(connection, staged, 0).relation
-    guard.retake(connection, staged, name, policy.bound(PRIORITIES))
-    found = connection.execute(f"SELECT id, verdict, resolver, reason FROM {name}".encode()).fetchall()
-    return {n: Verdict(*said) for n, *said in found}
+@settings(SLOW, max_examples=40)
+@given(SOME, policies((*CHOOSING, "average(n)")), priorities())
+def test_the_write_step_decides_as_the_functions_do_by_any_chain(
+    sites: Pair, scene: Scene, found: list[Met], policy: Policy, ranks: dict[str, int]
+) -> None:
+    stage(sites, scene, found)
+    hold_the_write_step_to_it(scene, found, policy.bound(ranks))
 
 
-def test_the_write_step_decides_as_the_functions_do(scene: Scene) -> None:
-    for policy in POLICIES:
-        with scene.target.connection.transaction():
-            found = judged(scene, policy)
-        for n, (incoming, present) in enumerate(PAIRS):
-            rows = (values(n, 0), values(n, 1))
-            wanted = expected(incoming, present, row_exists=exists(n, present), policy=policy, rows=rows)
-            assert found.get(n, Verdict("apply")) == wanted, (incoming, present, rows)
+@settings(SLOW, max_examples=40)
+@given(versions(), vectors, st.integers(0, 5), st.integers(0, 5))
+def test_sql_finds_a_stamp_in_the_future_as_the_function_does(
+    scene: Scene, incoming: RowVersion, known: dict[str, tuple[int, int]], now: int, allowed: int
+) -> None:
+    """The clock is given, so that it stands still."""
+    present = RowVersion("oslo#1", 1, 0, known)
+    ahead = watch.ahead("stamp", "known", allowed / 1_000_000).replace(watch.CLOCK, str(now))
+    query = f"SELECT {ahead} FROM (SELECT %s::bigint AS stamp, %s::jsonb AS known) x"
+    (found,) = (
+        scene.target.connection.execute(
+            query.encode(), [incoming.changed_at, vector_to_json(known)]
+        ).fetchone()
+        or ()
+    )
+    if not present.includes(incoming):
+        assert found == from_the_future(incoming, present, now, allowed)
 
 
-def test_the_conflict_log_gives_ids_types_and_versions_as_the_functions_do(scene: Scene) -> None:
-    connection = scene.target.connection
+def test_the_conflict_log_gives_ids_types_and_versions_as_the_functions_do(filled: Scene) -> None:
+    connection = filled.target.connection
     with connection.transaction():
-        found = judged(scene)
-        verdicts = Judged(scene.staged, "pg_temp.verdict_0", len(found), "capetown", "london")
+        found = judged(filled, USUAL)
+        verdicts = Judged(filled.staged, "pg_temp.verdict_0", len(found), "capetown", "london")
         merge.log_conflicts(connection, verdicts, "s", "s/reverse", "transmission")
         logged = {
             int(key[0]): (identity, kind, winner, loser)
@@ -246,12 +239,45 @@ def test_the_conflict_log_gives_ids_types_and_versions_as_the_functions_do(scene
     assert len(kinds) == 4, "two deletes are the same thing"
     assert min(kinds.values()) > 10, "every type, often"
     for n in conflicts:
-        incoming, present = PAIRS[n]
+        incoming, present = MET[n].incoming, MET[n].present
         identity, kind, winner, loser = logged[n]
         assert identity == conflict_id("public.t", [str(n)], incoming, present)
         assert kind == conflict_type(incoming, present).value
         sides = (incoming, present) if found[n].verdict == "source_wins" else (present, incoming)
         assert [_logged(winner), _logged(loser)] == [_without_birth(side) for side in sides]
+
+
+@settings(SLOW, max_examples=30)
+@given(
+    st.lists(st.text(alphabet="abé1:", max_size=3), min_size=1, max_size=3),
+    versions() | st.just(ABSENT),
+    versions(),
+    st.sampled_from((ConflictType.UNIQUENESS, ConflictType.FOREIGN_KEY)),
+    st.text(alphabet="rule:é", max_size=5),
+    st.lists(st.text(alphabet="12:", max_size=2), max_size=2),
+)
+def test_sql_gives_a_loss_the_id_that_the_function_gives_it(
+    scene: Scene,
+    key: list[str],
+    winner: RowVersion,
+    loser: RowVersion,
+    kind: ConflictType,
+    rule: str,
+    against: list[str],
+) -> None:
+    sides = (("x.winner", winner), ("x.loser", loser))
+    dots = [(f"({side} ->> 0)", f"({side} ->> 1)::bigint", f"({side} ->> 2)::int") for side, _ in sides]
+    identity = conflict_ids.loss_id("x.name", "x.key", *dots, (kind, "x.rule", "x.against"))
+    given_row = [json.dumps(each) for each in (key, winner.dot, loser.dot, against)]
+    (found,) = (
+        scene.target.connection.execute(
+            f"SELECT {identity} FROM (SELECT 't'::text AS name, %s::jsonb AS key, %s::jsonb AS winner,"
+            " %s::jsonb AS loser, %s::jsonb AS against, %s::text AS rule) x".encode(),
+            [*given_row, rule],
+        ).fetchone()
+        or ()
+    )
+    assert found == loss_id("t", key, winner, loser, LostBy(kind, rule, against))
 
 
 def _logged(stored: dict[str, Any]) -> tuple[Any, ...]:
@@ -264,7 +290,7 @@ def _without_birth(version: RowVersion) -> tuple[Any, ...]:
 
 
 def test_sql_unites_and_compares_vectors_as_the_functions_do(scene: Scene) -> None:
-    pairs = [[vector_to_json(version.vector) for version in pair] for pair in PAIRS]
+    pairs = [[vector_to_json(version.vector) for version in (met.incoming, met.present)] for met in MET]
     found = scene.target.connection.execute(
         "SELECT concord.vector_unite(one, other), concord.vector_includes(one, other)"
         " FROM jsonb_to_recordset(%s::jsonb) AS r (n int, one jsonb, other jsonb) ORDER BY n",
@@ -274,43 +300,43 @@ def test_sql_unites_and_compares_vectors_as_the_functions_do(scene: Scene) -> No
             )
         ],
     ).fetchall()
-    for (incoming, present), (united, included) in zip(PAIRS, found, strict=True):
-        assert united == json.loads(vector_to_json(unite(incoming.vector, present.vector)))
-        assert included == contains(incoming, present)
+    for met, (united, included) in zip(MET, found, strict=True):
+        assert united == json.loads(vector_to_json(unite(met.incoming.vector, met.present.vector)))
+        assert included == contains(met.incoming, met.present)
 
 
 def test_a_decision_of_spark_stands_while_the_present_version_is_the_one_it_was_taken_against(
-    scene: Scene,
+    filled: Scene,
 ) -> None:
     """Otherwise it is taken again under lock."""
     conflicted = [
-        n for n, pair in enumerate(PAIRS) if n % 4 and expected(*pair).resolver and pair[1] is not ABSENT
+        n for n, met in enumerate(MET) if expected(met, USUAL).resolver and met.present is not ABSENT
     ]
     fresh, stale = conflicted[0], conflicted[1]
-    connection = scene.target.connection
-    for n, against in ((fresh, "/".join(map(str, PAIRS[fresh][1].dot))), (stale, "oslo#1/1/1")):
+    connection = filled.target.connection
+    for n, against in ((fresh, "/".join(map(str, MET[fresh].present.dot))), (stale, "oslo#1/1/1")):
         connection.execute(
-            f"UPDATE {scene.staged.sql} SET verdict = 'source_wins', resolver = 'of spark', against = %s"
-            f" WHERE {scene.staged.shape.key_aliases[0]} = %s".encode(),
+            f"UPDATE {filled.staged.sql} SET verdict = 'source_wins', resolver = 'of spark', against = %s"
+            f" WHERE {filled.staged.shape.key_aliases[0]} = %s".encode(),
             [against, n],
         )
     with connection.transaction():
-        found = judged(scene)
+        found = judged(filled, USUAL)
     assert (found[fresh].verdict, found[fresh].resolver) == ("source_wins", "of spark")
-    assert found[stale] == expected(*PAIRS[stale])
+    assert found[stale] == expected(MET[stale], USUAL)
 
 
 @pytest.mark.parametrize("verdict", ["source_wins", "target_wins"])
 def test_of_two_sites_that_did_the_same_the_version_stays_that_spark_let_win(
-    scene: Scene, verdict: str
+    filled: Scene, verdict: str
 ) -> None:
-    met = next(n for n, pair in enumerate(PAIRS) if expected(*pair).verdict in guard.SAME_THING)
-    connection = scene.target.connection
+    place = next(n for n, met in enumerate(MET) if expected(met, USUAL).verdict in guard.SAME_THING)
+    connection = filled.target.connection
     connection.execute(
-        f"UPDATE {scene.staged.sql} SET verdict = %s, resolver = 'of spark', against = %s"
-        f" WHERE {scene.staged.shape.key_aliases[0]} = %s".encode(),
-        [verdict, "/".join(map(str, PAIRS[met][1].dot)), met],
+        f"UPDATE {filled.staged.sql} SET verdict = %s, resolver = 'of spark', against = %s"
+        f" WHERE {filled.staged.shape.key_aliases[0]} = %s".encode(),
+        [verdict, "/".join(map(str, MET[place].present.dot)), place],
     )
     with connection.transaction():
-        found = judged(scene)
-    assert found[met].verdict == verdict.replace("wins", "stays")
+        found = judged(filled, USUAL)
+    assert found[place].verdict == verdict.replace("wins", "stays")

@@ -1,6 +1,6 @@
 """The three forms of a mapping are one: pure Python, Spark columns, SQL (S1-34)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 import psycopg
@@ -64,20 +64,39 @@ def test_spark_does_what_the_reference_does_with_any_rows(spark: SparkSession, r
     check_in_spark(spark, rows)
 
 
+def check_in_sql(connection: psycopg.Connection[tuple[object, ...]], rows: Sequence[Row]) -> None:
+    connection.execute("CREATE TEMPORARY TABLE given (place int, t0 text, t1 text, t2 text) ON COMMIT DROP")
+    with connection.cursor().copy("COPY given FROM STDIN") as copy:
+        for place, row in enumerate(rows):
+            copy.write_row((place, *row))
+    for name, operation in OPERATIONS.items():
+        manipulation = Manipulation(operations=(operation,))
+        wanted = canonical_texts(manipulation, dict(zip(operation.own, NAMES, strict=False)))
+        query = f"SELECT ARRAY[{', '.join(wanted.values())}]::text[] FROM given ORDER BY place"
+        found = [tuple(row) for (row,) in connection.execute(query.encode())]  # type: ignore[misc, arg-type]
+        for row, canonical in zip(rows, found, strict=True):
+            own = dict(zip(operation.own, row, strict=False))
+            if not manipulation.unfaithful(own, leaving=True):
+                assert (name, row, canonical) == (name, row, expected(operation, row, out=True))
+
+
+@pytest.fixture
+def connection(database: Callable[[], Database]) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    with psycopg.connect(database().uri, autocommit=True) as made:
+        yield made
+
+
 def test_sql_brings_every_row_that_passes_the_proof_to_the_same_canonical_form(
-    database: Callable[[], Database],
+    connection: psycopg.Connection[tuple[object, ...]],
 ) -> None:
-    with psycopg.connect(database().uri) as connection:
-        connection.execute("CREATE TEMPORARY TABLE given (place int, t0 text, t1 text, t2 text)")
-        with connection.cursor().copy("COPY given FROM STDIN") as copy:
-            for place, row in enumerate(ROWS):
-                copy.write_row((place, *row))
-        for name, operation in OPERATIONS.items():
-            manipulation = Manipulation(operations=(operation,))
-            wanted = canonical_texts(manipulation, dict(zip(operation.own, NAMES, strict=False)))
-            query = f"SELECT ARRAY[{', '.join(wanted.values())}]::text[] FROM given ORDER BY place"
-            found = [tuple(row) for (row,) in connection.execute(query.encode())]
-            for row, canonical in zip(ROWS, found, strict=True):
-                own = dict(zip(operation.own, row, strict=False))
-                if not manipulation.unfaithful(own, leaving=True):
-                    assert (name, row, canonical) == (name, row, expected(operation, row, out=True))
+    with connection.transaction():
+        check_in_sql(connection, ROWS)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(st.tuples(*[st.none() | texts()] * 3), min_size=50, max_size=200))
+def test_sql_brings_any_rows_that_pass_the_proof_to_the_same_canonical_form(
+    connection: psycopg.Connection[tuple[object, ...]], rows: list[Row]
+) -> None:
+    with connection.transaction():
+        check_in_sql(connection, rows)

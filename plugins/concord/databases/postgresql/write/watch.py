@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from concord.databases.contract.dialect import Rebounding
 from concord.databases.contract.quoting import literal
-from concord.databases.contract.rows import Rebounding
 from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.session import Connection, rows
 from concord.databases.postgresql.rows.shape import Shape
@@ -33,15 +33,18 @@ RUNS = 3
 #: Rows of a table that are looked at more closely when some rebound too often.
 LOOKED_AT = 1000
 
-_NOW = f"(SELECT {row_version.NOW})"
+#: The clock here, which one statement asks once.
+CLOCK = f"(SELECT {row_version.NOW})"
 
 
 def ahead(stamp: str, vector: str, skew: float) -> str:
-    """Condition: the stamp is further ahead than that of the clock here, and of all that the row's vector has
-    seen."""
+    """Condition: the stamp is further ahead than the clock here, and than all that the row's vector has seen.
+
+    A second form of `versions.row_version.from_the_future`, of a version that is not known here.
+    """
     allowed = int(skew * 1_000_000)
     return (
-        f"({stamp} > {_NOW} + {allowed}"
+        f"({stamp} > {CLOCK} + {allowed}"
         f" AND {stamp} > coalesce(concord.vector_newest({vector}), 0) + {allowed})"
     )
 
@@ -58,7 +61,7 @@ class Watch:
 
     @property
     def _future(self) -> str:
-        """Condition, as `concord.row_version.from_the_future`; the row's own history is looked at last."""
+        """Condition; the row's own history is looked at last."""
         return "false" if self.skew is None else ahead("s.concord_changed_at", "p.vector", self.skew)
 
     def verdicts(self, *, known: str, follows: str, alike: str) -> str:
