@@ -1,5 +1,7 @@
-"""Detect: which changes meet a version at the target that they have not seen? The same rule as
-`versions.conflict.classify`, as Spark's SQL; a property test holds the two equal."""
+"""Detect: which changes meet a version at the target that they have not seen?
+
+Spark's SQL judges many rows before anything is locked; the write step judges them again.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from concord.databases.contract.rows import VERSION_TYPES
+from concord.databases.contract.dialect import VERSION_TYPES
 from concord.transmission.verdicts import SAME_THING
 from spark_jobs.steps.damage import Damaged
 from spark_jobs.steps.expression import case, text
@@ -47,6 +49,8 @@ def detect(
 def same_thing(detected: DataFrame, columns: Sequence[str], adding: str = "false") -> DataFrame:
     """No conflict where both sites deleted the row, or left the same one, in all `columns` beside the key.
 
+    A second form of `rules.policy.Chains.same_thing`.
+
     By text, so that a 0.0 is no -0.0. Only where the candidates bring whole rows: else the write step alone finds it.
     `adding`: condition on those of which a resolver may add up what both sites did (`resolve.adding`).
     """
@@ -63,7 +67,10 @@ def same_thing(detected: DataFrame, columns: Sequence[str], adding: str = "false
 
 
 def outcome_of(incoming: str, present: str, priorities: Mapping[str, int]) -> str:
-    """The verdict of the version whose columns begin with `incoming` when it meets the one of `present`."""
+    """The verdict of the version whose columns begin with `incoming` when it meets the one of `present`.
+
+    A second form of `versions.conflict.classify`.
+    """
     absent = f"{present}origin IS NULL OR {present}origin = ''"
     same = f"{_dot(incoming)} = {_dot(present)}"
     forward, backward = _includes(incoming, present), _includes(present, incoming)
@@ -89,7 +96,7 @@ def _vector(side: str) -> str:
 
 
 def _includes(whole: str, part: str) -> str:
-    """Has the version on side `whole` seen the one on side `part`?"""
+    """Has the version on side `whole` seen the one on side `part`? A second form of `RowVersion.includes`."""
     seen = f"try_element_at({_vector(whole)}, {part}origin)"
     return f"coalesce({seen} >= array({part}changed_at, bigint({part}derived)), false)"
 
@@ -101,12 +108,12 @@ def _contains(whole: str, part: str) -> str:
 
 
 def share_history(one: str, other: str) -> str:
-    """Mirrors `concord.row_version.RowVersion.shares_history_with`."""
+    """A second form of `RowVersion.shares_history_with`."""
     return f"arrays_overlap(map_keys({_vector(one)}), map_keys({_vector(other)}))"
 
 
 def total_order(side: str, priorities: Mapping[str, int]) -> str:
-    """`rules.resolver.total_order` as a struct: Spark compares structs field by field."""
+    """A second form of `rules.resolver.total_order`, as a struct: Spark compares structs field by field."""
     return f"struct({side}derived, {side}changed_at, {rank(side, priorities)})"
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from concord.databases.contract.rows import VERSION_TYPES
+from concord.databases.contract.dialect import VERSION_TYPES
 from concord.rules.initialization_rule import Side, Verdict, Way, decide, ever
 from concord.rules.policy import Chains
 from concord.rules.resolver import Row
@@ -56,7 +56,10 @@ def _meaning(key: Column, root: str) -> Column:
 
 
 def all_of(incoming: DataFrame, way: Way) -> DataFrame:
-    """Every row of the source, for a range where the target holds nothing. No row is looked at in Python."""
+    """Every row of the source, for a range where the target holds nothing. No row is looked at in Python.
+
+    A second form of `rules.initialization_rule.decide`.
+    """
     new, version = F.col("origin").isNull(), ever(way.origin)
     made: dict[str, object] = {
         "origin": version.origin,

@@ -1,6 +1,6 @@
 """Manipulate: source shape → canonical → target shape, and the proof that every row would come back (S1-34).
 
-The same operations as `tables.manipulation`, as columns; a property test holds the two equal.
+A second form of `tables.manipulation`, as columns.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from concord.databases.contract.rows import VERSION_TYPES, Shape
+from concord.databases.contract.dialect import VERSION_TYPES, Shape
 from concord.tables.manipulation import Cast, Combine, Constant, Cut, Operation, Rename, Split, Values
 from concord.transmission.verdicts import UNFAITHFUL
 from concord.values.text_form import TextForm
@@ -121,7 +121,7 @@ def _apply(operation: Operation, values: Sequence[Column], *, out: bool) -> list
 
 
 def fits(form: TextForm, value: Column) -> Column:
-    """`TextForm.fits` as a column."""
+    """A second form of `TextForm.fits`, as a column."""
     conditions = [value.isNotNull()]
     if form.pattern is not None:
         conditions.append(value.rlike(rf"\A(?:{form.pattern})\z"))

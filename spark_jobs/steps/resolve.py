@@ -1,4 +1,7 @@
-"""Resolve: who wins each conflict, as Spark's SQL: the chains of `rules.resolver`, and a test holds the two equal."""
+"""Resolve: who wins each conflict, as Spark's SQL: a second form of `rules.merging.decide`.
+
+Functions of others are asked in Spark alone, and a plan counts who wins; so Spark decides before anything is locked.
+"""
 
 from __future__ import annotations
 
@@ -130,7 +133,7 @@ def _by_type(chains: Chains, source: Side, target: Side) -> str:
 
 
 def _type(source: Side, target: Side) -> str:
-    """Mirrors `versions.conflict.conflict_type`, of two versions that both exist."""
+    """A second form of `versions.conflict.conflict_type`, of two versions that both exist."""
     deleted, p_deleted = source.column("deleted"), target.column("deleted")
     both_born = f"{source.column('born')} AND {target.column('born')}"
     kinds = {
@@ -144,7 +147,7 @@ def _type(source: Side, target: Side) -> str:
 
 
 def _decide(chain: Sequence[Link], source: Side, target: Side) -> str:
-    """Mirrors `rules.resolver.decide`: the first resolver with a verdict, and why those before it had none."""
+    """The first resolver with a verdict, and why those before it had none."""
     cases: list[tuple[str, str]] = []
     before: list[str] = []
     for resolver in chain:
@@ -224,15 +227,18 @@ def _greater(ours: str, theirs: str) -> str:
 
 
 def _compared(resolver: Ordering, ours: str, theirs: str) -> Opinion:
-    """Mirrors `rules.resolver.compared`."""
+    """A second form of `rules.resolver.compared`."""
     differ = (f"{ours} > {theirs} OR {ours} < {theirs}", text(resolver.because))
     reason = case(differ, (f"{ours} = {theirs}", text(EQUAL)), otherwise=text(NO_VALUE))
     return Opinion(_greater(ours, theirs), reason)
 
 
 def sortable(value: str) -> str:
-    """Mirrors `concord.sortable.sortable`, as a struct that Spark compares field by field: sign, digits before the
-    point, those digits, digits behind it. A negative number counts down: its digits are complemented."""
+    """A second form of `values.sortable.sortable`, as a struct that Spark compares field by field.
+
+    Its fields: the sign, the number of digits before the point, those digits, the digits behind it. A negative number
+    counts down: its digits are complemented.
+    """
     bare = f"ltrim(regexp_replace({value}, '^-', ''))"
     whole = f"regexp_replace(substring_index({bare}, '.', 1), '^0+', '')"
     behind = case((f"contains({value}, '.')", f"substring_index({bare}, '.', -1)"), otherwise="''")

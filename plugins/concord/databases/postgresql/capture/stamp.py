@@ -52,6 +52,8 @@ def upsert(
 ) -> str:
     """Write the selected stamps: later than anything a row's history knows, and than the stamp floor.
 
+    A second form of `versions.row_version.next_stamp`.
+
     Hardly ever is the clock not the latest: that alone is asked of a vector, and no vector is taken apart. `now` is
     an object that says the clock as `now`. A placeholder, where a link has locked a key and not written it, is no
     history: the key may still be born.

@@ -15,7 +15,10 @@ _BROUGHT = ("origin", "changed_at", "derived", "vector")
 
 @dataclass(frozen=True, slots=True)
 class LoadCopy:
-    """The statements of one table. Both sites keep it alike: nothing is mapped on the way."""
+    """The statements of one table. Both sites keep it alike: nothing is mapped on the way.
+
+    A second form of `rules.initialization_rule.decide`, where the target holds nothing.
+    """
 
     source: Shape
     target: Shape

@@ -8,6 +8,7 @@ from concord.databases.postgresql.facts.own_schema import FORMAT, IDENTITY, SCHE
 from concord.databases.postgresql.initialize import late_indexes, progress
 from concord.databases.postgresql.ledger import retention, waiting_table
 
+#: A second form of `versions.row_version.unite`, and of what one vector says of another.
 _VECTOR_FUNCTIONS = [
     """
 CREATE OR REPLACE FUNCTION concord.vector_includes(whole jsonb, part jsonb) RETURNS boolean LANGUAGE sql

@@ -1,6 +1,6 @@
 """The canonical form of a site's rows, in SQL: what two sites that keep a table differently can compare.
 
-The same as `tables.manipulation` on rows that come back the same; a test holds the two equal.
+A second form of `tables.manipulation`, for rows that come back the same.
 """
 
 from __future__ import annotations

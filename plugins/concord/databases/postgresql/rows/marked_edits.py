@@ -170,6 +170,8 @@ def _upsert(shape: Shape, joined: str, found: str) -> str:
     Stamped as a trigger would (D2): no earlier than the mark, later than anything this row's history knows and
     than the stamp floor. A mark that lies ahead of the clock counts as now. A key of which nothing was remembered
     was not there when the table was initialized: it is born.
+
+    A second form of `versions.row_version.next_stamp`, with the mark for a clock.
     """
     marks, keys = _marks(shape), shape.keys_of("t")
     honest = f"least(greatest({marks.instant('t')}, '1970-01-01 00:00:00+00'), clock_timestamp())"

@@ -48,7 +48,10 @@ Columns = Callable[[str], Column | None]
 
 
 def condition(where: RowFilter, columns: Columns, row: str) -> str:
-    """SQL over the row that a statement calls `row`: true in scope, false out of it, never NULL."""
+    """SQL over the row that a statement calls `row`: true in scope, false out of it, never NULL.
+
+    A second form of `tables.row_filter_text`: the text means what PostgreSQL reads in it.
+    """
     return f"coalesce({_sql(where.condition, columns, row)}, false)"
 
 

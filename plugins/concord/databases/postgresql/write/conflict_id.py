@@ -1,4 +1,4 @@
-"""Ids of the conflict log, in SQL: a second form of `versions.conflict.conflict_id` and `versions.conflict.loss_id`.
+"""Ids of the conflict log, in SQL.
 
 The entries of a run are written by set, so that no id passes through Python.
 """
@@ -18,13 +18,16 @@ def dot(row: str) -> Dot:
 
 
 def conflict_id(table: str, key: str, one: Dot, other: Dot) -> str:
-    """`key`: the canonical key, its parts divided by commas."""
+    """A second form of `versions.conflict.conflict_id`; `key`: the canonical key, its parts divided by commas."""
     first, second = _in_order(one, other)
     return _hashed(f"ARRAY[{literal(table)}, {key}, {first}, {second}]")
 
 
 def loss_id(table: str, key: str, one: Dot, other: Dot, by: tuple[ConflictType, str, str]) -> str:
-    """`table` is SQL, and `key` a JSON array; `by`: the conflict's type, the rule's name, and the other row's key."""
+    """A second form of `versions.conflict.loss_id`.
+
+    `table` is SQL, and `key` a JSON array; `by`: the conflict's type, the rule's name, and the other row's key.
+    """
     first, second = _in_order(one, other)
     kind, rule, against = by
     return _hashed(

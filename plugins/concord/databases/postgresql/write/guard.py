@@ -145,8 +145,9 @@ class Terms:
 def judge(connection: Connection, staged: Staged, ordinal: int, terms: Terms = Terms()) -> Verdicts:
     """Find the rows that do not simply apply.
 
-    The cheap test is the same in every dialect: the incoming vector includes the present version, and the present
-    one does not include the incoming.
+    A second form of `versions.conflict.classify`. Its cheap test is the same in every dialect: the incoming vector
+    includes the present version, and the present one does not include the incoming. A row that it
+    leaves to `retake` is judged by the first form.
 
     An agreed tombstone counts as absent to a version that came after it (rule
     10). Every site had it, so only one that has removed it makes a later version without having seen it. A conflict
@@ -224,7 +225,10 @@ def _applies(shape: Shape) -> tuple[str, str]:
 
 def _alike(shape: Shape, differs: str) -> str:
     """Condition: both sites have deleted the row, or it is the same at both in every column that travels, private
-    ones as well. Never NULL. `differs`: of the row that stands here, NULL where none does."""
+    ones as well. Never NULL. `differs`: of the row that stands here, NULL where none does.
+
+    With `_whose_stays` a second form of `rules.policy.Chains.same_thing`.
+    """
     deleted = f"p.deleted AND p.out_of_scope IS NULL AND {differs} IS NULL"
     there = f"coalesce(NOT {differs}, false)"
     return f"NOT s.concord_out_of_scope AND CASE WHEN s.concord_gone THEN {deleted} ELSE {there} END"
