@@ -1,1 +1,1 @@
-"""Two sites laid side by side, as far as neither Spark nor a database takes part."""
+"""Two sites laid side by side, without Spark or a database. Whole comparisons stand in `tests/link/comparison`."""

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.conftest import PROJECT
-from tests.docs.rooms import postgresql, whole
 
 TESTS = PROJECT / "tests"
 PAGE = PROJECT / "docs" / "contributing.md"
@@ -28,19 +27,19 @@ def said(folder: Path) -> str:
 
 
 def rooms() -> dict[str, Path]:
-    """Each room of the code that is a package, and the folder of its tests."""
-    found = [*whole().arrows, *postgresql().arrows]
-    return {room: folder_of(room) for room in found if (_source(room) / "__init__.py").exists()}
+    """Each package of the code, and the folder of its tests."""
+    plugins = PROJECT / "plugins"
+    packages = [*(plugins / "concord").rglob("__init__.py"), *(PROJECT / "spark_jobs").rglob("__init__.py")]
+    names = [
+        ".".join(file.parent.relative_to(plugins if file.is_relative_to(plugins) else PROJECT).parts)
+        for file in packages
+    ]
+    return {name: folder_of(name) for name in sorted(names)}
 
 
 def folder_of(room: str) -> Path:
     """Where the tests of a room stand."""
-    return TESTS.joinpath(*room.removeprefix("concord.").split("."))
-
-
-def _source(room: str) -> Path:
-    top = PROJECT if room.startswith("spark_jobs") else PROJECT / "plugins"
-    return top.joinpath(*room.split("."))
+    return TESTS.joinpath(*[part for part in room.split(".") if part != "concord"])
 
 
 def pointed_at(folder: Path) -> list[Path]:

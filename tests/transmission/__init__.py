@@ -1,1 +1,1 @@
-"""One transmission, as far as neither Spark nor a database takes part."""
+"""One transmission, as far as neither Spark nor a database takes part. Whole ones stand in `tests/link`."""
