@@ -40,7 +40,7 @@ class Side:
     exists: bool
     unsent: bool = False  #: at a stale site: the other one has not seen this
     row: Row | None = None  #: what the resolvers asked to see of it
-    #: What is, or was, there is outside of the row filter: no row as far as the pair is concerned.
+    #: Its row is, or was, outside of the row filter: no row as far as the pair is concerned.
     left: bool = False
 
 

@@ -16,7 +16,7 @@ from concord.messages.errors import (
     SparkUnavailable,
 )
 
-#: What a person is told whose driver and workers do not run the same Concord.
+#: The sentence for a person whose driver and workers do not run the same Concord.
 OTHER_CODE = (
     "Spark's workers run another version of Concord than Airflow: restart the Connect server, or install the same"
     " version where its tasks run"
