@@ -92,6 +92,25 @@ def test_the_picture_of_the_architecture_names_what_the_code_names() -> None:
         assert re.search(rf"\b{re.escape(name.split('__')[0])}\b|\b{name.split('__')[0]}__", code), name
 
 
+def anchor(heading: str) -> str:
+    """The name by which a link leads to it."""
+    shown = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading.replace("`", "").replace("*", ""))
+    return re.sub(r"[^\w\- ]", "", shown.strip().lower()).replace(" ", "-")
+
+
+def anchors(document: Path) -> set[str]:
+    text = re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)
+    return {anchor(heading) for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+
+
+def test_every_link_to_a_heading_leads_to_one() -> None:
+    known = {document.resolve(): anchors(document) for document in DOCUMENTS}
+    for document in DOCUMENTS:
+        for file, name in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", document.read_text()):
+            target = (document.parent / file).resolve() if file else document.resolve()
+            assert name in known.get(target, {name}), f"{document.name}: {file}#{name}"
+
+
 def codes(kind: type[ConcordError]) -> set[str]:
     return {kind.code}.union(*(codes(child) for child in kind.__subclasses__()))
 
