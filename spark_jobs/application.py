@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from pydantic import BaseModel
 
-from concord.databases.contract.dialect import Progress
+from concord.databases.contract.ends import Progress
 from concord.messages.errors import ConcordError
 from concord.messages.event_log import log_event
 from concord.messages.pace import Pace, Tell

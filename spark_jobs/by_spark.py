@@ -12,8 +12,8 @@ from functools import partial
 
 from concord.comparison.differing import Differing
 from concord.comparison.side import Side
-from concord.databases.contract.dialect import Shape, Staged
 from concord.databases.contract.reading import Reading, Relay
+from concord.databases.contract.rows import Shape, Staged
 from concord.messages.pace import Meter
 from concord.transmission.link import Changes, Link
 from concord.transmission.staged_table import StagedTable

@@ -6,7 +6,7 @@ import logging
 import sys
 
 from concord.comparison import compare as comparison
-from concord.databases.contract.dialect import Progress
+from concord.databases.contract.ends import Progress
 from concord.databases.registry import dialect
 from concord.jobs.comparison import CompareJob, CompareReport
 from concord.messages.event_log import log_event

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from time import monotonic
 
-from concord.databases.contract.dialect import Progress, Staged
+from concord.databases.contract.ends import Progress
 from concord.databases.contract.initialization import (
     Initialization,
     Key,
@@ -21,6 +21,7 @@ from concord.databases.contract.initialization import (
     TablePassages,
     Written,
 )
+from concord.databases.contract.rows import Staged
 from concord.databases.registry import dialect_of_all
 from concord.jobs.initialization import How, InitializationJob, InitializationReport
 from concord.messages.errors import StructureChanged

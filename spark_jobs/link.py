@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from concord.databases.contract.dialect import Progress
+from concord.databases.contract.ends import Progress
 from concord.databases.registry import dialect
 from concord.jobs.link import LinkJob, TransmissionReport
 from concord.messages.event_log import log_event

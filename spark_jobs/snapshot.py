@@ -6,7 +6,7 @@ import logging
 import sys
 from dataclasses import dataclass
 
-from concord.databases.contract.dialect import Progress, Snapshot
+from concord.databases.contract.ends import Progress, Snapshot
 from concord.databases.contract.reading import Part, Reading
 from concord.databases.contract.snapshot_ends import (
     SnapshotSourceEnd,

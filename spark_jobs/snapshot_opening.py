@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from concord.databases.contract.dialect import LinkState, Progress, SiteRow
+from concord.databases.contract.ends import Progress
+from concord.databases.contract.memory import LinkState, SiteRow
 from concord.databases.contract.snapshot_ends import SnapshotSourceEnd, SnapshotTargetEnd
 from concord.jobs.snapshot import SnapshotJob
 from concord.messages.errors import BelowFloor, HistoryLost, IdentityChanged, NotInitialized

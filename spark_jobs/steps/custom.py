@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructType
 
-from concord.databases.contract.dialect import Shape
+from concord.databases.contract.rows import Shape
 from concord.messages.errors import ResolverFailed
 from concord.messages.how_many import how_many
 from concord.rules.custom_function import function_of, said

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from concord.databases.contract.dialect import VERSION_TYPES
+from concord.databases.contract.rows import VERSION_TYPES
 from concord.transmission.verdicts import SAME_THING
 from spark_jobs.steps.damage import Damaged
 from spark_jobs.steps.expression import case, text

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from concord.databases.contract.dialect import VERSION_TYPES
+from concord.databases.contract.rows import VERSION_TYPES
 from concord.rules.initialization_rule import Side, Verdict, Way, decide, ever
 from concord.rules.policy import Chains
 from concord.rules.resolver import Row

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from concord.databases.contract.dialect import VERSION_TYPES, Shape
+from concord.databases.contract.rows import VERSION_TYPES, Shape
 from concord.tables.manipulation import Cast, Combine, Constant, Cut, Operation, Rename, Split, Values
 from concord.transmission.verdicts import UNFAITHFUL
 from concord.values.text_form import TextForm

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from concord.databases.contract.compared_site import DECIDED
-from concord.databases.contract.dialect import Shape, Staged
 from concord.databases.contract.reading import Reading
+from concord.databases.contract.rows import Shape, Staged
 from concord.messages.errors import MappingNotReversible
 from spark_jobs.steps.acquire import acquire
 from spark_jobs.steps.manipulate import manipulate, refuse_unfaithful

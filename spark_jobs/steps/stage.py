@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
-from concord.databases.contract.dialect import VERSION_TYPES
+from concord.databases.contract.rows import VERSION_TYPES
 from concord.transmission.staged_table import StagedTable
 from concord.transmission.verdicts import SETTLED, STOPPING
 from spark_jobs.code_state import in_this_code

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from concord.databases.contract.dialect import Shape, Staged
+from concord.databases.contract.rows import Shape, Staged
 from concord.jobs.link import LinkJob
 from concord.messages.pace import Meter
 from concord.transmission.errors import worded

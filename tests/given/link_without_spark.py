@@ -5,7 +5,8 @@ link."""
 from collections.abc import Mapping
 from typing import cast
 
-from concord.databases.contract.dialect import VERSION_TYPES, Progress
+from concord.databases.contract.ends import Progress
+from concord.databases.contract.rows import VERSION_TYPES
 from concord.databases.postgresql.facts.session import rows
 from concord.databases.postgresql.rows import acquire
 from concord.databases.postgresql.rows.shape import Shape

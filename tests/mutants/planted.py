@@ -340,7 +340,7 @@ MUTANTS = (
     ),
     Mutant(
         "a link resumes below the floor",
-        "plugins/concord/databases/contract/dialect.py",
+        "plugins/concord/databases/contract/memory.py",
         "return self.floor in ids and ids.index(session.id) > ids.index(self.floor)",
         "return False",
         "tests/databases/postgresql/upkeep/test_tombstones.py -k resume_below",

@@ -18,7 +18,8 @@ from concord.comparison.repair import BATCH, Place, Repairing, batches
 from concord.comparison.side import Side
 from concord.comparison.spark_steps import SparkSteps
 from concord.databases.contract.compared_site import Cut, Extent, Hashing, buckets
-from concord.databases.contract.dialect import Dialect, Progress, Snapshot
+from concord.databases.contract.dialect import Dialect
+from concord.databases.contract.ends import Progress, Snapshot
 from concord.jobs.comparison import CompareJob, CompareReport, Difference, Kind, Repair, TableComparison
 from concord.messages.errors import ParametersRefused, StructureChanged
 from concord.messages.event_log import log_event

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from concord.databases.contract.compared_site import ComparedSite
-from concord.databases.contract.dialect import Dialect, Progress, Shape, TargetEnd
+from concord.databases.contract.dialect import Dialect
+from concord.databases.contract.ends import Progress, TargetEnd
+from concord.databases.contract.rows import Shape
 from concord.jobs.comparison import CompareJob, Repair
 from concord.jobs.link import LinkJob
 from concord.messages.errors import ConcordError

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from concord.databases.contract.compared_site import ComparedSite, Cut, Found
-from concord.databases.contract.dialect import Shape
+from concord.databases.contract.rows import Shape
 from concord.rules.repair_rule import Remedy, Rule
 
 

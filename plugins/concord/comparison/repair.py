@@ -16,8 +16,10 @@ from typing import Any, TypeVar
 from concord.comparison.remedies import TableAtSite, altered_at, remedies
 from concord.comparison.spark_steps import SparkSteps
 from concord.databases.contract.compared_site import ComparedSite, Cut
-from concord.databases.contract.dialect import LinkState, Progress, Shape, Snapshot, Staged, TargetEnd
+from concord.databases.contract.ends import Progress, Snapshot, TargetEnd
+from concord.databases.contract.memory import LinkState
 from concord.databases.contract.reading import Part, Reading, Relay
+from concord.databases.contract.rows import Shape, Staged
 from concord.messages.errors import StructureChanged
 from concord.rules.repair_rule import ORDINARY, REPAIR, Remedy, Rule
 from concord.versions.row_version import RowVersion, vector_to_json

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from concord.databases.contract.compared_site import ComparedSite, Cut, Extent, Hashing, Reader
-from concord.databases.contract.dialect import Shape, Snapshot
+from concord.databases.contract.ends import Snapshot
+from concord.databases.contract.rows import Shape
 
 
 @dataclass(frozen=True)

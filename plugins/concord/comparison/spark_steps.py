@@ -7,8 +7,8 @@ from typing import Protocol
 
 from concord.comparison.differing import Differing
 from concord.comparison.side import Side
-from concord.databases.contract.dialect import Shape, Staged
 from concord.databases.contract.reading import Reading
+from concord.databases.contract.rows import Shape, Staged
 
 
 class SparkSteps(Protocol):

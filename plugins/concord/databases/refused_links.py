@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from concord.databases.contract.dialect import LinkState
+from concord.databases.contract.memory import LinkState
 from concord.databases.contract.status import LinkAtSite
 from concord.versions.position import resume, session_from_json
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concord.databases.contract.dialect import Staged
+from concord.databases.contract.rows import Staged
 from concord.messages.errors import BrakeHeld
 from concord.rules.brake import Effect, holds
 from concord.transmission.link import Link

@@ -10,8 +10,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-from concord.databases.contract.dialect import Snapshot, Staged
+from concord.databases.contract.ends import Snapshot
 from concord.databases.contract.reading import Reading, readers_for
+from concord.databases.contract.rows import Staged
 from concord.messages.event_log import log_event
 from concord.messages.pace import Meter, of_tables
 from concord.rules.custom_function import why_not_callable

@@ -10,8 +10,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from concord.databases.contract.dialect import Dialect, SourceEnd, Staged, TargetEnd
+from concord.databases.contract.dialect import Dialect
+from concord.databases.contract.ends import SourceEnd, TargetEnd
 from concord.databases.contract.reading import Reading
+from concord.databases.contract.rows import Staged
 from concord.jobs.link import LinkJob
 from concord.messages.errors import ConcordError
 from concord.messages.event_log import log_event

@@ -7,16 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from concord.databases.contract.dialect import (
-    LinkState,
-    Memory,
-    Progress,
-    Shape,
-    SiteRow,
-    SourceEnd,
-    Survey,
-    TargetEnd,
-)
+from concord.databases.contract.ends import Progress, SourceEnd, Survey, TargetEnd
+from concord.databases.contract.memory import LinkState, Memory, SiteRow
+from concord.databases.contract.rows import Shape
 from concord.jobs.link import LinkJob
 from concord.messages import incarnation
 from concord.messages.errors import (

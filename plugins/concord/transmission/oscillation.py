@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from concord.databases.contract.dialect import Rebounding, Shape
+from concord.databases.contract.rows import Rebounding, Shape
 from concord.messages.errors import RowsOscillate
 from concord.messages.how_many import how_many
 from concord.rules.brake import Hold, Kind

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from concord.databases.contract.dialect import Staged
+from concord.databases.contract.rows import Staged
 from concord.jobs.link import LinkJob, TableReport
 from concord.messages.errors import (
     CountMismatch,

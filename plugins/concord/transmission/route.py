@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from concord.databases.contract.dialect import Shape, Staged
 from concord.databases.contract.reading import Part, Reading
+from concord.databases.contract.rows import Shape, Staged
 from concord.jobs.link import LinkJob
 from concord.rules.brake import Effect
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 
-from concord.databases.contract.dialect import Progress
+from concord.databases.contract.ends import Progress
 from concord.messages.pace import Meter, Tell, silent, told
 
 

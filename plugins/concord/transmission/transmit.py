@@ -6,7 +6,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from concord.databases.contract.dialect import Dialect, Progress
+from concord.databases.contract.dialect import Dialect
+from concord.databases.contract.ends import Progress
 from concord.jobs.link import LinkJob, TableReport, TransmissionReport
 from concord.messages.errors import BrakeHeld, DecideAgain, SparkUnavailable, TablesStopped
 from concord.messages.event_log import log_event

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from concord.databases.contract.dialect import VERSION_TYPES
+from concord.databases.contract.rows import VERSION_TYPES
 from concord.databases.postgresql.facts.types import NATIVE
 from spark_jobs.steps.acquire import ARROW_TYPES, arrow_schema
 

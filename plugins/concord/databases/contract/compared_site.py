@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from concord.databases.contract.dialect import LinkState, SiteRow, Snapshot
+from concord.databases.contract.ends import Snapshot
+from concord.databases.contract.memory import LinkState, SiteRow
 from concord.databases.contract.reading import Reading
 from concord.rules.repair_rule import Held
 from concord.versions.row_version import RowVersion

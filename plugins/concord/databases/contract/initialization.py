@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from concord.databases.contract.dialect import Progress, Shape, Staged
+from concord.databases.contract.ends import Progress
 from concord.databases.contract.reading import Reading
+from concord.databases.contract.rows import Shape, Staged
 from concord.jobs.initialization import How, RowError, TableInitialization
 from concord.messages.pace import Meter, Tell
 from concord.rules.initialization_rule import Way

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from concord.databases.contract.dialect import LinkState, Progress, SiteRow, Snapshot
+from concord.databases.contract.ends import Progress, Snapshot
+from concord.databases.contract.memory import LinkState, SiteRow
 from concord.databases.contract.reading import Reading
 from concord.jobs.site import Credentials
 from concord.jobs.snapshot import SnapshotJob

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from concord.databases.contract.dialect import VERSION_TYPES
 from concord.databases.contract.quoting import qualified, quote, shortened
+from concord.databases.contract.rows import VERSION_TYPES
 from concord.databases.postgresql.capture import before_image
 from concord.databases.postgresql.capture.marks import MEMORY, SiteMarks, marks_at
 from concord.databases.postgresql.facts.catalogue import Column, Table, fingerprint

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from concord.databases.contract.compared_site import DECIDED, Cut, Extent, Hashing
-from concord.databases.contract.dialect import VERSION_TYPES
 from concord.databases.contract.quoting import literal
+from concord.databases.contract.rows import VERSION_TYPES
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.session import UNHURRIED
 from concord.databases.postgresql.rows.acquire import arrived

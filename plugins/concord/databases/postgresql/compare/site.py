@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from concord.databases.contract.compared_site import DECIDED, Cut, Extent, Found, Hashing
-from concord.databases.contract.dialect import Snapshot
+from concord.databases.contract.ends import Snapshot
 from concord.databases.contract.reading import Reading
 from concord.databases.postgresql.compare import queries
 from concord.databases.postgresql.compare.cut_reader import CutReader, Where

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import psycopg
 
-from concord.databases.contract.dialect import Progress
+from concord.databases.contract.ends import Progress
 from concord.databases.contract.initialization import Progressed
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.session import Connection, Transaction, connect, in_our_words, one

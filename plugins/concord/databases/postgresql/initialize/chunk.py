@@ -11,8 +11,9 @@ from itertools import count
 
 import psycopg
 
-from concord.databases.contract.dialect import LinkState, Progress
+from concord.databases.contract.ends import Progress
 from concord.databases.contract.initialization import Key, KeyRange, ListenersCame, Written
+from concord.databases.contract.memory import LinkState
 from concord.databases.postgresql.facts.plans import BY_KEY
 from concord.databases.postgresql.facts.refusal import told
 from concord.databases.postgresql.facts.session import Connection, Transaction, in_our_words, one, rows, run

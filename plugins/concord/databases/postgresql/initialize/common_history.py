@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from concord.databases.contract.dialect import LinkState
+from concord.databases.contract.memory import LinkState
 from concord.databases.postgresql.rows import acquire, link_state, marked_edits
 from concord.databases.postgresql.rows.content import Content, content
 from concord.databases.postgresql.rows.shape import Shape, comparable

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 
-from concord.databases.contract.dialect import Progress
+from concord.databases.contract.ends import Progress
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.session import Connection, connect, in_our_words, rows, run
 from concord.databases.postgresql.rows.shape import Shape

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from concord.databases.contract.dialect import Progress, Snapshot
+from concord.databases.contract.ends import Progress, Snapshot
 from concord.databases.contract.initialization import KeyRange, ListenersCame, Written
 from concord.databases.postgresql.facts.session import Connection, in_our_words, one, rows, run
 from concord.databases.postgresql.initialize import progress as initialization_state

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from concord.databases.contract.dialect import LinkState
+from concord.databases.contract.memory import LinkState
 from concord.databases.postgresql.facts.session import rows
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.sites import preflight

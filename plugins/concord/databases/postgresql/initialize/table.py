@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from concord.databases.contract.dialect import Progress
+from concord.databases.contract.ends import Progress
 from concord.databases.contract.initialization import Key, KeyRange, Progressed, Written
 from concord.databases.contract.quoting import literal
 from concord.databases.contract.reading import Reading

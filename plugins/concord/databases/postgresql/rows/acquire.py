@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from concord.databases.contract.dialect import Snapshot
+from concord.databases.contract.ends import Snapshot
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture import before_image
 from concord.databases.postgresql.facts.catalogue import Column

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from concord.databases.contract.dialect import LinkState, Memory, SiteRow
+from concord.databases.contract.memory import LinkState, Memory, SiteRow
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.session import (
     Connection,

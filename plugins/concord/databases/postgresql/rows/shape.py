@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from concord.databases.contract.dialect import VERSION_TYPES
 from concord.databases.contract.quoting import literal, quote
+from concord.databases.contract.rows import VERSION_TYPES
 from concord.databases.postgresql.capture import before_image
 from concord.databases.postgresql.capture.marks import SiteMarks
 from concord.databases.postgresql.capture.shadow_table import Shadow

@@ -12,17 +12,10 @@ from typing import Concatenate, ParamSpec, TypeVar
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from concord.databases.contract.dialect import (
-    Job,
-    LinkState,
-    Memory,
-    Progress,
-    Rebounding,
-    SiteRow,
-    Snapshot,
-    Survey,
-)
+from concord.databases.contract.ends import Job, Progress, Snapshot, Survey
+from concord.databases.contract.memory import LinkState, Memory, SiteRow
 from concord.databases.contract.reading import Reading, readers_for
+from concord.databases.contract.rows import Rebounding
 from concord.databases.postgresql.facts import catalogue, privileges
 from concord.databases.postgresql.facts.own_schema import FORMAT
 from concord.databases.postgresql.facts.privileges import Grant

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from concord.databases.contract.dialect import LinkState, Progress, Snapshot
+from concord.databases.contract.ends import Progress, Snapshot
+from concord.databases.contract.memory import LinkState
 from concord.databases.contract.reading import Reading, readers_for
 from concord.databases.contract.snapshot_ends import Written
 from concord.databases.postgresql.facts.catalogue import Table, read_tables

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from concord.databases.contract.dialect import Rebounding
 from concord.databases.contract.quoting import literal
+from concord.databases.contract.rows import Rebounding
 from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.session import Connection, rows
 from concord.databases.postgresql.rows.shape import Shape

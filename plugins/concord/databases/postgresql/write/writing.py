@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from concord.databases.contract.dialect import LinkState, Progress
+from concord.databases.contract.ends import Progress
+from concord.databases.contract.memory import LinkState
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write.watch import UNWATCHED, Watch, watch_of
 from concord.jobs.link import LinkJob
