@@ -14,7 +14,8 @@ from concord.databases.postgresql.compare.cut_reader import CutReader, Where
 from concord.databases.postgresql.facts.session import conninfo, one, rows
 from concord.databases.postgresql.rows import acquire
 from concord.databases.postgresql.rows.shape import Shape
-from concord.databases.postgresql.sites.ends import Source, worded
+from concord.databases.postgresql.sites.end import worded
+from concord.databases.postgresql.sites.ends import Source
 from concord.versions.row_version import ABSENT, RowVersion
 
 #: Nothing is compared with what is asked for at this moment, so that texts serve.

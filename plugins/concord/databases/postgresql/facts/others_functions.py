@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from concord.databases.postgresql.facts.catalogue import TRUSTED, Table
+from concord.databases.postgresql.facts.catalogue import Table
+from concord.databases.postgresql.facts.catalogue_queries import TRUSTED
 from concord.databases.postgresql.facts.session import Connection, rows
 from concord.tables.replication_set import TableName
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from concord.databases.contract.memory import LinkState
 from concord.databases.postgresql.facts.session import rows
 from concord.databases.postgresql.rows import link_state
-from concord.databases.postgresql.sites import preflight
+from concord.databases.postgresql.sites import site_facts
 from concord.databases.postgresql.sites.ends import Source, Target
 from concord.jobs.initialization import How, InitializationJob
 from concord.messages import incarnation
@@ -86,7 +86,7 @@ def _both(job: InitializationJob, source: End, target: End) -> Iterator[tuple[En
 
 def _restored(end: End, peer: End, link: str) -> bool:
     """Another database under the same name, or one that went back (F65, F66)."""
-    facts = preflight.read_facts(end.connection, end.access.name, time.time())
+    facts = site_facts.read_facts(end.connection, end.access.name, time.time())
     if facts.provisioned_as is None:
         raise NotProvisioned(f"{end.access.name} is not provisioned; run `provision` first")
     if facts.provisioned_as != end.access.name:

@@ -10,7 +10,8 @@ from psycopg.pq import TransactionStatus
 
 from concord.databases.postgresql.facts.session import Connection, asked_again, connect, connect_both
 from concord.databases.postgresql.rows.link_state import application_name
-from concord.databases.postgresql.sites.ends import R, Source, Target, reader_name
+from concord.databases.postgresql.sites.end import R
+from concord.databases.postgresql.sites.ends import Source, Target, reader_name
 from concord.databases.postgresql.write.relay import Relay
 from concord.jobs.link import LinkJob
 

@@ -10,7 +10,8 @@ from typing import Any
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture import private_columns
 from concord.databases.postgresql.capture.shadow_table import Shadow
-from concord.databases.postgresql.facts.catalogue import TRIGGER_STATE, Row, Table
+from concord.databases.postgresql.facts.catalogue import Row, Table
+from concord.databases.postgresql.facts.catalogue_queries import TRIGGER_STATE
 from concord.databases.postgresql.facts.session import Connection, rows
 from concord.databases.postgresql.rows.shape import shape_of
 from concord.databases.postgresql.sites import mark_problems, preflight

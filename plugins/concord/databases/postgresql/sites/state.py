@@ -13,10 +13,11 @@ from concord.databases.postgresql.capture import private_columns
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import catalogue, privileges
 from concord.databases.postgresql.facts.catalogue import Table
+from concord.databases.postgresql.facts.catalogue_queries import queries
 from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.facts.session import Connection, answers
 from concord.databases.postgresql.rows.canonical import structure_of
-from concord.databases.postgresql.sites import grants, owner, preflight, registration
+from concord.databases.postgresql.sites import grants, owner, registration, site_facts
 from concord.databases.postgresql.sites.grants import Logins
 from concord.messages.errors import NotProvisioned, PrivilegeMissing
 from concord.tables.manipulation import Manipulation
@@ -29,7 +30,7 @@ class SiteState:
     """The looks of one site before it is provisioned."""
 
     site: str
-    facts: preflight.SiteFacts
+    facts: site_facts.SiteFacts
     wanted: tuple[ReplicatedTable, ...]
     tables: Mapping[TableName, Table]
     registered: Mapping[str, registration.Registered]
@@ -88,9 +89,9 @@ def read_catalogue(
     """The facts that any login can see."""
     names = [table.at_site(site) for table in wanted]
     [seen], named, *described = answers(
-        connection, preflight.FACTS, owner.NAME, *catalogue.queries(names), row_factory=dict_row
+        connection, site_facts.FACTS, owner.NAME, *queries(names), row_factory=dict_row
     )
-    facts = preflight.facts_of(site, seen, controller_clock)
+    facts = site_facts.facts_of(site, seen, controller_clock)
     name = owner.named(named, facts.database)
     return SiteState(site, facts, tuple(wanted), catalogue.tables(described), {}, name, there=seen["there"])
 
@@ -103,7 +104,7 @@ def with_memory(connection: Connection, state: SiteState, logins: Logins | None)
     lookup = privileges.query(needed)
     try:
         lacked, site, registered = answers(
-            connection, lookup, preflight.PROVISIONED, registration.QUERY, row_factory=dict_row
+            connection, lookup, site_facts.PROVISIONED, registration.QUERY, row_factory=dict_row
         )
     except psycopg.errors.InsufficientPrivilege:
         refuse_missing(state.site, privileges.missing(connection, needed).values())

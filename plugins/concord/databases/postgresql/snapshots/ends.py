@@ -15,7 +15,8 @@ from concord.databases.postgresql.rows import acquire, link_state
 from concord.databases.postgresql.rows.repetition import Commit, repeat
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.sites import grants, preflight
-from concord.databases.postgresql.sites.ends import Source, WrittenEnd, logins_of, worded
+from concord.databases.postgresql.sites.end import logins_of, worded
+from concord.databases.postgresql.sites.ends import Source, WrittenEnd
 from concord.databases.postgresql.snapshots import content
 from concord.databases.postgresql.snapshots import query as snapshot_query
 from concord.databases.postgresql.snapshots.content import StagedRows

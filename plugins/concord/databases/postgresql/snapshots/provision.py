@@ -10,7 +10,8 @@ import psycopg
 
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.capture.shadow_table import OF_ROWS, OF_STATEMENTS, trigger_function
-from concord.databases.postgresql.facts.catalogue import TRIGGER_STATE, Column, Table
+from concord.databases.postgresql.facts.catalogue import Column, Table
+from concord.databases.postgresql.facts.catalogue_queries import TRIGGER_STATE
 from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.facts.session import Connection, connect, in_our_words, rows, run
 from concord.databases.postgresql.sites import grants, preflight

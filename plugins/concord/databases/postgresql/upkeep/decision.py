@@ -23,7 +23,8 @@ from concord.databases.postgresql.rows import marked_edits, stage
 from concord.databases.postgresql.rows.repetition import COLLISIONS, Commit, repeat
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.sites.ends import Target, worded
+from concord.databases.postgresql.sites.end import worded
+from concord.databases.postgresql.sites.ends import Target
 from concord.databases.postgresql.transaction import one_transaction
 from concord.databases.postgresql.write import guard, merge, watch
 from concord.databases.postgresql.write.judged import Judged

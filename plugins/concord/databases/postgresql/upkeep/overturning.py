@@ -21,7 +21,8 @@ from concord.databases.postgresql.rows.repetition import Commit, repeat
 from concord.databases.postgresql.rows.row_keys import listed
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.sites.ends import Target, worded
+from concord.databases.postgresql.sites.end import worded
+from concord.databases.postgresql.sites.ends import Target
 from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.ledger import Entry, Overturn, dot
 from concord.jobs.link import LinkJob
