@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from concord.databases import provisioning
+from concord.databases.postgresql.provision import surveyed_site
 from concord.messages.errors import ProvisioningRefused
 from concord.tables.replication_set import ReplicatedTable, TableName
 from embedded.postgres import Server
@@ -243,7 +244,7 @@ def test_clocks_too_far_apart(bare: Bare, monkeypatch: pytest.MonkeyPatch) -> No
     # S1-27, F13: the controller's clock jumps between the two looks, as if one site's clock were wrong
     bare.run("CREATE TABLE refused (id int PRIMARY KEY)")
     looks = iter([1_000_000_000.0, 1_000_000_090.0])
-    monkeypatch.setattr(provisioning.time, "time", lambda: next(looks))
+    monkeypatch.setattr(surveyed_site.time, "time", lambda: next(looks))
     assert problems(bare) == [
         "the clocks of london and capetown are 90 s apart, more than max_clock_skew (60 s); synchronize them with NTP"
     ]
