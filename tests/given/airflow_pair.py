@@ -14,8 +14,8 @@ from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration, load
 from concord.databases import provisioning
+from concord.orchestration.leases import owners
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.tasks import lease_owner
 from concord.orchestration.tasks.initialization import initialize
 from concord.orchestration.tasks.jobs import installations
 from embedded.connect_server import ConnectServer
@@ -127,7 +127,7 @@ def unprovisioned(
     path.write_text(CONFIGURATION)
     repository_file = tmp_path / "repository.db"
     monkeypatch.setenv("CONCORD_CONFIG", str(path))
-    monkeypatch.setenv(f"AIRFLOW_VAR_{lease_owner.VARIABLE.upper()}", "tests")
+    monkeypatch.setenv(f"AIRFLOW_VAR_{owners.VARIABLE.upper()}", "tests")
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", connect.connection)
     monkeypatch.setenv(
         "AIRFLOW_CONN_CONCORD_REPOSITORY",

@@ -119,13 +119,13 @@ FUTURE_STAMPS = (
     Mutant(
         "a restamp takes no lease",
         "plugins/concord/terminal/restamp.py",
-        "    with run_lease.all_kept(repository(), names, owner) as epochs:\n        yield epochs\n",
+        "    with keeping.all_kept(repository(), names, owner) as epochs:\n        yield epochs\n",
         '    yield {name: int(pendulum.now("UTC").timestamp() * 1000) for name in names}\n',
         f"{LEASES} -k refused",
     ),
     Mutant(
         "leases stay held where one of several was refused",
-        "plugins/concord/orchestration/tasks/run_lease.py",
+        "plugins/concord/orchestration/leases/keeping.py",
         "            stack.callback(give_back, engine, name, owner)",
         "            pass",
         f"{LEASES} -k refused",

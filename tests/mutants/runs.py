@@ -6,7 +6,7 @@ from tests.mutants.planted import Mutant
 
 REPOSITORY = "tests/repository"
 STATES = "tests/terminal/test_link_states.py"
-HOLDER = "tests/orchestration/tasks/test_lease_holder.py"
+HOLDER = "tests/orchestration/leases/test_holder.py"
 
 RUNS = (
     # The words of `status` about a link
@@ -62,14 +62,14 @@ RUNS = (
     # The lease of a run that has ended
     Mutant(
         "a run that has ended is waited for",
-        "plugins/concord/orchestration/tasks/lease_holder.py",
+        "plugins/concord/orchestration/leases/holder.py",
         "return self._is_ours(holder) and self._is_known(holder, _OVER)",
         "return False",
         f"{HOLDER} -k have_ended",
     ),
     Mutant(
         "a run that is alive has ended",
-        "plugins/concord/orchestration/tasks/lease_holder.py",
+        "plugins/concord/orchestration/leases/holder.py",
         "self._is_known(holder, _OVER)",
         "self._is_known(holder, None)",
         f"{HOLDER} -k may_be_alive",

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from concord.databases.postgresql.upkeep.restamped_table import RestampedTable
-from concord.orchestration.tasks import run_lease
+from concord.orchestration.leases import keeping
 from concord.repository.status import synchronizations
 from tests.given.airflow_pair import CONFIGURATION, NAME, Pair, states
 from tests.given.typed_commands import Terminal
@@ -42,7 +42,7 @@ def test_it_is_refused_while_a_synchronization_of_the_site_runs_and_writes_nothi
     pair.path.write_text(TWO_SYNCHRONIZATIONS)
     edit_in_2099(pair, 1)
     before = pair.london.run(STAMPS)
-    run_lease.take(pair.repository, NAME, "a run")
+    keeping.take(pair.repository, NAME, "a run")
     answer = terminal("restamp", "london")
     assert answer.status == 1
     assert answer.err.startswith(f"Synchronization '{NAME}' is being run by a run since ")
@@ -51,7 +51,7 @@ def test_it_is_refused_while_a_synchronization_of_the_site_runs_and_writes_nothi
     assert pair.london.run(STAMPS) == before
     assert holders(pair) == {NAME: "a run", "airlines": None}, "the lease that was free is free again"
     assert terminal("restamp", "london", "--dry-run").status == 0
-    run_lease.give_back(pair.repository, NAME, "a run")
+    keeping.give_back(pair.repository, NAME, "a run")
     assert terminal("restamp", "london", "--table", "public.airlines").status == 0
     assert holders(pair) == {NAME: None, "airlines": None}
 

@@ -16,7 +16,8 @@ from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from concord.orchestration.tasks import run_lease, run_steps
+from concord.orchestration.leases import keeping
+from concord.orchestration.tasks import run_steps
 from concord.repository import status
 from tests.conftest import PROJECT
 from tests.given.airflow_pair import NAME, Pair
@@ -209,7 +210,7 @@ def interrupted_at(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, ca
 def test_a_second_ctrl_c_while_the_lease_is_given_back_does_not_leave_it(
     pair: Pair, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    interrupted_at(monkeypatch, run_lease, "take_for_run")
+    interrupted_at(monkeypatch, keeping, "take_for_run")
     interrupted_at(monkeypatch, run_steps, "release")
     assert_it_leaves_no_lease(pair, terminal)
 

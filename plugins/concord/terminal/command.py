@@ -10,7 +10,8 @@ from pathlib import Path
 from concord.configuration.configuration import Configuration
 from concord.databases import provisioning
 from concord.jobs.link import Direction, TransmissionReport
-from concord.orchestration.tasks import jobs, lease_owner, tombstone_cleanup
+from concord.orchestration.leases import owners
+from concord.orchestration.tasks import jobs, tombstone_cleanup
 from concord.orchestration.tasks.forgetting import forget
 from concord.orchestration.tasks.initialization import InitializeOperator, InitializeParameters
 from concord.orchestration.tasks.link import LinkOperator
@@ -154,7 +155,7 @@ def _say(sentence: str) -> int:
 
 def _person() -> str:
     """The holder of a lease that no DAG run took."""
-    return lease_owner.of_command(getpass.getuser())
+    return owners.of_command(getpass.getuser())
 
 
 def _approve(asked: argparse.Namespace, configuration: Configuration) -> int:

@@ -13,8 +13,9 @@ from concord.configuration.configuration import Configuration
 from concord.databases.registry import dialect_of_all
 from concord.jobs.upkeep import Restamped
 from concord.messages.how_many import how_many
+from concord.orchestration.leases import keeping, owners
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.tasks import jobs, lease_owner, run_lease
+from concord.orchestration.tasks import jobs
 from concord.terminal.shown import Columns, say, show
 
 _COLUMNS = Columns(("table", "key", "old_stamp", "new_stamp", "left_because"), prose=("left_because",))
@@ -41,8 +42,8 @@ def _epochs(asked: argparse.Namespace, configuration: Configuration) -> Iterator
         yield None
         return
     names = [name for name, pair in configuration.synchronizations.items() if asked.site in pair.sites]
-    owner = lease_owner.of_command(getpass.getuser())
-    with run_lease.all_kept(repository(), names, owner) as epochs:
+    owner = owners.of_command(getpass.getuser())
+    with keeping.all_kept(repository(), names, owner) as epochs:
         yield epochs
 
 

@@ -14,9 +14,10 @@ from concord.databases.registry import dialect
 from concord.jobs.snapshot import snapshot_name
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.orchestration.dags.snapshot import SnapshotOperator
+from concord.orchestration.leases import keeping, owners
 from concord.orchestration.surroundings.connections import credentials
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.tasks import lease_owner, run_lease, snapshot_refresh
+from concord.orchestration.tasks import snapshot_refresh
 from concord.orchestration.tasks.snapshot_refresh import SnapshotParameters
 from concord.repository import status
 from concord.repository.runs import complete_run
@@ -30,7 +31,7 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     for option in ("full", "plan", "with_table"):
         if getattr(asked, option) and option not in meant:
             raise ParametersRefused(f"--{option.replace('_', '-')} is not for `snapshot {asked.action}`")
-    owner = lease_owner.of_command(getpass.getuser())
+    owner = owners.of_command(getpass.getuser())
     said = (
         _refresh(asked, configuration, owner)
         if asked.action == "refresh"
@@ -56,7 +57,7 @@ def _refresh(asked: argparse.Namespace, configuration: Configuration, owner: str
         snapshot_refresh.fail(engine, plan, error)
         raise
     finally:
-        run_lease.give_back(engine, snapshot_name(asked.name), owner)
+        keeping.give_back(engine, snapshot_name(asked.name), owner)
     counted = ", ".join(f"{done[word]} {word}" for word in ("inserted", "updated", "deleted", "unchanged"))
     what = "a full refresh" if done["full"] else "a refresh"
     yield f"{asked.name}: {what}{' would be' if asked.plan else ''}: {counted}."
@@ -68,7 +69,7 @@ def _drop(asked: argparse.Namespace, configuration: Configuration, owner: str) -
     A site that does not answer is a failure, and the drop can be repeated.
     """
     engine, lease = repository(), snapshot_name(asked.name)
-    run_lease.take(engine, lease, owner)
+    keeping.take(engine, lease, owner)
     try:
         taken = [
             f"{name}: took {phrase}"
@@ -76,7 +77,7 @@ def _drop(asked: argparse.Namespace, configuration: Configuration, owner: str) -
             for phrase in _dropped_at(name, site, asked)
         ]
     finally:
-        run_lease.give_back(engine, lease, owner)
+        keeping.give_back(engine, lease, owner)
     yield from taken or [f"no site knows a snapshot {asked.name}"]
     if asked.name in configuration.snapshots:
         yield f"{asked.name} is still in the configuration: take it out, or the next `provision` makes it again"

@@ -13,10 +13,11 @@ from sqlalchemy import Engine
 from concord.configuration.configuration import Configuration
 from concord.messages.errors import ConcordError, LinkFailed
 from concord.messages.how_many import how_many
+from concord.orchestration.leases import keeping
+from concord.orchestration.leases.owners import LeaseOwner
 from concord.orchestration.surroundings.process import is_gone
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.tasks import jobs, run_lease
-from concord.orchestration.tasks.lease_owner import LeaseOwner
+from concord.orchestration.tasks import jobs
 from concord.repository import ledger, status
 from concord.repository.status import RunStatus, TransmissionStatus
 from concord.terminal import run_now
@@ -63,7 +64,7 @@ def _here(engine: Engine, name: str, dag_id: str, conf: dict[str, Any], looking:
     finally:
         # Ended between two tasks, or within the one that gives the lease back, a run would keep it.
         with suppress(ConcordError):
-            run_lease.give_back_own(engine, name)
+            keeping.give_back_own(engine, name)
 
 
 class _Progress:

@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 
 from concord.configuration.configuration import load
 from concord.databases import provisioning
-from concord.orchestration.tasks import run_lease
+from concord.orchestration.leases import keeping
 from concord.orchestration.tasks.initialization import initialize
 from concord.orchestration.tasks.jobs import installations
 from concord.repository import status
@@ -269,7 +269,7 @@ def test_a_run_that_waits_for_the_lease_in_the_triggerer_begins_when_the_lease_i
     scene: Scene,
 ) -> None:
     scene.airflow.ended("synchronize__daily", "scheduled")
-    run_lease.take(scene.repository, "daily", "another run")
+    keeping.take(scene.repository, "daily", "another run")
     scene.airflow.unpause("of_a_team")
     scene.airflow.trigger("of_a_team")
     run_id = scene.airflow.runs("of_a_team", "manual")[-1]["dag_run_id"]
@@ -280,6 +280,6 @@ def test_a_run_that_waits_for_the_lease_in_the_triggerer_begins_when_the_lease_i
     until(lambda: state("begin") == "deferred" or None, "begin waits in the triggerer")
     time.sleep(5)
     assert state("begin") == "deferred"
-    run_lease.give_back(scene.repository, "daily", "another run")
+    keeping.give_back(scene.repository, "daily", "another run")
     until(lambda: state("release") == "success" or None, "the run has ended", 60)
     assert state("begin") == state("complete") == "success"

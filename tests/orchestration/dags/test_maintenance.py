@@ -3,7 +3,7 @@
 import pendulum
 import pytest
 
-from concord.orchestration.tasks import run_lease
+from concord.orchestration.leases import keeping
 from concord.orchestration.tasks.log_purge import is_due
 from concord.repository.maintenance import last_completed, mark_completed
 from tests.given.airflow_pair import NAME, Pair, states
@@ -33,7 +33,7 @@ def test_a_purge_deletes_old_conflicts_and_orphaned_staging_at_the_sites(pair: P
 
 
 def test_staging_stays_while_a_run_that_may_own_it_is_under_way(pair: Pair) -> None:
-    run_lease.take(pair.repository, NAME, "another run")
+    keeping.take(pair.repository, NAME, "another run")
     pair.capetown.run(
         "CREATE TABLE concord_staging.t_00_0 (); ALTER TABLE concord_staging.t_00_0 OWNER TO orchestration_applier"
     )

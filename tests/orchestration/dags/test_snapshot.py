@@ -8,7 +8,7 @@ import pytest
 
 from concord.configuration.configuration import load
 from concord.databases import provisioning
-from concord.orchestration.tasks import run_lease
+from concord.orchestration.leases import keeping
 from concord.orchestration.tasks.jobs import installations
 from concord.repository import status
 from tests.conftest import PROJECT
@@ -71,7 +71,7 @@ def test_an_unknown_parameter_an_unknown_name_and_a_held_lease_are_refused(
 
 
 def test_staging_stays_while_a_refresh_that_may_own_it_is_under_way(copies: Pair) -> None:
-    run_lease.take(copies.repository, "snapshot/late", "another run")
+    keeping.take(copies.repository, "snapshot/late", "another run")
     copies.capetown.run(
         "CREATE TABLE concord_staging.t_00_0 (); ALTER TABLE concord_staging.t_00_0 OWNER TO orchestration_applier"
     )

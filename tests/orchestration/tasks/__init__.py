@@ -1,1 +1,1 @@
-"""The acts of a run's tasks: leases, refusals, collections, metrics, notices, secrets."""
+"""The acts of a run's tasks: refusals, collections, metrics, notices, secrets."""

@@ -17,7 +17,8 @@ from airflow.sdk.exceptions import AirflowRescheduleException
 from airflow.utils.types import DagRunType as StoredRunType
 
 from concord.messages.errors import LeaseHeld
-from concord.orchestration.tasks import run_lease, run_steps
+from concord.orchestration.leases import keeping
+from concord.orchestration.tasks import run_steps
 from concord.repository import status
 from tests.given.airflow_pair import NAME, Pair, dag_named, states
 from tests.orchestration.backfill_runs import ALL_ALIVE, JUNE, MAY, STAMP, STATE, dag_run
@@ -50,9 +51,9 @@ def test_a_backfill_run_waits_for_the_lease_then_carries_its_data_interval_both_
         for flight, at in zip(flights, (MAY, JUNE), strict=True):
             site.run(STAMP.format(flight=flight, at=int(at.timestamp()) * 1_000_000))
     before = [site.run(STATE) for site in (pair.london, pair.capetown)]
-    run_lease.take(pair.repository, NAME, "another run")
+    keeping.take(pair.repository, NAME, "another run")
     monkeypatch.setattr(run_steps, "PAUSE", timedelta(seconds=0.5))
-    release = threading.Timer(2, lambda: run_lease.give_back(pair.repository, NAME, "another run"))
+    release = threading.Timer(2, lambda: keeping.give_back(pair.repository, NAME, "another run"))
     release.start()
 
     run = backfill(pair, monkeypatch, MAY, JUNE)
@@ -118,7 +119,7 @@ def test_backfill_runs_and_a_scheduled_one_at_once_never_overlap(pair: Pair) -> 
 
 
 def test_a_run_that_has_waited_for_a_day_says_who_holds_the_lease(pair: Pair) -> None:
-    run_lease.take(pair.repository, NAME, "another run")
+    keeping.take(pair.repository, NAME, "another run")
     yesterday = dag_run("late", "backfill", pendulum.now("UTC").subtract(hours=25))
     with pytest.raises(Exception, match="is being run by another run") as refused:
         run_steps.begin(NAME, {"dag_run": yesterday, "ti": ALL_ALIVE})  # type: ignore[typeddict-item]

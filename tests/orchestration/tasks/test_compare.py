@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from concord.databases.postgresql.capture import triggers
-from concord.orchestration.tasks import run_lease
+from concord.orchestration.leases import keeping
 from concord.repository.comparisons import differences
 from concord.repository.status import synchronizations
 from tests.conftest import PROJECT
@@ -50,7 +50,7 @@ def test_a_comparison_is_a_success_that_says_what_differs_and_a_repair_mends_it(
 
 def test_a_repair_waits_for_the_run_that_holds_the_lease(pair: Pair, terminal: Terminal) -> None:
     damage(pair.capetown, "DELETE FROM flights WHERE flight = 1")
-    run_lease.take(pair.repository, NAME, "a synchronization")
+    keeping.take(pair.repository, NAME, "a synchronization")
     refused = terminal("compare", NAME, "--repair", "apply")
     assert (refused.status, pair.capetown.run(FLIGHT_1)) == (1, [])
     assert "is being run by a synchronization" in refused.err

@@ -7,7 +7,7 @@ import pytest
 from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
 
-from concord.orchestration.tasks import run_lease
+from concord.orchestration.leases import keeping
 from concord.orchestration.tasks.reinitialization import requested
 from tests.given.airflow_pair import NAME, Pair, states
 from tests.given.typed_commands import Terminal
@@ -84,11 +84,11 @@ def test_a_run_that_ends_well_starts_the_reinitialization_that_is_asked_for_once
     published.capetown.run("DELETE FROM concord.waiting")
     assert requested(published.configuration, NAME) == ASKED["tables"]
 
-    run_lease.take(published.repository, NAME, "another run")
+    keeping.take(published.repository, NAME, "another run")
     answer = terminal(*AT_THE_TERMINAL)
     assert (answer.status, "is being run by another run" in answer.err) == (1, True)
     assert published.capetown.run(QUERY) == [("behind the back",)]
-    run_lease.give_back(published.repository, NAME, "another run")
+    keeping.give_back(published.repository, NAME, "another run")
     assert published.run(INITIALIZE, conf=ASKED).state == "success"
     assert published.london.run(QUERY) == published.capetown.run(QUERY) == [("as loaded",)]
     before = published.capetown.run(STATE)

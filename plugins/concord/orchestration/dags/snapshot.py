@@ -13,10 +13,11 @@ from concord.jobs.snapshot import SnapshotJob, SnapshotReport, snapshot_name
 from concord.messages.errors import ConcordError
 from concord.orchestration.dags.page import page
 from concord.orchestration.dags.synchronize import LINK_TIMEOUT, RETRIES, START, STEP_TIMEOUT, schedule
+from concord.orchestration.leases import keeping, owners
+from concord.orchestration.leases.holder import LeaseHolder
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.tasks import lease_owner, parameters, run_lease, snapshot_refresh
-from concord.orchestration.tasks.lease_holder import LeaseHolder
+from concord.orchestration.tasks import parameters, snapshot_refresh
 from concord.orchestration.tasks.link import will_not_be_tried_again
 from concord.orchestration.tasks.outcome_log import log_table
 from concord.orchestration.tasks.snapshot_refresh import SnapshotParameters, SnapshotPlan
@@ -128,7 +129,7 @@ def _begin(name: str, context: Context) -> dict[str, Any]:
             name,
             asked,
             LeaseHolder(context["ti"]).has_ended,
-            owner=lease_owner.of_run(dag_run),
+            owner=owners.of_run(dag_run),
             dag_run_id=dag_run.run_id,
             run_type=dag_run.run_type.value,
         )
@@ -141,7 +142,7 @@ def _release(name: str, context: Context) -> None:
     plan = context["ti"].xcom_pull(task_ids="begin")
     with in_airflow_terms():
         engine = repository()
-        owner = lease_owner.of_run(dag_run)
-        run_lease.give_back(engine, snapshot_name(name), owner)
+        owner = owners.of_run(dag_run)
+        keeping.give_back(engine, snapshot_name(name), owner)
         if plan is not None:
             release_run(engine, SnapshotPlan.model_validate(plan).run_id, pendulum.now("UTC"))

@@ -11,9 +11,9 @@ from airflow.sdk.bases.operator import TRIGGER_FAIL_REPR
 from airflow.sdk.configuration import conf
 
 from concord.messages.errors import LeaseHeld
+from concord.orchestration.leases.trigger import OVERDUE, LeaseTrigger
 from concord.orchestration.surroundings import waiting_person
 from concord.orchestration.tasks import run_steps
-from concord.orchestration.tasks.lease_trigger import OVERDUE, LeaseTrigger
 from concord.orchestration.tasks.run_plan import SynchronizeParameters
 
 logger = logging.getLogger("concord.lease")

@@ -17,11 +17,12 @@ from concord.databases.registry import dialect
 from concord.jobs.comparison import CompareJob, CompareReport, Repair
 from concord.jobs.link import Direction, LinkJob
 from concord.messages.event_log import log_event
+from concord.orchestration.leases import keeping, owners
+from concord.orchestration.leases.holder import LeaseHolder
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.tasks import lease_owner, parameters, run_lease
+from concord.orchestration.tasks import parameters
 from concord.orchestration.tasks.jobs import link_job
-from concord.orchestration.tasks.lease_holder import LeaseHolder
 from concord.orchestration.tasks.outcome_log import log_table
 from concord.orchestration.tasks.spark_application import SparkApplication
 from concord.repository.comparisons import record_comparison
@@ -52,7 +53,7 @@ class CompareOperator(SparkApplication):
         dag_run = context["dag_run"]
         with in_airflow_terms():
             asked = parameters.read(CompareParameters, dag_run.conf)
-            owner = lease_owner.of_run(dag_run)
+            owner = owners.of_run(dag_run)
             report = self.compare(asked, owner, LeaseHolder(context["ti"]).has_ended)
         verdict = "the sites differ" if report.found else "the sites are equal"
         log_event(logger, verdict, comparison=report.comparison, keys=report.found)
@@ -70,12 +71,12 @@ class CompareOperator(SparkApplication):
         engine = repository()
         if asked.repair != "apply":
             return self._run(engine, self._job(asked, epoch=0))
-        lease = run_lease.take(engine, self.synchronization, owner, has_ended)
+        lease = keeping.take(engine, self.synchronization, owner, has_ended)
         try:
-            with run_lease.kept(engine, lease, self.on_kill):
+            with keeping.kept(engine, lease, self.on_kill):
                 return self._run(engine, self._job(asked, epoch=lease.epoch))
         finally:
-            run_lease.give_back(engine, self.synchronization, owner)
+            keeping.give_back(engine, self.synchronization, owner)
 
     def _job(self, asked: CompareParameters, epoch: int) -> CompareJob:
         link = link_job(

@@ -14,11 +14,12 @@ from concord.jobs.initialization import How, InitializationJob, InitializationRe
 from concord.jobs.link import Direction
 from concord.messages.errors import ParametersRefused
 from concord.messages.pace import Tell, silent
+from concord.orchestration.leases import keeping, owners
+from concord.orchestration.leases.holder import LeaseHolder
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.tasks import lease_owner, parameters, run_lease
+from concord.orchestration.tasks import parameters
 from concord.orchestration.tasks.jobs import installers, link_job, refuse_unknown_tables, synchronization_name
-from concord.orchestration.tasks.lease_holder import LeaseHolder
 from concord.orchestration.tasks.outcome_log import log_table
 from concord.orchestration.tasks.reinitialization import requested
 from concord.orchestration.tasks.spark_application import SparkApplication
@@ -48,7 +49,7 @@ class InitializeOperator(SparkApplication):
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
         """Rows of each table, and how it was initialized: no row data."""
         dag_run = context["dag_run"]
-        owner = lease_owner.of_run(dag_run)
+        owner = owners.of_run(dag_run)
         with in_airflow_terms():
             asked = parameters.read(InitializeParameters, _given(dag_run.conf))
             report = self.initialize(load(config_path()), asked, owner, LeaseHolder(context["ti"]).has_ended)
@@ -117,16 +118,16 @@ def _under_lease(
 ) -> InitializationReport:
     synchronization_name(configuration, synchronization)
     engine = repository()
-    lease = run_lease.take(engine, synchronization, owner, has_ended)
+    lease = keeping.take(engine, synchronization, owner, has_ended)
     try:
-        with run_lease.kept(engine, lease, on_lost=on_lost):
+        with keeping.kept(engine, lease, on_lost=on_lost):
             chosen = _narrowed(configuration, synchronization, asked) if asked.requested else asked
             if chosen is None:
                 return InitializationReport(synchronization=synchronization)
             job = initialization_job(configuration, synchronization, chosen, epoch=lease.epoch)
             return move(job)
     finally:
-        run_lease.give_back(engine, synchronization, owner)
+        keeping.give_back(engine, synchronization, owner)
 
 
 def _narrowed(

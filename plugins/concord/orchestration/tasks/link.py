@@ -17,9 +17,10 @@ from concord.configuration.configuration import config_path, load
 from concord.databases.registry import dialect
 from concord.jobs.link import COUNTS, Direction, LinkJob, TransmissionReport
 from concord.messages.errors import ConcordError, LeaseLost
+from concord.orchestration.leases import keeping
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms, may_be_tried_again
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.tasks import metrics, run_lease
+from concord.orchestration.tasks import metrics
 from concord.orchestration.tasks.jobs import link_job
 from concord.orchestration.tasks.outcome_log import log_outcome
 from concord.orchestration.tasks.run_plan import RunPlan
@@ -84,7 +85,7 @@ class LinkOperator(SparkApplication):
 
     def _transmit_for_run(self, engine: Engine, plan: RunPlan) -> tuple[TransmissionReport, _Collected]:
         started_at = pendulum.now("UTC")
-        lease = run_lease.take_for_run(engine, self.synchronization, plan.owner, plan.run_id)
+        lease = keeping.take_for_run(engine, self.synchronization, plan.owner, plan.run_id)
         job = link_job(
             load(config_path()),
             self.synchronization,
@@ -97,7 +98,7 @@ class LinkOperator(SparkApplication):
         approvals = holds.approvals(engine, self.synchronization, self.direction)
         job = job.model_copy(update={"approvals": approvals})
         try:
-            with run_lease.kept(engine, lease, self.on_kill):
+            with keeping.kept(engine, lease, self.on_kill):
                 report = self.transmit(job)
                 collected = _Collected() if job.plan_only else self._collect(engine, job)
         except ConcordError as error:

@@ -17,10 +17,11 @@ from concord.configuration.configuration import config_path, load
 from concord.jobs.link import TableReport
 from concord.messages.errors import LeaseHeld, ParametersRefused, TablesStopped
 from concord.messages.event_log import log_event
+from concord.orchestration.leases import keeping, owners
+from concord.orchestration.leases.holder import LeaseHolder
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.tasks import lease_owner, metrics, parameters, run_lease
-from concord.orchestration.tasks.lease_holder import LeaseHolder
+from concord.orchestration.tasks import metrics, parameters
 from concord.orchestration.tasks.notification import notify_of_conflicts
 from concord.orchestration.tasks.outcome_log import log_outcome
 from concord.orchestration.tasks.run_plan import RunPlan, SynchronizeParameters, data_interval
@@ -65,7 +66,7 @@ def begin(
             logger.info("%s", notice)
         asked.check_tables([table.name for table in configuration.tables(synchronization)])
         engine = repository()
-        owner = lease_owner.of_run(dag_run)
+        owner = owners.of_run(dag_run)
         lease = _lease(engine, synchronization, owner, context, put_off or to_scheduler)
         run_type = dag_run.run_type.value
         if asked.approve:
@@ -149,10 +150,10 @@ def release(synchronization: str, context: Context) -> None:
     with in_airflow_terms():
         engine = repository()
         if plan is None:
-            run_lease.give_back(engine, synchronization, lease_owner.of_run(context["dag_run"]))
+            keeping.give_back(engine, synchronization, owners.of_run(context["dag_run"]))
             return
         begun = RunPlan.model_validate(plan)
-        run_lease.give_back(engine, synchronization, begun.owner)
+        keeping.give_back(engine, synchronization, begun.owner)
         release_run(engine, begun.run_id, pendulum.now("UTC"))
 
 
@@ -174,7 +175,7 @@ def _lease(engine: Engine, synchronization: str, owner: str, context: Context, p
     """
     holder, dag_run = LeaseHolder(context["ti"]), context["dag_run"]
     try:
-        return run_lease.take(engine, synchronization, owner, holder.has_ended)
+        return keeping.take(engine, synchronization, owner, holder.has_ended)
     except LeaseHeld as held:
         waited = pendulum.now("UTC") - pendulum.instance(dag_run.start_date or pendulum.now("UTC"))
         if waited > PATIENCE:

@@ -14,7 +14,7 @@ from concord.configuration.configuration import Configuration
 from concord.jobs.link import TransmissionReport
 from concord.jobs.snapshot import SnapshotJob, SnapshotReport, snapshot_name
 from concord.messages.errors import ConcordError, LeaseLost
-from concord.orchestration.tasks import run_lease
+from concord.orchestration.leases import keeping
 from concord.orchestration.tasks.jobs import known_name, site_accesses
 from concord.orchestration.tasks.parameters import Parameters
 from concord.repository.runs import Scope, begin_run, fail_run
@@ -53,7 +53,7 @@ def begin(
 ) -> SnapshotPlan:
     """Take the lease and record the run. `run` is owner, dag_run_id and run_type. Raises LeaseHeld."""
     known_name(name, configuration.snapshots, "snapshot")
-    lease = run_lease.take(engine, snapshot_name(name), run["owner"], has_ended)
+    lease = keeping.take(engine, snapshot_name(name), run["owner"], has_ended)
     scope = Scope(plan_only=asked.plan_only)
     run_id = begin_run(engine, lease, dag_run_id=run["dag_run_id"], run_type=run["run_type"], scope=scope)
     return SnapshotPlan(
@@ -71,10 +71,10 @@ def refresh(
     """One try under a new epoch; rows by what became of them, as the repository records them. Raises a
     ConcordError."""
     started_at = pendulum.now("UTC")
-    lease = run_lease.take_for_run(engine, snapshot_name(plan.snapshot), plan.owner, plan.run_id)
+    lease = keeping.take_for_run(engine, snapshot_name(plan.snapshot), plan.owner, plan.run_id)
     job = snapshot_job(configuration, plan, lease.epoch)
     try:
-        with run_lease.kept(engine, lease, on_lost):
+        with keeping.kept(engine, lease, on_lost):
             report = submit(job)
     except ConcordError as error:
         failed = TransmissionReport.of(job, error_code=error.code, error_message=error.message)

@@ -14,10 +14,10 @@ from asgiref.sync import sync_to_async
 from sqlalchemy import Engine
 
 from concord.messages.errors import ConcordError
+from concord.orchestration.leases.holder import LeaseHolder
+from concord.orchestration.leases.owners import LeaseOwner
 from concord.orchestration.surroundings.process import is_gone
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.tasks.lease_holder import LeaseHolder
-from concord.orchestration.tasks.lease_owner import LeaseOwner
 from concord.repository.status import synchronizations
 
 #: How often it asks: soon at first, as most runs take seconds, then less often.

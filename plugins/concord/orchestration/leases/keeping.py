@@ -14,8 +14,8 @@ from sqlalchemy import Engine, update
 
 from concord.messages.errors import LeaseHeld, LeaseLost, RepositoryUnavailable
 from concord.messages.event_log import log_event
+from concord.orchestration.leases.owners import LeaseOwner
 from concord.orchestration.surroundings.process import is_gone, this_process
-from concord.orchestration.tasks.lease_owner import LeaseOwner
 from concord.repository.lease import Lease, acquire, hold_epoch, release, renew
 from concord.repository.models import RunState, SynchronizationRun
 from concord.repository.status import synchronizations

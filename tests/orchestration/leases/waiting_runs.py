@@ -13,8 +13,8 @@ from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
 from airflow.utils.state import DagRunState
 
-from concord.orchestration.tasks import run_lease
-from concord.orchestration.tasks.lease_owner import LeaseOwner
+from concord.orchestration.leases import keeping
+from concord.orchestration.leases.owners import LeaseOwner
 from concord.repository.lease import Lease
 from tests.given.airflow_pair import NAME, Pair, dag_named
 
@@ -28,7 +28,7 @@ def killed(pair: Pair, state: DagRunState) -> tuple[DagRun, Lease]:
     # With a logical date: Airflow's dag.test() deletes the record of an earlier run that has none.
     run = dag_named(DAG_ID).test(logical_date=DAY, run_conf={"plan_only": True})
     set_state(run, state)
-    return run, run_lease.take(pair.repository, NAME, owner(run, "tests"))
+    return run, keeping.take(pair.repository, NAME, owner(run, "tests"))
 
 
 def owner(run: DagRun, airflow: str) -> str:

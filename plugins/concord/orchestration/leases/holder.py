@@ -7,7 +7,7 @@ from typing import Protocol
 
 from airflow.sdk.exceptions import AirflowRuntimeError
 
-from concord.orchestration.tasks.lease_owner import LeaseOwner, airflow_name
+from concord.orchestration.leases.owners import LeaseOwner, airflow_name
 
 _OVER = ["success", "failed"]
 _NOTHING = "nothing: this run begins when that one ends; if that one was killed, "
@@ -29,7 +29,7 @@ class CountsRuns(Protocol):
 
 
 class LeaseHolder:
-    """Asks Airflow, as a task or a trigger may, about the run whose name (`lease_owner`) a lease carries.
+    """Asks Airflow, as a task or a trigger may, about the run whose name (`owners`) a lease carries.
 
     An equal id proves nothing: another Airflow may call a run the same, which is alive.
     """

@@ -9,14 +9,15 @@ from airflow.models.variable import Variable
 from airflow.utils.state import DagRunState
 
 from concord.messages.errors import LeaseHeld, LeaseLost
+from concord.orchestration.leases import keeping, owners
+from concord.orchestration.leases.owners import LeaseOwner
 from concord.orchestration.surroundings.process import this_process
-from concord.orchestration.tasks import lease_owner, run_lease, run_steps
-from concord.orchestration.tasks.lease_owner import LeaseOwner
+from concord.orchestration.tasks import run_steps
 from concord.repository import status
 from concord.repository.lease import renew
 from tests.conftest import PROJECT
 from tests.given.airflow_pair import NAME, Pair, states
-from tests.orchestration.tasks.waiting_runs import (
+from tests.orchestration.leases.waiting_runs import (
     DAG_ID,
     MINUTE,
     killed,
@@ -45,7 +46,7 @@ def test_the_lease_of_a_run_that_airflow_knows_to_have_ended_is_taken_at_once(
     dag_id: str,
     state: DagRunState,
 ) -> None:
-    monkeypatch.setattr(run_lease, "DURATION", MINUTE)  # a run that waits all the same is soon found
+    monkeypatch.setattr(keeping, "DURATION", MINUTE)  # a run that waits all the same is soon found
     _, left = killed(pair, state)
     conf = {"repair": "apply"} if dag_id.startswith("compare") else {}
     with caplog.at_level(logging.INFO):
@@ -79,13 +80,13 @@ def test_the_first_run_names_its_airflow_and_the_next_one_keeps_the_name(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AIRFLOW_VAR_CONCORD_AIRFLOW")
-    assert Variable.get(lease_owner.VARIABLE, None) is None
+    assert Variable.get(owners.VARIABLE, None) is None
     names = []
     for _ in range(2):
         assert pair.run(conf={"plan_only": True}).state == "success"
-        names.append(Variable.get(lease_owner.VARIABLE))
+        names.append(Variable.get(owners.VARIABLE))
     assert names[0] == names[1]
-    Variable.delete(lease_owner.VARIABLE)
+    Variable.delete(owners.VARIABLE)
 
 
 def test_another_airflows_run_of_the_same_id_is_waited_for_although_this_airflow_calls_its_own_ended(
@@ -93,9 +94,9 @@ def test_another_airflows_run_of_the_same_id_is_waited_for_although_this_airflow
 ) -> None:
     monkeypatch.setattr(run_steps, "PAUSE", timedelta(seconds=0.5))
     ended, ours = killed(pair, DagRunState.FAILED)
-    run_lease.give_back(pair.repository, NAME, ours.owner)
-    theirs = run_lease.take(pair.repository, NAME, owner(ended, "another"))
-    with once_it_waits(caplog, run_lease.give_back, pair.repository, NAME, theirs.owner):
+    keeping.give_back(pair.repository, NAME, ours.owner)
+    theirs = keeping.take(pair.repository, NAME, owner(ended, "another"))
+    with once_it_waits(caplog, keeping.give_back, pair.repository, NAME, theirs.owner):
         assert pair.run().state == "success"
     assert waits(caplog)
     assert all("its Airflow is another one" in said for said in waits(caplog))
@@ -104,10 +105,10 @@ def test_another_airflows_run_of_the_same_id_is_waited_for_although_this_airflow
 
 def test_runs_of_two_airflows_with_the_same_id_are_two_holders(pair: Pair) -> None:
     run, _ = killed(pair, DagRunState.RUNNING)
-    again = run_lease.take(pair.repository, NAME, owner(run, "tests"))
+    again = keeping.take(pair.repository, NAME, owner(run, "tests"))
     assert LeaseOwner.parse(again.owner).airflow
     with pytest.raises(LeaseHeld):
-        run_lease.take(pair.repository, NAME, owner(run, "another"))
+        keeping.take(pair.repository, NAME, owner(run, "another"))
 
 
 def test_the_lease_of_a_terminal_whose_process_is_gone_is_taken_at_once(
@@ -115,14 +116,14 @@ def test_the_lease_of_a_terminal_whose_process_is_gone_is_taken_at_once(
 ) -> None:
     place, _, started = this_process().rpartition("/")
     alive = str(LeaseOwner("anna/0123", process=this_process()))
-    run_lease.take(pair.repository, NAME, alive)
+    keeping.take(pair.repository, NAME, alive)
     with pytest.raises(LeaseHeld):
-        run_lease.take(pair.repository, NAME, "bea/4567")
-    run_lease.give_back(pair.repository, NAME, alive)
+        keeping.take(pair.repository, NAME, "bea/4567")
+    keeping.give_back(pair.repository, NAME, alive)
     # Its number was given to another process since, which is this one.
-    run_lease.take(pair.repository, NAME, str(LeaseOwner("anna/0123", process=f"{place}/{int(started) - 1}")))
+    keeping.take(pair.repository, NAME, str(LeaseOwner("anna/0123", process=f"{place}/{int(started) - 1}")))
     with caplog.at_level(logging.INFO):
-        run_lease.take(pair.repository, NAME, "bea/4567")
+        keeping.take(pair.repository, NAME, "bea/4567")
     assert "takes the lease of a run that has ended" in caplog.text
 
 
@@ -130,8 +131,8 @@ def test_a_command_at_a_terminal_is_waited_for_as_long_as_it_holds_its_lease(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(run_steps, "PAUSE", timedelta(seconds=0.5))
-    run_lease.take(pair.repository, NAME, "somebody/0123456789abcdef")
-    with once_it_waits(caplog, run_lease.give_back, pair.repository, NAME, "somebody/0123456789abcdef"):
+    keeping.take(pair.repository, NAME, "somebody/0123456789abcdef")
+    with once_it_waits(caplog, keeping.give_back, pair.repository, NAME, "somebody/0123456789abcdef"):
         assert pair.run().state == "success"
     assert waits(caplog)
     assert all("this run begins when its lease ends" in said for said in waits(caplog))
@@ -141,4 +142,4 @@ def test_operations_says_what_the_log_says_of_a_run_that_was_killed() -> None:
     text = re.sub(r"\s+", " ", (PROJECT / "docs" / "operations.md").read_text())
     for said in ("waits for the lease", "takes the lease of a run that has ended", "mark it as failed"):
         assert said in text
-    assert f"{run_lease.DURATION.total_seconds() / 60:.0f} minutes" in text
+    assert f"{keeping.DURATION.total_seconds() / 60:.0f} minutes" in text
