@@ -33,8 +33,9 @@ from concord.transmission.steps import unheard
 from spark_jobs.application import Spark, run
 from spark_jobs.steps.acquire import acquire
 from spark_jobs.steps.initialized_rows import Choosing, KeyMeaning, all_of, changed
-from spark_jobs.steps.manipulate import manipulate, refuse_unfaithful
+from spark_jobs.steps.manipulate import manipulate
 from spark_jobs.steps.stage import stage
+from spark_jobs.steps.unfaithful import refuse_unfaithful
 
 logger = logging.getLogger("concord.initialize")
 

@@ -45,19 +45,6 @@ def manipulate(changes: DataFrame, source: Shape, target: Shape, beside: Sequenc
     )
 
 
-def refuse_unfaithful(resolved: DataFrame) -> DataFrame:
-    """A row that would not come back the same has this as its verdict, and says why."""
-    if UNFAITHFUL not in resolved.columns:
-        return resolved
-    bad = F.col(UNFAITHFUL).isNotNull()
-    return resolved.withColumns(
-        {
-            "verdict": F.when(bad, UNFAITHFUL).otherwise(F.col("verdict")),
-            "reason": F.when(bad, F.col(UNFAITHFUL)).otherwise(F.col("reason")),
-        }
-    )
-
-
 def _row(source: Shape) -> Column:
     """Which row it is, in a message; nothing where that is private."""
     if source.key_is_private:

@@ -9,8 +9,9 @@ from concord.databases.contract.reading import Reading
 from concord.databases.contract.rows import Shape, Staged
 from concord.messages.errors import MappingNotReversible
 from spark_jobs.steps.acquire import acquire
-from spark_jobs.steps.manipulate import manipulate, refuse_unfaithful
+from spark_jobs.steps.manipulate import manipulate
 from spark_jobs.steps.stage import stage
+from spark_jobs.steps.unfaithful import refuse_unfaithful
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,10 +19,11 @@ from spark_jobs.steps.acquire import acquire
 from spark_jobs.steps.custom import Layout, ask
 from spark_jobs.steps.damage import Damaged
 from spark_jobs.steps.detect import MOST_BROADCAST, detect, same_thing
-from spark_jobs.steps.manipulate import manipulate, refuse_unfaithful
+from spark_jobs.steps.manipulate import manipulate
 from spark_jobs.steps.resolve import adding, resolve, unopposed
 from spark_jobs.steps.stage import stage
 from spark_jobs.steps.tasks import by_tasks
+from spark_jobs.steps.unfaithful import refuse_unfaithful
 
 
 def planned(

@@ -43,7 +43,7 @@ LINK = (
     ),
     Mutant(
         "a table whose parent is stopped is carried",
-        "plugins/concord/transmission/opening.py",
+        "plugins/concord/transmission/stopped.py",
         "            if parent in found and child not in found\n",
         "            if False\n",
         "tests/link/tables/test_schema_changes.py -k stops_its_table",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -23,6 +23,7 @@ from concord.messages.errors import (
 )
 from concord.tables.replication_set import ReplicatedTable, chosen
 from concord.tables.structure import differences
+from concord.transmission.stopped import with_children
 from concord.versions.position import Resume, resume
 
 A = TypeVar("A")
@@ -160,21 +161,6 @@ def _parents(*ends: Survey[Shape]) -> dict[str, set[str]]:
         for child, parents in end.parents.items():
             found.setdefault(child, set()).update(parents)
     return found
-
-
-def with_children(stopped: Mapping[str, str], parents: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """Each stopped table, and every table that refers to it: its rows may refer to rows that do not arrive."""
-    found = dict(stopped)
-    while True:
-        more = {
-            child: f"{child}: refers to {parent}, which is stopped"
-            for child, of_child in parents.items()
-            for parent in of_child
-            if parent in found and child not in found
-        }
-        if not more:
-            return found
-        found |= more
 
 
 def _memory(job: LinkJob, end: SourceEnd | TargetEnd) -> Memory:

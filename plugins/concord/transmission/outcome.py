@@ -18,8 +18,8 @@ from concord.messages.how_many import how_many
 from concord.rules.brake import Hold
 from concord.transmission.count import Counted
 from concord.transmission.link import Link
-from concord.transmission.opening import with_children
 from concord.transmission.staged_table import StagedTable
+from concord.transmission.stopped import with_children
 from concord.transmission.verdicts import FAILED, SAME_THING, UNDER_LOCK, UNFAITHFUL
 
 #: Why a run that carries no table has failed, by the verdict that stopped one.
