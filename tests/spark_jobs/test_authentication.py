@@ -145,7 +145,7 @@ def test_a_cluster_whose_settings_say_nothing_of_a_secret_is_refused_before_anyb
         in ran.stdout + ran.stderr
     )
     assert (
-        "or say spark.authenticate false there, if nobody else reaches that network"
+        "Or say spark.authenticate false there, if nobody else reaches that network"
         in ran.stdout + ran.stderr
     )
     assert "All masters are unresponsive" not in ran.stdout + ran.stderr
