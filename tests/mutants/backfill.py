@@ -84,7 +84,7 @@ BACKFILL = (
     ),
     Mutant(
         "what is put back is not logged",
-        f"{POSTGRESQL}/transaction/tables_written.py",
+        f"{POSTGRESQL}/transaction/one_table.py",
         "        restoration.log(connection, judged, job)\n",
         "        pass\n",
         f"{AT_SITES} -k lost_without_a_trace",

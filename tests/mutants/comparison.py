@@ -109,7 +109,7 @@ COMPARISON = (
     ),
     Mutant(
         "NULL equals an empty text",
-        f"{POSTGRESQL}/compare/queries.py",
+        f"{POSTGRESQL}/compare/hashed.py",
         "return f\"ROW({', '.join(_hashable(shape, values, hashing))})\"",
         "texts = [f\"coalesce(({value})::text, '')\" for value in _hashable(shape, values, hashing)]\n"
         "    return f\"ROW({', '.join(texts)})\"",
@@ -117,21 +117,21 @@ COMPARISON = (
     ),
     Mutant(
         "columns are hashed as one text",
-        f"{POSTGRESQL}/compare/queries.py",
+        f"{POSTGRESQL}/compare/hashed.py",
         "return f\"ROW({', '.join(_hashable(shape, values, hashing))})\"",
         "return f\"ROW(concat({', '.join(_hashable(shape, values, hashing))}))\"",
         f"{COMPARE} -k what_its_columns_are",
     ),
     Mutant(
         "only some columns are hashed",
-        f"{POSTGRESQL}/compare/queries.py",
+        f"{POSTGRESQL}/compare/hashed.py",
         "return f\"ROW({', '.join(_hashable(shape, values, hashing))})\"",
         "return f\"ROW({', '.join(_hashable(shape, values, hashing)[:2])})\"",
         f"{COMPARE} -k every_kind",
     ),
     Mutant(
         "numbers are hashed by their value",
-        f"{POSTGRESQL}/compare/queries.py",
+        f"{POSTGRESQL}/compare/hashed.py",
         "if column.type.has_one_image\n",
         "if True\n",
         f"{COMPARE} -k every_kind",

@@ -28,7 +28,7 @@ HISTORIES = (
     ),
     Mutant(
         "in the histories: a loser is not logged",
-        f"{POSTGRESQL}/write/merge.py",
+        f"{POSTGRESQL}/write/conflict_log.py",
         "WHERE v.verdict IN ('source_wins', 'target_wins') ON CONFLICT",
         "WHERE v.verdict IN ('target_wins') ON CONFLICT",
         f"{LIVES} -k faults",

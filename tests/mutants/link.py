@@ -381,7 +381,7 @@ LINK = (
     ),
     Mutant(
         "shadow rows are not locked",
-        f"{POSTGRESQL}/write/guard.py",
+        f"{POSTGRESQL}/write/row_locks.py",
         '        _lock_rows(staged, f"{shape.shadow.sql} p", "true", "FOR UPDATE"),\n',
         "",
         "tests/link/conflicts/test_concurrency.py -k key_without_a_row",

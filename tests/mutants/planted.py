@@ -276,7 +276,7 @@ MUTANTS = (
     ),
     Mutant(
         "base rows are not locked",
-        f"{POSTGRESQL}/write/guard.py",
+        f"{POSTGRESQL}/write/row_locks.py",
         """_lock_rows(staged, f"{shape.table.sql} t", "NOT s.concord_gone", "FOR NO KEY UPDATE"),""",
         "",
         "tests/link/conflicts/test_concurrency.py -k does_not_hold_its_version_yet",
@@ -304,7 +304,7 @@ MUTANTS = (
     ),
     Mutant(
         "nothing of the loser is logged where the target wins",
-        f"{POSTGRESQL}/write/merge.py",
+        f"{POSTGRESQL}/write/conflict_log.py",
         "WHERE v.verdict IN ('source_wins', 'target_wins') ON CONFLICT",
         "WHERE v.verdict IN ('source_wins') ON CONFLICT",
         "tests/link/conflicts/test_one_winner.py -k of_two_updates",
@@ -376,7 +376,7 @@ MUTANTS = (
     ),
     Mutant(
         "only one of a merge's two losers is logged",
-        f"{POSTGRESQL}/write/merge.py",
+        f"{POSTGRESQL}/write/conflict_log.py",
         'for side, row in (("s", "s"), ("p", "t")):',
         'for side, row in (("s", "s"),):',
         "tests/link/conflicts/test_merging.py -k the_log_keeps_both_rows",

@@ -11,7 +11,7 @@ SAME_THING = (
     Mutant(
         "two sites that did the same thing are in conflict",
         f"{POSTGRESQL}/write/guard.py",
-        "     WHEN {alike} THEN {_whose_stays(shape)}\n",
+        "     WHEN {_conflicts_alike(shape)} THEN {_whose_stays(shape)}\n",
         "",
         f"{MET} -k every_resolver",
     ),
@@ -52,14 +52,14 @@ SAME_THING = (
     ),
     Mutant(
         "of two alike either version may stay",
-        f"{POSTGRESQL}/write/guard.py",
+        f"{POSTGRESQL}/write/retake.py",
         "stays = chains.stays(source, target)",
         "stays = Winner.SOURCE if not source.version.deleted else Winner.TARGET",
         "tests/link/conflicts/test_same_rule.py -k write_step_decides",
     ),
     Mutant(
         "a version that is adopted counts as applied",
-        f"{POSTGRESQL}/transaction/tables_written.py",
+        f"{POSTGRESQL}/transaction/one_table.py",
         ' - tally.get("source_stays", 0)',
         "",
         f"{MET} -k every_resolver",
@@ -94,7 +94,7 @@ SAME_THING = (
     ),
     Mutant(
         "what a function said of like rows is not believed",
-        f"{POSTGRESQL}/write/guard.py",
+        f"{POSTGRESQL}/write/retake.py",
         "if decision.winner is Winner.AGAIN and row[22]:",
         "if False:",
         f"{MET} -k that_adds_up",
@@ -122,7 +122,7 @@ SAME_THING = (
     ),
     Mutant(
         "a decision between rows that are alike loses an addition in silence",
-        f"{POSTGRESQL}/write/guard.py",
+        f"{POSTGRESQL}/write/retake.py",
         "return alike and all(chains.same_thing(*_contenders(row), alike=True) for row in found)",
         "return alike",
         f"{MET} -k addition_that_is_lost",

@@ -19,21 +19,21 @@ TOPOLOGIES = (
         "a conflict that a third site has settled is decided again",
         f"{POSTGRESQL}/write/guard.py",
         """WHEN {_BACKWARD} AND NOT {_FORWARD} THEN CASE WHEN {includes} THEN 'superseded' ELSE 'unite' END
-     WHEN {alike} THEN {_whose_stays(shape)}
+     WHEN {_conflicts_alike(shape)} THEN {_whose_stays(shape)}
      WHEN {_DECIDED} AND NOT {_BACKWARD} AND""",
-        "WHEN {alike} THEN {_whose_stays(shape)} WHEN {_DECIDED} AND",
+        "WHEN {_conflicts_alike(shape)} THEN {_whose_stays(shape)} WHEN {_DECIDED} AND",
         "tests/link/topologies/test_topologies.py -k settled_meanwhile",
     ),
     Mutant(
         "a conflict stands in the log once for each link",
-        f"{POSTGRESQL}/write/merge.py",
+        f"{POSTGRESQL}/write/conflict_log.py",
         "SELECT {identity}, {literal(synchronization)},",
         "SELECT {identity} || {literal(link)}, {literal(synchronization)},",
         "tests/link/topologies/test_topologies.py -k 'one_id and ring'",
     ),
     Mutant(
         "a version in the log is named by the link's source",
-        f"{POSTGRESQL}/write/merge.py",
+        f"{POSTGRESQL}/write/conflict_log.py",
         """incoming_site = "split_part(v.s_origin, '#', 1)\"""",
         "incoming_site = literal(judged.source)",
         "tests/link/topologies/test_topologies.py -k 'both_images and hub'",

@@ -22,8 +22,8 @@ WAITING = (
     Mutant(
         "what waits is not tried again",
         f"{POSTGRESQL}/transaction/tables_written.py",
-        "again = waits if writing.session is not None",
-        "again = {} if writing.session is not None",
+        "if waits.get(each.shape.name) else each",
+        "if waits.get(each.shape.name) is True else each",
         f"{QUARANTINE} -k every_run_tries",
     ),
     Mutant(
@@ -193,7 +193,7 @@ WAITING = (
     Mutant(
         "a decision is not logged",
         f"{POSTGRESQL}/upkeep/decision.py",
-        "        merge.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)\n",
+        "        conflict_log.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)\n",
         "        del job\n",
         f"{HOLD} -k 'followed_by_every_site and forward-source'",
     ),

@@ -13,11 +13,11 @@ from typing import Any
 from concord.databases.contract.compared_site import DECIDED, Cut, Extent, Hashing
 from concord.databases.contract.quoting import literal
 from concord.databases.contract.rows import VERSION_TYPES
+from concord.databases.postgresql.compare.hashed import bucket, key_values, place, row_image
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.session import UNHURRIED
 from concord.databases.postgresql.rows.acquire import arrived
-from concord.databases.postgresql.rows.canonical import canonical_texts
-from concord.databases.postgresql.rows.row_keys import formless, key_text, listed
+from concord.databases.postgresql.rows.row_keys import key_text, listed
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import DECISION_TYPES
 
@@ -36,7 +36,6 @@ SCAN_SETTINGS = (
     UNHURRIED,
 )
 
-_WHOLE_NUMBERS = frozenset(["int2", "int4", "int8"])
 
 #: Beside a row: its version, and what was decided about it.
 _DECISION_TYPES = {name: DECISION_TYPES[name] for name in (*VERSION_TYPES, *DECIDED)}
@@ -108,16 +107,16 @@ def _sums(hashed: str) -> str:
 
 def _hashed_rows(shape: Shape, hashing: Hashing, chosen: str, counted: int = 1) -> str:
     return (
-        f"SELECT {_bucket(shape, 't', hashing)} AS bucket, {counted} AS counted, {_row(shape, hashing)} AS image"
+        f"SELECT {bucket(shape, 't', hashing)} AS bucket, {counted} AS counted, {row_image(shape, hashing)} AS image"
         f" FROM {shape.table.sql} t {chosen} AND {shape.in_scope('t')}"
     )
 
 
 def _hashed_versions(shape: Shape, hashing: Hashing, chosen: str) -> str:
-    key = ", ".join(_key_values(shape, "p", hashing))
+    key = ", ".join(key_values(shape, "p", hashing))
     image = f'ROW({key}, p.origin COLLATE "C", p.changed_at, p.derived)'
     return (
-        f"SELECT {_bucket(shape, 'p', hashing)} AS bucket, 0 AS counted, {image} AS image"
+        f"SELECT {bucket(shape, 'p', hashing)} AS bucket, 0 AS counted, {image} AS image"
         f" FROM {shape.shadow.sql} p {chosen}{_of_rows_in_scope(shape)}"
     )
 
@@ -145,7 +144,7 @@ def held_query(shape: Shape, cut: Cut, hashing: Hashing, wanted: Sequence[int]) 
     """The site's state of every key in the `wanted` buckets (HeldRow), in the order in which both sites tell it."""
 
     def chosen(row: str) -> str:
-        return f"{_bucket(shape, row, hashing)} = ANY ('{{{','.join(map(str, wanted))}}}'::bigint[])"
+        return f"{bucket(shape, row, hashing)} = ANY ('{{{','.join(map(str, wanted))}}}'::bigint[])"
 
     shadow = f"{shape.shadow.sql} p ON {shape.same_key('p', 't')} AND {_counted(cut)}"
     rows = (
@@ -210,14 +209,14 @@ def _side(shape: Shape, column: Column) -> str:
 def _held(shape: Shape, row: str, cut: Cut, hashing: Hashing, *, row_exists: bool = True) -> str:
     there = f"t.{shape.key[0].sql} IS NOT NULL"
     hashes = [
-        f"CASE WHEN {there} THEN hash_record_extended({_row(shape, hashing)}, {seed}) END"
+        f"CASE WHEN {there} THEN hash_record_extended({row_image(shape, hashing)}, {seed}) END"
         if row_exists
         else "NULL::bigint"
         for seed in (0, 1)
     ]
     outside = _is_outside(shape, row)
     return (
-        f"{_place(shape, row, hashing)} AS place, {key_text(shape, row)} AS key, {hashes[0]} AS x1, {hashes[1]} AS x2,"
+        f"{place(shape, row, hashing)} AS place, {key_text(shape, row)} AS key, {hashes[0]} AS x1, {hashes[1]} AS x2,"
         " p.origin, p.changed_at, p.derived,"
         f" p.vector::text AS vector, p.deleted, p.born, coalesce({arrived(cut.since)}, false) AS arrived,"
         f" {outside} AS outside, ({outside} OR p.out_of_scope IS NOT NULL) AS left_filter"
@@ -240,67 +239,6 @@ def _counted(cut: Cut) -> str:
     floor."""
     old = f"p.deleted AND p.changed_at <= {cut.floor} AND NOT ({arrived(cut.since)})"
     return f"p.origin <> '' AND NOT p.agreed AND NOT ({old})"
-
-
-def _bucket(shape: Shape, row: str, hashing: Hashing) -> str:
-    return f"({_place(shape, row, hashing)} & {hashing.buckets - 1})"
-
-
-def _place(shape: Shape, row: str, hashing: Hashing) -> str:
-    """The hash of the key, the same at both sites; its last bits are the bucket, whose number is a power of two.
-
-    Most keys are one number or one text, which need no record: that halves what it takes to look for some buckets.
-    """
-    values = _key_values(shape, row, hashing)
-    if len(values) == 1 and not hashing.as_they_are.intersection(shape.key_names):
-        return f"hashtextextended({values[0]}, 2)"
-    if len(values) == 1 and shape.key[0].type.root in _WHOLE_NUMBERS:
-        return f"hashint8extended({values[0]}, 2)"
-    return f"hash_record_extended(ROW({', '.join(values)}), 2)"
-
-
-def _key_values(shape: Shape, row: str, hashing: Hashing) -> list[str]:
-    """The same to be hashed."""
-    values = {
-        column.name: shape.key_in(row, column)
-        if column.name in hashing.as_they_are
-        else formless(column, shape.key_in(row, column))
-        for column in shape.key
-    }
-    return _hashable(shape, values, hashing)
-
-
-def _row(shape: Shape, hashing: Hashing) -> str:
-    """A record is hashed column by column, so that no two rows read the same."""
-    values = {
-        column.name: f"t.{column.sql}"
-        if column.name in hashing.as_they_are
-        else column.type.exact(f"t.{column.sql}")
-        for column in shape.columns
-    }
-    return f"ROW({', '.join(_hashable(shape, values, hashing))})"
-
-
-def _hashable(shape: Shape, values: Mapping[str, str], hashing: Hashing) -> list[str]:
-    """By canonical name. Texts are hashed by their bytes, whatever their collation holds equal."""
-    return [
-        value if name in hashing.as_they_are else f'({value}) COLLATE "C"'
-        for name, value in sorted(canonical_texts(shape.manipulation, values).items())
-    ]
-
-
-def as_they_are(shape: Shape, other: Shape) -> frozenset[str]:
-    """The columns that need no text to be hashed: equal values are the same text, and of one type at both sites."""
-    if shape.manipulation or other.manipulation or shape.marks or other.marks:
-        return frozenset()
-    alike = {(column.name, column.type.descriptor) for column in other.columns}
-    return frozenset(
-        column.name
-        for column in shape.columns
-        if column.type.has_one_image
-        and column.type.built_in
-        and (column.name, column.type.descriptor) in alike
-    )
 
 
 def chunks(keys: Sequence[str]) -> list[Sequence[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 from concord.databases.contract.compared_site import DECIDED, Cut, Extent, Found, Hashing
 from concord.databases.contract.ends import Snapshot
 from concord.databases.contract.reading import Reading
-from concord.databases.postgresql.compare import queries
+from concord.databases.postgresql.compare import hashed, queries
 from concord.databases.postgresql.compare.cut_reader import CutReader, Where
 from concord.databases.postgresql.facts.session import conninfo, one, rows
 from concord.databases.postgresql.rows import acquire
@@ -40,7 +40,7 @@ class Compared(Source):
 
     def as_they_are(self, shape: Shape, other: Shape) -> frozenset[str]:
         """The columns that may be hashed as values."""
-        return queries.as_they_are(shape, other)
+        return hashed.as_they_are(shape, other)
 
     @worded
     def arrived_keys(self, shape: Shape, cut: Cut, most: int) -> list[str] | None:

@@ -24,8 +24,8 @@ from concord.databases.postgresql.rows import link_state, repetition
 from concord.databases.postgresql.rows.acquire import BEGINNING
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.transaction import one_transaction, tables_written
-from concord.databases.postgresql.write import guard
+from concord.databases.postgresql.transaction import one_table, one_transaction
+from concord.databases.postgresql.write import row_locks
 from concord.databases.postgresql.write.writing import Writing
 from concord.jobs.initialization import RowError
 from concord.jobs.link import LinkJob
@@ -162,13 +162,13 @@ class ChunkWriter:
     def _write_guarded(self, connection: Connection, chunk: Staged, *, moving: bool) -> tuple[int, int]:
         """The write step of a link; constraints across rows are verified when all tables are in."""
         run(connection, *BY_KEY)
-        guard.lock(connection, chunk)
+        row_locks.lock(connection, chunk)
         chains = chunk.shape.policy.bound(self.job.priorities).without_hold()
-        judged, report = tables_written.judge_table(connection, self.job, chunk, chains, 0)
+        judged, report = one_table.judge_table(connection, self.job, chunk, chains, 0)
         nothing = Session("", "", "", 0, LinkPosition(BEGINNING))
         writing = Writing(self.job, [chunk], LinkState({}, ()), nothing, self.progress)
-        report = tables_written.log_table(connection, writing, judged, report)
-        tables_written.write_table(connection, writing, judged, report, moving=moving)
+        report = one_table.log_table(connection, writing, judged, report)
+        one_table.write_table(connection, writing, judged, report, moving=moving)
         if report.held:  # edited since it was staged, and in conflict now: it waits as a link's would
             waiting.remember(connection, judged, self.job)
         return report.applied, report.conflicts

@@ -20,8 +20,8 @@ from concord.databases.postgresql.rows import stage
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write import watch
+from concord.databases.postgresql.write.conflict_log import conflict_type, version_object
 from concord.databases.postgresql.write.judged import Judged
-from concord.databases.postgresql.write.merge import conflict_type, version_object
 from concord.jobs.link import LinkJob
 
 #: Verdicts that leave the row as it is, and the incoming one waiting.

@@ -7,20 +7,22 @@ from dataclasses import replace
 
 from concord.databases.postgresql.constraints import foreign_keys, former, uniqueness, verification
 from concord.databases.postgresql.facts.catalogue import Storage, Table, read_storage
-from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY, any_plan
+from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY
 from concord.databases.postgresql.facts.session import Connection, run
 from concord.databases.postgresql.ledger import reinitialization, waiting
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.transaction import rehearsal
-from concord.databases.postgresql.write import guard, identity_ranges, merge, merged_row, restoration
+from concord.databases.postgresql.transaction import one_table, rehearsal
+from concord.databases.postgresql.write import (
+    guard,
+    restoration,
+    row_locks,
+)
 from concord.databases.postgresql.write.judged import Judged
 from concord.databases.postgresql.write.watch import refuse_oscillating
 from concord.databases.postgresql.write.writing import Care, Writing
-from concord.jobs.link import LinkJob, TableReport
-from concord.messages.errors import DecideAgain, StructureChanged
-from concord.messages.how_many import how_many
-from concord.rules.policy import Chains
+from concord.jobs.link import TableReport
+from concord.messages.errors import StructureChanged
 from concord.tables.replication_set import TableName
 
 
@@ -41,11 +43,7 @@ def write_tables(
     version refuses one that is another by then. That saves a pass over every row, in vain where applications edit
     the same rows at the same time. Raises WriteContended then; the next try locks.
     """
-    again = waits if writing.session is not None and writing.job.moves_positions else {}
-    staged = [
-        _with_waiting(connection, writing, each) if again.get(each.shape.name) else each
-        for each in writing.staged
-    ]
+    staged = _staged(connection, writing, waits)
     careful = care is not Care.NONE or any(each.retried for each in staged)
     locked = locked or careful
     ordered = _lock(connection, writing, staged, locked=locked)
@@ -54,29 +52,52 @@ def write_tables(
         writing.progress("rehearse")
         moving = True
         judged, reports = _without_refused(connection, writing, judged, care)
-    for table in judged:
-        name = table.staged.shape.name
-        reports[name] = _with_keys(connection, table, reports[name])
-        reports[name] = log_table(connection, writing, table, reports[name])
-        reports[name] = reinitialization.counted(connection, table, reports[name])
+    _log(connection, writing, judged, reports)
     gave_way = _mend_uniqueness(connection, writing, judged, violated=moving)
     left = {table.staged.shape.table.name for table in judged if former.remember(connection, table)}
     for table in judged:
-        write_table(connection, writing, table, reports[table.staged.shape.name], moving=moving)
+        one_table.write_table(connection, writing, table, reports[table.staged.shape.name], moving=moving)
     for each in gave_way:
         uniqueness.stamp(connection, each.shape)
         reports[each.shape.name] = _with_conflicts(reports[each.shape.name], each.logged)
+    _mend_references(connection, writing, judged, reports, left, waits=bool(waits))
+    for table in judged:
+        if table.exceptional:
+            waiting.remember(connection, table, writing.job)
+    _let_go(connection, writing, [each for each in staged if each.shape.name in waits])
+    return reports
+
+
+def _log(
+    connection: Connection, writing: Writing, judged: Sequence[Judged], reports: dict[str, TableReport]
+) -> None:
+    """The conflicts of every table, counted in its report."""
+    for table in judged:
+        name = table.staged.shape.name
+        reports[name] = _with_keys(connection, table, reports[name])
+        reports[name] = one_table.log_table(connection, writing, table, reports[name])
+        reports[name] = reinitialization.counted(connection, table, reports[name])
+
+
+def _mend_references(
+    connection: Connection,
+    writing: Writing,
+    judged: Sequence[Judged],
+    reports: dict[str, TableReport],
+    left: set[TableName],
+    *,
+    waits: bool,
+) -> None:
+    """Rows whose parents are gone give way or get them back; then every constraint is looked at.
+
+    `waits`: rows wait here for the link.
+    """
     writing.progress("constraints")
     if waits or any(table.exceptional or _is_checked(table.staged.shape.table) for table in judged):
         run(connection, *ANY_PLAN)
     for name, lost in foreign_keys.Mending(connection, writing.job, judged, left).run().items():
         reports[name] = _with_conflicts(reports.get(name, TableReport(table=name)), lost)
     verification.verify(connection, judged, writing.site)
-    for table in judged:
-        if table.exceptional:
-            waiting.remember(connection, table, writing.job)
-    _let_go(connection, writing, [each for each in staged if each.shape.name in waits])
-    return reports
 
 
 def _let_go(connection: Connection, writing: Writing, awaited: Sequence[Staged]) -> None:
@@ -87,8 +108,15 @@ def _let_go(connection: Connection, writing: Writing, awaited: Sequence[Staged])
     waiting.forget(connection, writing.job.link, [each.shape for each in awaited])
 
 
-def _with_waiting(connection: Connection, writing: Writing, staged: Staged) -> Staged:
-    return waiting.bring(connection, writing.job.link, staged, writing.job.target.max_clock_skew)
+def _staged(connection: Connection, writing: Writing, waits: Mapping[str, int]) -> list[Staged]:
+    """The rows that the link brings, and those that waited to be tried again."""
+    if writing.session is None or not writing.job.moves_positions:
+        return list(writing.staged)
+    link, skew = writing.job.link, writing.job.target.max_clock_skew
+    return [
+        waiting.bring(connection, link, each, skew) if waits.get(each.shape.name) else each
+        for each in writing.staged
+    ]
 
 
 def _is_checked(table: Table) -> bool:
@@ -116,7 +144,7 @@ def _lock(
     _refuse_altered(now, ordered, writing.site)
     for each in ordered:  # from here on staged text becomes values
         if locked or each.shape.marks is not None:
-            guard.lock(connection, each)
+            row_locks.lock(connection, each)
     for each in ordered:
         if each.shape.marks is not None:
             marked_edits.register_staged(connection, each)
@@ -138,7 +166,7 @@ def _judge(
         held = locked or each.shape.marks is not None
         watch, converts = writing.watch(each.shape.name), writing.session is not None
         terms = guard.Terms(_damaged(writing, each), watch, held, converts)
-        table, report = judge_table(connection, writing.job, each, chains, ordinal, terms)
+        table, report = one_table.judge_table(connection, writing.job, each, chains, ordinal, terms)
         judged.append(table)
         reports[each.shape.name] = report
     verdicts = {
@@ -168,7 +196,7 @@ def _without_refused(
         tally = guard.tally(connection, each.judged.verdicts)
         adopted = tally.get("source_stays", 0)
         left.append(replace(each.judged, exceptional=sum(tally.values()), adopted=adopted))
-        reports[each.shape.name] = _report(each.judged.staged, tally)
+        reports[each.shape.name] = one_table.report_of(each.judged.staged, tally)
     return left, reports
 
 
@@ -228,114 +256,3 @@ def _damaged(writing: Writing, staged: Staged) -> str:
     if writing.job.interval is None or writing.session is None:
         return "false"
     return restoration.damaged(staged.shape, writing.session.source_origin)
-
-
-def judge_table(
-    connection: Connection,
-    job: LinkJob,
-    staged: Staged,
-    chains: Chains,
-    ordinal: int,
-    terms: guard.Terms = guard.Terms(),  # noqa: B008 - frozen
-) -> tuple[Judged, TableReport]:
-    """The verdicts of one table's staged rows, and the rows per outcome.
-
-    Raises DecideAgain where somebody else's function has to be asked once more, WriteContended where a row that no
-    lock held has changed meanwhile.
-    """
-    verdicts = guard.judge(connection, staged, ordinal, terms)
-    found, tally = verdicts.relation, verdicts.tally
-    if not terms.locked:
-        guard.hold(connection, staged, verdicts)
-    if tally.keys() & {"retake", "merged"}:
-        with any_plan(connection):
-            guard.retake(connection, staged, found, chains)
-            tally = guard.tally(connection, found)
-            _refuse_to_guess(connection, job, staged, found, tally)
-            if tally.get("merged", 0):
-                merged_row.stamp(connection, found)
-    judged = Judged(
-        staged,
-        found,
-        sum(tally.values()),
-        job.source.name,
-        job.target.name,
-        merged=tally.get("merged", 0) > 0,
-        adopted=tally.get("source_stays", 0),
-        since=verdicts.since,
-    )
-    return judged, _report(staged, tally)
-
-
-def _refuse_to_guess(
-    connection: Connection, job: LinkJob, staged: Staged, verdicts: str, tally: Mapping[str, int]
-) -> None:
-    """Raises DecideAgain."""
-    if asked := tally.get("again"):
-        table = staged.shape.name
-        raise DecideAgain(
-            f"{job.target.name}: {table}: {how_many(asked, 'row')} met versions that their function was not shown",
-            met={table: guard.to_ask(connection, staged.shape, verdicts)},
-        )
-
-
-def _report(staged: Staged, tally: Mapping[str, int]) -> TableReport:
-    """Rows per outcome of what was staged; what does not stand in the tally simply applied."""
-    simply = staged.rows - sum(tally.values())
-    conflicts = sum(tally.get(verdict, 0) for verdict in ("source_wins", "target_wins", "merged"))
-    same_thing = sum(tally.get(verdict, 0) for verdict in guard.SAME_THING)
-    return TableReport(
-        table=staged.shape.name,
-        acquired=staged.rows,
-        applied=simply
-        + sum(tally.get(verdict, 0) for verdict in guard.WINNING)
-        - tally.get("source_stays", 0),
-        converged=tally.get("converged", 0) + tally.get("united_converged", 0) + same_thing,
-        superseded=tally.get("superseded", 0) + tally.get("united_superseded", 0),
-        lost=tally.get("target_wins", 0),
-        filtered=tally.get("filtered", 0),
-        conflicts=conflicts,
-        merged=tally.get("merged", 0),
-        restored=tally.get("restore", 0),
-        inserted_for_update=tally.get("inserted_for_update", 0),
-        held=tally.get("held", 0),
-        quarantined=tally.get("quarantined", 0),
-        retried=staged.retried,
-    )
-
-
-def log_table(connection: Connection, writing: Writing, judged: Judged, report: TableReport) -> TableReport:
-    """The conflicts of one table's staged rows, before anything of it is written. The report counts those that did
-    not stand in the log yet."""
-    job = writing.job
-    writing.progress("conflicts")
-    if not judged.exceptional:
-        return report
-    with any_plan(connection):
-        logged = merge.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)
-        merge.log_merged(connection, judged, job.synchronization, job.link, job.transmission)
-        if job.interval is not None:
-            restoration.log(connection, judged, job)
-    return report.model_copy(update={"conflicts": logged + report.merged})
-
-
-def write_table(
-    connection: Connection, writing: Writing, judged: Judged, report: TableReport, *, moving: bool
-) -> None:
-    """Base rows, then shadow rows, as applications do: none of them is ever the one that closes a circle.
-
-    An application that edits a row in between waits for the base row; one that was faster has left its version.
-    """
-    shape = judged.staged.shape
-    writing.progress("base")
-    merge.write_base(connection, judged, moving=moving)
-    identity_ranges.advance(connection, judged, writing.wanted(shape.name), writing.site)
-    writing.progress("shadow")
-    written = report.applied + judged.adopted
-    merge.write_shadow(connection, judged, expected=written, watch=writing.watch(shape.name))
-    marked_edits.remember_written(connection, shape, judged.winners)
-    if judged.exceptional:
-        merge.announce_losers(connection, judged)
-        if shape.shadow.keeps_base:
-            with any_plan(connection):
-                merge.remember_incoming(connection, judged)

@@ -26,7 +26,7 @@ from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.sites.end import worded
 from concord.databases.postgresql.sites.ends import Target
 from concord.databases.postgresql.transaction import one_transaction
-from concord.databases.postgresql.write import guard, merge, watch
+from concord.databases.postgresql.write import conflict_log, guard, merge, retake, row_locks, watch
 from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.waiting import PERSON, Choice, Image, WaitingRow
 from concord.messages.errors import DecisionRefused
@@ -87,7 +87,7 @@ class Desk(Target):
         place = Staged(shape, stage.staging_name(self.job.transmission, 0))
         try:
             staged = waiting.bring_one(connection, self.job.link, place, row.key)
-            guard.lock(connection, staged)
+            row_locks.lock(connection, staged)
         except psycopg.Error as error:
             raise _of_other_types(row, shape, error) from None
         now = _beside_present(connection, self.job.link, shape, f"AND w.key = {waiting.json_of(row.key)}")
@@ -105,14 +105,14 @@ class Desk(Target):
             raise DecisionRefused("it was settled meanwhile, by another link; the next run lets the entry go")
         staged, job = judged.staged, self.job
         chains = staged.shape.policy.bound(job.priorities, staged.shape.forms)
-        same_thing = guard.same_thing(connection, staged, judged.verdicts, chains, alike=alike)
+        same_thing = retake.same_thing(connection, staged, judged.verdicts, chains, alike=alike)
         run(
             connection,
             f"UPDATE {judged.verdicts} SET verdict = {literal(verdict)}, resolver = {literal(PERSON)},"
             f" reason = {literal(reason)}",
         )
         if not same_thing:
-            merge.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)
+            conflict_log.log_conflicts(connection, judged, job.synchronization, job.link, job.transmission)
 
     def _write(self, connection: Connection, judged: Judged, row: WaitingRow, image: Image | None) -> None:
         staged, decided = judged.staged, replace(judged, exceptional=0)

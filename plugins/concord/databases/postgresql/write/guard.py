@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture.before_image import MADE
 from concord.databases.postgresql.facts import row_version
-from concord.databases.postgresql.facts.session import Connection, every, one, rows, run
+from concord.databases.postgresql.facts.session import Connection, every, one, rows
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.write import row_locks
 from concord.databases.postgresql.write.watch import UNWATCHED, Watch
 from concord.messages.errors import WriteContended
 from concord.messages.how_many import how_many
 from concord.rules.initialization_rule import RESOLVER
-from concord.rules.policy import Chains
 from concord.rules.repair_rule import REPAIR
-from concord.rules.resolver import Base, Contender, Row, total_order
-from concord.versions.conflict import Outcome, Winner, classify
-from concord.versions.row_version import ABSENT, RowVersion, Vector, unite
 
 #: The verdicts that write the incoming row.
 WINNING = ("apply", "inserted_for_update", "source_wins", "source_stays", "merged", "restore")
@@ -30,13 +26,6 @@ SAME_THING = ("source_stays", "target_stays")
 #: Keys of rows that were inserted for an update, in the log.
 CONVERTED_SHOWN = 10
 
-#: Rows decided again at once: each brings two whole rows where they may be merged.
-BATCH = 2_000
-
-_RETAKEN = (
-    "CREATE TEMPORARY TABLE retaken (n bigint PRIMARY KEY, verdict text, resolver text, reason text, made_row jsonb)"
-    " ON COMMIT DROP"
-)
 
 _ABSENT = "p.origin IS NULL OR p.origin = ''"
 _STAGED, _PRESENT = (
@@ -58,24 +47,6 @@ _LEFT_ALONE = frozenset(("converged", "superseded"))
 _NOTHING = f"({', '.join(map(literal, sorted(_LEFT_ALONE)))})"
 _DECISIONS = "('source_wins', 'target_wins', 'merged', 'held')"
 _DECIDED = "s.concord_against = p.origin || '/' || p.changed_at || '/' || p.derived"
-
-
-def lock(connection: Connection, staged: Staged) -> None:
-    """Lock base rows, then shadow rows, in key order, as applications do (D5). Keys that do not exist get a
-    placeholder shadow row first, since nothing else can be locked (rule 3). A key that is out of scope gets
-    none."""
-    shape, order = staged.shape, staged.shape.keys_of("s")
-    absent = f"NOT EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
-    run(
-        connection,
-        _lock_rows(staged, f"{shape.table.sql} t", "s.concord_gone", "FOR UPDATE"),
-        _lock_rows(staged, f"{shape.table.sql} t", "NOT s.concord_gone", "FOR NO KEY UPDATE"),
-        f"""
-INSERT INTO {shape.shadow.sql} ({shape.key_list}, origin, changed_at, derived, vector, deleted, born, position)
-SELECT {order}, '', 0, 0, '{{}}', true, false, pg_current_xact_id() FROM {staged.typed} s
- WHERE {absent} AND NOT s.concord_out_of_scope ORDER BY {order} ON CONFLICT DO NOTHING""",
-        _lock_rows(staged, f"{shape.shadow.sql} p", "true", "FOR UPDATE"),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +76,7 @@ def hold(connection: Connection, staged: Staged, verdicts: Verdicts) -> None:
     shape, undecided = staged.shape, f"v.verdict NOT IN {_NOTHING}"
     found = f"{verdicts.relation} v"
     named = f"EXISTS (SELECT 1 FROM {found} WHERE {shape.same_key('v', 's')} AND {undecided})"
-    lock(connection, staged.only(named, staged.rows))
+    row_locks.lock(connection, staged.only(named, staged.rows))
     placed = "p.position = pg_current_xact_id() AND p.origin = ''"
     (changed,) = one(
         connection,
@@ -117,19 +88,6 @@ def hold(connection: Connection, staged: Staged, verdicts: Verdicts) -> None:
             f"{shape.site}: {shape.name}: {how_many(changed, 'row was', 'rows were')} edited while being judged;"
             " an application was faster"
         )
-
-
-def _lock_rows(staged: Staged, relation: str, chosen: str, strength: str) -> str:
-    """LATERAL keeps the staged rows on the outside: the plan looks each key up, and never walks the table.
-
-    `relation` ends in its alias: `t` for the base table, `p` for the shadow table.
-    """
-    shape, order = staged.shape, staged.shape.keys_of("s")
-    same_key = shape.same_key(relation[-1], "s")
-    return (
-        f"SELECT count(*) FROM (SELECT {order} FROM {staged.typed} s WHERE {chosen} ORDER BY {order}) s"
-        f" CROSS JOIN LATERAL (SELECT 1 FROM {relation} WHERE {same_key} {strength}) x"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,34 +113,8 @@ def judge(connection: Connection, staged: Staged, ordinal: int, terms: Terms = T
     Where the table is filtered, rows outside are the site's own (rule 9, `_by_scope`).
     """
     shape, name = staged.shape, f"pg_temp.verdict_{ordinal}"
-    # Only a row of other content was inserted twice. A scalar subquery, so that no plan hashes the whole table.
-    differs = (
-        f"(SELECT {shape.differs(shape.updated)} FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
-    )
-    # A deleted row brings NULLs, which a row may hold as well.
-    present = f"CASE WHEN s.concord_gone THEN {differs} IS NOT NULL ELSE coalesce({differs}, false) END"
-    same_row = _alike(shape, differs)
-    alike = f"NOT ({_ABSENT}) AND NOT {_FORWARD} AND NOT {_BACKWARD} AND {same_row}"
-    # An initialization's decision against a row without a version must be seen in the log.
-    exists = f"EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
-    applies, arrives = _applies(shape) if terms.converts else ("'apply'", "'apply'")
-    includes = "concord.vector_includes(p.vector, s.concord_vector)"
     private = "coalesce(NOT s.concord_here, false)"
-    verdict = f"""
-CASE WHEN {_REPAIR} THEN s.concord_verdict
-     {terms.watch.verdicts(known=f"({_SAME}) OR {_BACKWARD}", follows=_FORWARD, alike=same_row)} {_by_scope(shape)}
-     WHEN s.concord_origin = '' THEN 'superseded'
-     WHEN {_ABSENT} THEN CASE WHEN s.concord_verdict = 'source_wins' AND {exists} THEN 'source_wins'
-                              WHEN s.concord_born AND {present} THEN 'retake' ELSE {arrives} END
-     WHEN {_FORCED} AND {_DECIDED} THEN 'source_wins'
-     WHEN p.agreed AND s.concord_changed_at > p.changed_at AND NOT {_BACKWARD} THEN 'apply'
-     WHEN {_SAME} AND {terms.damaged} THEN 'restore'
-     WHEN {_SAME} THEN CASE WHEN {includes} THEN 'converged' ELSE 'unite' END
-     WHEN {_FORWARD} AND NOT {_BACKWARD} THEN {applies}
-     WHEN {_BACKWARD} AND NOT {_FORWARD} THEN CASE WHEN {includes} THEN 'superseded' ELSE 'unite' END
-     WHEN {alike} THEN {_whose_stays(shape)}
-     WHEN {_DECIDED} AND NOT {_BACKWARD} AND s.concord_verdict IN {_DECISIONS} THEN s.concord_verdict
-     ELSE 'retake' END"""
+    verdict = _verdict(shape, terms)
     # Written twice, and taken twice of the few: of all others nothing but the verdict is computed.
     (((since,),), *_, counted) = every(
         connection,
@@ -196,7 +128,8 @@ SELECT row_number() OVER () AS n, {_keys(shape)}, s.concord_resolver AS resolver
        s.concord_born OR ({private} AND ({_ABSENT})) AS s_born, {private} AS private,
        coalesce(p.origin, '') AS p_origin, coalesce(p.changed_at, 0) AS p_changed_at,
        coalesce(p.derived, 0) AS p_derived, coalesce(p.vector, '{{}}') AS p_vector,
-       coalesce(p.deleted, false) AS p_deleted, coalesce(p.born, false) AS p_born, {alike} AS alike, {_made(shape)},
+       coalesce(p.deleted, false) AS p_deleted, coalesce(p.born, false) AS p_born,
+       {_conflicts_alike(shape)} AS alike, {_made(shape)},
        CASE WHEN {_DECIDED} AND s.concord_verdict IN {_DECISIONS} THEN s.concord_verdict END AS decided,
        {verdict} AS verdict
   FROM {_placed(staged)} s LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "s")}
@@ -206,6 +139,46 @@ SELECT row_number() OVER () AS n, {_keys(shape)}, s.concord_resolver AS resolver
         _tally(name),
     )
     return Verdicts(name, dict(counted), "" if terms.locked else since)
+
+
+def _verdict(shape: Shape, terms: Terms) -> str:
+    """Of a staged row `s` beside its shadow row `p`."""
+    differs = _differs(shape)
+    # A deleted row brings NULLs, which a row may hold as well.
+    present = f"CASE WHEN s.concord_gone THEN {differs} IS NOT NULL ELSE coalesce({differs}, false) END"
+    # An initialization's decision against a row without a version must be seen in the log.
+    exists = f"EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
+    applies, arrives = _applies(shape) if terms.converts else ("'apply'", "'apply'")
+    includes = "concord.vector_includes(p.vector, s.concord_vector)"
+    return f"""
+CASE WHEN {_REPAIR} THEN s.concord_verdict
+     {terms.watch.verdicts(known=f"({_SAME}) OR {_BACKWARD}", follows=_FORWARD, alike=_alike(shape))} {_by_scope(shape)}
+     WHEN s.concord_origin = '' THEN 'superseded'
+     WHEN {_ABSENT} THEN CASE WHEN s.concord_verdict = 'source_wins' AND {exists} THEN 'source_wins'
+                              WHEN s.concord_born AND {present} THEN 'retake' ELSE {arrives} END
+     WHEN {_FORCED} AND {_DECIDED} THEN 'source_wins'
+     WHEN p.agreed AND s.concord_changed_at > p.changed_at AND NOT {_BACKWARD} THEN 'apply'
+     WHEN {_SAME} AND {terms.damaged} THEN 'restore'
+     WHEN {_SAME} THEN CASE WHEN {includes} THEN 'converged' ELSE 'unite' END
+     WHEN {_FORWARD} AND NOT {_BACKWARD} THEN {applies}
+     WHEN {_BACKWARD} AND NOT {_FORWARD} THEN CASE WHEN {includes} THEN 'superseded' ELSE 'unite' END
+     WHEN {_conflicts_alike(shape)} THEN {_whose_stays(shape)}
+     WHEN {_DECIDED} AND NOT {_BACKWARD} AND s.concord_verdict IN {_DECISIONS} THEN s.concord_verdict
+     ELSE 'retake' END"""
+
+
+def _differs(shape: Shape) -> str:
+    """Is the row that stands here of other content? Only such a one was inserted twice. NULL where none stands here.
+
+    A scalar subquery, so that no plan hashes the whole table.
+    """
+    differs = shape.differs(shape.updated)
+    return f"(SELECT {differs} FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
+
+
+def _conflicts_alike(shape: Shape) -> str:
+    """Condition: neither version has seen the other, and both sites hold the same row."""
+    return f"NOT ({_ABSENT}) AND NOT {_FORWARD} AND NOT {_BACKWARD} AND {_alike(shape)}"
 
 
 def _applies(shape: Shape) -> tuple[str, str]:
@@ -223,12 +196,13 @@ def _applies(shape: Shape) -> tuple[str, str]:
     return f"{known} {converted}", f"{unknown} {converted}"
 
 
-def _alike(shape: Shape, differs: str) -> str:
+def _alike(shape: Shape) -> str:
     """Condition: both sites have deleted the row, or it is the same at both in every column that travels, private
-    ones as well. Never NULL. `differs`: of the row that stands here, NULL where none does.
+    ones as well. Never NULL.
 
     With `_whose_stays` a second form of `rules.policy.Chains.same_thing`.
     """
+    differs = _differs(shape)
     deleted = f"p.deleted AND p.out_of_scope IS NULL AND {differs} IS NULL"
     there = f"coalesce(NOT {differs}, false)"
     return f"NOT s.concord_out_of_scope AND CASE WHEN s.concord_gone THEN {deleted} ELSE {there} END"
@@ -281,148 +255,6 @@ def _keys(shape: Shape) -> str:
     return ", ".join(
         f"{shape.key_in('s', column)} AS {shape.shadow.key_column(column.name)}" for column in shape.key
     )
-
-
-def retake(connection: Connection, staged: Staged, verdicts: str, chains: Chains) -> None:
-    """Decide again, by the same pure functions, the few that an application changed since they were read. A row
-    that may end in a merge is decided here alone."""
-    run(
-        connection, "SET LOCAL cursor_tuple_fraction = 1"
-    )  # every row will be fetched: a plan for all of them
-    with connection.cursor("concord_retake") as cursor:
-        cursor.execute(_to_retake(staged.shape, staged.typed, verdicts).encode())
-        batch = cursor.fetchmany(BATCH)
-        if not batch:
-            return
-        run(connection, _RETAKEN)
-        while batch:
-            with connection.cursor().copy("COPY pg_temp.retaken FROM STDIN") as copy:
-                for row in batch:
-                    copy.write_row(_decided(row, chains))
-            batch = cursor.fetchmany(BATCH)
-    run(
-        connection,
-        f"UPDATE {verdicts} v SET verdict = r.verdict, resolver = r.resolver, reason = r.reason, made_row = r.made_row"
-        " FROM pg_temp.retaken r WHERE r.n = v.n",
-        "DROP TABLE pg_temp.retaken",
-    )
-
-
-def _to_retake(shape: Shape, staged: str, verdicts: str) -> str:
-    """Both versions, and of both rows the columns that a resolver must see; the rows are looked up only for these."""
-    both = ["NULL::jsonb"] * 2
-    bases, joined, waited = ["NULL::jsonb"] * 4, "", "false"
-    if shape.seen:
-        both = [
-            _values(shape, "s"),
-            f"CASE WHEN t.{shape.key[0].sql} IS NOT NULL THEN {_values(shape, 't')} END",
-        ]
-        joined = (
-            f" JOIN {staged} s ON {shape.same_key('s', 'v')}"
-            f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'v')}"
-        )
-        waited = "s.concord_retried"
-    if shape.base_types:
-        bases = [f"{side}{name}" for side in ("s.concord_", "p.") for name in shape.base_types]
-        joined += f" LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'v')}"
-    return (
-        "SELECT v.n, v.s_origin, v.s_changed_at, v.s_derived, v.s_vector, v.s_deleted, v.s_born, v.p_origin,"
-        " v.p_changed_at, v.p_derived, v.p_vector, v.p_deleted, v.p_born, v.private,"
-        f" {', '.join([*both, *bases, waited])}, v.alike,"
-        " v.decided, v.resolver, v.reason, v.made_row"
-        f" FROM {verdicts} v{joined} WHERE v.verdict = 'retake'"
-    )
-
-
-def _values(shape: Shape, row: str) -> str:
-    """A JSON object, canonical column → exact text, of the row that a statement calls `row`."""
-    names = ", ".join(map(literal, shape.seen))
-    texts = ", ".join(
-        (column.type.staged if row == "s" else column.type.exact)(f"{row}.{column.sql}")
-        for column in shape.seen.values()
-    )
-    return f"jsonb_object(ARRAY[{names}]::text[], ARRAY[{texts}]::text[])"
-
-
-def _row(value: object) -> Row | None:
-    return value if isinstance(value, dict) else None
-
-
-def _base(row: object, version: object) -> Base | None:
-    return (
-        Base(row, _vector(version["vector"])) if isinstance(row, dict) and isinstance(version, dict) else None
-    )
-
-
-def _vector(stored: object) -> Vector:
-    assert isinstance(stored, dict)
-    return {str(name): (int(entry[0]), int(entry[1])) for name, entry in stored.items()}
-
-
-def _version(fields: Sequence[object]) -> RowVersion:
-    origin, changed_at, derived, vector, deleted, born = fields
-    return RowVersion(
-        str(origin), int(str(changed_at)), int(str(derived)), _vector(vector), bool(deleted), bool(born)
-    )
-
-
-def same_thing(connection: Connection, staged: Staged, verdicts: str, chains: Chains, *, alike: bool) -> bool:
-    """Have both sites done the very same thing to the one staged row, by the chains of its table?"""
-    found = rows(connection, _to_retake(staged.shape, staged.typed, verdicts))
-    return alike and all(chains.same_thing(*_contenders(row), alike=True) for row in found)
-
-
-def _contenders(row: Sequence[object]) -> tuple[Contender, Contender]:
-    """Both sides of a row that is decided again: what came in, and what is present."""
-    incoming, present = _version(row[1:7]), _version(row[7:13])
-    known = ABSENT if present.is_absent else present
-    source = Contender(incoming, _row(row[14]), _base(row[16], row[17]))
-    return source, Contender(known, _row(row[15]), _base(row[18], row[19]))
-
-
-def _decided(row: Sequence[object], chains: Chains) -> tuple[object, str, str | None, str | None, str | None]:
-    """(n, verdict, resolver, reason, new row as JSON) of one row.
-
-    A row outside the filter that gives way is logged even if causality says so: nobody at the other end saw it.
-    """
-    private, (source, target) = row[13], _contenders(row)
-    incoming, known = source.version, target.version
-    outcome = classify(
-        incoming,
-        known,
-        total_order(chains.priorities),
-        row_exists=known.is_absent,
-        same_thing=chains.same_thing(source, target, alike=bool(row[21]) and not private),
-    )
-    if outcome is Outcome.CONVERGED and incoming.dot != known.dot:
-        stays = chains.stays(source, target)
-        return (row[0], "source_stays" if stays is Winner.SOURCE else "target_stays", None, None, None)
-    if outcome is Outcome.APPLY and private:
-        return (row[0], "source_wins", "row_filter", "replaces a row that was outside the filter here", None)
-    if outcome is Outcome.APPLY:
-        return (row[0], "apply", None, None, None)
-    if outcome is not Outcome.CONFLICTED:
-        nothing_new = unite(known.vector, incoming.vector) == known.vector
-        return (row[0], outcome.value if nothing_new else "unite", None, None, None)
-    # A row that has waited comes from no run of Spark, where somebody else's function could be asked.
-    decision = (chains.unasked if row[20] else chains).decide(source, target)
-    if decision.winner is Winner.AGAIN and row[22]:
-        return _as_asked(row)
-    made = None if decision.row is None else json.dumps(decision.row)
-    return (row[0], decision.winner.value, decision.resolver, decision.reason, made)
-
-
-def _as_asked(row: Sequence[object]) -> tuple[object, str, str, str, str | None]:
-    """The answer of somebody else's function in Spark about these two versions, likewise."""
-    number, (verdict, resolver, reason, made) = row[0], row[22:26]
-    return (number, str(verdict), str(resolver), str(reason), None if made is None else json.dumps(made))
-
-
-def to_ask(connection: Connection, shape: Shape, verdicts: str) -> list[str]:
-    """Canonical keys, as JSON, of rows whose function has not been shown what is present."""
-    key = ", ".join(shape.canonical_key("v"))
-    query = f"SELECT to_jsonb(ARRAY[{key}])::text FROM {verdicts} v WHERE verdict = 'again' LIMIT {BATCH}"
-    return [found for (found,) in rows(connection, query)]
 
 
 def converted(connection: Connection, shape: Shape, verdicts: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The guarded write of one table: conflict rows, base rows, shadow rows, by set (design 6, step 6)."""
+"""The guarded write of one table: base rows, then shadow rows, by set (design 6, step 6)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from concord.databases.postgresql.facts.plans import LOOK_UP, SCAN
 from concord.databases.postgresql.facts.session import Connection, counts, run
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.shape import Shape
-from concord.databases.postgresql.write import merged_row
-from concord.databases.postgresql.write.conflict_id import conflict_id, dot
+from concord.databases.postgresql.write.conflict_log import version_object
 from concord.databases.postgresql.write.guard import unchanged
 from concord.databases.postgresql.write.judged import Judged
 from concord.databases.postgresql.write.watch import UNWATCHED, Watch
@@ -23,108 +22,9 @@ from concord.jobs.waiting import PERSON
 from concord.messages.errors import WriteContended
 from concord.messages.how_many import how_many
 from concord.rules.repair_rule import REPAIR
-from concord.versions.conflict import ConflictType
 
 #: The version that came in is another one than was there, and both are seen from here on.
 _MET = "('source_wins', 'source_stays', 'merged', 'target_wins', 'target_stays', 'unite')"
-
-
-def log_conflicts(
-    connection: Connection, judged: Judged, synchronization: str, link: str, transmission: str
-) -> int:
-    """Both images and both versions, in the transaction of the defeat, before it is written (I12).
-
-    The id is that of `conflict_id`, so that no pair stands here twice (F26).
-    """
-    if not judged.exceptional:
-        return 0
-    shape = judged.staged.shape
-    key = ", ".join(shape.canonical_key("v"))
-    identity = conflict_id(shape.name, key, dot("v.s_"), dot("v.p_"))
-    source_wins = "v.verdict = 'source_wins'"
-    incoming, present = version_object("s"), version_object("p")
-    incoming_row = (
-        f"CASE WHEN {_has_row(shape)} AND NOT ({_without_content(shape)}) THEN {shape.image('s')} END"
-    )
-    present_row = f"CASE WHEN t.{shape.key[0].sql} IS NOT NULL THEN {shape.image('t')} END"
-    present_site = f"coalesce(nullif(split_part(v.p_origin, '#', 1), ''), {literal(judged.target)})"
-    incoming_site = "split_part(v.s_origin, '#', 1)"
-    return run(
-        connection,
-        f"""
-INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver, reason,
-       winner_site, loser_site, winner_version, loser_version, winner_row, loser_row)
-SELECT {identity}, {literal(synchronization)}, {literal(link)}, {literal(transmission)},
-       {literal(shape.name)}, to_jsonb(ARRAY[{key}]), {conflict_type(shape)}, v.resolver, v.reason,
-       {_either(source_wins, incoming_site, present_site)}, {_either(source_wins, present_site, incoming_site)},
-       {_either(source_wins, incoming, present)}, {_either(source_wins, present, incoming)},
-       {_either(source_wins, incoming_row, present_row)}, {_either(source_wins, present_row, incoming_row)}
-  FROM {judged.verdicts} v JOIN {judged.staged.typed} s ON {shape.same_key("s", "v")}
-  LEFT JOIN {shape.table.sql} t ON {shape.same_key("t", "v")}
- WHERE v.verdict IN ('source_wins', 'target_wins') ON CONFLICT (id) DO NOTHING""",
-    )
-
-
-def log_merged(
-    connection: Connection, judged: Judged, synchronization: str, link: str, transmission: str
-) -> None:
-    """Both versions that a new row was made of lose to it, in an entry each (design 7)."""
-    if not judged.merged:
-        return
-    shape = judged.staged.shape
-    key = ", ".join(shape.canonical_key("v"))
-    made = f"jsonb_build_object({', '.join(f'{literal(name)}, {value}' for name, value in merged_row.VERSION.items())})"
-    new = ("v.made_origin", "v.made_changed_at", merged_row.VERSION["derived"])
-    for side, row in (("s", "s"), ("p", "t")):
-        loser_site = f"coalesce(nullif(split_part(v.{side}_origin, '#', 1), ''), {literal(judged.target)})"
-        run(
-            connection,
-            f"""
-INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver, reason,
-       winner_site, loser_site, winner_version, loser_version, winner_row, loser_row)
-SELECT {conflict_id(shape.name, key, new, dot(f"v.{side}_"))}, {literal(synchronization)}, {literal(link)},
-       {literal(transmission)}, {literal(shape.name)}, to_jsonb(ARRAY[{key}]), {conflict_type(shape)},
-       v.resolver, v.reason,
-       {literal(judged.target)}, {loser_site}, {made}, {version_object(side)}, {merged_row.image(shape)},
-       CASE WHEN NOT v.{side}_deleted THEN {shape.image(row)} END
-  FROM {judged.verdicts} v JOIN {judged.staged.typed} s ON {shape.same_key("s", "v")}
-  LEFT JOIN {shape.table.sql} t ON {shape.same_key("t", "v")}
- WHERE v.verdict = 'merged' ON CONFLICT (id) DO NOTHING""",
-        )
-
-
-def _without_content(shape: Shape) -> str:
-    """Condition on a staged row: a mark from a site that does not hold the row either."""
-    rest = ", ".join(f"s.{column.sql}" for column in shape.rest)
-    return f"s.concord_out_of_scope AND ROW({rest}) IS NULL" if rest else "s.concord_out_of_scope"
-
-
-def conflict_type(shape: Shape) -> str:
-    """Of a verdict `v`, a second form of `versions.conflict.conflict_type`; the same inserted key is another matter
-    where the sites make the keys themselves."""
-    twice = ConflictType.IDENTITY_COLLISION if shape.generates_key else ConflictType.INSERT_INSERT
-    shared = "v.s_vector ?| ARRAY(SELECT jsonb_object_keys(v.p_vector))"
-    inserted = f"v.s_born AND (v.p_born OR v.p_origin = '') AND NOT {shared}"
-    return (
-        "CASE WHEN v.s_deleted AND v.p_deleted THEN 'delete_delete' WHEN v.s_deleted THEN 'delete_update'"
-        " WHEN v.p_deleted THEN 'update_delete'"
-        f" WHEN {inserted} THEN {literal(twice.value)} ELSE 'update_update' END"
-    )
-
-
-def _has_row(shape: Shape) -> str:
-    """A row that the application has marked as deleted is still a row."""
-    return "NOT v.s_deleted" if shape.marks is None else "true"
-
-
-def _either(condition: str, when_true: str, when_false: str) -> str:
-    return f"CASE WHEN {condition} THEN {when_true} ELSE {when_false} END"
-
-
-def version_object(side: str) -> str:
-    """One version of a verdict `v` as JSON: the staged one (`s`) or the present one (`p`)."""
-    fields = ("origin", "changed_at", "derived", "vector", "deleted")
-    return f"jsonb_build_object({', '.join(f'{literal(field)}, v.{side}_{field}' for field in fields)})"
 
 
 def write_base(connection: Connection, judged: Judged, *, moving: bool) -> None:
@@ -218,43 +118,9 @@ def write_shadow(connection: Connection, judged: Judged, expected: int, watch: W
     version since.
     """
     shape = judged.staged.shape
-    contained = (
-        "(p.vector = '{}' OR p.vector = jsonb_build_object(p.origin, jsonb_build_array(p.changed_at, p.derived))"
-        " OR concord.vector_includes(n.vector, p.vector))"
-    )
-    guard = (
-        f"p.origin = '' OR p.agreed OR {shape.left_elsewhere('p')}"
-        f" OR coalesce({row_version.includes('n.vector', 'p.origin', 'p.changed_at', 'p.derived')}, false)"
-    )
-    if judged.since:
-        guard = f"({guard}) AND ({unchanged(judged.since)} OR p.position = pg_current_xact_id())"
-    united = f"CASE WHEN {contained} THEN n.vector ELSE concord.vector_unite(p.vector, n.vector) END"
-    # A version made here is news to the source as well: a repair is killed, perhaps, before it writes there.
-    made_here = f"coalesce(s.concord_resolver IN ({literal(REPAIR)}, {literal(PERSON)}), false)"
-    filtered = literal(shape.where.fingerprint if shape.where else None)
-    keys = ", ".join(f"{shape.key_in('s', c)} AS {shape.shadow.key_column(c.name)}" for c in shape.key)
     try:
-        _, written, _ = counts(
-            connection,
-            LOOK_UP,
-            # Where the row is new, an INSERT ... ON CONFLICT takes half as long again: it writes each row twice.
-            f"""
-MERGE INTO {shape.shadow.sql} p USING (
-SELECT {keys}, s.concord_origin AS origin, s.concord_changed_at AS changed_at, s.concord_derived AS derived,
-       coalesce(s.concord_united, s.concord_vector) AS vector, s.concord_deleted AS deleted, s.concord_born AS born,
-       CASE WHEN s.concord_united IS NULL AND NOT {made_here} THEN {literal(judged.source)} END AS received_from,
-       pg_current_xact_id() AS position, CASE WHEN s.concord_out_of_scope THEN {filtered} END AS out_of_scope
-  FROM {judged.winners} s ORDER BY {shape.keys_of("s")}) n ON {shape.same_key("p", "n")}
-WHEN NOT MATCHED THEN INSERT ({shape.key_list}, {", ".join(_WRITTEN)})
-  VALUES ({shape.keys_of("n")}, {", ".join(f"n.{name}" for name in _WRITTEN)})
-WHEN MATCHED AND ({guard}) THEN UPDATE SET
-  origin = n.origin, changed_at = n.changed_at, derived = n.derived, vector = {united},
-  deleted = n.deleted, born = n.born OR p.born, agreed = false, position = n.position,
-  out_of_scope = n.out_of_scope{before_image.forgotten(keeps_base=shape.shadow.keeps_base)},
-  {watch.counting()},
-  received_from = CASE WHEN {contained} AND (n.born OR NOT p.born) THEN n.received_from END""",
-            SCAN,
-        )
+        # Where the row is new, an INSERT ... ON CONFLICT takes half as long again: it writes each row twice.
+        _, written, _ = counts(connection, LOOK_UP, _merged_versions(judged, watch), SCAN)
     except psycopg.errors.UniqueViolation as error:  # somebody has made the shadow row at this moment
         raise WriteContended(f"{judged.target}: {shape.name}: an application was faster") from error
     if written != expected:
@@ -262,6 +128,50 @@ WHEN MATCHED AND ({guard}) THEN UPDATE SET
             f"{judged.target}: {shape.name}: the guard let {written:,} of {how_many(expected, 'row')} pass;"
             " an application was faster"
         )
+
+
+def _merged_versions(judged: Judged, watch: Watch) -> str:
+    shape = judged.staged.shape
+    contained = (
+        "(p.vector = '{}' OR p.vector = jsonb_build_object(p.origin, jsonb_build_array(p.changed_at, p.derived))"
+        " OR concord.vector_includes(n.vector, p.vector))"
+    )
+    united = f"CASE WHEN {contained} THEN n.vector ELSE concord.vector_unite(p.vector, n.vector) END"
+    return f"""
+MERGE INTO {shape.shadow.sql} p USING ({_new_versions(judged)}) n ON {shape.same_key("p", "n")}
+WHEN NOT MATCHED THEN INSERT ({shape.key_list}, {", ".join(_WRITTEN)})
+  VALUES ({shape.keys_of("n")}, {", ".join(f"n.{name}" for name in _WRITTEN)})
+WHEN MATCHED AND ({_guard(judged)}) THEN UPDATE SET
+  origin = n.origin, changed_at = n.changed_at, derived = n.derived, vector = {united},
+  deleted = n.deleted, born = n.born OR p.born, agreed = false, position = n.position,
+  out_of_scope = n.out_of_scope{before_image.forgotten(keeps_base=shape.shadow.keeps_base)},
+  {watch.counting()},
+  received_from = CASE WHEN {contained} AND (n.born OR NOT p.born) THEN n.received_from END"""
+
+
+def _guard(judged: Judged) -> str:
+    """Condition on a shadow row `p` that gives way to a new version `n`."""
+    guard = (
+        f"p.origin = '' OR p.agreed OR {judged.staged.shape.left_elsewhere('p')}"
+        f" OR coalesce({row_version.includes('n.vector', 'p.origin', 'p.changed_at', 'p.derived')}, false)"
+    )
+    if judged.since:
+        guard = f"({guard}) AND ({unchanged(judged.since)} OR p.position = pg_current_xact_id())"
+    return guard
+
+
+def _new_versions(judged: Judged) -> str:
+    shape = judged.staged.shape
+    # A version made here is news to the source as well: a repair is killed, perhaps, before it writes there.
+    made_here = f"coalesce(s.concord_resolver IN ({literal(REPAIR)}, {literal(PERSON)}), false)"
+    filtered = literal(shape.where.fingerprint if shape.where else None)
+    keys = ", ".join(f"{shape.key_in('s', c)} AS {shape.shadow.key_column(c.name)}" for c in shape.key)
+    return f"""
+SELECT {keys}, s.concord_origin AS origin, s.concord_changed_at AS changed_at, s.concord_derived AS derived,
+       coalesce(s.concord_united, s.concord_vector) AS vector, s.concord_deleted AS deleted, s.concord_born AS born,
+       CASE WHEN s.concord_united IS NULL AND NOT {made_here} THEN {literal(judged.source)} END AS received_from,
+       pg_current_xact_id() AS position, CASE WHEN s.concord_out_of_scope THEN {filtered} END AS out_of_scope
+  FROM {judged.winners} s ORDER BY {shape.keys_of("s")}"""
 
 
 def remember_incoming(connection: Connection, judged: Judged) -> None:
