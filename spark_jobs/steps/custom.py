@@ -27,8 +27,8 @@ from concord.databases.contract.rows import Shape
 from concord.messages.errors import ResolverFailed
 from concord.messages.how_many import how_many
 from concord.rules.custom_function import function_of, said
+from concord.rules.kinds import named
 from concord.rules.merging import Custom
-from concord.rules.policy import named
 from concord.rules.resolver import passed
 from concord.transmission.verdicts import ASK, FAILED
 from spark_jobs.code_state import in_this_code

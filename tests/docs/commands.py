@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from concord import __main__ as command_line
+from concord.terminal import command_line
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "commands.md"
 _INTRODUCTION = """\
@@ -20,7 +20,7 @@ Each command explains itself: `python -m concord COMMAND --help`.
 
 def page() -> str:
     """The whole document."""
-    parser = command_line._parser()
+    parser = command_line.parser()
     everywhere = list(_given(parser))
     parts = [_INTRODUCTION, "\n## Exit status\n\n", *_statuses(), "\n## Options of every command\n\n"]
     parts += _table(everywhere)

@@ -2,7 +2,7 @@
 
 import argparse
 
-from concord import __main__ as command_line
+from concord.terminal import command_line
 from tests.docs.commands import PAGE, _commands, _given, page
 
 
@@ -21,11 +21,11 @@ def test_every_command_and_option_stands_in_the_reference() -> None:
         return found
 
     text = PAGE.read_text()
-    assert {word for word in words(command_line._parser()) if word not in text} == set()
+    assert {word for word in words(command_line.parser()) if word not in text} == set()
 
 
 def test_every_argument_says_what_it_means() -> None:
-    parser = command_line._parser()
+    parser = command_line.parser()
     silent = [
         f"{name} {written}"
         for name, _, each in [("", "", parser), *_commands(parser)]

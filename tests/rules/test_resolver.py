@@ -7,7 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from concord.rules.policy import KINDS, LAST, Policy, named
+from concord.rules.kinds import KINDS, LAST, named
+from concord.rules.policy import Policy
 from concord.rules.resolver import Contender, total_order
 from concord.versions.conflict import ConflictType, Winner
 from concord.versions.row_version import ABSENT, RowVersion

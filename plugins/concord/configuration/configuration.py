@@ -17,8 +17,9 @@ from concord.configuration.finding import Finding, below_any, dotted
 from concord.configuration.initialize import InitializeSettings
 from concord.configuration.notices import notices
 from concord.configuration.retention import PurgeSchedule, Retention
-from concord.configuration.rules import Sections, broken_rules
+from concord.configuration.rules import broken_rules
 from concord.configuration.secret import secrets
+from concord.configuration.sections import Sections
 from concord.configuration.settings import (
     ReplicationSetSettings,
     SiteSettings,

@@ -9,8 +9,9 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from concord.configuration.field import Settings, did_you_mean
+from concord.rules.kinds import KINDS, LAST, columns_of, named
 from concord.rules.merging import ADDS_UP, Custom
-from concord.rules.policy import ENDS, KINDS, LAST, Policy, columns_of, named
+from concord.rules.policy import ENDS, Policy
 from concord.values.identifier import parse_identifier
 from concord.versions.conflict import ConflictType
 

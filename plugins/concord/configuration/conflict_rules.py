@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from concord.configuration.conflict import ConflictSettings
 from concord.configuration.finding import Finding, Path
 from concord.configuration.settings import SiteSettings, TableSettings
-from concord.rules.policy import KINDS, columns_of, named
+from concord.rules.kinds import KINDS, columns_of, named
 from concord.tables.manipulation import Rename
 
 Edges = Collection[tuple[str, str]]

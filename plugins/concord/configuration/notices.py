@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from concord.configuration.finding import Finding
-from concord.configuration.rules import Sections
+from concord.configuration.sections import Sections
 from concord.tables.ownership import disjoint
 
 

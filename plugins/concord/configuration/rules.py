@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import combinations, product
 
@@ -12,6 +11,7 @@ from concord.configuration.field import did_you_mean
 from concord.configuration.finding import Finding, Path
 from concord.configuration.identity import IdentitySettings
 from concord.configuration.mapping_rules import mapping_findings
+from concord.configuration.sections import Sections, Synchronization
 from concord.configuration.settings import (
     ReplicationSetSettings,
     SiteSettings,
@@ -19,7 +19,7 @@ from concord.configuration.settings import (
     TableSettings,
     TrackingSettings,
 )
-from concord.configuration.snapshot import Place, SnapshotSettings, snapshot_rules
+from concord.configuration.snapshot import snapshot_rules
 from concord.configuration.watch_rules import watch_findings
 from concord.tables.manipulation import Rename
 from concord.tables.replication_set import TableName
@@ -27,49 +27,6 @@ from concord.values.cron import longest_gap
 
 #: A mark may be set so long before its commit in any case.
 SHORTEST_TOLERANCE = timedelta(minutes=1)
-
-Synchronization = tuple[str, SynchronizationSettings]
-
-
-@dataclass(frozen=True, slots=True)
-class Sections:
-    """The valid parts of a configuration, and the names written in it, those of invalid parts included."""
-
-    sites: Mapping[str, SiteSettings]
-    replication_sets: Mapping[str, ReplicationSetSettings]
-    synchronizations: Mapping[str, SynchronizationSettings]
-    site_names: Collection[str]
-    set_names: Collection[str]
-    #: False where a synchronization is missing here because it is invalid.
-    complete: bool = True
-    snapshots: Mapping[str, SnapshotSettings] = field(default_factory=dict)
-
-    def resolved(self) -> list[Synchronization]:
-        """The synchronizations whose sites and replication set exist; those from a site to itself do nothing."""
-        return [(name, pair) for name, pair in self._known() if not pair.is_self_link]
-
-    def self_links(self) -> list[Synchronization]:
-        """The synchronizations from a site to itself."""
-        return [(name, pair) for name, pair in self._known() if pair.is_self_link]
-
-    def _known(self) -> Iterator[Synchronization]:
-        for name, pair in self.synchronizations.items():
-            if pair.replication_set in self.set_names and set(pair.sites) <= set(self.site_names):
-                yield name, pair
-
-    def tables(self, pair: SynchronizationSettings) -> tuple[TableSettings, ...]:
-        """The tables of a synchronization; none where its replication set is invalid."""
-        settings = self.replication_sets.get(pair.replication_set)
-        return settings.tables if settings else ()
-
-    def replicated(self) -> dict[Place, str]:
-        """Where the synchronizations' tables are, and what each is called in its set."""
-        return {
-            (site, table.name_at(site)): str(table.table)
-            for _, pair in self.resolved()
-            for table in self.tables(pair)
-            for site in pair.sites
-        }
 
 
 def broken_rules(sections: Sections) -> Iterator[Finding]:

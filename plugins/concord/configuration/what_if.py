@@ -10,7 +10,8 @@ from concord.configuration.configuration import Configuration
 from concord.configuration.conflict import ConflictSettings
 from concord.configuration.conflict_rules import conflict_findings, places
 from concord.messages.errors import ParametersRefused
-from concord.rules.policy import Chains, named
+from concord.rules.kinds import named
+from concord.rules.policy import Chains
 
 #: These need the version that both came from, or somebody else's code.
 _MAKING = ("average", "additive", "merge_columns", "custom")

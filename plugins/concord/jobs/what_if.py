@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import Any
 
 from concord.jobs.ledger import Entry, Image, dot, kept
-from concord.rules.policy import KINDS, Chains, named
+from concord.rules.kinds import KINDS, named
+from concord.rules.policy import Chains
 from concord.rules.resolver import Contender, Row
 from concord.tables.manipulation import Manipulation
 from concord.versions.conflict import BETWEEN_VERSIONS, ConflictType, Decision, Winner

@@ -63,15 +63,13 @@ def record(
         connection.execute(update(Hold).where(over).values(ended_at=now))
         for hold, ids in zip(found, kept, strict=True):
             if not ids:
-                row = {
-                    "table_name": hold.table,
-                    "kind": hold.kind,
-                    "seen": hold.count,
-                    "table_rows": hold.rows,
-                }
                 named = {"synchronization": synchronization, "direction": direction, "since": since}
-                row |= {"id": uuid4().hex, "run_id": run_id, "held_at": now, **named}
+                row = {**_row(hold), **named, "id": uuid4().hex, "run_id": run_id, "held_at": now}
                 connection.execute(insert_into(connection, Hold).values(row))
+
+
+def _row(hold: brake.Hold) -> dict[str, object]:
+    return {"table_name": hold.table, "kind": hold.kind, "seen": hold.count, "table_rows": hold.rows}
 
 
 def _about(hold: brake.Hold) -> ColumnElement[bool]:

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from concord.messages.errors import ResolverFailed
+from concord.rules.kinds import KINDS
 from concord.rules.merging import Custom
-from concord.rules.policy import KINDS, Policy
+from concord.rules.policy import Policy
 
 #: From a batch of conflicts to a batch of decisions, as Arrow; `spark_jobs.steps.custom` says what is in them.
 Function = Callable[[Any], Any]

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from concord.rules.policy import KINDS, Policy
+from concord.rules.kinds import KINDS
+from concord.rules.policy import Policy
 from tests.conftest import PROJECT
 from tests.given.fixtures import MakePair
 from tests.given.site import Site

@@ -39,6 +39,18 @@ _MEANING = (
 )
 
 
+def _page() -> str:
+    return page(
+        ["Asks people about each link that a brake holds, then lets pass, once, what was approved."],
+        "by hand, after a brake held a run.",
+        [
+            "the tab Required Actions of this run: one question for each held link;",
+            "`python -m concord status` shows what is held; `docs/brakes.md` in Concord's directory.",
+        ],
+        params("Held links"),
+    )
+
+
 def approve_dag() -> DAG:
     """`approve_held_runs`: asks about each link that a brake holds, then lets pass what was approved.
 
@@ -52,15 +64,7 @@ def approve_dag() -> DAG:
         catchup=False,
         max_active_runs=1,
         params=params("Held links"),
-        doc_md=page(
-            ["Asks people about each link that a brake holds, then lets pass, once, what was approved."],
-            "by hand, after a brake held a run.",
-            [
-                "the tab Required Actions of this run: one question for each held link;",
-                "`python -m concord status` shows what is held; `docs/brakes.md` in Concord's directory.",
-            ],
-            params("Held links"),
-        ),
+        doc_md=_page(),
         tags=["concord", "brakes"],
     ) as dag:
 

@@ -31,6 +31,20 @@ _PARAMS = {
 }
 
 
+def _page() -> str:
+    return page(
+        [
+            "Brings back what lost one conflict, at the site that decided it. Every site follows with its next run."
+        ],
+        "by hand.",
+        [
+            "`python -m concord conflicts list` for the id, and `conflicts what-if` for what it would change;",
+            "`docs/ledger.md` in Concord's directory.",
+        ],
+        _PARAMS,
+    )
+
+
 def overturn_dag() -> DAG:
     """`overturn_conflict`: brings the loser of one conflict back; every site follows with its next run."""
     with DAG(
@@ -41,17 +55,7 @@ def overturn_dag() -> DAG:
         catchup=False,
         params=_PARAMS,
         default_args={"execution_timeout": STEP_TIMEOUT},
-        doc_md=page(
-            [
-                "Brings back what lost one conflict, at the site that decided it. Every site follows with its next run."
-            ],
-            "by hand.",
-            [
-                "`python -m concord conflicts list` for the id, and `conflicts what-if` for what it would change;",
-                "`docs/ledger.md` in Concord's directory.",
-            ],
-            _PARAMS,
-        ),
+        doc_md=_page(),
         tags=["concord", "conflicts"],
     ) as dag:
 

@@ -40,11 +40,21 @@ _ROW = Param(
 )
 
 
-def resolve_dag() -> DAG:
-    """`resolve_conflicts`: asks about each held conflict of a bounded batch, then carries out what was answered.
+def _page() -> str:
+    return page(
+        ["Asks people about conflicts that wait for a decision, then carries out what was answered."],
+        "by hand, after rows were held.",
+        [
+            "the tab Required Actions of this run: one question for each conflict;",
+            "`python -m concord waiting list` shows all that waits; `docs/waiting.md` in Concord's directory.",
+        ],
+        params("Conflicts"),
+    )
 
-    Never part of a synchronization: an open question keeps its run alive (airflow.md 2).
-    """
+
+# Never part of a synchronization: an open question keeps its run alive (airflow.md 2).
+def resolve_dag() -> DAG:
+    """`resolve_conflicts`: asks about each held conflict of a bounded batch, then carries out what was answered."""
     with DAG(
         "resolve_conflicts",
         description="Asks people about conflicts that wait for a decision.",
@@ -53,15 +63,7 @@ def resolve_dag() -> DAG:
         catchup=False,
         max_active_runs=1,
         params=params("Conflicts"),
-        doc_md=page(
-            ["Asks people about conflicts that wait for a decision, then carries out what was answered."],
-            "by hand, after rows were held.",
-            [
-                "the tab Required Actions of this run: one question for each conflict;",
-                "`python -m concord waiting list` shows all that waits; `docs/waiting.md` in Concord's directory.",
-            ],
-            params("Conflicts"),
-        ),
+        doc_md=_page(),
         tags=["concord", "conflicts"],
     ) as dag:
 
@@ -85,12 +87,15 @@ def resolve_dag() -> DAG:
         @task(retries=0, execution_timeout=STEP_TIMEOUT, trigger_rule=TriggerRule.ALL_DONE)
         def decide(answered: Any) -> list[str]:
             with in_airflow_terms():
-                configuration = load(config_path())
-                given = list(answered or ())
-                return carry_out(given, lambda one: _decided(configuration, one), "conflicts were decided")
+                return _carried_out(list(answered or ()))
 
         decide(answers.output)
     return dag
+
+
+def _carried_out(answered: list[Any]) -> list[str]:
+    configuration = load(config_path())
+    return carry_out(answered, lambda one: _decided(configuration, one), "conflicts were decided")
 
 
 def question(row: WaitingRow) -> dict[str, Any]:

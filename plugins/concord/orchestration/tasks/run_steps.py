@@ -27,7 +27,7 @@ from concord.orchestration.tasks.outcome_log import log_outcome
 from concord.orchestration.tasks.run_plan import RunPlan, SynchronizeParameters, data_interval
 from concord.repository import holds
 from concord.repository.lease import Lease
-from concord.repository.runs import begin_run, complete_run, fail_run, last_synchronized, release_run
+from concord.repository.runs import Scope, begin_run, complete_run, fail_run, last_synchronized, release_run
 from concord.repository.status import TransmissionStatus, transmissions
 from concord.values.interval import Interval
 
@@ -59,19 +59,15 @@ def begin(
     """
     dag_run = context["dag_run"]
     with in_airflow_terms():
-        asked = parameters.read(SynchronizeParameters, dag_run.conf) if given is None else given
-        scope = asked.scope(_interval(dag_run, asked) if given is None else None)
-        configuration = load(config_path())
-        for notice in configuration.notices:
-            logger.info("%s", notice)
-        asked.check_tables([table.name for table in configuration.tables(synchronization)])
-        engine = repository()
-        owner = owners.of_run(dag_run)
+        asked, scope = _asked(dag_run, given)
+        _check(synchronization, asked)
+        engine, owner = repository(), owners.of_run(dag_run)
         lease = _lease(engine, synchronization, owner, context, put_off or to_scheduler)
-        run_type = dag_run.run_type.value
         if asked.approve:
             _approve(engine, synchronization, dag_run)
-        run_id = begin_run(engine, lease, dag_run_id=dag_run.run_id, run_type=run_type, scope=scope)
+        run_id = begin_run(
+            engine, lease, dag_run_id=dag_run.run_id, run_type=dag_run.run_type.value, scope=scope
+        )
         last = last_synchronized(engine, synchronization)
         metrics.of_synchronization(engine, synchronization)
     log_event(logger, "run begins", synchronization=synchronization, run=run_id, last_started_at=last)
@@ -87,6 +83,24 @@ def begin(
         interval=scope.interval,
     )
     return plan.model_dump(mode="json")
+
+
+def _asked(
+    dag_run: DagRunProtocol, given: SynchronizeParameters | None
+) -> tuple[SynchronizeParameters, Scope]:
+    """Raises ParametersRefused."""
+    if given is not None:
+        return given, given.scope(None)
+    asked = parameters.read(SynchronizeParameters, dag_run.conf)
+    return asked, asked.scope(_interval(dag_run, asked))
+
+
+def _check(synchronization: str, asked: SynchronizeParameters) -> None:
+    """Raises ParametersRefused; the configuration's notices go to the log."""
+    configuration = load(config_path())
+    for notice in configuration.notices:
+        logger.info("%s", notice)
+    asked.check_tables([table.name for table in configuration.tables(synchronization)])
 
 
 def _approve(engine: Engine, synchronization: str, dag_run: DagRunProtocol) -> None:

@@ -21,7 +21,7 @@ from concord.databases.postgresql.ledger import waiting
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.link import LinkJob
-from concord.rules.policy import LAST
+from concord.rules.kinds import LAST
 from concord.rules.unique_rule import Collision, Loss, Ranks, Rule, losses
 from concord.versions.conflict import ConflictType
 from concord.versions.row_version import RowVersion

@@ -74,11 +74,8 @@ def missing(connection: Connection, grants: Sequence[Grant]) -> dict[Grant, Gran
     return of(grants, answers(connection, query(grants), row_factory=dict_row)[0])
 
 
-def query(grants: Sequence[Grant]) -> str:
-    """A row for each privilege that is missing: which grant's (its place), which column's, and what is not there.
-
-    Objects are looked up in the catalogue: a name would be refused to whoever may not use its schema.
-    """
+def _listed(grants: Sequence[Grant]) -> str:
+    """As JSON, each with its place."""
     wanted = [
         {
             "place": place,
@@ -91,6 +88,14 @@ def query(grants: Sequence[Grant]) -> str:
         }
         for place, grant in enumerate(grants)
     ]
+    return literal(json.dumps(wanted))
+
+
+def query(grants: Sequence[Grant]) -> str:
+    """A row for each privilege that is missing: which grant's (its place), which column's, and what is not there.
+
+    Objects are looked up in the catalogue: a name would be refused to whoever may not use its schema.
+    """
     return f"""
 SELECT place, privilege, column_name,
        CASE WHEN role IS NULL THEN '{Absent.ROLE}' WHEN held IS NULL THEN '{Absent.OBJECT}' END AS absent
@@ -110,7 +115,7 @@ SELECT w.place, p.privilege, k.name AS column_name, r.oid AS role,
          WHEN 'DATABASE' THEN (SELECT has_database_privilege(r.oid, oid, p.privilege)
                                  FROM pg_database WHERE datname = w.name)
          WHEN 'PARAMETER' THEN has_parameter_privilege(r.oid, w.name, p.privilege) END AS held
-  FROM json_to_recordset({literal(json.dumps(wanted))})
+  FROM json_to_recordset({_listed(grants)})
     AS w (place int, role text, kind text, space text, name text, columns text[], privileges text[])
  CROSS JOIN unnest(w.columns) k (name) CROSS JOIN unnest(w.privileges) p (privilege)
   LEFT JOIN pg_roles r ON r.rolname = w.role

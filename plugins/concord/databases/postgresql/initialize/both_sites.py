@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import TypeVar
 
 import psycopg
 
 from concord.databases.contract.ends import Progress
 from concord.databases.contract.initialization import Progressed
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.session import Connection, Transaction, connect, in_our_words, one
+from concord.databases.postgresql.facts.session import Connection, connect, in_our_words
 from concord.databases.postgresql.initialize import (
     common_history,
     key_range,
@@ -25,67 +24,21 @@ from concord.databases.postgresql.initialize import progress as initialization_s
 from concord.databases.postgresql.initialize.chunk import refused_rows
 from concord.databases.postgresql.initialize.key_range import key_order
 from concord.databases.postgresql.initialize.load import Load
+from concord.databases.postgresql.initialize.pair_of_ends import PairOfEnds
 from concord.databases.postgresql.initialize.plan import Planning
 from concord.databases.postgresql.initialize.restored import Restamping
 from concord.databases.postgresql.initialize.standing import Standing, check_provisioned, known, standing
 from concord.databases.postgresql.initialize.table import Passage, TablePassages, unsent
 from concord.databases.postgresql.rows import link_state
-from concord.databases.postgresql.rows.acquire import BEGINNING, beat
-from concord.databases.postgresql.rows.content import Content
-from concord.databases.postgresql.rows.shape import Shape
-from concord.databases.postgresql.sites.ends import Source, Target
-from concord.jobs.initialization import How, InitializationJob, RowError, TableInitialization
+from concord.databases.postgresql.rows.acquire import BEGINNING
+from concord.jobs.initialization import How, RowError, TableInitialization
 from concord.messages.errors import ConnectionRefused, ConstraintViolated, ParametersRefused
 from concord.messages.pace import Meter, Tell, silent
-from concord.tables.replication_set import ReplicatedTable, chosen
-
-End = Source | Target
-E = TypeVar("E", Source, Target)
+from concord.tables.replication_set import chosen
 
 
-class Initialization:
+class Initialization(PairOfEnds):
     """One initialization of a pair, its ends open. `with` closes them."""
-
-    def __init__(self, job: InitializationJob) -> None:
-        self.job = job
-        forward = job.link
-        reverse = forward.model_copy(
-            update={
-                "direction": forward.direction.related,
-                "source": forward.target,
-                "target": forward.source,
-            }
-        )
-        self.reverse_job = reverse
-        with ExitStack() as stack:
-            #: Readers and writers of both sites, by the way they serve.
-            self.forward = (_open(Source(forward), stack), _open(Target(forward), stack))
-            self.reverse = (_open(Source(reverse), stack), _open(Target(reverse), stack))
-            self._open_ends = stack.pop_all()
-        self.shapes: dict[str, tuple[Shape, Shape]] = {}
-        self.proven: dict[str, Content] = {}
-
-    def __enter__(self) -> Initialization:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open_ends.close()
-
-    @property
-    def source(self) -> Source:
-        return self.forward[0]
-
-    @property
-    def target(self) -> Target:
-        return self.forward[1]
-
-    @property
-    def _ends(self) -> tuple[End, End]:
-        return (self.source, self.target)
-
-    @property
-    def synchronization(self) -> str:
-        return self.job.link.synchronization
 
     def begin(self, progress: Progress, tell: Tell = silent) -> list[Progressed]:
         """Look at both sites, refuse what is not safe, and write down what every table needs.
@@ -147,25 +100,20 @@ class Initialization:
         except psycopg.Error as error:
             raise in_our_words(error, f"{self.source.access.name} or {self.target.access.name}") from error
 
-    def _check_grants(self) -> None:
-        """Before anything is asked of Concord's own tables, or written. Raises PrivilegeMissing."""
-        for end in self._ends:
-            end.check_grants(self.job.link.tables)
-
     def _resumed(self) -> dict[str, Progressed]:
         """The rest of a killed initialization of the same kind; a table that ended in errors starts over."""
         check_provisioned(self.source, self.target)
         names = {table.name for table in chosen(self.job.link.tables, self.job.link.chosen)}
         left = initialization_state.read(self.target.connection, self.synchronization)
         return {
-            name: _anew(each) if each.errors and each.phase == "passed" else each
+            name: initialization_state.anew(each) if each.errors and each.phase == "passed" else each
             for name, each in left.items()
             if name in names and self.job.how in (How.AUTO, each.how) and self.job.named in (None, each.named)
         }
 
     def _as_defined(self, left: Progressed) -> Progressed:
         """A table that was made anew, or is filtered or mapped otherwise now, is passed from its beginning."""
-        return left if left.definition == self._definition(left.table) else _anew(left)
+        return left if left.definition == self._definition(left.table) else initialization_state.anew(left)
 
     def _definition(self, table: str) -> str:
         parts = [
@@ -188,10 +136,6 @@ class Initialization:
                 " would be lost; initialize without naming tables"
             )
 
-    def _fence(self) -> None:
-        self.source.fence()
-        self.target.fence()
-
     def _installer_of(self, site: str) -> Connection:
         """The one login that may say that a site begins another life. Raises ConnectionRefused, SiteUnavailable."""
         if site not in self.job.installers:
@@ -212,17 +156,6 @@ class Initialization:
             with self._fenced(installer, end.access.name):
                 restored.new_incarnation(installer)
             restored.wait_for_old_writers(connection, end.access.name)
-
-    def _fenced(self, connection: Connection, site: str) -> AbstractContextManager[Transaction]:
-        return link_state.fenced(connection, self.synchronization, self.job.link.epoch, site)
-
-    def _end(self, site: str) -> End:
-        return self.source if self.source.access.name == site else self.target
-
-    def _inspect(self, wanted: Sequence[ReplicatedTable]) -> dict[str, tuple[Shape, Shape]]:
-        here, _ = self.source.inspect(wanted)
-        there, _ = self.target.inspect(wanted)
-        return {ours.name: (ours, theirs) for ours, theirs in zip(here, there, strict=True)}
 
     def _planning(self, tell: Tell) -> Planning:
         return Planning(self.job, self.source, self.target, self.shapes, self.proven, tell)
@@ -288,21 +221,6 @@ class Initialization:
                 seen,
             ).run()
 
-    def _shape(self, table: str, site: str) -> Shape:
-        return self.shapes[table][0 if self.source.access.name == site else 1]
-
-    def _position(self, end: End) -> str:
-        """A snapshot, and then a durable write that keeps its transaction ids used (failure-modes 3.1.4)."""
-        with end.control() as connection:
-            (position,) = one(connection, "SELECT pg_current_snapshot()::text")
-            beat(connection)
-        return str(position)
-
-    def place(self, state: Progressed) -> None:
-        """Write down how far the table is, at the target, under the fence."""
-        with self.target.control() as connection, self._fenced(connection, self.target.access.name):
-            initialization_state.place(connection, self.synchronization, state)
-
     def without_indexes(self, table: TablePassages, progress: Progress) -> AbstractContextManager[None]:
         """While an empty table is loaded, where that is asked for and the installer may. Raises SiteUnavailable."""
         way = table.ways[0]
@@ -346,7 +264,7 @@ class Initialization:
         for end in self._ends:
             with end.control() as connection:
                 initialization_state.forget(connection, self.synchronization, names)
-        return [summary(each) for each in done]
+        return [initialization_state.summary(each) for each in done]
 
     def _violations(self, done: Sequence[Progressed]) -> list[RowError]:
         moved = [each.table for each in done if each.how is not How.EQUAL]
@@ -369,24 +287,3 @@ class Initialization:
         return common_history.Start(
             state.source_position or BEGINNING, state.target_position or BEGINNING, record
         )
-
-
-def _open(end: E, stack: ExitStack) -> E:
-    stack.callback(end.close)
-    return end
-
-
-def _anew(state: Progressed) -> Progressed:
-    return replace(state, phase="begun", bound=None, looked_at=0, written=None, conflicts=0, errors=())
-
-
-def summary(state: Progressed) -> TableInitialization:
-    """The outcome of a table."""
-    return TableInitialization(
-        table=state.table,
-        how=state.how,
-        rows=state.looked_at,
-        written=state.written or {},
-        conflicts=state.conflicts,
-        errors=state.errors,
-    )

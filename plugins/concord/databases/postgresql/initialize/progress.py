@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from concord.databases.contract.initialization import Progressed
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.session import Connection, rows, run
-from concord.jobs.initialization import How, RowError
+from concord.jobs.initialization import How, RowError, TableInitialization
 
 #: Chunk writers share this lock, and a new initialization takes it alone. So every chunk written after the
 #: initialization has begun sees it, and announces its rows to it.
@@ -145,4 +145,21 @@ def has_listeners(connection: Connection, synchronization: str, table: str) -> b
             f" {name} AND split_part(link, '/', 1) <> {own} UNION ALL"
             f" SELECT 1 FROM concord.initialization WHERE table_name = {name} AND synchronization <> {own} LIMIT 1",
         )
+    )
+
+
+def anew(state: Progressed) -> Progressed:
+    """The same table, to be passed from its beginning."""
+    return replace(state, phase="begun", bound=None, looked_at=0, written=None, conflicts=0, errors=())
+
+
+def summary(state: Progressed) -> TableInitialization:
+    """The outcome of a table."""
+    return TableInitialization(
+        table=state.table,
+        how=state.how,
+        rows=state.looked_at,
+        written=state.written or {},
+        conflicts=state.conflicts,
+        errors=state.errors,
     )

@@ -19,7 +19,7 @@ from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.initialization import How
 from concord.jobs.link import LinkJob, TableReport
 from concord.jobs.site import SiteAccess
-from concord.rules.policy import REINITIALIZING
+from concord.rules.kinds import REINITIALIZING
 
 #: The transmission that asked, in the record of a table's common history.
 _ASKED = "reinitialize"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from concord.databases.postgresql.rows.shape import Shape
-from concord.rules.policy import KINDS, columns_of
+from concord.rules.kinds import KINDS, columns_of
 
 
 def problems(shape: Shape) -> Iterator[str]:

@@ -36,12 +36,8 @@ SELECT 'FUNCTION', n.nspname, f.proname, NULL, f.oid::regprocedure::text, f.proo
   FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace WHERE n.nspname IN {_SCHEMAS}"""
 
 
-def _query(grants: Sequence[Grant], logins: Logins) -> str:
-    """Each right of a login's, or of a role that it is in or PUBLIC, that is not among `grants`.
-
-    A right that is among them, and may be passed on, is one `option` too many. Shadow tables of which `grants` know
-    nothing belong to tables that somebody else provisioned.
-    """
+def _listed(grants: Sequence[Grant]) -> str:
+    """The rights to Concord's own among them, as JSON."""
     wanted = [
         (grant.role, grant.kind, grant.name[0], grant.name[-1], column, privilege)
         for grant in grants
@@ -50,13 +46,21 @@ def _query(grants: Sequence[Grant], logins: Logins) -> str:
         for privilege in grant.privileges
     ]
     names = ("role", "kind", "space", "name", "column_name", "privilege")
-    listed = json.dumps([dict(zip(names, each, strict=True)) for each in wanted])
+    return literal(json.dumps([dict(zip(names, each, strict=True)) for each in wanted]))
+
+
+def _query(grants: Sequence[Grant], logins: Logins) -> str:
+    """Each right of a login's, or of a role that it is in or PUBLIC, that is not among `grants`.
+
+    A right that is among them, and may be passed on, is one `option` too many. Shadow tables of which `grants` know
+    nothing belong to tables that somebody else provisioned.
+    """
     needed = (
         "(SELECT w.role, w.kind, w.space, w.name, coalesce(w.column_name, ''), w.privilege FROM wanted w)"
     )
     return f"""
 WITH wanted AS MATERIALIZED (  -- looked up by hash: a site may have thousands of tables
-  SELECT * FROM json_to_recordset({literal(listed)})
+  SELECT * FROM json_to_recordset({_listed(grants)})
     AS w (role text, kind text, space text, name text, column_name text, privilege text)
 ), logins AS (
   SELECT oid, rolname::text AS login, rolsuper FROM pg_roles WHERE rolname IN ({", ".join(map(literal, logins.both))})

@@ -39,15 +39,8 @@ def statement(sequence: Sequence, share: Share, floor: int) -> str:
     locked by an ALTER that changes nothing, looked at again, and altered. Where a row has the last number of the
     share, the sequence is used up, as if it had handed that number out.
     """
-    limits = (
-        f" MINVALUE {share.first} MAXVALUE {share.last} START WITH {share.first}" if share.step == 1 else ""
-    )
-    held = f"seqmin = {share.first} AND seqmax = {share.last}" if share.step == 1 else "true"
-    base = (
-        f"CASE WHEN following BETWEEN {share.first} AND {share.last}::numeric + 1 THEN following ELSE {share.first} END"
-        if share.step == 1
-        else f"greatest(following, CASE WHEN settled THEN 0 ELSE {floor}::numeric + 1 END)"
-    )
+    bounds = f" MINVALUE {share.first} MAXVALUE {share.last} START WITH {share.first}"
+    limits = bounds if share.step == 1 else ""
     least = "1" if share.step == 1 else f"least(wanted, {GREATEST})::bigint"
     name, limit = literal(sequence.sql), f"{share.last}::numeric" if share.step == 1 else "seqmax"
     body = f"""
@@ -55,12 +48,12 @@ DECLARE
   following numeric; newest numeric; wanted numeric; ending numeric; settled boolean;
 BEGIN
   FOR pass IN 1..2 LOOP
-    SELECT seqincrement = {share.step} AND NOT seqcycle AND {held},
+    SELECT seqincrement = {share.step} AND NOT seqcycle AND {_held(share)},
            {limit} - mod({limit} - {share.first}, {share.step}) INTO STRICT settled, ending
       FROM pg_catalog.pg_sequence WHERE seqrelid = {name}::regclass;
     SELECT CASE WHEN is_called THEN last_value::numeric + seqincrement ELSE last_value END INTO STRICT following
       FROM {sequence.sql}, pg_catalog.pg_sequence WHERE seqrelid = {name}::regclass;
-    wanted := {base};
+    wanted := {_following(share, floor)};
     SELECT max(n) INTO newest FROM ({_newest(sequence.fed, share, least)}) x (n);
     wanted := greatest(wanted, coalesce(newest, 0) + 1);
     wanted := wanted + mod(mod({share.first} - wanted, {share.step}) + {share.step}, {share.step});
@@ -78,6 +71,21 @@ BEGIN
   END LOOP;
 END"""
     return f"DO LANGUAGE plpgsql {literal(body)}"
+
+
+def _held(share: Share) -> str:
+    """Condition on a sequence: its limits are those of the share."""
+    return f"seqmin = {share.first} AND seqmax = {share.last}" if share.step == 1 else "true"
+
+
+def _following(share: Share, floor: int) -> str:
+    """The number that the sequence is to hand out next, before any row is looked at."""
+    if share.step == 1:
+        return (
+            f"CASE WHEN following BETWEEN {share.first} AND {share.last}::numeric + 1 THEN following"
+            f" ELSE {share.first} END"
+        )
+    return f"greatest(following, CASE WHEN settled THEN 0 ELSE {floor}::numeric + 1 END)"
 
 
 def _newest(fed: Several[Fed], share: Share, least: str) -> str:

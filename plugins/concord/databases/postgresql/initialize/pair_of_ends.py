@@ -1,0 +1,106 @@
+"""Both sites of an initialization, each open as source and as target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
+from typing import Self, TypeVar
+
+from concord.databases.contract.initialization import Progressed
+from concord.databases.postgresql.facts.session import Connection, Transaction, one
+from concord.databases.postgresql.initialize import progress as initialization_state
+from concord.databases.postgresql.rows import link_state
+from concord.databases.postgresql.rows.acquire import beat
+from concord.databases.postgresql.rows.content import Content
+from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.sites.ends import Source, Target
+from concord.jobs.initialization import InitializationJob
+from concord.tables.replication_set import ReplicatedTable
+
+End = Source | Target
+E = TypeVar("E", Source, Target)
+
+
+class PairOfEnds:
+    """Both ways of a pair. `with` closes them."""
+
+    def __init__(self, job: InitializationJob) -> None:
+        self.job = job
+        forward = job.link
+        reverse = forward.model_copy(
+            update={
+                "direction": forward.direction.related,
+                "source": forward.target,
+                "target": forward.source,
+            }
+        )
+        self.reverse_job = reverse
+        with ExitStack() as stack:
+            #: Readers and writers of both sites, by the way they serve.
+            self.forward = (_open(Source(forward), stack), _open(Target(forward), stack))
+            self.reverse = (_open(Source(reverse), stack), _open(Target(reverse), stack))
+            self._open_ends = stack.pop_all()
+        self.shapes: dict[str, tuple[Shape, Shape]] = {}
+        self.proven: dict[str, Content] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open_ends.close()
+
+    @property
+    def source(self) -> Source:
+        return self.forward[0]
+
+    @property
+    def target(self) -> Target:
+        return self.forward[1]
+
+    @property
+    def _ends(self) -> tuple[End, End]:
+        return (self.source, self.target)
+
+    @property
+    def synchronization(self) -> str:
+        return self.job.link.synchronization
+
+    def _check_grants(self) -> None:
+        """Before anything is asked of Concord's own tables, or written. Raises PrivilegeMissing."""
+        for end in self._ends:
+            end.check_grants(self.job.link.tables)
+
+    def _fence(self) -> None:
+        self.source.fence()
+        self.target.fence()
+
+    def _fenced(self, connection: Connection, site: str) -> AbstractContextManager[Transaction]:
+        return link_state.fenced(connection, self.synchronization, self.job.link.epoch, site)
+
+    def _end(self, site: str) -> End:
+        return self.source if self.source.access.name == site else self.target
+
+    def _inspect(self, wanted: Sequence[ReplicatedTable]) -> dict[str, tuple[Shape, Shape]]:
+        here, _ = self.source.inspect(wanted)
+        there, _ = self.target.inspect(wanted)
+        return {ours.name: (ours, theirs) for ours, theirs in zip(here, there, strict=True)}
+
+    def _shape(self, table: str, site: str) -> Shape:
+        return self.shapes[table][0 if self.source.access.name == site else 1]
+
+    def _position(self, end: End) -> str:
+        """A snapshot, and then a durable write that keeps its transaction ids used (failure-modes 3.1.4)."""
+        with end.control() as connection:
+            (position,) = one(connection, "SELECT pg_current_snapshot()::text")
+            beat(connection)
+        return str(position)
+
+    def place(self, state: Progressed) -> None:
+        """Write down how far the table is, at the target, under the fence."""
+        with self.target.control() as connection, self._fenced(connection, self.target.access.name):
+            initialization_state.place(connection, self.synchronization, state)
+
+
+def _open(end: E, stack: ExitStack) -> E:
+    stack.callback(end.close)
+    return end
