@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from concord import __main__ as entrance
 from concord.terminal import command_line
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "commands.md"
@@ -34,7 +35,7 @@ def page() -> str:
 def _statuses() -> Iterator[str]:
     """The module's words about it."""
     yield "| status | when |\n|---|---|\n"
-    text = " ".join((command_line.__doc__ or "").split("\n\n")[1].split())
+    text = " ".join((entrance.__doc__ or "").split("\n\n")[1].split())
     for sentence in text.replace("; one line", ", one line").split(". "):
         number, colon, when = sentence.rstrip(".").partition(": ")
         if colon and number.isdigit():

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.sites.ends import Target
-from concord.databases.postgresql.write import guard
+from concord.databases.postgresql.write import guard, retake
 from concord.rules.policy import Chains, Policy
 from concord.rules.resolver import Contender, Row, total_order
 from concord.versions.conflict import ConflictType, Outcome, Winner, classify
@@ -222,6 +222,6 @@ def judged(scene: Scene, chains: Chains, damaged: str = "false") -> dict[int, Ve
     connection = scene.target.connection
     staged = replace(scene.staged, shape=replace(scene.staged.shape, policy=chains.policy))
     name = guard.judge(connection, staged, 0, guard.Terms(damaged=damaged)).relation
-    guard.retake(connection, staged, name, chains)
+    retake.retake(connection, staged, name, chains)
     found = connection.execute(f"SELECT id, verdict, resolver, reason FROM {name}".encode()).fetchall()
     return {n: Verdict(*said) for n, *said in found}

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from concord.databases.postgresql.write import conflict_id as conflict_ids
-from concord.databases.postgresql.write import guard, merge, watch
+from concord.databases.postgresql.write import conflict_log, guard, watch
 from concord.databases.postgresql.write.judged import Judged
 from concord.rules.merging import Custom, decide
 from concord.rules.policy import KINDS, Chains, Policy, named
@@ -225,7 +225,7 @@ def test_the_conflict_log_gives_ids_types_and_versions_as_the_functions_do(fille
     with connection.transaction():
         found = judged(filled, USUAL)
         verdicts = Judged(filled.staged, "pg_temp.verdict_0", len(found), "capetown", "london")
-        merge.log_conflicts(connection, verdicts, "s", "s/reverse", "transmission")
+        conflict_log.log_conflicts(connection, verdicts, "s", "s/reverse", "transmission")
         logged = {
             int(key[0]): (identity, kind, winner, loser)
             for identity, key, kind, winner, loser in connection.execute(
