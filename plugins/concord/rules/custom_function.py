@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import traceback
 from collections.abc import Callable
+from pkgutil import resolve_name
 from typing import Any
 
 from concord.messages.errors import ResolverFailed
@@ -18,9 +18,8 @@ Function = Callable[[Any], Any]
 
 def function_of(entry_point: str) -> Function:
     """`package.module:function`, imported. Raises ResolverFailed."""
-    module, _, name = entry_point.partition(":")
     try:
-        found = getattr(importlib.import_module(module), name)
+        found = resolve_name(entry_point)
     except Exception as error:
         raise ResolverFailed(
             f"custom({entry_point}) cannot be imported: {said(error)}. Install it where the Spark driver and its"

@@ -6,9 +6,9 @@ be templates over `concord`. So addresses, channels and secrets stand in Airflow
 
 from __future__ import annotations
 
-import importlib
 import logging
 from collections.abc import Mapping, Sequence
+from pkgutil import resolve_name
 from typing import Any
 
 from airflow.sdk import BaseNotifier, Context
@@ -74,10 +74,9 @@ def _message(facts: Mapping[str, Any]) -> str:
 def _notifier(connection_id: str) -> BaseNotifier:
     """The notifier that the connection's extra describes. Raises ConnectionRefused when it describes none."""
     arguments = dict(airflow_connection(connection_id).extra_dejson)
-    module, _, name = str(arguments.pop("notifier", "")).rpartition(".")
     try:
-        kind = getattr(importlib.import_module(module), name) if module else None
-    except (ImportError, AttributeError):
+        kind = resolve_name(str(arguments.pop("notifier", "")))
+    except (ImportError, AttributeError, ValueError):
         kind = None
     if not (isinstance(kind, type) and issubclass(kind, BaseNotifier)):
         raise ConnectionRefused(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from airflow.sdk import Param
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from concord.configuration.field import near_miss
 from concord.messages.errors import ParametersRefused
 
 
@@ -51,7 +51,7 @@ def read(kind: type[Kind], conf: Mapping[str, Any] | None) -> Kind:
 
 
 def _unknown(key: str, known: list[str]) -> str:
-    near = get_close_matches(key, known, n=1)
+    near = near_miss(key, known)
     return f"unknown parameter {key!r}; " + (
-        f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        f"did you mean {near}?" if near else f"there are {', '.join(known)}"
     )
