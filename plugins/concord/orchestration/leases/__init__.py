@@ -1,4 +1,4 @@
 """Leases: a run holds one, keeps it, waits for another one in no worker, or learns that its holder has ended.
 
-What is done under a lease stands in `tasks`.
+The work under a lease stands in `tasks`.
 """
