@@ -133,7 +133,7 @@ FUTURE_STAMPS = (
     Mutant(
         "a row from the future is tried in every run",
         f"{POSTGRESQL}/ledger/waiting.py",
-        """ AND NOT {watch.ahead("(w.version ->> 'changed_at')::bigint", "p.vector", skew)}""",
+        """ AND NOT {suspicious.ahead("(w.version ->> 'changed_at')::bigint", "p.vector", skew)}""",
         "",
         f"{STAMPS} -k quiescent",
     ),

@@ -129,7 +129,7 @@ SAME_THING = (
     ),
     Mutant(
         "the same edits at both sites are taken for an oscillation",
-        f"{POSTGRESQL}/write/watch.py",
+        f"{POSTGRESQL}/write/suspicious.py",
         " AND NOT ({alike})",
         "",
         f"{MET} -k oscillation",
@@ -193,8 +193,8 @@ SAME_THING = (
     Mutant(
         "an update that finds no row is applied in silence",
         f"{POSTGRESQL}/transaction/tables_written.py",
-        "writing.watch(each.shape.name), writing.session is not None",
-        "writing.watch(each.shape.name), False",
+        "writing.suspicion(each.shape.name), writing.session is not None",
+        "writing.suspicion(each.shape.name), False",
         "tests/link/conflicts/test_inserted_for_update.py -k captures_back",
     ),
     Mutant(

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from concord.databases.postgresql.write import conflict_id as conflict_ids
-from concord.databases.postgresql.write import conflict_log, guard, watch
+from concord.databases.postgresql.write import conflict_log, guard, suspicious
 from concord.databases.postgresql.write.judged import Judged
 from concord.rules.merging import Custom, decide
 from concord.rules.policy import KINDS, Chains, Policy, named
@@ -208,7 +208,7 @@ def test_sql_finds_a_stamp_in_the_future_as_the_function_does(
 ) -> None:
     """The clock is given, so that it stands still."""
     present = RowVersion("oslo#1", 1, 0, known)
-    ahead = watch.ahead("stamp", "known", allowed / 1_000_000).replace(watch.CLOCK, str(now))
+    ahead = suspicious.ahead("stamp", "known", allowed / 1_000_000).replace(suspicious.CLOCK, str(now))
     query = f"SELECT {ahead} FROM (SELECT %s::bigint AS stamp, %s::jsonb AS known) x"
     (found,) = (
         scene.target.connection.execute(

@@ -19,7 +19,7 @@ from concord.databases.postgresql.facts.session import Connection, rows, run
 from concord.databases.postgresql.rows import stage
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.write import watch
+from concord.databases.postgresql.write import suspicious
 from concord.databases.postgresql.write.conflict_log import conflict_type, version_object
 from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.link import LinkJob
@@ -58,7 +58,7 @@ def bring(connection: Connection, link: str, staged: Staged, skew: float) -> Sta
   WHERE {of(link, shape)} AND w.kind = 'quarantined' AND w.structure = {literal(shape.table.structure)}
   ORDER BY {key}, (w.version ->> 'changed_at')::bigint DESC OFFSET 0) w
  LEFT JOIN {shape.shadow.sql} p ON {same_key(shape, "p")}
- WHERE {_not_staged(staged)} AND NOT {watch.ahead("(w.version ->> 'changed_at')::bigint", "p.vector", skew)}
+ WHERE {_not_staged(staged)} AND NOT {suspicious.ahead("(w.version ->> 'changed_at')::bigint", "p.vector", skew)}
  ORDER BY w.tried_at, w.key LIMIT {TRIED_AGAIN}"""
     brought = run(connection, _insert(staged, newest))
     return _with(staged, brought) if brought else staged

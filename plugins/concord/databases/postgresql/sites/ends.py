@@ -29,7 +29,7 @@ from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.sites.end import End, R, worded
 from concord.databases.postgresql.transaction import one_transaction
-from concord.databases.postgresql.write import effect, log_flush, watch
+from concord.databases.postgresql.write import effect, log_flush, suspicious
 from concord.databases.postgresql.write.read_ahead import reading_ahead
 from concord.databases.postgresql.write.writing import Writing
 from concord.jobs.link import LinkJob, TableReport
@@ -103,7 +103,7 @@ class Source(End):
     @worded
     def without_conflict(self, table: str, found: Sequence[Rebounding]) -> list[Rebounding]:
         with self._connect() as connection:
-            return watch.without_conflict(connection, table, found)
+            return suspicious.without_conflict(connection, table, found)
 
     @worded
     def count_not_owned(self, shapes: Sequence[Shape], since: Mapping[str, str]) -> dict[str, int]:

@@ -129,7 +129,7 @@ def write_table(
     identity_ranges.advance(connection, judged, writing.wanted(shape.name), writing.site)
     writing.progress("shadow")
     written = report.applied + judged.adopted
-    merge.write_shadow(connection, judged, expected=written, watch=writing.watch(shape.name))
+    merge.write_shadow(connection, judged, expected=written, suspicion=writing.suspicion(shape.name))
     marked_edits.remember_written(connection, shape, judged.winners)
     if judged.exceptional:
         merge.announce_losers(connection, judged)

@@ -19,7 +19,7 @@ from concord.databases.postgresql.write import (
     row_locks,
 )
 from concord.databases.postgresql.write.judged import Judged
-from concord.databases.postgresql.write.watch import refuse_oscillating
+from concord.databases.postgresql.write.suspicious import refuse_oscillating
 from concord.databases.postgresql.write.writing import Care, Writing
 from concord.jobs.link import TableReport
 from concord.messages.errors import StructureChanged
@@ -164,8 +164,8 @@ def _judge(
         bound = each.shape.policy.bound(writing.job.priorities, each.shape.forms)
         chains = bound if writing.asks else bound.unasked
         held = locked or each.shape.marks is not None
-        watch, converts = writing.watch(each.shape.name), writing.session is not None
-        terms = guard.Terms(_damaged(writing, each), watch, held, converts)
+        suspicion, converts = writing.suspicion(each.shape.name), writing.session is not None
+        terms = guard.Terms(_damaged(writing, each), suspicion, held, converts)
         table, report = one_table.judge_table(connection, writing.job, each, chains, ordinal, terms)
         judged.append(table)
         reports[each.shape.name] = report

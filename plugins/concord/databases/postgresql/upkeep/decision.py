@@ -26,7 +26,7 @@ from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.sites.end import worded
 from concord.databases.postgresql.sites.ends import Target
 from concord.databases.postgresql.transaction import one_transaction
-from concord.databases.postgresql.write import conflict_log, guard, merge, retake, row_locks, watch
+from concord.databases.postgresql.write import conflict_log, guard, merge, retake, row_locks, suspicious
 from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.waiting import PERSON, Choice, Image, WaitingRow
 from concord.messages.errors import DecisionRefused
@@ -132,7 +132,8 @@ class Desk(Target):
         stamp = literal(row.incoming_version["changed_at"])
         ((future, at_source),) = rows(
             connection,
-            f"SELECT {watch.ahead('changed_at', nothing, skew)}, {watch.ahead(f'{stamp}::bigint', nothing, skew)}"
+            f"SELECT {suspicious.ahead('changed_at', nothing, skew)},"
+            f" {suspicious.ahead(f'{stamp}::bigint', nothing, skew)}"
             f" FROM {staged.sql}",
         )
         if future:

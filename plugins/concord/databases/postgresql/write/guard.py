@@ -12,7 +12,7 @@ from concord.databases.postgresql.facts.session import Connection, every, one, r
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write import row_locks
-from concord.databases.postgresql.write.watch import UNWATCHED, Watch
+from concord.databases.postgresql.write.suspicious import UNSUSPECTING, Suspicion
 from concord.messages.errors import WriteContended
 from concord.messages.how_many import how_many
 from concord.rules.initialization_rule import RESOLVER
@@ -95,7 +95,7 @@ class Terms:
     """The grounds on which the rows of a table are judged, beside their versions."""
 
     damaged: str = "false"  #: what a backfill asks of two equal versions (`restoration`)
-    watch: Watch = UNWATCHED  #: what a link looks out for
+    suspicion: Suspicion = UNSUSPECTING  #: what a link looks out for
     locked: bool = True  #: else the rows that do not simply apply must be held
     converts: bool = False  #: an update that finds no row is told apart: rows went behind capture's back
 
@@ -122,7 +122,7 @@ def judge(connection: Connection, staged: Staged, ordinal: int, terms: Terms = T
         "SELECT pg_current_snapshot()::text",
         f"""
 CREATE TEMPORARY TABLE {name.partition(".")[2]} ON COMMIT DROP AS
-SELECT row_number() OVER () AS n, {_keys(shape)}, s.concord_resolver AS resolver, {terms.watch.reason()} AS reason,
+SELECT row_number() OVER () AS n, {_keys(shape)}, s.concord_resolver AS resolver, {terms.suspicion.reason()} AS reason,
        s.concord_origin AS s_origin, s.concord_changed_at AS s_changed_at, s.concord_derived AS s_derived,
        s.concord_vector AS s_vector, s.concord_deleted AS s_deleted,
        s.concord_born OR ({private} AND ({_ABSENT})) AS s_born, {private} AS private,
@@ -152,7 +152,8 @@ def _verdict(shape: Shape, terms: Terms) -> str:
     includes = "concord.vector_includes(p.vector, s.concord_vector)"
     return f"""
 CASE WHEN {_REPAIR} THEN s.concord_verdict
-     {terms.watch.verdicts(known=f"({_SAME}) OR {_BACKWARD}", follows=_FORWARD, alike=_alike(shape))} {_by_scope(shape)}
+     {terms.suspicion.verdicts(known=f"({_SAME}) OR {_BACKWARD}", follows=_FORWARD, alike=_alike(shape))}
+     {_by_scope(shape)}
      WHEN s.concord_origin = '' THEN 'superseded'
      WHEN {_ABSENT} THEN CASE WHEN s.concord_verdict = 'source_wins' AND {exists} THEN 'source_wins'
                               WHEN s.concord_born AND {present} THEN 'retake' ELSE {arrives} END

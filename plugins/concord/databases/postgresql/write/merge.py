@@ -17,7 +17,7 @@ from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.write.conflict_log import version_object
 from concord.databases.postgresql.write.guard import unchanged
 from concord.databases.postgresql.write.judged import Judged
-from concord.databases.postgresql.write.watch import UNWATCHED, Watch
+from concord.databases.postgresql.write.suspicious import UNSUSPECTING, Suspicion
 from concord.jobs.waiting import PERSON
 from concord.messages.errors import WriteContended
 from concord.messages.how_many import how_many
@@ -110,7 +110,9 @@ _WRITTEN = (
 )
 
 
-def write_shadow(connection: Connection, judged: Judged, expected: int, watch: Watch = UNWATCHED) -> None:
+def write_shadow(
+    connection: Connection, judged: Judged, expected: int, suspicion: Suspicion = UNSUSPECTING
+) -> None:
     """Versions of the written rows: the vector becomes the union, and the row announces itself again
     unless it is exactly what came in (rule 6). Raises WriteContended when the guard refuses a row.
 
@@ -120,7 +122,7 @@ def write_shadow(connection: Connection, judged: Judged, expected: int, watch: W
     shape = judged.staged.shape
     try:
         # Where the row is new, an INSERT ... ON CONFLICT takes half as long again: it writes each row twice.
-        _, written, _ = counts(connection, LOOK_UP, _merged_versions(judged, watch), SCAN)
+        _, written, _ = counts(connection, LOOK_UP, _merged_versions(judged, suspicion), SCAN)
     except psycopg.errors.UniqueViolation as error:  # somebody has made the shadow row at this moment
         raise WriteContended(f"{judged.target}: {shape.name}: an application was faster") from error
     if written != expected:
@@ -130,7 +132,7 @@ def write_shadow(connection: Connection, judged: Judged, expected: int, watch: W
         )
 
 
-def _merged_versions(judged: Judged, watch: Watch) -> str:
+def _merged_versions(judged: Judged, suspicion: Suspicion) -> str:
     shape = judged.staged.shape
     contained = (
         "(p.vector = '{}' OR p.vector = jsonb_build_object(p.origin, jsonb_build_array(p.changed_at, p.derived))"
@@ -145,7 +147,7 @@ WHEN MATCHED AND ({_guard(judged)}) THEN UPDATE SET
   origin = n.origin, changed_at = n.changed_at, derived = n.derived, vector = {united},
   deleted = n.deleted, born = n.born OR p.born, agreed = false, position = n.position,
   out_of_scope = n.out_of_scope{before_image.forgotten(keeps_base=shape.shadow.keeps_base)},
-  {watch.counting()},
+  {suspicion.counting()},
   received_from = CASE WHEN {contained} AND (n.born OR NOT p.born) THEN n.received_from END"""
 
 

@@ -9,7 +9,7 @@ from enum import IntEnum
 from concord.databases.contract.ends import Progress
 from concord.databases.contract.memory import LinkState
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.write.watch import UNWATCHED, Watch, watch_of
+from concord.databases.postgresql.write.suspicious import UNSUSPECTING, Suspicion, suspicion_of
 from concord.jobs.link import LinkJob
 from concord.tables.replication_set import ReplicatedTable
 from concord.versions.position import Session
@@ -39,13 +39,13 @@ class Writing:
     def site(self) -> str:
         return self.job.target.name
 
-    def watch(self, table: str) -> Watch:
+    def suspicion(self, table: str) -> Suspicion:
         """The limits to look out for. A person, who sees the rows that are there, asks for a repair and an
         initialization."""
         if self.session is None or not self.session.id:
-            return UNWATCHED
+            return UNSUSPECTING
         session = self.session.id if self.job.moves_positions else None
-        return watch_of(self.job, table, session, released=table in self.released)
+        return suspicion_of(self.job, table, session, released=table in self.released)
 
     def wanted(self, name: str) -> ReplicatedTable:
         return next(table for table in self.job.tables if table.name == name)

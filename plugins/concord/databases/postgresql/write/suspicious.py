@@ -50,8 +50,8 @@ def ahead(stamp: str, vector: str, skew: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
-    """One table's watch in one transmission; the default looks out for nothing."""
+class Suspicion:
+    """The suspicious rows of one table in one transmission; by default none is suspicious."""
 
     skew: float | None = None  #: seconds that a stamp may be ahead of the target's clock
     rebounds: int | None = None  #: of one row, that stop its table
@@ -115,14 +115,14 @@ class Watch:
         )
 
 
-UNWATCHED = Watch()
+UNSUSPECTING = Suspicion()
 
 
-def watch_of(job: LinkJob, table: str, session: str | None, *, released: bool) -> Watch:
+def suspicion_of(job: LinkJob, table: str, session: str | None, *, released: bool) -> Suspicion:
     """The link's limits for one of its tables. A person's approval lets an oscillation pass once."""
     limit = next(each.brakes.oscillation for each in job.tables if each.name == table)
     approved = any((each.kind, each.table) == (Kind.OSCILLATION, table) for each in job.approvals)
-    return Watch(job.target.max_clock_skew, limit, released or approved, session, table)
+    return Suspicion(job.target.max_clock_skew, limit, released or approved, session, table)
 
 
 def refuse_oscillating(connection: Connection, verdicts: Mapping[str, tuple[Shape, str]], site: str) -> None:
