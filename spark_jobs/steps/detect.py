@@ -36,8 +36,8 @@ def detect(
     With `damaged`, the candidates bring their whole rows, and a version that stands over another row is written
     again. `seen`: the aliases that must be seen beside the key.
     """
-    beside = (*VERSION_TYPES, *sorted({*seen, *(damaged.columns if damaged else ())}))
-    present = candidates.select(*key, *(F.col(name).alias(f"p_{name}") for name in beside))
+    brought = (*VERSION_TYPES, *sorted({*seen, *(damaged.columns if damaged else ())}))
+    present = candidates.select(*key, *(F.col(name).alias(f"p_{name}") for name in brought))
     joined = changes.join(F.broadcast(present) if broadcast else present, on=list(key), how="left")
     outcome = outcome_of("", "p_", priorities)
     if damaged:

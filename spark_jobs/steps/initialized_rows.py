@@ -94,11 +94,11 @@ def changed(
         for batch in batches:
             yield _decided(batch, carried, way, choosing)
 
-    beside = _beside(incoming, present, aliases, key, way)
-    return beside.mapInArrow(in_this_code(decided), StructType(schema.fields))
+    met = _met(incoming, present, aliases, key, way)
+    return met.mapInArrow(in_this_code(decided), StructType(schema.fields))
 
 
-def _beside(
+def _met(
     incoming: DataFrame, present: DataFrame, aliases: Sequence[str], key: KeyMeaning, way: Way
 ) -> DataFrame:
     """Incoming rows beside the present ones; what nobody changed and is the same is left out."""
@@ -116,10 +116,10 @@ def _beside(
             same = same & F.col(alias).eqNullSafe(F.col(f"p_{alias}"))
     exists = {f"{side}exists": _exists(side) for side in ("", "p_")}
     keys = {alias: F.coalesce(alias, f"p_{alias}") for alias in key.roots}
-    beside = joined.withColumns({"same": same, **exists}).withColumns(keys)
+    met = joined.withColumns({"same": same, **exists}).withColumns(keys)
     untouched = F.col("origin").isNull() & F.col("p_origin").isNull()
     alike = (F.col("exists") == F.col("p_exists")) & (~F.col("exists") | F.col("same"))
-    return beside.where(~(untouched & alike)).drop(*on)
+    return met.where(~(untouched & alike)).drop(*on)
 
 
 def _exists(side: str) -> Column:

@@ -19,16 +19,14 @@ from concord.values.text_form import TextForm
 Cells = dict[str, Column]
 
 
-def manipulate(changes: DataFrame, source: Shape, target: Shape, beside: Sequence[str] = ()) -> DataFrame:
+def manipulate(changes: DataFrame, source: Shape, target: Shape, carried: Sequence[str] = ()) -> DataFrame:
     """The target's columns and the version, in the target's order; for mapped tables also `unfaithful`.
-    The columns `beside` pass as they are.
-
-    Columns named in `beside` travel along as they are.
+    The columns `carried` pass as they are.
 
     Nothing is computed for a table that neither site maps.
     """
     if not (source.manipulation or target.manipulation):
-        return changes.select(*target.aliases, *VERSION_TYPES, *beside)
+        return changes.select(*target.aliases, *VERSION_TYPES, *carried)
     own = {name: F.col(alias) for name, alias in zip(source.names, source.aliases, strict=True)}
     canonical, leaving = _through(own, source, out=True)
     arriving, entering = _through(canonical, target, out=False)
@@ -40,7 +38,7 @@ def manipulate(changes: DataFrame, source: Shape, target: Shape, beside: Sequenc
     return changes.select(
         *(typed[name].alias(alias) for name, alias in zip(target.names, target.aliases, strict=True)),
         *VERSION_TYPES,
-        *beside,
+        *carried,
         wrong.alias(UNFAITHFUL),
     )
 

@@ -46,14 +46,14 @@ _SUMMARY_ARROW = pa.schema(
 
 
 def stage(
-    resolved: DataFrame, columns: Sequence[str], login: str, relation: str, beside: Sequence[str] = ()
+    resolved: DataFrame, columns: Sequence[str], login: str, relation: str, carried: Sequence[str] = ()
 ) -> StagedTable:
     """Run the DataFrame: every row that may change the target goes to `concord_staging.relation`.
 
     Only attempts whose result reached the driver are believed; a retried or speculative task leaves rows
-    that nobody reads. The columns `beside` are staged as they are.
+    that nobody reads. The columns `carried` are staged as they are.
     """
-    selected = resolved.select(*columns, *VERSION_TYPES, *DECIDED, *beside)
+    selected = resolved.select(*columns, *VERSION_TYPES, *DECIDED, *carried)
 
     def staged(batches: Batches) -> Batches:
         context = TaskContext.get()

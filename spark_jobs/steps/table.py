@@ -44,7 +44,7 @@ def staged(link: Link, spark: SparkSession, changes: Changes) -> tuple[Staged, S
     with link.steps.long_step("stage", meter, by_tasks(rows.sparkSession, meter)), worded(changes.table):
         place = link.target.create_staging(link.opened.target_shapes[changes.table], changes.ordinal)
         shape, login = place.shape, link.target.staging_login()
-        return place, stage(rows, shape.aliases, login, place.relation, shape.staged_beside)
+        return place, stage(rows, shape.aliases, login, place.relation, shape.staged_texts)
 
 
 def _resolved(link: Link, spark: SparkSession, changes: Changes) -> DataFrame:

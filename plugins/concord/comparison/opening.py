@@ -30,8 +30,8 @@ class OpenedSites:
     def shapes(self) -> tuple[Mapping[str, Shape], Mapping[str, Shape]]:
         ours, theirs = self.link.shapes, self.link.target_shapes
         return (
-            {name: shape.beside(theirs[name]) for name, shape in ours.items()},
-            {name: shape.beside(ours[name]) for name, shape in theirs.items() if name in ours},
+            {name: shape.readable_with(theirs[name]) for name, shape in ours.items()},
+            {name: shape.readable_with(ours[name]) for name, shape in theirs.items() if name in ours},
         )
 
 

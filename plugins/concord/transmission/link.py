@@ -95,8 +95,8 @@ def opened(
 
 def _open(job: LinkJob, dialects: Callable[[str], Dialect], ends: ExitStack) -> tuple[SourceEnd, TargetEnd]:
     """Both at the same time, since a login takes a while. Raises the source's error first, when both have answered."""
-    with ThreadPoolExecutor(max_workers=1) as beside:
-        logging_in = beside.submit(dialects(job.target.dialect).target, job)
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        logging_in = threads.submit(dialects(job.target.dialect).target, job)
         try:
             source = dialects(job.source.dialect).source(job)
             ends.callback(source.close)

@@ -94,8 +94,8 @@ def open_link(job: LinkJob, source: SourceEnd, target: TargetEnd, progress: Prog
 def at_both(source: Callable[[], A], target: Callable[[], B]) -> tuple[A, B]:
     """Both ends are asked at the same time, for one may be far away. Raises the source's error first, when both have
     answered."""
-    with ThreadPoolExecutor(max_workers=1) as beside:
-        there = beside.submit(target)
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        there = threads.submit(target)
         return source(), there.result()
 
 

@@ -74,7 +74,7 @@ class Shape(Protocol):
         """The columns that travel beside row and version where the table keeps before-images: name → Spark type."""
 
     @property
-    def staged_beside(self) -> tuple[str, ...]:
+    def staged_texts(self) -> tuple[str, ...]:
         """That, and the new row of a decision of somebody else's function, as they are staged."""
 
     @property
@@ -101,7 +101,7 @@ class Shape(Protocol):
     def structure(self) -> Structure:
         """The canonical columns, comparable between sites."""
 
-    def beside(self, other: Any) -> Shape:
+    def readable_with(self, other: Any) -> Shape:
         """The same, read so that rows that are equal as far as both sites can hold them read alike."""
 
 

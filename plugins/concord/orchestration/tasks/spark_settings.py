@@ -79,8 +79,8 @@ def _places() -> list[str]:
 
 def spark_submit() -> str:
     """Spark's own program: the one that came with this Python's pyspark, else the one on PATH."""
-    beside = Path(sys.executable).with_name("spark-submit")
-    return str(beside) if beside.exists() else "spark-submit"
+    sibling = Path(sys.executable).with_name("spark-submit")
+    return str(sibling) if sibling.exists() else "spark-submit"
 
 
 def _java_home() -> str:

@@ -81,11 +81,11 @@ def upsert_plainly(shadow: Shadow, selected: str) -> str:
     WHERE NOT (s.deleted OR {_overtaken(_NOW_OF_THE_ROW)});"""
 
 
-def _insert(shadow: Shadow, selected: str, beside: str = "") -> str:
+def _insert(shadow: Shadow, selected: str, more: str = "") -> str:
     return f"""
     INSERT INTO {shadow.sql} AS s
            ({shadow.key_list}, origin, changed_at, derived, vector, deleted, born, received_from,
-            position{beside}){selected}"""
+            position{more}){selected}"""
 
 
 def _overtaken(now: str) -> str:

@@ -236,8 +236,8 @@ def _entries(shape: Shape, child: Shape | None, foreign_key: ForeignKey, name: s
     if child is not None:
         texts = [f"(o.key::jsonb ->> {place})::{c.type.sql}" for place, c in enumerate(child.key)]
         key = " AND ".join(f"c.{c.sql} = {text}" for c, text in zip(child.key, texts, strict=True))
-        beside = " AND ".join(f"w.{child.shadow.key_column(c.name)} = c.{c.sql}" for c in child.key)
-        need = f" JOIN {child.table.sql} c ON {key} LEFT JOIN {child.shadow.sql} w ON {beside}"
+        same = " AND ".join(f"w.{child.shadow.key_column(c.name)} = c.{c.sql}" for c in child.key)
+        need = f" JOIN {child.table.sql} c ON {key} LEFT JOIN {child.shadow.sql} w ON {same}"
         version = f"{losers.present('w', 'w')}, {child.image('c')} AS w_image"
     there, by = f"t.{shape.key[0].sql} IS NOT NULL", losers.by_another_table(rule)
     return (

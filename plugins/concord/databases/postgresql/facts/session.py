@@ -137,8 +137,8 @@ def connect_both(
     one: Callable[[], Connection], other: Callable[[], Connection]
 ) -> tuple[Connection, Connection]:
     """Two sessions, logged in to at the same time. Raises the first one's error first; then neither is open."""
-    with ThreadPoolExecutor(max_workers=1) as beside:
-        logging_in = beside.submit(other)
+    with ThreadPoolExecutor(max_workers=1) as threads:
+        logging_in = threads.submit(other)
         try:
             connection = one()
         except BaseException:

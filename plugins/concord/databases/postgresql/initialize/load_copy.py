@@ -47,18 +47,18 @@ class LoadCopy:
         gone = f"t.{shape.key[0].sql} IS NULL"
         keys = ", ".join(side(shape, column) for column in shape.key)
         brought = ", ".join(f"p.{name}" for name in _BROUGHT)
-        beside = f"{gone}, p.born, {literal(shape.site)}::text, {literal(transaction)}::xid8"
+        more = f"{gone}, p.born, {literal(shape.site)}::text, {literal(transaction)}::xid8"
         shared = f"CASE WHEN {gone} THEN p.out_of_scope IS NULL ELSE {shape.in_scope('t')} END"
         return self._sent(
-            f"SELECT {keys}, {brought}, {beside} FROM {shape.shadow.sql} p"
+            f"SELECT {keys}, {brought}, {more} FROM {shape.shadow.sql} p"
             f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}"
             f" WHERE {self._range(within, 'p')} AND p.origin <> '' AND NOT {shape.left_elsewhere('p')} AND {shared}"
         )
 
     @property
     def take_versions(self) -> str:
-        beside = ", ".join((*_BROUGHT, "deleted", "born", "received_from", "position"))
-        return self._taken(self.target.shadow.sql, f"{self.target.key_list}, {beside}")
+        more = ", ".join((*_BROUGHT, "deleted", "born", "received_from", "position"))
+        return self._taken(self.target.shadow.sql, f"{self.target.key_list}, {more}")
 
     def clashing(self, within: KeyRange) -> str:
         """Query: a row that this transaction has written under a key of which somebody here has a version: its users

@@ -136,7 +136,7 @@ class Planning:
     def _refuse_beside_another(self, table: str) -> None:
         """Rows that another initialization still brings would be missing at the other site for ever."""
         for end in self._ends:
-            if other := progress.beside(end.connection, self.job.link.synchronization, table):
+            if other := progress.another_initializing(end.connection, self.job.link.synchronization, table):
                 raise WriteContended(
                     f"{end.access.name}: {table} is being initialized by {other}; try again when that has ended"
                 )

@@ -125,7 +125,7 @@ def forget(connection: Connection, synchronization: str, tables: Sequence[str]) 
     )
 
 
-def beside(connection: Connection, synchronization: str, table: str) -> str | None:
+def another_initializing(connection: Connection, synchronization: str, table: str) -> str | None:
     """Another synchronization that initializes the table at this site now."""
     found = rows(
         connection,

@@ -186,7 +186,7 @@ def _and_met(shape: Shape, chosen: str, condition: str, met: str) -> str:
     return f"{query} UNION ALL {chosen} JOIN {met} ON {shape.same_key('p', 'w')} WHERE NOT ({condition})"
 
 
-def _whole_rows(shape: Shape, beside: str = "") -> str:
+def _whole_rows(shape: Shape, more: str = "") -> str:
     columns = [
         f"{column.type.outgoing(_side(shape, column.name))} AS {shape.alias(column)}"
         for column in shape.columns
@@ -195,7 +195,7 @@ def _whole_rows(shape: Shape, beside: str = "") -> str:
     deleted = f"({gone} AND p.out_of_scope IS NULL)" if shape.marks is None else "p.deleted"
     out_of_scope = f"CASE WHEN {gone} THEN p.out_of_scope IS NOT NULL ELSE NOT {shape.in_scope('t')} END"
     version = _version(deleted, out_of_scope, vector="p.vector" if shape.is_relayed else _VECTOR)
-    return f"SELECT {', '.join(columns)}, {version}{beside} FROM {shape.shadow.sql} p{_base(shape)}"
+    return f"SELECT {', '.join(columns)}, {version}{more} FROM {shape.shadow.sql} p{_base(shape)}"
 
 
 def _if_registered(shape: Shape) -> str:
@@ -233,18 +233,18 @@ def _part(part: int, parts: int) -> str:
 
 
 def candidates_query(
-    shape: Shape, since: str, excluded: str | None, beside: Sequence[Column], met: str = ""
+    shape: Shape, since: str, excluded: str | None, more: Sequence[Column], met: str = ""
 ) -> str:
     """Key and version of the rows that the target has not told the source: only they can conflict (step 4).
 
-    With the columns `beside` the key that must be seen, and then alone with a look at the base row. The target may
+    With `more` columns beside the key that must be seen, and then alone with a look at the base row. The target may
     have told versions that the source has not adopted (they wait there). They are in conflict as well, which the
     write step finds: those keys are `met`, a relation `w`.
     """
     brought = [(column, shape.key_in("p", column)) for column in shape.key]
-    brought += [(column, f"t.{column.sql}") for column in beside]
+    brought += [(column, f"t.{column.sql}") for column in more]
     columns = ", ".join(f"{column.type.outgoing(sql)} AS {shape.alias(column)}" for column, sql in brought)
-    base = f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}" if beside else ""
+    base = f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}" if more else ""
     version = _version("p.deleted", "p.out_of_scope IS NOT NULL")
     chosen = f"SELECT {columns}, {version} FROM {shape.shadow.sql} p{base}"
     untold = f"{arrived(since)}{_unless_from(excluded)}{_spoken_of(_fingerprint(shape))}"

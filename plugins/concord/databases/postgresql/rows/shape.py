@@ -123,7 +123,7 @@ class Shape:
         columns = (replace(each, type=replace(each.type, relayed=relayed)) for each in self.columns)
         return replace(self, columns=tuple(columns))
 
-    def beside(self, other: Shape) -> Shape:
+    def readable_with(self, other: Shape) -> Shape:
         """The same, read so that equal rows read alike: a mark as exactly as both sites can hold it (F18)."""
         if self.marks is None or other.marks is None:
             return self
@@ -153,9 +153,9 @@ class Shape:
         """The before-image beside the version, where the table keeps one."""
         return before_image.TYPES if self.shadow.keeps_base else {}
 
-    def candidate_schema(self, beside: Iterable[Column]) -> str:
+    def candidate_schema(self, more: Iterable[Column]) -> str:
         """DDL of a candidate: the key, the columns that it brings beside it, then the version."""
-        brought = [*self.key, *beside]
+        brought = [*self.key, *more]
         columns = [f"{self.alias(column)} {column.type.spark}" for column in brought]
         return ", ".join(columns + [f"{name} {kind}" for name, kind in VERSION_TYPES.items()])
 
@@ -266,7 +266,7 @@ class Shape:
         return {name: form for name, form in forms.items() if form is not None}
 
     @property
-    def staged_beside(self) -> tuple[str, ...]:
+    def staged_texts(self) -> tuple[str, ...]:
         """JSON texts beside a decision: the before-image, and the new row that somebody else's function made."""
         return (*self.base_types, *(["merged"] if self.policy.asks else []))
 
@@ -277,7 +277,9 @@ class Shape:
 def comparable(ours: Sequence[Shape], theirs: Sequence[Shape]) -> tuple[list[Shape], list[Shape]]:
     """Both sites' shapes such that equal rows read the same: a mark as exactly as both sites can hold it (F18)."""
     pairs = list(zip(ours, theirs, strict=True))
-    return [one.beside(other) for one, other in pairs], [other.beside(one) for one, other in pairs]
+    return [one.readable_with(other) for one, other in pairs], [
+        other.readable_with(one) for one, other in pairs
+    ]
 
 
 def shape_of(wanted: ReplicatedTable, site: str, table: Table) -> Shape:

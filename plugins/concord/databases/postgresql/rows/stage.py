@@ -62,7 +62,7 @@ class Staged:
     def version_types(self) -> Mapping[str, str]:
         """The columns beside the row's own: name → type. A vector that was relayed need not be read again."""
         vector = "jsonb" if self.shape.is_relayed else "text"
-        return {**DECISION_TYPES, "vector": vector, **dict.fromkeys(self.shape.staged_beside, "text")}
+        return {**DECISION_TYPES, "vector": vector, **dict.fromkeys(self.shape.staged_texts, "text")}
 
     @property
     def types(self) -> Mapping[str, str]:
@@ -81,7 +81,7 @@ class Staged:
         version = [
             f"{name} AS concord_{name}" for name in DECISION_TYPES if name not in ("vector", "attempt")
         ]
-        version += [f"{name}::jsonb AS concord_{name}" for name in self.shape.staged_beside]
+        version += [f"{name}::jsonb AS concord_{name}" for name in self.shape.staged_texts]
         believed = ", ".join(map(str, self.attempts))
         every = (
             f"(SELECT {', '.join(columns)}, {', '.join(version)}, vector::jsonb AS concord_vector,"

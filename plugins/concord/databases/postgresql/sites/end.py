@@ -200,7 +200,7 @@ class End:
         A table that was rewritten looks empty to older snapshots, and to a statement that had to wait for the
         rewrite. Each of its rows would be read as deleted.
         """
-        return self._beside(lambda connection: self.altered_in(connection, shapes))
+        return self._in_other_session(lambda connection: self.altered_in(connection, shapes))
 
     def altered_in(self, connection: Connection, shapes: Sequence[Shape]) -> dict[str, str]:
         """The same, asked in a session that stands in no older snapshot."""
@@ -211,7 +211,7 @@ class End:
             if shape.table.name in altered
         }
 
-    def _beside(self, ask: Callable[[Connection], R]) -> R:
+    def _in_other_session(self, ask: Callable[[Connection], R]) -> R:
         """Asked by a session that stands in no snapshot: what has become of what was read in one."""
         with self._connect() as connection:
             return ask(connection)

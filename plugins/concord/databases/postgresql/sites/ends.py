@@ -29,8 +29,8 @@ from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.sites.end import End, R, worded
 from concord.databases.postgresql.transaction import one_transaction
-from concord.databases.postgresql.write import effect, log_flush, suspicious
-from concord.databases.postgresql.write.read_ahead import reading_ahead
+from concord.databases.postgresql.write import effect, suspicious, wal_flush
+from concord.databases.postgresql.write.prefetch import prefetching
 from concord.databases.postgresql.write.writing import Writing
 from concord.jobs.link import LinkJob, TableReport
 from concord.messages.errors import ConcordError
@@ -170,7 +170,7 @@ class Target(WrittenEnd):
     def close(self) -> None:
         super().close()
         if self._flusher is not None:
-            self._flusher.join(log_flush.PATIENCE)
+            self._flusher.join(wal_flush.PATIENCE)
 
     def candidates(self, shape: Shape, since: str, excluded: str | None, met: Sequence[str] = ()) -> Reading:
         """Key and version of the rows that could conflict, read through the target's reader."""
@@ -180,9 +180,9 @@ class Target(WrittenEnd):
             standing = acquire.standing_query(shape, self.interval, also)
             return Reading(login, acquire.BACKFILL_SETTINGS, (standing,), shape.spark_schema)
         # A plan has no write step that looks at whole rows.
-        beside = shape.rest if self.job.plan_only else tuple(shape.asked.values())
-        query = acquire.candidates_query(shape, since, excluded, beside, also)
-        return Reading(login, acquire.READER_SETTINGS, (query,), shape.candidate_schema(beside))
+        more = shape.rest if self.job.plan_only else tuple(shape.asked.values())
+        query = acquire.candidates_query(shape, since, excluded, more, also)
+        return Reading(login, acquire.READER_SETTINGS, (query,), shape.candidate_schema(more))
 
     @worded
     def create_staging(self, shape: Shape, ordinal: int) -> Staged:
@@ -215,7 +215,7 @@ class Target(WrittenEnd):
         writing = Writing(self.job, staged, state, session, progress, frozenset(released), asks)
         another = partial(connect, self._login)
         with (
-            reading_ahead(lambda: another("concord ahead"), staged),
-            log_flush.flushing(lambda: another("concord flush"), staged) as self._flusher,
+            prefetching(lambda: another("concord ahead"), staged),
+            wal_flush.flushing(lambda: another("concord flush"), staged) as self._flusher,
         ):
             return one_transaction.write(self.session, writing)

@@ -51,8 +51,8 @@ class LinkSource(Source):
     def asked(self, ask: Callable[[Connection], R]) -> R:
         return asked_again(self._session, ask)
 
-    def _beside(self, ask: Callable[[Connection], R]) -> R:
-        return super()._beside(ask) if self._applier is None else self.asked(ask)
+    def _in_other_session(self, ask: Callable[[Connection], R]) -> R:
+        return super()._in_other_session(ask) if self._applier is None else self.asked(ask)
 
     @property
     def settings(self) -> tuple[str, ...]:

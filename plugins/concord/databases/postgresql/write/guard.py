@@ -222,7 +222,7 @@ def _whose_stays(shape: Shape) -> str:
 
 def _made(shape: Shape) -> str:
     """The columns of a merged row and its version: a new row may come from Spark, all else is decided here."""
-    given = {"made_row": "s.concord_merged"} if "merged" in shape.staged_beside else {}
+    given = {"made_row": "s.concord_merged"} if "merged" in shape.staged_texts else {}
     return ", ".join(f"{given.get(name, f'NULL::{kind}')} AS {name}" for name, kind in MADE.items())
 
 

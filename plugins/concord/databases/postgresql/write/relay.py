@@ -98,7 +98,7 @@ def _join(source: Connection, part: Part) -> None:
 def _copy(source: Connection, target: Connection, part: Part, attempt: int) -> Relayed:
     staging = qualified(STAGING, part.relation)
     send = f"COPY ({_cast(part, attempt)}) TO STDOUT (FORMAT binary)"
-    names = ", ".join([*(name for name, _ in part.columns), *_beside(part, attempt)])
+    names = ", ".join([*(name for name, _ in part.columns), *_marks(part, attempt)])
     receive = f"COPY {staging} ({names}) FROM STDIN (FORMAT binary)"
     with target.cursor() as writing:
         with writing.copy(receive.encode()) as staged:
@@ -131,10 +131,10 @@ def pass_on(source: Connection, send: str, taken: psycopg.Copy) -> int:
 def _cast(part: Part, attempt: int) -> str:
     """Every column in staging's own type, whatever the query makes of it: binary, another one would be misread."""
     columns = [f"q.{name}::{kind}" for name, kind in part.columns]
-    return f"SELECT {', '.join([*columns, *_beside(part, attempt).values()])} FROM ({part.query}) q"
+    return f"SELECT {', '.join([*columns, *_marks(part, attempt).values()])} FROM ({part.query}) q"
 
 
-def _beside(part: Part, attempt: int) -> dict[str, str]:
+def _marks(part: Part, attempt: int) -> dict[str, str]:
     """Staging's two marks beside row and version: every row applies unless its query says otherwise, or the write
     finds otherwise."""
     told = {"attempt": f"{attempt}::int8"}

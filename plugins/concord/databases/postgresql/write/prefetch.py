@@ -14,7 +14,7 @@ from threading import Event, Thread
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.session import Connection, one, run
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.write.beside import beside
+from concord.databases.postgresql.write.other_session import in_other_session
 
 #: Fewer are written before a session is logged in.
 FROM = 1_000
@@ -33,12 +33,12 @@ _SETTINGS = (
 )
 
 
-def reading_ahead(
+def prefetching(
     connect: Callable[[], Connection], staged: Sequence[Staged]
 ) -> AbstractContextManager[Thread | None]:
     """While the block writes. The write reads what nobody has read."""
     many = [each for each in staged if each.rows >= FROM]
-    return beside(connect, partial(_read, many), PATIENCE) if many else nullcontext()
+    return in_other_session(connect, partial(_read, many), PATIENCE) if many else nullcontext()
 
 
 def _read(many: Sequence[Staged], connection: Connection, written: Event) -> None:

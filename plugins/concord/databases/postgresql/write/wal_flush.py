@@ -14,7 +14,7 @@ from time import monotonic
 
 from concord.databases.postgresql.facts.session import Connection, run
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.write.beside import beside
+from concord.databases.postgresql.write.other_session import in_other_session
 
 #: After a checkpoint each page is logged whole. So many rows, in all tables, may be as many pages: their commit
 #: waits longer for the disk than a login takes.
@@ -61,7 +61,7 @@ def flushing(
 ) -> AbstractContextManager[Thread | None]:
     """While the block writes. The write flushes what nobody has flushed."""
     many = sum(each.rows for each in staged) >= FROM
-    return beside(connect, _flush, patience=0) if many else nullcontext()
+    return in_other_session(connect, _flush, patience=0) if many else nullcontext()
 
 
 def _flush(connection: Connection, written: Event) -> None:

@@ -14,7 +14,7 @@ from concord.messages.errors import ConcordError
 
 
 @contextmanager
-def beside(
+def in_other_session(
     connect: Callable[[], Connection], work: Callable[[Connection, Event], None], patience: float
 ) -> Iterator[Thread]:
     """While the block writes, `work` is done in a session of its own, and is told when the block has ended.

@@ -8,8 +8,8 @@ import pytest
 
 from concord.databases.postgresql.facts.session import Connection, connect
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.write import read_ahead
-from concord.databases.postgresql.write.read_ahead import FROM, reading_ahead
+from concord.databases.postgresql.write import prefetch
+from concord.databases.postgresql.write.prefetch import FROM, prefetching
 from concord.messages.errors import SiteUnavailable
 from tests.given.at_step import At
 from tests.given.fixtures import MakePair
@@ -78,8 +78,8 @@ def test_a_session_beside_that_fails_changes_nothing(
 def instead(monkeypatch: pytest.MonkeyPatch, beside: Callable[[], Connection]) -> None:
     """Another session to read ahead in."""
     monkeypatch.setattr(
-        "concord.databases.postgresql.sites.ends.reading_ahead",
-        lambda _, staged: reading_ahead(beside, staged),
+        "concord.databases.postgresql.sites.ends.prefetching",
+        lambda _, staged: prefetching(beside, staged),
     )
 
 
@@ -87,14 +87,14 @@ def instead(monkeypatch: pytest.MonkeyPatch, beside: Callable[[], Connection]) -
 def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The pages that are read ahead: a page of staging to a statement, which takes half a second."""
     made: list[str] = []
-    rows = read_ahead._rows
+    rows = prefetch._rows
 
     def slow(staged: Staged, first: int) -> str:
         made.append(rows(staged, first))
         return "SELECT pg_sleep(0.5)"
 
-    monkeypatch.setattr(read_ahead, "PAGES", 1)
-    monkeypatch.setattr(read_ahead, "_rows", slow)
+    monkeypatch.setattr(prefetch, "PAGES", 1)
+    monkeypatch.setattr(prefetch, "_rows", slow)
     return made
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from concord.databases.postgresql.facts.session import Connection, connect, one
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.write import log_flush
-from concord.databases.postgresql.write.log_flush import FROM, WAITING, flushing
+from concord.databases.postgresql.write import wal_flush
+from concord.databases.postgresql.write.wal_flush import FROM, WAITING, flushing
 from concord.messages.errors import SiteUnavailable
 from tests.given.at_step import At
 from tests.given.fixtures import MakePair
@@ -84,7 +84,7 @@ def test_whoever_holds_the_sites_row_is_not_waited_for(pair: MakePair) -> None:
     sites = pair("CREATE TABLE item (id int PRIMARY KEY)")
     with large_write(sites.capetown) as writer, beside(sites) as flusher:
         writer.execute("SELECT FROM concord.site FOR UPDATE")
-        assert ends_within(flusher, 2, log_flush._FLUSH)
+        assert ends_within(flusher, 2, wal_flush._FLUSH)
         writer.rollback()
 
 
@@ -111,8 +111,8 @@ def test_a_session_logs_in_from_so_many_rows_on(
 def test_a_link_does_not_end_before_whoever_flushes(pair: MakePair, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that ends then would cut the session off, and PostgreSQL would log it."""
     sites = pair(*ITEM)
-    monkeypatch.setattr(log_flush, "_FLUSH", "SELECT pg_sleep(2)")
-    monkeypatch.setattr(log_flush, "PATIENCE", 10)
+    monkeypatch.setattr(wal_flush, "_FLUSH", "SELECT pg_sleep(2)")
+    monkeypatch.setattr(wal_flush, "PATIENCE", 10)
     sites.london.run(f"UPDATE item SET token = 'london' WHERE id <= {FROM}")
     before = set(threading.enumerate())
     flushes = At("commit", lambda: time.sleep(0.5))  # it has logged in by then
@@ -156,5 +156,5 @@ def test_a_session_that_fails_changes_nothing(
 def instead(monkeypatch: pytest.MonkeyPatch, session: Callable[[], Connection]) -> None:
     """Another session to flush the log in."""
     monkeypatch.setattr(
-        "concord.databases.postgresql.write.log_flush.flushing", lambda _, staged: flushing(session, staged)
+        "concord.databases.postgresql.write.wal_flush.flushing", lambda _, staged: flushing(session, staged)
     )
