@@ -139,7 +139,7 @@ FUTURE_STAMPS = (
     ),
     Mutant(
         "a decision takes a stamp from the future further",
-        f"{POSTGRESQL}/upkeep/decision.py",
+        f"{POSTGRESQL}/upkeep/decide.py",
         "        if future:\n",
         "        if False:\n",
         f"{STAMPS} -k points_to_restamp",

@@ -115,7 +115,7 @@ SAME_THING = (
     ),
     Mutant(
         "a decision between rows that are alike logs a loser",
-        f"{POSTGRESQL}/upkeep/decision.py",
+        f"{POSTGRESQL}/upkeep/decide.py",
         "        if not same_thing:\n",
         "        if True:\n",
         f"{MET} -k by_now_logs",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from concord.databases.postgresql.upkeep.decision import Desk
+from concord.databases.postgresql.upkeep.decide import Desk
 from concord.rules.policy import Policy
 from tests.given.at_step import At
 from tests.given.bare_sites import Bare

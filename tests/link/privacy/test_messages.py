@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from concord.databases.postgresql.upkeep.decision import Desk
+from concord.databases.postgresql.upkeep.decide import Desk
 from concord.messages.errors import ConcordError, ConstraintViolated
 from concord.rules.policy import Policy
 from concord.tables.privacy import PRIVATE, Treatment

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from concord.databases.postgresql.upkeep.decision import Desk
+from concord.databases.postgresql.upkeep.decide import Desk
 from concord.messages.errors import DecisionRefused
 from tests.given.fixtures import MakePair
 from tests.given.goes_on import goes_on

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from concord.databases.postgresql.upkeep.decision import Desk
+from concord.databases.postgresql.upkeep.decide import Desk
 from concord.rules.policy import Policy
 from concord.terminal.waiting import shown
 from tests.conftest import PROJECT

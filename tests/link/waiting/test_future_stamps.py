@@ -13,7 +13,7 @@ from concord.databases.postgresql.facts.session import connect
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.upkeep import restamped_table
-from concord.databases.postgresql.upkeep.decision import Desk
+from concord.databases.postgresql.upkeep.decide import Desk
 from concord.databases.postgresql.upkeep.restamped_table import RestampedTable
 from concord.databases.postgresql.upkeep.restamping import restamp
 from concord.jobs.upkeep import CarryingSite, Restamped

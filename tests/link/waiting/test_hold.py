@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from concord.databases.postgresql.upkeep.decision import Desk
+from concord.databases.postgresql.upkeep.decide import Desk
 from concord.jobs.waiting import Choice, WaitingRow
 from concord.messages.errors import DecisionRefused
 from concord.rules.policy import Policy

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from concord.databases.postgresql.upkeep.decision import Desk
+from concord.databases.postgresql.upkeep.decide import Desk
 from concord.messages.errors import ConstraintViolated
 from concord.rules.policy import Policy
 from tests.given.at_step import At

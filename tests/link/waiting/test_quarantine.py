@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from concord.databases.postgresql.ledger.waiting_table import drop, others
-from concord.databases.postgresql.upkeep.decision import Desk
+from concord.databases.postgresql.upkeep.decide import Desk
 from concord.jobs.waiting import Choice, columns_given
 from concord.jobs.what_if import version_of
 from concord.messages.errors import ConstraintViolated, DecisionRefused

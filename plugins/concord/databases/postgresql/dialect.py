@@ -21,7 +21,7 @@ from concord.databases.postgresql.sites.link_source import LinkSource, between
 from concord.databases.postgresql.snapshots import provision
 from concord.databases.postgresql.snapshots.ends import SnapshotSource, SnapshotTarget
 from concord.databases.postgresql.upkeep import forgetting, overturning, restamping, tombstones
-from concord.databases.postgresql.upkeep.decision import Desk
+from concord.databases.postgresql.upkeep.decide import Desk
 from concord.databases.postgresql.write.relay import Relay
 
 _STATUS = Status(
