@@ -6,7 +6,7 @@ import logging
 import sys
 from dataclasses import dataclass
 
-from concord.databases.contract.ends import Progress, Snapshot
+from concord.databases.contract.ends import Cut, Progress
 from concord.databases.contract.reading import Part, Reading
 from concord.databases.contract.snapshot_ends import (
     SnapshotSourceEnd,
@@ -85,19 +85,19 @@ class Refresh:
         with self.steps.step("inspect"):
             going = open_snapshot(self.job, self.source, self.target, self.steps.progress)
         try:
-            self.steps.progress("snapshot")
-            with self.source.snapshot() as snapshot:
+            self.steps.progress("cut")
+            with self.source.cut() as cut:
                 if self.job.plan_only:
-                    return self._report(going, self._planned(going, snapshot), 0)
-                session = self._session(going, snapshot)
-                staged, size = self._staged(going, snapshot)
+                    return self._report(going, self._planned(going, cut), 0)
+                session = self._session(going, cut)
+                staged, size = self._staged(going, cut)
             self.source.refuse_rewritten()
             return self._report(going, self._written(going, session, staged), size)
         finally:
             with self.steps.step("clean_up"):
                 self.target.drop_staging()
 
-    def _session(self, going: Going, snapshot: Snapshot) -> Session:
+    def _session(self, going: Going, cut: Cut) -> Session:
         """The session of this refresh that both ends will remember."""
         heartbeat = 0
         if self.job.snapshot.incremental:
@@ -108,19 +108,19 @@ class Refresh:
             source_origin=going.source_site.origin,
             target_origin=going.target_site.origin,
             heartbeat=heartbeat,
-            position=LinkPosition(snapshot.position),
+            position=LinkPosition(cut.position),
         )
 
-    def _counted(self, going: Going, snapshot: Snapshot) -> tuple[Reading, int | None]:
+    def _counted(self, going: Going, cut: Cut) -> tuple[Reading, int | None]:
         """How what must be staged is read, and how many rows that are (None: a view's, which nobody counts)."""
         with self.steps.step("count"):
             if going.since is None:
-                return self.source.all_rows(snapshot)
-            return self.source.changed_rows(going.since, snapshot)
+                return self.source.all_rows(cut)
+            return self.source.changed_rows(going.since, cut)
 
-    def _staged(self, going: Going, snapshot: Snapshot) -> tuple[StagedPlace, int]:
+    def _staged(self, going: Going, cut: Cut) -> tuple[StagedPlace, int]:
         """The rows in the destination's database. Raises CountMismatch when some did not arrive."""
-        reading, count = self._counted(going, snapshot)
+        reading, count = self._counted(going, cut)
         meter = self._meter("stage", count or 0)
         relay = dialect(self.job.source.dialect).relay
         stage_all, look = Carriers(relay, BySpark(self.spark), self.steps).choose(count, SPARK_FROM, meter)
@@ -156,19 +156,19 @@ class Refresh:
         with self.steps.long_step("write", self._meter("write", staged.rows)):
             return self.target.replace(staged, session, self.steps.progress)
 
-    def _planned(self, going: Going, snapshot: Snapshot) -> Written:
+    def _planned(self, going: Going, cut: Cut) -> Written:
         """The effect of a refresh now: by digests when it is a full one, else changed keys in and out of the
         query."""
         meter = self._meter("plan")
         with self.steps.long_step("plan", meter), worded(meter.what):
             if going.since is not None:
-                return self._planned_changes(going, snapshot)
+                return self._planned_changes(going, cut)
             from spark_jobs.steps.snapshot_plan import by_digests  # noqa: PLC0415 - few refreshes need Spark
 
-            return by_digests(self.spark(), self.source.digests(snapshot), self.target.digests())
+            return by_digests(self.spark(), self.source.digests(cut), self.target.digests())
 
-    def _planned_changes(self, going: Going, snapshot: Snapshot) -> Written:
-        reading, count = self._counted(going, snapshot)
+    def _planned_changes(self, going: Going, cut: Cut) -> Written:
+        reading, count = self._counted(going, cut)
         if count == 0:
             return Written()
         from spark_jobs.steps.snapshot_plan import by_keys  # noqa: PLC0415 - likewise

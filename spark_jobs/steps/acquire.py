@@ -31,7 +31,7 @@ ARROW_TYPES = {
 
 
 def acquire(spark: SparkSession, reading: Reading) -> DataFrame:
-    """The rows of `reading`, one partition a query, all in one snapshot."""
+    """The rows of `reading`, one partition a query, all in one cut."""
     return acquire_together(spark, (reading,))
 
 
@@ -63,7 +63,7 @@ def arrow_schema(ddl: str) -> pa.Schema:
 
 def _read(reading: Reading, query: str, wanted: pa.Schema) -> Batches:
     """Stream one query's rows as Arrow batches of the declared schema. Raises SiteUnavailable when this
-    session does not stand in the link's snapshot: a torn read would send one version's row under another's."""
+    session does not stand in the link's cut: a torn read would send one version's row under another's."""
     # Imported here: it takes a second, and the processes that only plan the read never come here.
     from spark_jobs.adbc_session import connect  # noqa: PLC0415
 
@@ -73,7 +73,7 @@ def _read(reading: Reading, query: str, wanted: pa.Schema) -> Batches:
         if reading.position is not None:
             cursor.execute(reading.position_query)
             if cursor.fetchone() != (reading.position,):
-                raise SiteUnavailable("a reader could not join the link's snapshot; the next run tries again")
+                raise SiteUnavailable("a reader could not join the link's cut; the next run tries again")
         cursor.execute(query)
         for batch in cursor.fetch_record_batch():
             yield batch.cast(wanted)

@@ -6,7 +6,7 @@ STEPS = [
     "inspect",
     "fence",
     "register",
-    "snapshot",
+    "cut",
     "heartbeat",
     "count",
     "stage",

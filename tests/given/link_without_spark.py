@@ -27,15 +27,15 @@ def carry(job: LinkJob, progress: Progress = _silent) -> dict[str, TableReport]:
     source, target = Source(job), Target(job)
     try:
         opened = open_link(job, source, target, _silent)
-        with source.snapshot() as snapshot:
-            heartbeat, staged = source.beat(snapshot.position), _staged(source, target, opened)
+        with source.cut() as cut:
+            heartbeat, staged = source.beat(cut.position), _staged(source, target, opened)
         session = Session(
             id=job.transmission,
             source_origin=opened.source_site.origin,
             target_origin=opened.target_site.origin,
             heartbeat=heartbeat,
             position=opened.going_on.session.position.advanced(
-                snapshot.position,
+                cut.position,
                 opened.shapes,
                 {*opened.source_state.initialized, *opened.target_state.initialized},
             ),

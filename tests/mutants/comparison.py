@@ -82,8 +82,8 @@ COMPARISON = (
     Mutant(
         "each cut is taken by the position of the other link",
         "plugins/concord/comparison/compare.py",
-        "return Cut(forward, floor), Cut(reverse, floor)",
-        "return Cut(reverse, floor), Cut(forward, floor)",
+        "return Horizon(forward, floor), Horizon(reverse, floor)",
+        "return Horizon(reverse, floor), Horizon(forward, floor)",
         f"{COMPARE} -k not_sent_yet",
     ),
     Mutant(

@@ -101,8 +101,8 @@ LINK = (
     Mutant(
         "a snapshot that has ended is a defect of ours",
         f"{POSTGRESQL}/write/relay.py",
-        "        raise SiteUnavailable(f\"{part.table}: the link's snapshot has ended",
-        "        raise ConcordError(f\"{part.table}: the link's snapshot has ended",
+        "        raise SiteUnavailable(f\"{part.table}: the link's cut has ended",
+        "        raise ConcordError(f\"{part.table}: the link's cut has ended",
         "tests/databases/postgresql/write/test_relay.py -k has_ended",
     ),
     Mutant(
@@ -368,7 +368,7 @@ LINK = (
     Mutant(
         "the ends of a link relay without its snapshot",
         f"{POSTGRESQL}/sites/link_source.py",
-        '    assert source.connection.info.transaction_status is TransactionStatus.INTRANS, "no snapshot is open"\n',
+        '    assert source.connection.info.transaction_status is TransactionStatus.INTRANS, "no cut is open"\n',
         "",
         "tests/databases/postgresql/write/test_relay.py -k open_ends",
     ),

@@ -121,7 +121,7 @@ REPLICATION_SET = (
     Mutant(
         "each range of a load is read in a snapshot of its own",
         f"{POSTGRESQL}/initialize/lane.py",
-        '"BEGIN", *acquire.import_snapshot(snapshot, settings)',
+        '"BEGIN", *acquire.join_cut(cut, settings)',
         '"BEGIN", *settings',
         "tests/databases/postgresql/initialize/test_load.py -k one_snapshot",
     ),

@@ -17,9 +17,9 @@ from concord.comparison.remedies import TableAtSite, altered_at, remedies
 from concord.comparison.repair import BATCH, Place, Repairing, batches
 from concord.comparison.side import Side
 from concord.comparison.spark_steps import SparkSteps
-from concord.databases.contract.compared_site import Cut, Extent, Hashing, buckets
+from concord.databases.contract.compared_site import Extent, Hashing, Horizon, buckets
 from concord.databases.contract.dialect import Dialect
-from concord.databases.contract.ends import Progress, Snapshot
+from concord.databases.contract.ends import Cut, Progress
 from concord.jobs.comparison import CompareJob, CompareReport, Difference, Kind, Repair, TableComparison
 from concord.messages.errors import ParametersRefused, StructureChanged
 from concord.messages.event_log import log_event
@@ -69,7 +69,7 @@ class _Comparison:
     tables: list[TableComparison] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
     compared: dict[str, Differences] = field(default_factory=dict)
-    cuts: dict[str, tuple[Cut, Cut]] = field(default_factory=dict)
+    horizons: dict[str, tuple[Horizon, Horizon]] = field(default_factory=dict)
     altered: dict[str, str] = field(default_factory=dict)  #: tables that were altered while they were read
 
     def run(self) -> CompareReport:
@@ -109,10 +109,10 @@ class _Comparison:
         source, target = self.sites.read
         with ExitStack() as stack:
             self.steps.progress("source_cut")
-            here = stack.enter_context(source.snapshot())
+            here = stack.enter_context(source.cut())
             self.steps.progress("target_cut")
-            there = stack.enter_context(target.snapshot())
-            self.cuts[table] = self._cuts(table)
+            there = stack.enter_context(target.cut())
+            self.horizons[table] = self._horizons(table)
             ours, theirs = self._sides(table, (here, there))
             meter = Meter("compare", table, of=max(_known_rows(ours.extent), _known_rows(theirs.extent)))
             with self.steps.long_step("scan", meter):
@@ -130,14 +130,14 @@ class _Comparison:
         self.differences += kept
         log_event(logger, "table compared", **counts.model_dump(exclude={"remedies", "written"}))
 
-    def _sides(self, table: str, snapshots: tuple[Snapshot, Snapshot]) -> tuple[Side, Side]:
+    def _sides(self, table: str, cuts: tuple[Cut, Cut]) -> tuple[Side, Side]:
         ours, theirs = (shapes[table] for shapes in self.sites.shapes)
         source, target = self.sites.read
         extents = at_both(lambda: source.extent(ours), lambda: target.extent(theirs))
         hashing = Hashing(buckets(*extents), source.as_they_are(ours, theirs))
         return (
-            Side(source, ours, self.cuts[table][0], extents[0], snapshots[0], hashing),
-            Side(target, theirs, self.cuts[table][1], extents[1], snapshots[1], hashing),
+            Side(source, ours, self.horizons[table][0], extents[0], cuts[0], hashing),
+            Side(target, theirs, self.horizons[table][1], extents[1], cuts[1], hashing),
         )
 
     def _leave_out(self, table: str, reasons: Mapping[str, str]) -> None:
@@ -150,18 +150,20 @@ class _Comparison:
         if len(self.sites.link.shapes) == len(self.altered):
             raise StructureChanged("; ".join(self.altered.values()))
 
-    def _cuts(self, table: str) -> tuple[Cut, Cut]:
+    def _horizons(self, table: str) -> tuple[Horizon, Horizon]:
         """How much has left each site, as the other one knows it in its own cut."""
         source, target = self.sites.read
         floor = max(source.site().stamp_floor, target.site().stamp_floor)
         forward = target.state(self.job.link.link).history[0].position.of(table)
         reverse = source.state(self.job.link.related_link).history[0].position.of(table)
-        return Cut(forward, floor), Cut(reverse, floor)
+        return Horizon(forward, floor), Horizon(reverse, floor)
 
     def _ends(self, table: str) -> tuple[TableAtSite, TableAtSite]:
         ours, theirs = (
-            TableAtSite(end, shapes[table], cut)
-            for end, shapes, cut in zip(self.sites.read, self.sites.shapes, self.cuts[table], strict=True)
+            TableAtSite(end, shapes[table], horizon)
+            for end, shapes, horizon in zip(
+                self.sites.read, self.sites.shapes, self.horizons[table], strict=True
+            )
         )
         return ours, theirs
 
@@ -205,7 +207,7 @@ class _Comparison:
         """Nobody else runs the pair's links meanwhile: a repair holds the lease and the epoch."""
         assert self.sites.written is not None, "a repair has opened both sites for writing"
         places = [
-            Place(end, target, shapes, {table: cuts[side] for table, cuts in self.cuts.items()})
+            Place(end, target, shapes, {table: horizons[side] for table, horizons in self.horizons.items()})
             for side, (end, target, shapes) in enumerate(
                 zip(self.sites.read, self.sites.written, self.sites.shapes, strict=True)
             )

@@ -66,7 +66,8 @@ class ComparedTable:
     def _volatile(self) -> list[str] | None:
         """Keys that arrived at either site and may not have been sent, if they are few enough to list."""
         found = [
-            side.end.arrived_keys(side.shape, side.cut, MOST_VOLATILE) for side in (self.source, self.target)
+            side.end.arrived_keys(side.shape, side.horizon, MOST_VOLATILE)
+            for side in (self.source, self.target)
         ]
         return None if None in found else sorted({key for keys in found for key in keys or ()})
 

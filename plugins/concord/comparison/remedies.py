@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from concord.databases.contract.compared_site import ComparedSite, Cut, Found
+from concord.databases.contract.compared_site import ComparedSite, Found, Horizon
 from concord.databases.contract.rows import Shape
 from concord.rules.repair_rule import Remedy, Rule
 
@@ -16,10 +16,10 @@ class TableAtSite:
 
     compared: ComparedSite
     shape: Shape
-    cut: Cut
+    horizon: Horizon
 
     def found(self, keys: Sequence[str]) -> dict[str, Found]:
-        return self.compared.found(self.shape, self.cut, keys)
+        return self.compared.found(self.shape, self.horizon, keys)
 
 
 def altered_at(

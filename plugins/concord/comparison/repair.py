@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 from concord.comparison.remedies import TableAtSite, altered_at, remedies
 from concord.comparison.spark_steps import SparkSteps
-from concord.databases.contract.compared_site import ComparedSite, Cut
-from concord.databases.contract.ends import Progress, Snapshot, TargetEnd
+from concord.databases.contract.compared_site import ComparedSite, Horizon
+from concord.databases.contract.ends import Cut, Progress, TargetEnd
 from concord.databases.contract.memory import LinkState
 from concord.databases.contract.reading import Part, Reading, Relay
 from concord.databases.contract.rows import Shape, Staged
@@ -39,10 +39,10 @@ class Place:
     compared: ComparedSite
     target: TargetEnd  #: of the link that leads to this site
     shapes: Mapping[str, Shape]
-    cuts: Mapping[str, Cut]
+    horizons: Mapping[str, Horizon]
 
     def table(self, table: str) -> TableAtSite:
-        return TableAtSite(self.compared, self.shapes[table], self.cuts[table])
+        return TableAtSite(self.compared, self.shapes[table], self.horizons[table])
 
 
 @dataclass
@@ -73,9 +73,9 @@ class Repairing:
         """Write at `here` what has to give way there, in one transaction; False when there is nothing."""
         try:
             with ExitStack() as stack:
-                snapshot = stack.enter_context(there.compared.snapshot())
+                cut = stack.enter_context(there.compared.cut())
                 staged = [
-                    self._stage(ordinal, table, remedies, here, there, snapshot)
+                    self._stage(ordinal, table, remedies, here, there, cut)
                     for ordinal, table in enumerate(here.shapes)
                     if (remedies := self._remedies(table, _of(batch, table), here))
                 ]
@@ -109,12 +109,12 @@ class Repairing:
         decided: Mapping[str, Remedy],
         here: Place,
         there: Place,
-        snapshot: Snapshot,
+        cut: Cut,
     ) -> Staged:
         self.progress("stage")
         source, target = there.shapes[table], here.shapes[table]
         decisions = {key: _decision(remedy) for key, remedy in decided.items()}
-        reading = there.compared.decided(source, decisions, snapshot)
+        reading = there.compared.decided(source, decisions, cut)
         place, login = here.target.create_staging(target, ordinal), here.target.staging_login()
         if self.relay is not None and not (source.manipulation or target.manipulation):
             return _relayed(self.relay, reading, place, login)

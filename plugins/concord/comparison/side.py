@@ -5,38 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from concord.databases.contract.compared_site import ComparedSite, Cut, Extent, Hashing, Reader
-from concord.databases.contract.ends import Snapshot
+from concord.databases.contract.compared_site import ComparedSite, Extent, Hashing, Horizon, Reader
+from concord.databases.contract.ends import Cut
 from concord.databases.contract.rows import Shape
 
 
 @dataclass(frozen=True)
 class Side:
-    """Its cut stands still as long as its snapshot is open; `hashing` is the same at both sites."""
+    """Its answers stand still as long as its cut is open; `hashing` is the same at both sites."""
 
     end: ComparedSite
     shape: Shape
-    cut: Cut
+    horizon: Horizon
     extent: Extent
-    snapshot: Snapshot
+    cut: Cut
     hashing: Hashing
 
     @property
     def own_reader(self) -> Reader:
-        return self.end.own_reader(self.shape, self.snapshot)
+        return self.end.own_reader(self.shape, self.cut)
 
     def readers(self) -> list[Reader]:
         """For this process: the first costs no login."""
         return [self.own_reader, *self.travelling_readers()[1:]]
 
     def travelling_readers(self) -> Sequence[Reader]:
-        return self.end.cut_readers(self.shape, self.snapshot)
+        return self.end.cut_readers(self.shape, self.cut)
 
     def scan(self, volatile: Sequence[str]) -> list[str]:
-        return self.end.scan(self.shape, self.cut, self.extent, self.hashing, volatile)
+        return self.end.scan(self.shape, self.horizon, self.extent, self.hashing, volatile)
 
     def held(self, wanted: Sequence[int]) -> str:
-        return self.end.held(self.shape, self.cut, self.hashing, wanted)
+        return self.end.held(self.shape, self.horizon, self.hashing, wanted)
 
     def held_by_key(self, keys: Sequence[str]) -> str:
-        return self.end.held_by_key(self.shape, self.cut, self.hashing, keys)
+        return self.end.held_by_key(self.shape, self.horizon, self.hashing, keys)

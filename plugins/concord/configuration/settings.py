@@ -63,7 +63,7 @@ class SiteSettings(Settings):
         description="Links refuse to run when this site's clock is further away.",
     )
     insecure: StrictBool = Field(default=False, description="Permits an unencrypted connection.")
-    readers: StrictInt = Field(default=2, ge=1, le=32, description="Parallel readers of one snapshot.")
+    readers: StrictInt = Field(default=2, ge=1, le=32, description="Parallel readers of one cut of the site.")
     pool: PoolName | None = Field(
         default=None,
         description="Airflow pool that links run in which read here; each takes as many of its slots as readers."

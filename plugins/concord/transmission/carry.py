@@ -10,7 +10,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-from concord.databases.contract.ends import Snapshot
+from concord.databases.contract.ends import Cut
 from concord.databases.contract.reading import Reading, readers_for
 from concord.databases.contract.rows import Staged
 from concord.messages.event_log import log_event
@@ -36,10 +36,10 @@ class Earlier(NamedTuple):
 
 @dataclass(frozen=True)
 class Carry:
-    """Carries tables from the source's snapshot to the target's staging; fills the outcome."""
+    """Carries tables from the source's cut to the target's staging; fills the outcome."""
 
     link: Link
-    snapshot: Snapshot
+    cut: Cut
     counted: Counted
     earlier: Earlier
     outcome: LinkOutcome
@@ -101,7 +101,7 @@ class Carry:
             self.link.position.of(name),
             self.link.opened.excluded,
             self.counted.rows[name],
-            self.snapshot,
+            self.cut,
         )
 
     def _straight(self, routes: Sequence[Route]) -> None:

@@ -1,4 +1,4 @@
-"""Count: how many rows changed in the source's snapshot, table by table, and how many versions they may meet."""
+"""Count: how many rows changed in the source's cut, table by table, and how many versions they may meet."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ class LinkOutcome:
     """The source's counts, the changes that were settled on the way, and those that reached staging."""
 
     job: LinkJob
-    position: str  #: of the source's snapshot
-    heartbeat: int  #: that followed the snapshot; 0 for none
+    position: str  #: of the source's cut
+    heartbeat: int  #: that followed the cut; 0 for none
     counted: Counted
     stopped: dict[str, str]  #: tables left out, each with the reason
     parents: Mapping[str, Collection[str]]  #: of each table, at either end
@@ -107,7 +107,7 @@ class LinkOutcome:
         return [table for table in self.counted.rows if table not in self.stopped]
 
     def check_complete(self) -> None:
-        """Before anything is written: tasks read exactly the rows that the source counted in that snapshot."""
+        """Before anything is written: tasks read exactly the rows that the source counted in that cut."""
         staged = {each.shape.name: each.rows for each in self.staged}
         for table in self.carried:
             wanted = self.counted.rows[table]

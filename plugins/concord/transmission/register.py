@@ -11,7 +11,7 @@ logger = logging.getLogger("concord.link")
 
 
 def register(link: Link) -> None:
-    """Before the snapshot, at both ends: the source's edits are what travels, the target's what may conflict. A plan
+    """Before the cut, at both ends: the source's edits are what travels, the target's what may conflict. A plan
     registers nothing."""
     if link.job.plan_only:
         return

@@ -91,16 +91,16 @@ def _weighed(link: Link, earlier: Earlier) -> LinkOutcome:
 
 
 def _carried(link: Link, earlier: Earlier) -> LinkOutcome:
-    """Carry into staging what changed in one snapshot of the source."""
-    link.steps.progress("snapshot")
-    with link.source.snapshot() as snapshot:
+    """Carry into staging what changed in one cut of the source."""
+    link.steps.progress("cut")
+    with link.source.cut() as cut:
         heartbeat = 0
         if link.job.moves_positions:
             link.steps.progress("heartbeat")
-            heartbeat = link.source.beat(snapshot.position)
+            heartbeat = link.source.beat(cut.position)
         counted = count(link)
-        outcome = LinkOutcome.of(link, snapshot.position, heartbeat, counted)
-        Carry(link, snapshot, counted, earlier, outcome).run()
+        outcome = LinkOutcome.of(link, cut.position, heartbeat, counted)
+        Carry(link, cut, counted, earlier, outcome).run()
     outcome.check_complete()
     return outcome
 

@@ -119,7 +119,7 @@ class Batch:
         report = None
 
         def progress(step: str) -> None:
-            if step == "snapshot":
+            if step == "cut":
                 told.append(self.look(source))
             if step == "hold_fence":
                 self._edit_during(number)

@@ -96,7 +96,7 @@ def test_what_commits_during_a_run_arrives_with_the_next(sites: Pair, step: str)
 
 
 def test_what_commits_between_the_fence_and_the_snapshot_arrives_at_once(sites: Pair) -> None:
-    insert = At("snapshot", lambda: sites.london.run("INSERT INTO book VALUES (100, 'just in time')"))
+    insert = At("cut", lambda: sites.london.run("INSERT INTO book VALUES (100, 'just in time')"))
     assert carried(sites.run("forward", insert)).acquired == 1
 
 
@@ -275,8 +275,8 @@ def test_transaction_ids_are_used_again_after_a_crash_unless_a_heartbeat_kept_th
     shapes = source.inspect(fragile_sites.tables)[0]
     power_loss.stop_the_log_writer(fragile)
     power_loss.use_transaction_ids(fragile_sites.london, 500)
-    with source.snapshot() as snapshot:
-        position = {"public.book": snapshot.position}
+    with source.cut() as cut:
+        position = {"public.book": cut.position}
     if with_heartbeat:
         source.beat()
     source.close()
@@ -297,7 +297,7 @@ def test_a_crash_of_the_source_during_a_run_loses_nothing(
         power_loss.stop_the_log_writer(fragile)
         power_loss.use_transaction_ids(fragile_sites.london, 500)
 
-    snapshot = At("snapshot", burn)
+    snapshot = At("cut", burn)
     crash = At(step, lambda: power_loss.lose_power(fragile, fragile_sites))
     fragile_sites.london.run("INSERT INTO book VALUES (100, 'before the crash')")
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from concord.databases.contract.ends import Snapshot
+from concord.databases.contract.ends import Cut
 from concord.databases.contract.memory import LinkState, SiteRow
 from concord.databases.contract.reading import Reading
 from concord.rules.repair_rule import Held
@@ -56,7 +56,7 @@ class HeldRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Horizon:
     """Where a comparison stands at one site: what has arrived since `since` may be unsent."""
 
     since: str  #: position of the link that leaves the site, as its target knew it
@@ -120,7 +120,7 @@ class ComparedSite(Protocol):
 
     def state(self, link: str) -> LinkState: ...
 
-    def snapshot(self) -> AbstractContextManager[Snapshot]:
+    def cut(self) -> AbstractContextManager[Cut]:
         """One consistent cut: everything below is answered in it while it is open."""
 
     def altered_since(self, shapes: Sequence[Any]) -> dict[str, str]:
@@ -134,32 +134,32 @@ class ComparedSite(Protocol):
     def as_they_are(self, shape: Any, other: Any) -> frozenset[str]:
         """The columns that may be hashed as values, given the table's shape at either site."""
 
-    def arrived_keys(self, shape: Any, cut: Cut, most: int) -> list[str] | None:
+    def arrived_keys(self, shape: Any, horizon: Horizon, most: int) -> list[str] | None:
         """Keys that may not have been sent yet; None when there are more than `most`."""
 
-    def own_reader(self, shape: Any, snapshot: Snapshot) -> Reader:
+    def own_reader(self, shape: Any, cut: Cut) -> Reader:
         """The session that holds the cut: it costs no login, and stays in this process."""
 
-    def cut_readers(self, shape: Any, snapshot: Snapshot) -> Sequence[Reader]:
+    def cut_readers(self, shape: Any, cut: Cut) -> Sequence[Reader]:
         """As many as may be asked at the same time, none of which has opened a session yet."""
 
     def scan(
-        self, shape: Any, cut: Cut, extent: Extent, hashing: Hashing, volatile: Sequence[str]
+        self, shape: Any, horizon: Horizon, extent: Extent, hashing: Hashing, volatile: Sequence[str]
     ) -> list[str]:
         """Questions about sums: together all rows and versions, those of the volatile keys taken out again."""
 
-    def held(self, shape: Any, cut: Cut, hashing: Hashing, wanted: Sequence[int]) -> str:
+    def held(self, shape: Any, horizon: Horizon, hashing: Hashing, wanted: Sequence[int]) -> str:
         """The question what the site holds in the `wanted` buckets."""
 
-    def held_by_key(self, shape: Any, cut: Cut, hashing: Hashing, keys: Sequence[str]) -> str:
+    def held_by_key(self, shape: Any, horizon: Horizon, hashing: Hashing, keys: Sequence[str]) -> str:
         """The question what it holds of the listed keys, each told of."""
 
-    def found(self, shape: Any, cut: Cut, keys: Sequence[str]) -> dict[str, Found]:
+    def found(self, shape: Any, horizon: Horizon, keys: Sequence[str]) -> dict[str, Found]:
         """The site's state of the listed keys, at this moment."""
 
     def images(self, shape: Any, keys: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         """The whole rows of the listed keys that have one, as exact texts."""
 
-    def decided(self, shape: Any, decisions: Mapping[str, Mapping[str, Any]], snapshot: Snapshot) -> Reading:
+    def decided(self, shape: Any, decisions: Mapping[str, Mapping[str, Any]], cut: Cut) -> Reading:
         """Keys with their rows as they travel, the versions decided for them, and the DECIDED columns: what a repair
         stages."""

@@ -32,7 +32,7 @@ class Dialect:
     source: Callable[[LinkJob], SourceEnd]
     target: Callable[[LinkJob], TargetEnd]
     relay: Callable[[], Relay]  #: between two databases of this kind; tasks bring it along by its name
-    between: Callable[[Any, Any], Relay]  #: two open ends, which serve it while the source holds its snapshot
+    between: Callable[[Any, Any], Relay]  #: two open ends, which serve it while the source holds its cut
     cancel: Callable[
         [], None
     ]  #: end what this process's sessions do at this moment; callable by a signal's handler

@@ -23,7 +23,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class Cut:
     """A consistent cut of a site: what it is called as a position, and how other sessions share it."""
 
     position: str
@@ -102,19 +102,17 @@ class End(Protocol):
 class SourceEnd(End, Protocol):
     """Where changes come from."""
 
-    def snapshot(self) -> AbstractContextManager[Snapshot]:
+    def cut(self) -> AbstractContextManager[Cut]:
         """One consistent cut, shared by all readers for as long as it is open."""
 
     def beat(self, position: str | None = None) -> int:
-        """A durable write after the snapshot; returns the new heartbeat. Rows that stand at `position`, or before,
+        """A durable write after the cut; returns the new heartbeat. Rows that stand at `position`, or before,
         are on their way to the target of a link."""
 
     def count_not_owned(self, shapes: Sequence[Any], since: Mapping[str, str]) -> dict[str, int]:
         """Rows per table with owners that this site changed although they are another's."""
 
-    def readers(
-        self, shape: Any, since: str, excluded: str | None, count: int, snapshot: Snapshot
-    ) -> Reading:
+    def readers(self, shape: Any, since: str, excluded: str | None, count: int, cut: Cut) -> Reading:
         """How executors read the `count` changes of one table."""
 
     def without_conflict(self, table: str, found: Sequence[Rebounding]) -> list[Rebounding]:

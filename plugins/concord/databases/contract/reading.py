@@ -19,9 +19,7 @@ class Reading:
     preamble: tuple[str, ...]
     queries: tuple[str, ...]
     schema: str  #: Spark DDL of the rows
-    position: str | None = (
-        None  #: what `position_query` must answer, or the reader stands in another snapshot
-    )
+    position: str | None = None  #: what `position_query` must answer, or the reader stands in another cut
     position_query: str = ""
 
     @property
@@ -59,9 +57,7 @@ class Part:
     columns: tuple[tuple[str, str], ...]
     private: bool = False  #: no message tells a value
     weighed: bool = True  #: a brake may have to know how many rows would take a row away
-    judged: bool = (
-        True  #: staging tells what becomes of each row; a snapshot's rows are its content, without more
-    )
+    judged: bool = True  #: staging tells what becomes of each row; a cut's rows are its content, without more
 
 
 @dataclass(frozen=True, slots=True)

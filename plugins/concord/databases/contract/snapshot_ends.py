@@ -1,4 +1,4 @@
-"""The questions of a snapshot's refresh to its two databases, whichever they are."""
+"""The questions of a cut's refresh to its two databases, whichever they are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from concord.databases.contract.ends import Progress, Snapshot
+from concord.databases.contract.ends import Cut, Progress
 from concord.databases.contract.memory import LinkState, SiteRow
 from concord.databases.contract.reading import Reading
 from concord.jobs.site import Credentials
@@ -26,7 +26,7 @@ class Written:
 
 
 class SnapshotLayout(Protocol):
-    """The columns of a snapshot at one end."""
+    """The columns of a cut at one end."""
 
     @property
     def structure(self) -> tuple[tuple[str, str], ...]: ...
@@ -65,17 +65,17 @@ class SnapshotSourceEnd(Protocol):
 
     def state(self, link: str) -> LinkState: ...
 
-    def snapshot(self) -> AbstractContextManager[Snapshot]: ...
+    def cut(self) -> AbstractContextManager[Cut]: ...
 
     def beat(self) -> int: ...
 
-    def all_rows(self, snapshot: Snapshot) -> tuple[Reading, int | None]:
+    def all_rows(self, cut: Cut) -> tuple[Reading, int | None]:
         """How executors read the whole query, and how many rows they must find (None: not counted)."""
 
-    def changed_rows(self, since: str, snapshot: Snapshot) -> tuple[Reading, int]:
+    def changed_rows(self, since: str, cut: Cut) -> tuple[Reading, int]:
         """How executors read what changed after the position, and how many keys that are."""
 
-    def digests(self, snapshot: Snapshot) -> Reading: ...
+    def digests(self, cut: Cut) -> Reading: ...
 
     def refuse_rewritten(self) -> None:
         """Before anything is written. Raises StructureChanged when a table that the query reads was rewritten."""
@@ -117,7 +117,7 @@ class SnapshotTargetEnd(Protocol):
 
 
 class DropSnapshot(Protocol):
-    """Takes a snapshot off a site."""
+    """Takes a cut off a site."""
 
     def __call__(self, installer: Credentials, site: str, name: str, *, with_table: bool) -> Sequence[str]:
         """In one transaction; what was taken, each a phrase.
@@ -128,7 +128,7 @@ class DropSnapshot(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotDialect:
-    """How a database opens the two ends of a refresh, and gets rid of a snapshot."""
+    """How a database opens the two ends of a refresh, and gets rid of a cut."""
 
     source: Callable[[SnapshotJob], SnapshotSourceEnd]
     target: Callable[[SnapshotJob], SnapshotTargetEnd]

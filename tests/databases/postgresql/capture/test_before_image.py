@@ -48,8 +48,8 @@ def dot(site: Site) -> tuple[object, ...]:
 def as_read(sites: Pair) -> None:
     """As if a link had read London just now."""
     source = Source(sites.job())
-    with source.snapshot() as snapshot:
-        source.beat(snapshot.position)
+    with source.cut() as cut:
+        source.beat(cut.position)
     source.close()
 
 

@@ -161,11 +161,11 @@ def test_texts_and_bytes_arrive_as_they_are_however_large(
 def test_the_link_is_to_be_tried_again_when_its_snapshot_has_ended(road: Road) -> None:
     # F06
     row = "SELECT 1 AS c0"
-    with road.source.snapshot() as snapshot:
+    with road.source.cut() as cut:
         (shape,), _ = road.source.inspect(road.sites.tables)
-        reading = road.source.readers(shape, "1:1:", None, 1, snapshot)
+        reading = road.source.readers(shape, "1:1:", None, 1, cut)
     part = replace(road.part(row), reading=reading)
-    with pytest.raises(SiteUnavailable, match=r"^public\.page: the link's snapshot has ended: "):
+    with pytest.raises(SiteUnavailable, match=r"^public\.page: the link's cut has ended: "):
         relay(part, 1)
     assert road.staged() == []
 
@@ -176,21 +176,21 @@ def test_a_reader_in_another_snapshot_stages_nothing(road: Road) -> None:
         road.query("(VALUES (1, 'a', NULL, false, false)) x (c0, c1, c2, deleted, out_of_scope)")
     )
     elsewhere = replace(part.reading, position="1:1:", position_query="SELECT '2:2:'")
-    with pytest.raises(SiteUnavailable, match=r"^public\.page: a reader could not join the link's snapshot$"):
+    with pytest.raises(SiteUnavailable, match=r"^public\.page: a reader could not join the link's cut$"):
         relay(replace(part, reading=elsewhere), 1)
     assert road.staged() == []
 
 
-def test_what_relays_between_open_ends_reads_in_the_sources_snapshot(road: Road) -> None:
+def test_what_relays_between_open_ends_reads_in_the_sources_cut(road: Road) -> None:
     road.sites.london.run("INSERT INTO page VALUES (1, 'as it was', NULL)")
     rows = "(SELECT id, label, picture, false, false FROM public.page) x (c0, c1, c2, deleted, out_of_scope)"
     source = LinkSource(road.job)
     try:
-        with source.snapshot():
+        with source.cut():
             road.sites.london.run("UPDATE page SET label = 'as it is'", "INSERT INTO page VALUES (2)")
             with between(source, road.target) as stage:
                 stage(road.part(road.query(rows)), 1)
-        with pytest.raises(AssertionError, match="no snapshot"):
+        with pytest.raises(AssertionError, match="no cut is open"):
             between(source, road.target)
     finally:
         source.close()

@@ -75,4 +75,4 @@ class CutReader:
     def _join(self, connection: Connection) -> None:
         """Prove that this is the cut (F06): two of them would make differences that are none."""
         if one(connection, "BEGIN", *self.where.preamble, POSITION_QUERY) != (self.where.position,):
-            raise SiteUnavailable(f"{self.where.site}: a reader could not join the snapshot; run it again")
+            raise SiteUnavailable(f"{self.where.site}: a reader could not join the cut; run it again")

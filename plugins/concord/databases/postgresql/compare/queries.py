@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from concord.databases.contract.compared_site import DECIDED, Cut, Extent, Hashing
+from concord.databases.contract.compared_site import DECIDED, Extent, Hashing, Horizon
 from concord.databases.contract.quoting import literal
 from concord.databases.contract.rows import VERSION_TYPES
 from concord.databases.postgresql.compare.hashed import bucket, key_values, place, row_image
@@ -63,7 +63,7 @@ def arrived_keys_query(shape: Shape, since: str, most: int) -> str:
 
 
 def scan_queries(
-    shape: Shape, cut: Cut, extent: Extent, hashing: Hashing, volatile: Sequence[str]
+    shape: Shape, horizon: Horizon, extent: Extent, hashing: Hashing, volatile: Sequence[str]
 ) -> list[str]:
     """Rows of the base table and versions of the shadow table, each query a range of blocks; of a small table one
     query for all. The volatile keys are taken out again: XOR is its own inverse."""
@@ -78,12 +78,12 @@ def scan_queries(
             _hashed_versions(
                 shape,
                 hashing,
-                f"WHERE {_counted(cut)} AND {_blocks('p', part, version_parts, extent.version_blocks)}",
+                f"WHERE {_counted(horizon)} AND {_blocks('p', part, version_parts, extent.version_blocks)}",
             )
         )
         for part in range(version_parts)
     ]
-    queries += [each for keys in chunks(volatile) for each in _taken_out(shape, cut, hashing, keys)]
+    queries += [each for keys in chunks(volatile) for each in _taken_out(shape, horizon, hashing, keys)]
     return [" UNION ALL ".join(queries)] if parts == version_parts == 1 else queries
 
 
@@ -91,9 +91,9 @@ def _questions(rows: int, blocks: int) -> int:
     return min(MOST_QUESTIONS, max(rows // ROWS_PER_QUESTION, blocks // BLOCKS_PER_QUESTION) + 1)
 
 
-def _taken_out(shape: Shape, cut: Cut, hashing: Hashing, keys: Sequence[str]) -> Iterator[str]:
+def _taken_out(shape: Shape, horizon: Horizon, hashing: Hashing, keys: Sequence[str]) -> Iterator[str]:
     rows_of = f"JOIN {listed(shape, keys)} ON {shape.same_key('t', 'w')} WHERE true"
-    versions_of = f"JOIN {listed(shape, keys)} ON {shape.same_key('p', 'w')} WHERE {_counted(cut)}"
+    versions_of = f"JOIN {listed(shape, keys)} ON {shape.same_key('p', 'w')} WHERE {_counted(horizon)}"
     yield _sums(_hashed_rows(shape, hashing, rows_of, counted=-1))
     yield _sums(_hashed_versions(shape, hashing, versions_of))
 
@@ -140,30 +140,30 @@ def _blocks(alias: str, part: int, parts: int, blocks: int) -> str:
     return start if part == parts - 1 else f"{start} AND {alias}.ctid < '({(part + 1) * share},0)'::tid"
 
 
-def held_query(shape: Shape, cut: Cut, hashing: Hashing, wanted: Sequence[int]) -> str:
+def held_query(shape: Shape, horizon: Horizon, hashing: Hashing, wanted: Sequence[int]) -> str:
     """The site's state of every key in the `wanted` buckets (HeldRow), in the order in which both sites tell it."""
 
     def chosen(row: str) -> str:
         return f"{bucket(shape, row, hashing)} = ANY ('{{{','.join(map(str, wanted))}}}'::bigint[])"
 
-    shadow = f"{shape.shadow.sql} p ON {shape.same_key('p', 't')} AND {_counted(cut)}"
+    shadow = f"{shape.shadow.sql} p ON {shape.same_key('p', 't')} AND {_counted(horizon)}"
     rows = (
-        f"SELECT {_held(shape, 't', cut, hashing)} FROM {shape.table.sql} t LEFT JOIN {shadow}"
+        f"SELECT {_held(shape, 't', horizon, hashing)} FROM {shape.table.sql} t LEFT JOIN {shadow}"
         f" WHERE {shape.in_scope('t')} AND {chosen('t')}"
     )
     alone = (
-        f"SELECT {_held(shape, 'p', cut, hashing, row_exists=False)} FROM {shape.shadow.sql} p"
-        f" WHERE {_counted(cut)} AND {chosen('p')} AND NOT EXISTS ({_row_in_scope(shape, 'p')})"
+        f"SELECT {_held(shape, 'p', horizon, hashing, row_exists=False)} FROM {shape.shadow.sql} p"
+        f" WHERE {_counted(horizon)} AND {chosen('p')} AND NOT EXISTS ({_row_in_scope(shape, 'p')})"
     )
     return f"SELECT * FROM ({rows} UNION ALL {alone}) h{_IN_ORDER}"
 
 
-def held_by_key_query(shape: Shape, cut: Cut, hashing: Hashing, keys: Sequence[str]) -> str:
+def held_by_key_query(shape: Shape, horizon: Horizon, hashing: Hashing, keys: Sequence[str]) -> str:
     """The site's state of the listed keys; one row for each, also where it holds nothing."""
     held = (
-        f"SELECT {_held(shape, 'w', cut, hashing)} FROM {listed(shape, keys)}"
+        f"SELECT {_held(shape, 'w', horizon, hashing)} FROM {listed(shape, keys)}"
         f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'w')} AND {shape.in_scope('t')}"
-        f" LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'w')} AND {_counted(cut)}"
+        f" LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'w')} AND {_counted(horizon)}"
     )
     return f"SELECT * FROM ({held}) h{_IN_ORDER}"
 
@@ -206,7 +206,7 @@ def _side(shape: Shape, column: Column) -> str:
     return f"coalesce({told}, w.{column.sql})" if column in shape.key else told
 
 
-def _held(shape: Shape, row: str, cut: Cut, hashing: Hashing, *, row_exists: bool = True) -> str:
+def _held(shape: Shape, row: str, horizon: Horizon, hashing: Hashing, *, row_exists: bool = True) -> str:
     there = f"t.{shape.key[0].sql} IS NOT NULL"
     hashes = [
         f"CASE WHEN {there} THEN hash_record_extended({row_image(shape, hashing)}, {seed}) END"
@@ -218,7 +218,7 @@ def _held(shape: Shape, row: str, cut: Cut, hashing: Hashing, *, row_exists: boo
     return (
         f"{place(shape, row, hashing)} AS place, {key_text(shape, row)} AS key, {hashes[0]} AS x1, {hashes[1]} AS x2,"
         " p.origin, p.changed_at, p.derived,"
-        f" p.vector::text AS vector, p.deleted, p.born, coalesce({arrived(cut.since)}, false) AS arrived,"
+        f" p.vector::text AS vector, p.deleted, p.born, coalesce({arrived(horizon.since)}, false) AS arrived,"
         f" {outside} AS outside, ({outside} OR p.out_of_scope IS NOT NULL) AS left_filter"
     )
 
@@ -233,11 +233,11 @@ def _is_outside(shape: Shape, row: str) -> str:
     return f"EXISTS ({found})"
 
 
-def _counted(cut: Cut) -> str:
+def _counted(horizon: Horizon) -> str:
     """Is the shadow row `p` a version that both sites must know? No placeholder, and no tombstone that may have
     been cleaned away at one of them already. Every link has sent such a tombstone, and cleanup has raised the stamp
     floor."""
-    old = f"p.deleted AND p.changed_at <= {cut.floor} AND NOT ({arrived(cut.since)})"
+    old = f"p.deleted AND p.changed_at <= {horizon.floor} AND NOT ({arrived(horizon.since)})"
     return f"p.origin <> '' AND NOT p.agreed AND NOT ({old})"
 
 

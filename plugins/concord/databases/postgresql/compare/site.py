@@ -1,4 +1,4 @@
-"""One site of a comparison on PostgreSQL: everything it is asked goes through the reader's login, in one snapshot."""
+"""One site of a comparison on PostgreSQL: everything it is asked goes through the reader's login, in one cut."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from concord.databases.contract.compared_site import DECIDED, Cut, Extent, Found, Hashing
-from concord.databases.contract.ends import Snapshot
+from concord.databases.contract.compared_site import DECIDED, Extent, Found, Hashing, Horizon
+from concord.databases.contract.ends import Cut
 from concord.databases.contract.reading import Reading
 from concord.databases.postgresql.compare import hashed, queries
 from concord.databases.postgresql.compare.cut_reader import CutReader, Where
@@ -23,7 +23,7 @@ _TEXTS = Hashing(1, frozenset())
 
 
 class Compared(Source):
-    """A site that is read and never written; `snapshot` opens the cut in which everything below is answered."""
+    """A site that is read and never written; `cut` opens the cut in which everything below is answered."""
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -43,49 +43,51 @@ class Compared(Source):
         return hashed.as_they_are(shape, other)
 
     @worded
-    def arrived_keys(self, shape: Shape, cut: Cut, most: int) -> list[str] | None:
+    def arrived_keys(self, shape: Shape, horizon: Horizon, most: int) -> list[str] | None:
         """Keys that may not have been sent yet; None when there are more than `most`."""
-        keys = [key for (key,) in rows(self.connection, queries.arrived_keys_query(shape, cut.since, most))]
+        keys = [
+            key for (key,) in rows(self.connection, queries.arrived_keys_query(shape, horizon.since, most))
+        ]
         return None if len(keys) > most else keys
 
-    def own_reader(self, shape: Shape, snapshot: Snapshot) -> CutReader:
+    def own_reader(self, shape: Shape, cut: Cut) -> CutReader:
         """The session that holds the cut."""
-        return CutReader(self._cut(shape, snapshot), self.connection)
+        return CutReader(self._cut(shape, cut), self.connection)
 
-    def cut_readers(self, shape: Shape, snapshot: Snapshot) -> list[CutReader]:
+    def cut_readers(self, shape: Shape, cut: Cut) -> list[CutReader]:
         """As many as the site allows (S0-45)."""
-        return [CutReader(self._cut(shape, snapshot)) for _ in range(self.access.readers)]
+        return [CutReader(self._cut(shape, cut)) for _ in range(self.access.readers)]
 
-    def _cut(self, shape: Shape, snapshot: Snapshot) -> Where:
-        isolation = acquire.import_snapshot(snapshot.exported)[:2]
+    def _cut(self, shape: Shape, cut: Cut) -> Where:
+        isolation = acquire.join_cut(cut.exported)[:2]
         return Where(
             self.access.name,
             conninfo(self._login, self._application),
             (*isolation, *queries.SCAN_SETTINGS),
-            snapshot.position,
+            cut.position,
             bool(shape.private),
         )
 
     def scan(
-        self, shape: Shape, cut: Cut, extent: Extent, hashing: Hashing, volatile: Sequence[str]
+        self, shape: Shape, horizon: Horizon, extent: Extent, hashing: Hashing, volatile: Sequence[str]
     ) -> list[str]:
         """Questions about sums, the volatile keys taken out again."""
-        return queries.scan_queries(shape, cut, extent, hashing, volatile)
+        return queries.scan_queries(shape, horizon, extent, hashing, volatile)
 
-    def held(self, shape: Shape, cut: Cut, hashing: Hashing, wanted: Sequence[int]) -> str:
-        return queries.held_query(shape, cut, hashing, wanted)
+    def held(self, shape: Shape, horizon: Horizon, hashing: Hashing, wanted: Sequence[int]) -> str:
+        return queries.held_query(shape, horizon, hashing, wanted)
 
-    def held_by_key(self, shape: Shape, cut: Cut, hashing: Hashing, keys: Sequence[str]) -> str:
-        return queries.held_by_key_query(shape, cut, hashing, keys)
+    def held_by_key(self, shape: Shape, horizon: Horizon, hashing: Hashing, keys: Sequence[str]) -> str:
+        return queries.held_by_key_query(shape, horizon, hashing, keys)
 
     @worded
-    def found(self, shape: Shape, cut: Cut, keys: Sequence[str]) -> dict[str, Found]:
+    def found(self, shape: Shape, horizon: Horizon, keys: Sequence[str]) -> dict[str, Found]:
         """Its state of the listed keys, here and now."""
         return {
             key: Found(version_of(*version), None if x1 is None else (x1, x2), outside, left)
             for some in queries.chunks(keys)
             for _, key, x1, x2, *version, _, outside, left in rows(
-                self.connection, queries.held_by_key_query(shape, cut, _TEXTS, some)
+                self.connection, queries.held_by_key_query(shape, horizon, _TEXTS, some)
             )
         }
 
@@ -94,18 +96,16 @@ class Compared(Source):
         """The whole rows of the listed keys that have one."""
         return dict(rows(self.connection, queries.images_query(shape, keys))) if keys else {}
 
-    def decided(
-        self, shape: Shape, decisions: Mapping[str, Mapping[str, Any]], snapshot: Snapshot
-    ) -> Reading:
+    def decided(self, shape: Shape, decisions: Mapping[str, Mapping[str, Any]], cut: Cut) -> Reading:
         """Keys with their rows as they travel, and what was decided about them."""
         schema = [shape.spark_schema, *(f"{name} string" for name in DECIDED)]
-        isolation = acquire.import_snapshot(snapshot.exported)[:2]
+        isolation = acquire.join_cut(cut.exported)[:2]
         return Reading(
             conninfo(self._login, self._application),
             (*isolation, *queries.SCAN_SETTINGS),
             tuple(queries.decided_queries(shape, decisions)),
             ", ".join(schema),
-            snapshot.position,
+            cut.position,
             acquire.POSITION_QUERY,
         )
 

@@ -20,7 +20,7 @@ def held_by_source(
     job: LinkJob, shape: Shape, foreign_key: ForeignKey, wanted: Sequence[str]
 ) -> list[tuple[str, str]]:
     """Image and vector of each parent that orphans' values name, as the source has them now. That is its own
-    version of the row, newer than the link's snapshot or not.
+    version of the row, newer than the link's cut or not.
 
     Raises ConstraintViolated where the source keeps the table in another form, SiteUnavailable.
     """

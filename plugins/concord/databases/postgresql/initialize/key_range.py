@@ -180,7 +180,7 @@ def _told(shape: Shape, order: KeyOrder, within: KeyRange) -> str:
 
 
 def rows_query(shape: Shape, order: KeyOrder, within: KeyRange, unsent: str) -> str:
-    """Every row and tombstone of a range with its version, NULL where it has none (one statement, one snapshot).
+    """Every row and tombstone of a range with its version, NULL where it has none (one statement, one cut).
     Rows that have left the filter are marked as out of scope.
 
     `unsent` is a condition on the shadow row `p`.

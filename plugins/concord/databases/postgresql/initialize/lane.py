@@ -57,15 +57,15 @@ class Lane:
     source: Connection
     target: Connection
 
-    def copy(self, statements: LoadCopy, within: KeyRange, snapshot: str) -> Copied:
-        """Pass the range on, read in the snapshot, and leave the target's transaction open.
+    def copy(self, statements: LoadCopy, within: KeyRange, cut: str) -> Copied:
+        """Pass the range on, read in the cut, and leave the target's transaction open.
 
         Raises Declined, then it is not; or what the databases raise: SourceFailed, or a psycopg.Error of the
         target's.
         """
         try:
             transaction_id = self._begun()
-            self._join(within, snapshot)
+            self._join(within, cut)
             rows = self._passed(statements.send_rows(within), statements.take_rows)
             send = statements.send_versions(within, transaction_id)
             versions = self._passed(send, statements.take_versions)
@@ -79,10 +79,10 @@ class Lane:
         begun = one(self.target, "BEGIN", *one_transaction.SETTINGS, "SELECT pg_current_xact_id()::text")
         return str(begun[0])
 
-    def _join(self, within: KeyRange, snapshot: str) -> None:
+    def _join(self, within: KeyRange, cut: str) -> None:
         settings = [_UNDIVIDED] if within == KeyRange() else [_UNDIVIDED, _BY_INDEX]
         try:
-            run(self.source, "BEGIN", *acquire.import_snapshot(snapshot, settings))
+            run(self.source, "BEGIN", *acquire.join_cut(cut, settings))
         except psycopg.Error as error:
             raise SourceFailed("the source sends nothing") from error
 

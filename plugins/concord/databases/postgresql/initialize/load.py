@@ -1,9 +1,9 @@
-"""Load: an empty table is filled in key ranges, side by side and from one snapshot, and committed in their order
+"""Load: an empty table is filled in key ranges, side by side and from one cut, and committed in their order
 (F09).
 
 Each range is one transaction at the target, with the note that it is done. Killed at any moment, the load goes on
-after the last range that stands there, in a snapshot of its own. Some ranges hold newer rows than the others. The
-links bring these to all ranges, since they go on from a position that is older than the first snapshot.
+after the last range that stands there, in a cut of its own. Some ranges hold newer rows than the others. The
+links bring these to all ranges, since they go on from a position that is older than the first cut.
 
 Rows go straight from the source's COPY into the table's. Only what has a version there brings one along. No foreign
 key is looked at on the way, as when a dump is restored: all are verified when all tables are in. Indexes stay,
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from concord.databases.contract.ends import Progress, Snapshot
+from concord.databases.contract.ends import Cut, Progress
 from concord.databases.contract.initialization import KeyRange, ListenersCame, Written
 from concord.databases.postgresql.facts.session import Connection, in_our_words, one, rows, run
 from concord.databases.postgresql.initialize import progress as initialization_state
@@ -77,21 +77,21 @@ class Load:
         target = self.way.target
         # Whoever was here before has lost its lease: what it may still hold would stand in our way.
         link_state.end_older(target.connection, target.job.synchronization)
-        snapshot, ranges = self._snapshot(), self._ranges()
+        cut, ranges = self._cut(), self._ranges()
         upcoming = next(ranges, None)
         while upcoming is not None or self._under_way:
             while upcoming is not None and len(self._under_way) < self._most:
-                self._send(upcoming, snapshot)
+                self._send(upcoming, cut)
                 upcoming = next(ranges, None)
             each = self._under_way.popleft()
             if not self._landed(each):
                 yield each.range
 
-    def _snapshot(self) -> Snapshot:
+    def _cut(self) -> Cut:
         """Of a session of its own: in that of the source's end, whatever is asked would be held until all is read."""
         source = self.way.source
         session = self._opened.enter_context(source.another())
-        return self._opened.enter_context(source.snapshot(session))
+        return self._opened.enter_context(source.cut(session))
 
     def _ranges(self) -> Iterator[KeyRange]:
         """Those that are left, cut while others are on their way."""
@@ -103,11 +103,11 @@ class Load:
                 return
             lower = following.upper
 
-    def _send(self, within: KeyRange, snapshot: Snapshot) -> None:
+    def _send(self, within: KeyRange, cut: Cut) -> None:
         self.progress("stage")
         self.progress("chunk")
         lane = self._free.pop() if self._free else self._lane()
-        copied = self._threads.submit(lane.copy, self.statements, within, snapshot.exported)
+        copied = self._threads.submit(lane.copy, self.statements, within, cut.exported)
         self._under_way.append(UnderWay(within, lane, copied))
 
     def _lane(self) -> Lane:
@@ -163,7 +163,7 @@ class Load:
         self.meter.done += total
 
     def _refuse_altered(self, lane: Lane) -> None:
-        """A table that was rewritten looks empty to our snapshot (F87). The one that is written is locked by now."""
+        """A table that was rewritten looks empty to our cut (F87). The one that is written is locked by now."""
         way = self.way
         source, target = (way.source, way.source_shape), (way.target, way.target_shape)
         ends = ((*source, lane.source), (*target, lane.target))

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from concord.databases.contract.ends import Snapshot
+from concord.databases.contract.ends import Cut
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture import before_image
 from concord.databases.postgresql.facts.catalogue import Column
@@ -26,10 +26,10 @@ PER_STATEMENT = 50
 
 
 @contextmanager
-def open_snapshot(connection: Connection, settings: Sequence[str] = ()) -> Iterator[Snapshot]:
-    """Hold one REPEATABLE READ snapshot open for as long as its readers need it (F06, F07)."""
+def open_cut(connection: Connection, settings: Sequence[str] = ()) -> Iterator[Cut]:
+    """Hold one cut open, a REPEATABLE READ snapshot, for as long as its readers need it (F06, F07)."""
     try:
-        yield Snapshot(
+        yield Cut(
             *one(
                 connection,
                 "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
@@ -44,11 +44,11 @@ def open_snapshot(connection: Connection, settings: Sequence[str] = ()) -> Itera
 
 
 def beat(connection: Connection, position: str | None = None) -> int:
-    """One durable write after the snapshot: its commit record keeps used transaction ids used.
+    """One durable write after the cut: its commit record keeps used transaction ids used.
 
-    Without it a crash lets the counter restart below the snapshot. New rows under reused ids would be taken for old
+    Without it a crash lets the counter restart below the cut. New rows under reused ids would be taken for old
     ones (failure-modes 3.1.4, lab pg5). Triggers that keep before-images are told the `position` of a link's
-    snapshot: what it shows is on its way. Returns the new heartbeat.
+    cut: what it shows is on its way. Returns the new heartbeat.
     """
     shown = "" if position is None else f", acquired = {literal(position)}"
     (heartbeat,) = one(
@@ -165,7 +165,7 @@ def _base(shape: Shape) -> str:
 def changes_query(
     shape: Shape, since: str, excluded: str | None, part: int, parts: int, interval: Interval | None = None
 ) -> str:
-    """Changed rows with their versions, joined to their base rows in the same snapshot (D6).
+    """Changed rows with their versions, joined to their base rows in the same cut (D6).
 
     Deleted is what the base row says, not what the trigger recorded.
     """
@@ -261,7 +261,7 @@ READER_SETTINGS = (
 )
 
 
-#: The question by which a reader proves that it stands in the snapshot it was given (F06).
+#: The question by which a reader proves that it stands in the cut it was given (F06).
 POSITION_QUERY = "SELECT pg_current_snapshot()::text"
 
 
@@ -269,8 +269,8 @@ POSITION_QUERY = "SELECT pg_current_snapshot()::text"
 BACKFILL_SETTINGS = (UNHURRIED,)
 
 
-def import_snapshot(exported: str, settings: Sequence[str] = READER_SETTINGS) -> list[str]:
-    """The statements that another session runs first to read in the same snapshot."""
+def join_cut(exported: str, settings: Sequence[str] = READER_SETTINGS) -> list[str]:
+    """The statements that another session runs first to read in the same cut."""
     return [
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
         f"SET TRANSACTION SNAPSHOT {literal(exported)}",

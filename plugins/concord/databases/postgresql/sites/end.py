@@ -197,13 +197,13 @@ class End:
     def altered_since(self, shapes: Sequence[Shape]) -> dict[str, str]:
         """The tables that are not what they were when these shapes were taken, and what to think of them (F87).
 
-        A table that was rewritten looks empty to older snapshots, and to a statement that had to wait for the
+        A table that was rewritten looks empty to older cuts, and to a statement that had to wait for the
         rewrite. Each of its rows would be read as deleted.
         """
         return self._in_other_session(lambda connection: self.altered_in(connection, shapes))
 
     def altered_in(self, connection: Connection, shapes: Sequence[Shape]) -> dict[str, str]:
-        """The same, asked in a session that stands in no older snapshot."""
+        """The same, asked in a session that stands in no older cut."""
         altered = catalogue.altered_since(connection, [shape.table for shape in shapes])
         return {
             shape.name: f"{self.access.name}: {shape.table.name} was altered while it was read; the next run looks anew"
@@ -212,7 +212,7 @@ class End:
         }
 
     def _in_other_session(self, ask: Callable[[Connection], R]) -> R:
-        """Asked by a session that stands in no snapshot: what has become of what was read in one."""
+        """Asked by a session that stands in no cut: what has become of what was read in one."""
         with self._connect() as connection:
             return ask(connection)
 

@@ -10,7 +10,7 @@ from threading import Thread
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from concord.databases.contract.ends import Job, Progress, Snapshot
+from concord.databases.contract.ends import Cut, Job, Progress
 from concord.databases.contract.memory import LinkState, Memory
 from concord.databases.contract.reading import Reading, readers_for
 from concord.databases.contract.rows import Rebounding
@@ -44,7 +44,7 @@ def reader_name(synchronization: str) -> str:
 
 
 class Source(End):
-    """Where changes come from: read through the reader's login, in one exported snapshot.
+    """Where changes come from: read through the reader's login, in one exported cut.
 
     The reader only reads. Heartbeat, epoch and sessions go through the applier's login, which owns every
     write of Concord's and may therefore end an older run's.
@@ -55,7 +55,7 @@ class Source(End):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """In which the session stands that opens the snapshot."""
+        """In which the session stands that opens the cut."""
         return ()
 
     @property
@@ -63,15 +63,15 @@ class Source(End):
         return acquire.BACKFILL_SETTINGS if self.interval else acquire.READER_SETTINGS
 
     @contextmanager
-    def snapshot(self, connection: Connection | None = None) -> Iterator[Snapshot]:
+    def cut(self, connection: Connection | None = None) -> Iterator[Cut]:
         """One consistent cut for every reader, held open by this end's connection, or by another one of its login."""
         held = self.connection if connection is None else connection
         with ExitStack() as stack:
             try:
-                snapshot = stack.enter_context(acquire.open_snapshot(held, self.settings))
+                cut = stack.enter_context(acquire.open_cut(held, self.settings))
             except psycopg.Error as error:
                 raise in_our_words(error, self.access.name) from error
-            yield snapshot
+            yield cut
 
     def asked(self, ask: Callable[[Connection], R]) -> R:
         """The answer to what may be asked twice, of the login that may write Concord's own rows."""
@@ -109,20 +109,18 @@ class Source(End):
     def count_not_owned(self, shapes: Sequence[Shape], since: Mapping[str, str]) -> dict[str, int]:
         return acquire.count_not_owned(self.connection, shapes, since)
 
-    def readers(
-        self, shape: Shape, since: str, excluded: str | None, count: int, snapshot: Snapshot
-    ) -> Reading:
+    def readers(self, shape: Shape, since: str, excluded: str | None, count: int, cut: Cut) -> Reading:
         parts, interval = readers_for(count, self.access.readers), self.interval
         queries = [
             acquire.changes_query(shape, since, excluded, part, parts, interval) for part in range(parts)
         ]
-        preamble = tuple(acquire.import_snapshot(snapshot.exported, self.reader_settings))
+        preamble = tuple(acquire.join_cut(cut.exported, self.reader_settings))
         return Reading(
             conninfo(self._login, self._application),
             preamble,
             tuple(queries),
             ", ".join([shape.spark_schema, *(f"{name} {kind}" for name, kind in shape.base_types.items())]),
-            snapshot.position,
+            cut.position,
             acquire.POSITION_QUERY,
         )
 

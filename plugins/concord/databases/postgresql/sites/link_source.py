@@ -17,8 +17,8 @@ from concord.jobs.link import LinkJob
 
 
 class LinkSource(Source):
-    """Where changes come from. The reader's session holds the snapshot, and the first reader reads in it. The
-    applier's session serves all that is written here, and all questions beside the snapshot."""
+    """Where changes come from. The reader's session holds the cut, and the first reader reads in it. The
+    applier's session serves all that is written here, and all questions beside the cut."""
 
     job: LinkJob
 
@@ -61,6 +61,6 @@ class LinkSource(Source):
 
 
 def between(source: LinkSource, target: Target) -> Relay:
-    """A relay that needs no sessions of its own, for as long as the source holds its snapshot open."""
-    assert source.connection.info.transaction_status is TransactionStatus.INTRANS, "no snapshot is open"
+    """A relay that needs no sessions of its own, for as long as the source holds its cut open."""
+    assert source.connection.info.transaction_status is TransactionStatus.INTRANS, "no cut is open"
     return Relay((source.connection, target.session()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from concord.databases.contract.ends import Progress, Snapshot
+from concord.databases.contract.ends import Cut, Progress
 from concord.databases.contract.memory import LinkState
 from concord.databases.contract.reading import Reading, readers_for
 from concord.databases.contract.snapshot_ends import Written
@@ -71,7 +71,7 @@ class SnapshotSource(Source):
         return layout
 
     @worded
-    def all_rows(self, snapshot: Snapshot) -> tuple[Reading, int | None]:
+    def all_rows(self, cut: Cut) -> tuple[Reading, int | None]:
         """How executors read the whole query; what is stored is counted first, a view evaluated only once."""
         layout, where = self._query.layout, self._query.condition
         pages, counted = 0, None
@@ -82,10 +82,10 @@ class SnapshotSource(Source):
                 f" pg_relation_size({layout.table.oid}::oid) / current_setting('block_size')::int",
             )
         queries = snapshot_query.rows_queries(layout, where, pages, self.access.readers)
-        return self._reading(queries, layout.spark_schema, snapshot), counted
+        return self._reading(queries, layout.spark_schema, cut), counted
 
     @worded
-    def changed_rows(self, since: str, snapshot: Snapshot) -> tuple[Reading, int]:
+    def changed_rows(self, since: str, cut: Cut) -> tuple[Reading, int]:
         """How executors read what arrived after the position, and how many keys that are."""
         layout, where, shape = self._query.layout, self._query.condition, self._query.shape
         assert shape is not None, "only an incremental snapshot asks for changes"
@@ -94,20 +94,20 @@ class SnapshotSource(Source):
         queries = tuple(
             snapshot_query.changes_query(layout, shape, where, since, (part, parts)) for part in range(parts)
         )
-        preamble = tuple(acquire.import_snapshot(snapshot.exported))
-        return self._reading(queries, layout.spark_schema, snapshot, preamble), count
+        preamble = tuple(acquire.join_cut(cut.exported))
+        return self._reading(queries, layout.spark_schema, cut, preamble), count
 
-    def digests(self, snapshot: Snapshot) -> Reading:
+    def digests(self, cut: Cut) -> Reading:
         """One digest for each row of the query, for a plan."""
         query = snapshot_query.digests_query(self._query.layout, self._query.condition)
-        return self._reading((query,), "digest binary", snapshot)
+        return self._reading((query,), "digest binary", cut)
 
     def _reading(
-        self, queries: tuple[str, ...], schema: str, snapshot: Snapshot, preamble: tuple[str, ...] = ()
+        self, queries: tuple[str, ...], schema: str, cut: Cut, preamble: tuple[str, ...] = ()
     ) -> Reading:
-        first = preamble or snapshot_query.whole_snapshot(snapshot.exported)
+        first = preamble or snapshot_query.whole_cut(cut.exported)
         login = conninfo(self._login, self._application)
-        return Reading(login, first, queries, schema, snapshot.position, acquire.POSITION_QUERY)
+        return Reading(login, first, queries, schema, cut.position, acquire.POSITION_QUERY)
 
     @worded
     def refuse_rewritten(self) -> None:

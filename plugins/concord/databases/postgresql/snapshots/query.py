@@ -88,7 +88,7 @@ def _side(layout: Layout, shape: Shape, name: str) -> str:
     return f"coalesce(t.{column.sql}, {told})" if column.type.has_several_forms else told
 
 
-def whole_snapshot(exported: str) -> tuple[str, ...]:
+def whole_cut(exported: str) -> tuple[str, ...]:
     """The first statements of a reader of everything: it shares the snapshot, and may walk the table."""
     return (
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",

@@ -29,8 +29,8 @@ class SourceFailed(Exception):
 class Relay:
     """Stages one part after the other, between the same two sessions: each login takes several round trips.
 
-    They are opened for the first part, in the snapshot that all parts of a link are read in, unless both are given.
-    The source's then holds that snapshot. Closed are those that were opened.
+    They are opened for the first part, in the cut that all parts of a link are read in, unless both are given.
+    The source's then holds that cut. Closed are those that were opened.
     """
 
     def __init__(self, sessions: tuple[Connection, Connection] | None = None) -> None:
@@ -84,15 +84,15 @@ def _worded(error: psycopg.Error, part: Part) -> ConcordError:
 
 
 def _join(source: Connection, part: Part) -> None:
-    """Read in the link's snapshot, and prove it: a torn read would send one version's row under another's (F06)."""
+    """Read in the link's cut, and prove it: a torn read would send one version's row under another's (F06)."""
     reading = part.reading
     try:
         found = one(source, "BEGIN", *reading.preamble, reading.position_query or "SELECT NULL")
     except psycopg.Error as error:
         said = told(error, private=part.private)
-        raise SiteUnavailable(f"{part.table}: the link's snapshot has ended: {said}") from error
+        raise SiteUnavailable(f"{part.table}: the link's cut has ended: {said}") from error
     if found != (reading.position,):
-        raise SiteUnavailable(f"{part.table}: a reader could not join the link's snapshot")
+        raise SiteUnavailable(f"{part.table}: a reader could not join the link's cut")
 
 
 def _copy(source: Connection, target: Connection, part: Part, attempt: int) -> Relayed:
