@@ -30,7 +30,7 @@ logger = logging.getLogger("concord.application")
 pace_logger = logging.getLogger("concord.pace")
 
 Job = TypeVar("Job", bound=BaseModel)
-#: Asked for the session when it is first needed. Raises SparkUnavailable or ConnectionRefused.
+#: Asked for Spark when it is first needed. Raises SparkUnavailable or ConnectionRefused.
 Spark = Callable[[], "SparkSession"]
 #: Raises a ConcordError.
 Work = Callable[[Job, Spark, Progress, Tell], BaseModel]

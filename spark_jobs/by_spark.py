@@ -23,33 +23,33 @@ from spark_jobs.application import Spark
 
 @dataclass(frozen=True)
 class BySpark:
-    """The steps that `concord.transmission` and `concord.comparison` ask for; a session begins with the first one."""
+    """The steps that `concord.transmission` and `concord.comparison` ask for; Spark begins with the first one."""
 
-    session: Spark
+    spark: Spark
 
     def start(self) -> None:
         """Raises SparkUnavailable or ConnectionRefused."""
-        self.session()
+        self.spark()
 
     def carrying(self, relay: Callable[[], Relay], meter: Meter) -> tuple[Carry, Callable[[], None]]:
         """One job carries everything that goes straight."""
         from spark_jobs.steps.straight import stage_straight  # noqa: PLC0415 - as the module says
         from spark_jobs.steps.tasks import by_tasks  # noqa: PLC0415 - likewise
 
-        spark = self.session()
+        spark = self.spark()
         return partial(stage_straight, spark, relay), by_tasks(spark, meter)
 
     def planned(self, link: Link, changes: Changes) -> tuple[Counter[str], Mapping[str, Sequence[str]]]:
         """Rows per verdict, and why where a verdict stops the table. Raises LinkFailed."""
         from spark_jobs.steps import table  # noqa: PLC0415 - likewise
 
-        return table.planned(link, self.session(), changes)
+        return table.planned(link, self.spark(), changes)
 
     def staged(self, link: Link, changes: Changes) -> tuple[Staged, StagedTable]:
         """Where the changes are staged, and what the tasks counted. Raises LinkFailed."""
         from spark_jobs.steps import table  # noqa: PLC0415 - likewise
 
-        return table.staged(link, self.session(), changes)
+        return table.staged(link, self.spark(), changes)
 
     def joined(
         self, source: Side, target: Side, wanted: Sequence[int], priorities: Mapping[str, int]
@@ -57,10 +57,10 @@ class BySpark:
         """The keys of the wanted buckets that differ."""
         from spark_jobs.steps.joined import joined_by_spark  # noqa: PLC0415 - likewise
 
-        return joined_by_spark(self.session(), source, target, wanted, priorities)
+        return joined_by_spark(self.spark(), source, target, wanted, priorities)
 
     def mapped(self, reading: Reading, source: Shape, place: Staged, login: str) -> Staged:
         """Rows of a repair, staged in the target's shape. Raises MappingNotReversible."""
         from spark_jobs.steps.repair_mapped import stage_mapped  # noqa: PLC0415 - likewise
 
-        return stage_mapped(self.session(), reading, source, place, login)
+        return stage_mapped(self.spark(), reading, source, place, login)

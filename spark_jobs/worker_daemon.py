@@ -8,7 +8,7 @@ import gc
 
 import pyspark.daemon
 
-import spark_jobs.adbc_session
+import spark_jobs.adbc_connection
 import spark_jobs.steps.acquire
 import spark_jobs.steps.custom
 import spark_jobs.steps.initialized_rows

@@ -63,9 +63,9 @@ def arrow_schema(ddl: str) -> pa.Schema:
 
 def _read(reading: Reading, query: str, wanted: pa.Schema) -> Batches:
     """Stream one query's rows as Arrow batches of the declared schema. Raises SiteUnavailable when this
-    session does not stand in the link's cut: a torn read would send one version's row under another's."""
+    connection does not stand in the link's cut: a torn read would send one version's row under another's."""
     # Imported here: it takes a second, and the processes that only plan the read never come here.
-    from spark_jobs.adbc_session import connect  # noqa: PLC0415
+    from spark_jobs.adbc_connection import connect  # noqa: PLC0415
 
     with connect(reading.login) as connection, connection.cursor() as cursor:
         for statement in reading.preamble:

@@ -36,7 +36,7 @@ _ARROW = pa.schema(
 def joined_by_spark(
     spark: SparkSession, source: Side, target: Side, wanted: Sequence[int], priorities: Mapping[str, int]
 ) -> Iterator[Differing]:
-    """Each task does what the driver would do, with its share of the buckets and sessions of its own (S0-45).
+    """Each task does what the driver would do, with its share of the buckets and connections of its own (S0-45).
 
     Logins are in the function: options and plans show in Spark's UI. The differences stay on the executors' disks until
     they are taken.
@@ -66,7 +66,7 @@ Share = tuple[tuple[Reader, Reader], tuple[str, str]]
 
 
 def _shares(source: Side, target: Side, wanted: Sequence[int]) -> list[Share]:
-    """The sites' own sessions, which hold the cuts, do nothing meanwhile, so that one more reader is allowed."""
+    """The sites' own connections, which hold the cuts, do nothing meanwhile, so that one more reader is allowed."""
     ours, theirs = source.travelling_readers(), target.travelling_readers()
     number = min(len(ours), len(theirs), len(wanted))
     return [

@@ -149,7 +149,7 @@ def copy(batches: Batches, login: str, relation: str) -> None:
     first = next(batches, None)
     if first is None:
         return
-    from spark_jobs.adbc_session import connect  # noqa: PLC0415 - takes a while, and most drivers need none of it
+    from spark_jobs.adbc_connection import connect  # noqa: PLC0415 - takes a while, and most drivers need none of it
 
     def rest() -> Batches:
         yield first

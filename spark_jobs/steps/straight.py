@@ -24,7 +24,7 @@ def stage_straight(
 ) -> list[StagedTable]:
     """Do together what `resolve.unopposed` and `stage` do: every row applies, unless the write finds otherwise.
 
-    No more than `readers` tasks run at once, each with one session of the source at a time (S0-45). Their shares are
+    No more than `readers` tasks run at once, each with one connection of the source at a time (S0-45). Their shares are
     dealt out in turn, so that each has some of every table.
     """
     parts = parts_of(routes, login)

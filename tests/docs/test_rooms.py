@@ -39,7 +39,7 @@ def test_an_arrow_that_follows_from_others_is_not_drawn() -> None:
 def test_a_module_stands_in_the_room_of_its_package() -> None:
     assert room_of("concord.rules.policy") == "concord.rules"
     assert room_of("concord.databases.registry") == "concord.databases"
-    assert room_of("concord.databases.postgresql.facts.session") == "concord.databases.postgresql"
+    assert room_of("concord.databases.postgresql.facts.connection") == "concord.databases.postgresql"
     assert room_of("concord.orchestration.tasks.link") == "concord.orchestration.tasks"
     assert room_of("spark_jobs.link") == "spark_jobs"
     assert room_of("concord.dags") == "concord.dags"

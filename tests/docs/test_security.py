@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from concord.databases.postgresql.facts.session import conninfo
+from concord.databases.postgresql.facts.connection import conninfo
 from concord.jobs.site import ALLOWED_OPTIONS, Credentials
 from tests.docs.rights import rewritten
 

@@ -7,7 +7,7 @@ from typing import cast
 
 from concord.databases.contract.ends import Progress
 from concord.databases.contract.rows import VERSION_TYPES
-from concord.databases.postgresql.facts.session import rows
+from concord.databases.postgresql.facts.connection import rows
 from concord.databases.postgresql.rows import acquire
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged

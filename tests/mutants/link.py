@@ -241,7 +241,7 @@ LINK = (
     ),
     Mutant(
         "the session does not travel with the commit",
-        f"{POSTGRESQL}/facts/session.py",
+        f"{POSTGRESQL}/facts/connection.py",
         'run(connection, *transaction.last, "COMMIT")',
         'run(connection, "COMMIT")',
         "tests/link/kills/test_points.py -k reply_is_lost",
@@ -284,7 +284,7 @@ LINK = (
     Mutant(
         "nobody reads ahead of the write",
         f"{POSTGRESQL}/write/prefetch.py",
-        "    return in_other_session(connect, partial(_read, many), PATIENCE) if many else nullcontext()\n",
+        "    return in_other_connection(connect, partial(_read, many), PATIENCE) if many else nullcontext()\n",
         "    return nullcontext()\n",
         "tests/databases/postgresql/write/test_prefetch.py -k session_beside",
     ),
@@ -297,7 +297,7 @@ LINK = (
     ),
     Mutant(
         "a write fails where nobody can read ahead of it",
-        f"{POSTGRESQL}/write/other_session.py",
+        f"{POSTGRESQL}/write/other_connection.py",
         "    with suppress(psycopg.Error, ConcordError), connect() as",
         "    with suppress(psycopg.Error), connect() as",
         "tests/databases/postgresql/write/test_prefetch.py -k that_fails",
@@ -319,7 +319,7 @@ LINK = (
     Mutant(
         "no write is large enough for its log to be flushed",
         f"{POSTGRESQL}/write/wal_flush.py",
-        "    return in_other_session(connect, _flush, patience=0) if many else nullcontext()\n",
+        "    return in_other_connection(connect, _flush, patience=0) if many else nullcontext()\n",
         "    return nullcontext()\n",
         "tests/databases/postgresql/write/test_wal_flush.py -k logs_in",
     ),
@@ -338,18 +338,18 @@ LINK = (
         "tests/link/marks/test_marks.py -k looked_up_by_key",
     ),
     Mutant(
-        "a session that ended before the write fails the run",
+        "a connection that ended before the write fails the run",
         f"{POSTGRESQL}/rows/repetition.py",
-        "            if isinstance(error, SessionEnded) and not ended:",
-        "            if False:",
-        "tests/databases/postgresql/facts/test_session_ended.py -k written_by_another",
+        "isinstance(error, ConnectionEnded) and not ended",
+        "False",
+        "tests/databases/postgresql/facts/test_connection_ended.py -k written_by_another",
     ),
     Mutant(
-        "a session that ended at the source fails the run",
-        f"{POSTGRESQL}/facts/session.py",
+        "a connection that ended at the source fails the run",
+        f"{POSTGRESQL}/facts/connection.py",
         "        if not connection.closed:\n            raise\n    return ask",
         "        raise\n    return ask",
-        "tests/databases/postgresql/facts/test_session_ended.py -k remembers_by_another",
+        "tests/databases/postgresql/facts/test_connection_ended.py -k remembers_by_another",
     ),
     Mutant(
         "a run that was overtaken remembers its session at the source",

@@ -44,9 +44,10 @@ class Buckets:
 
 
 def summed(source: Side, target: Side, volatile: Sequence[str], heard: Callable[[float], None]) -> Buckets:
-    """Both sites scanned at the same time, each by as many sessions as it allows.
+    """Both sites scanned at the same time, each by as many connections as it allows.
 
-    `heard` is told which part of the questions each answer is. No session begins another question when one has failed.
+    `heard` is told which part of the questions each answer is. When one has failed, no other connection begins a
+    further question.
     Raises a ConcordError.
     """
     found, lock, failed = Buckets(source.hashing.buckets), Lock(), Event()

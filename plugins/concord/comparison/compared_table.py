@@ -80,6 +80,6 @@ class ComparedTable:
         return self.spark.joined(self.source, self.target, wanted, self.priorities)
 
     def _joined(self, source: str, target: str) -> Iterator[Differing]:
-        """In this process, and by the sites' own sessions."""
+        """In this process, and by the sites' own connections."""
         readers = (self.source.own_reader, self.target.own_reader)
         return joined(readers, (source, target), self.priorities, filtered=bool(self.source.shape.where))

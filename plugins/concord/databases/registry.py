@@ -46,7 +46,7 @@ def dialect_of_all(sites: Iterable[SiteAccess]) -> Dialect:
 
 
 def cancel_all() -> None:
-    """End what this process's sessions wait for at any site; a signal's handler may call it. The work fails."""
+    """End what this process's connections wait for at any site; a signal's handler may call it. The work fails."""
     for each in list(IMPORTED.values()):
         each.cancel()
 

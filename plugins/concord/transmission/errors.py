@@ -37,7 +37,7 @@ _NO_SPARK = re.compile(
 )
 #: A worker's words when it was given a function of ours which its own Concord does not have.
 _NOT_OURS = re.compile(r"No module named '(?:concord|spark_jobs)|on <module '(?:concord|spark_jobs)")
-#: ADBC's words for a connection that is not to be had or has broken; and a snapshot ends with the session that
+#: ADBC's words for a connection that is not to be had or has broken; and a snapshot ends with the connection that
 #: holds it.
 _AWAY = re.compile(r"OperationalError: IO:|query 'SET TRANSACTION SNAPSHOT")
 

@@ -36,7 +36,7 @@ class Way(Protocol):
         """The pieces that a task, or a thread, carries one by one; `login` may write to staging."""
 
 
-#: Stages what ways hold, by a login to staging and so many sessions of the source at once.
+#: Stages what ways hold, by a login to staging and so many connections to the source at once.
 Carry = Callable[[Sequence[Way], str, int], list[StagedTable]]
 
 
@@ -44,7 +44,7 @@ class SparkCarries(Protocol):
     """Spark, for rows that are too many for the driver."""
 
     def start(self) -> None:
-        """Begin its session. Raises SparkUnavailable or ConnectionRefused."""
+        """Begin its Spark. Raises SparkUnavailable or ConnectionRefused."""
 
     def carrying(self, relay: Callable[[], Relay], meter: Meter) -> tuple[Carry, Callable[[], None]]:
         """How it carries, and what lets the meter hear how far it is."""

@@ -1,1 +1,1 @@
-"""Drivers, sessions and sites die at every point; the next run ends right."""
+"""Drivers, connections and sites die at every point; the next run ends right."""

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from concord.databases.postgresql.facts.session import connect
+from concord.databases.postgresql.facts.connection import connect
 from concord.databases.postgresql.rows import acquire
 from concord.databases.postgresql.sites.ends import Source
 from concord.messages.errors import CountMismatch, LinkFailed, PrivilegeMissing

@@ -67,7 +67,7 @@ def relay_by(monkeypatch: pytest.MonkeyPatch, other: Callable[[Stage, Part, int]
             return other(super().__call__, part, attempt)
 
     def between(source: LinkSource, target: Target) -> Relay:
-        return Other((source.connection, target.session()))
+        return Other((source.connection, target.at_hand()))
 
     replaced = replace(registry.dialect("postgresql"), relay=Other, between=between)
     monkeypatch.setitem(registry.IMPORTED, "postgresql", replaced)

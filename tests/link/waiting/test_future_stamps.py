@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from concord.databases.postgresql.facts.session import connect
+from concord.databases.postgresql.facts.connection import connect
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.upkeep import restamped_table

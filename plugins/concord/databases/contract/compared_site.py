@@ -100,9 +100,9 @@ class Hashing:
 
 
 class Reader(AbstractContextManager["Reader"], Protocol):
-    """Answers one question of a comparison after the other, in one session that stands in the site's cut.
+    """Answers one question of a comparison after the other, in one connection that stands in the site's cut.
 
-    Every error that it raises is a ConcordError. One that has opened no session yet can be sent to another process.
+    Every error that it raises is a ConcordError. One that has opened no connection yet can be sent to another process.
     """
 
     def sums(self, question: str) -> list[Sums]: ...
@@ -138,10 +138,10 @@ class ComparedSite(Protocol):
         """Keys that may not have been sent yet; None when there are more than `most`."""
 
     def own_reader(self, shape: Any, cut: Cut) -> Reader:
-        """The session that holds the cut: it costs no login, and stays in this process."""
+        """The connection that holds the cut: it costs no login, and stays in this process."""
 
     def cut_readers(self, shape: Any, cut: Cut) -> Sequence[Reader]:
-        """As many as may be asked at the same time, none of which has opened a session yet."""
+        """As many as may be asked at the same time, none of which has opened a connection yet."""
 
     def scan(
         self, shape: Any, horizon: Horizon, extent: Extent, hashing: Hashing, volatile: Sequence[str]

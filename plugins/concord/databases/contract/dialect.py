@@ -35,7 +35,7 @@ class Dialect:
     between: Callable[[Any, Any], Relay]  #: two open ends, which serve it while the source holds its cut
     cancel: Callable[
         [], None
-    ]  #: end what this process's sessions do at this moment; callable by a signal's handler
+    ]  #: end what this process's connections do at this moment; callable by a signal's handler
     compared: Callable[[LinkJob], ComparedSite]
     initialization: Callable[[InitializationJob], Initialization]
     provisioning: Provisioning

@@ -24,7 +24,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A consistent cut of a site: what it is called as a position, and how other sessions share it."""
+    """A consistent cut of a site: what it is called as a position, and how other connections share it."""
 
     position: str
     exported: str

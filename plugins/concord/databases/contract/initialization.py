@@ -71,7 +71,7 @@ class Passage(Protocol):
 
     @property
     def readers(self) -> int:
-        """How many sessions may read at the source at the same time."""
+        """How many connections may read at the source at the same time."""
 
     @property
     def source_shape(self) -> Shape: ...

@@ -25,7 +25,7 @@ def qualified(schema: str, name: str) -> str:
 
 
 def literal(value: str | int | bool | None) -> str:
-    """A constant (standard_conforming_strings is on for every session of ours)."""
+    """A constant (standard_conforming_strings is on for every connection of ours)."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):

@@ -97,7 +97,7 @@ class SurveyedSite(Protocol):
 class Provisioning:
     """How a database makes its sites ready."""
 
-    survey: Callable[[Installation, ExitStack], SurveyedSite]  #: its sessions end with the stack
+    survey: Callable[[Installation, ExitStack], SurveyedSite]  #: its connections end with the stack
     number_notices: Callable[
         [Sequence[Any]], Iterator[str]
     ]  #: of all surveyed sites: keys that clash or run out

@@ -10,7 +10,7 @@ from concord.databases.contract.surveyed_site import Provisioning
 from concord.databases.contract.upkeep import Upkeep
 from concord.databases.contract.waiting import Waiting
 from concord.databases.postgresql.compare.site import Compared
-from concord.databases.postgresql.facts.open_sessions import cancel
+from concord.databases.postgresql.facts.open_connections import cancel
 from concord.databases.postgresql.initialize.both_sites import Initialization
 from concord.databases.postgresql.ledger import records, reinitialization, waiting_table
 from concord.databases.postgresql.provision import logins, surveyed_site

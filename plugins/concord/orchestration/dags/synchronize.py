@@ -132,7 +132,7 @@ def _link(name: str, direction: Direction, plan: Any, **settings: Any) -> LinkOp
 
 
 def _pool(site: SiteSettings) -> dict[str, Any]:
-    """Where a link that reads at the site waits until the site has sessions left for its readers."""
+    """Where a link that reads at the site waits until the site has connections left for its readers."""
     return {} if site.pool is None else {"pool": site.pool, "pool_slots": site.readers}
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from psycopg import sql
 
 from concord.databases.postgresql.facts.catalogue import Table, read_tables
-from concord.databases.postgresql.facts.session import connect
+from concord.databases.postgresql.facts.connection import connect
 from concord.databases.postgresql.rows.shape import Shape, shape_of
 from concord.databases.postgresql.sites import preflight
 from concord.jobs.site import Credentials

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from concord.databases.postgresql.capture.marks import MarkType, SiteMarks, marks_at
 from concord.databases.postgresql.facts.catalogue import read_tables
-from concord.databases.postgresql.facts.session import connect
+from concord.databases.postgresql.facts.connection import connect
 from concord.databases.postgresql.provision import site_statements
 from concord.databases.postgresql.sites import mark_problems
 from concord.databases.postgresql.sites import state as site_state

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from concord.databases.postgresql.facts.session import Connection, connect
+from concord.databases.postgresql.facts.connection import Connection, connect
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write import prefetch
 from concord.databases.postgresql.write.prefetch import FROM, prefetching

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from concord.databases.contract.reading import Part, Reading, Relayed
-from concord.databases.postgresql.facts.session import conninfo
+from concord.databases.postgresql.facts.connection import conninfo
 from concord.databases.postgresql.sites.ends import Source, Target
 from concord.databases.postgresql.sites.link_source import LinkSource, between
 from concord.databases.postgresql.write.relay import BLOCK, Relay

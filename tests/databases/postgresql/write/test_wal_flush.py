@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from concord.databases.postgresql.facts.session import Connection, connect, one
+from concord.databases.postgresql.facts.connection import Connection, connect, one
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write import wal_flush
 from concord.databases.postgresql.write.wal_flush import FROM, WAITING, flushing

@@ -8,7 +8,7 @@ from concord.databases.contract.quoting import literal, qualified, shortened
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.capture.triggers import by_a_user
 from concord.databases.postgresql.facts.catalogue import Table
-from concord.databases.postgresql.facts.session import Connection, rows
+from concord.databases.postgresql.facts.connection import Connection, rows
 
 #: Every site announces here, under the names of the tables that were changed.
 CHANNEL = "concord"

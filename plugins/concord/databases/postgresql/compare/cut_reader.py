@@ -1,4 +1,4 @@
-"""A session of a comparison: it stands in the site's cut, and answers one question after the other."""
+"""A connection of a comparison: it stands in the site's cut, and answers one question after the other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import psycopg
 
 from concord.databases.contract.compared_site import HeldRow, Sums
-from concord.databases.postgresql.facts.session import Connection, in_our_words, log_in, one, rows
+from concord.databases.postgresql.facts.connection import Connection, in_our_words, log_in, one, rows
 from concord.databases.postgresql.rows.acquire import POSITION_QUERY
 from concord.messages.errors import SiteUnavailable
 
@@ -30,7 +30,7 @@ class Where:
 
 @dataclass
 class CutReader:
-    """Opens its session at the first question, unless it is given one that holds the cut; closes what it opened."""
+    """Opens its connection at the first question, unless it is given one that holds the cut; closes what it opened."""
 
     where: Where
     connection: Connection | None = None
@@ -47,11 +47,11 @@ class CutReader:
     def sums(self, question: str) -> list[Sums]:
         """Raises a ConcordError."""
         with self._in_our_words():
-            return [Sums._make(row) for row in rows(self._session(), question)]
+            return [Sums._make(row) for row in rows(self._at_hand(), question)]
 
     def held(self, question: str) -> Iterator[HeldRow]:
         """Raises a ConcordError."""
-        with self._in_our_words(), self._session().cursor(name="concord_held") as cursor:
+        with self._in_our_words(), self._at_hand().cursor(name="concord_held") as cursor:
             cursor.itersize = ROWS_AT_ONCE
             cursor.execute(question.encode())
             yield from map(HeldRow._make, cursor)
@@ -64,7 +64,7 @@ class CutReader:
             said = in_our_words(error, self.where.site, private=self.where.private)
             raise said from (None if self.where.private else error)
 
-    def _session(self) -> Connection:
+    def _at_hand(self) -> Connection:
         if self.connection is not None:
             return self.connection
         if self.opened is None:

@@ -11,7 +11,7 @@ from concord.databases.contract.ends import Cut
 from concord.databases.contract.reading import Reading
 from concord.databases.postgresql.compare import hashed, queries
 from concord.databases.postgresql.compare.cut_reader import CutReader, Where
-from concord.databases.postgresql.facts.session import conninfo, one, rows
+from concord.databases.postgresql.facts.connection import conninfo, one, rows
 from concord.databases.postgresql.rows import acquire
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.sites.end import worded
@@ -27,7 +27,7 @@ class Compared(Source):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """Its own session scans as well."""
+        """Its own connection scans as well."""
         return queries.SCAN_SETTINGS
 
     @worded
@@ -51,7 +51,7 @@ class Compared(Source):
         return None if len(keys) > most else keys
 
     def own_reader(self, shape: Shape, cut: Cut) -> CutReader:
-        """The session that holds the cut."""
+        """The connection that holds the cut."""
         return CutReader(self._cut(shape, cut), self.connection)
 
     def cut_readers(self, shape: Shape, cut: Cut) -> list[CutReader]:

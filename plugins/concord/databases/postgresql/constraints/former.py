@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.catalogue import Column
-from concord.databases.postgresql.facts.session import Connection, one, run
+from concord.databases.postgresql.facts.connection import Connection, one, run
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.write.judged import Judged
 

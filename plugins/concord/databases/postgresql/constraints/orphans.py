@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from concord.databases.contract.quoting import qualified, quote
 from concord.databases.postgresql.facts.catalogue import ForeignKey
-from concord.databases.postgresql.facts.session import Connection, rows
+from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.rows.shape import Shape
 from concord.tables.replication_set import TableName
 

@@ -15,7 +15,7 @@ from concord.databases.postgresql.constraints import former, references, rule_id
 from concord.databases.postgresql.constraints.references import Orphan
 from concord.databases.postgresql.constraints.source_rows import held_by_source
 from concord.databases.postgresql.facts.catalogue import ForeignKey
-from concord.databases.postgresql.facts.session import Connection, rows, run
+from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.ledger import losers
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.write import suspicious

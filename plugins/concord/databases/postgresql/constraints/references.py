@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from concord.databases.contract.quoting import qualified, quote
 from concord.databases.postgresql.constraints import former
 from concord.databases.postgresql.facts.catalogue import ForeignKey
-from concord.databases.postgresql.facts.session import Connection, rows, run
+from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.facts.types import written
 from concord.databases.postgresql.rows.shape import Shape
 from concord.jobs.link import LinkJob

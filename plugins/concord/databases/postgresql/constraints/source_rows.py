@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.constraints.references import refers_to, shown
 from concord.databases.postgresql.facts.catalogue import ForeignKey, read_tables
-from concord.databases.postgresql.facts.session import connect, rows
+from concord.databases.postgresql.facts.connection import connect, rows
 from concord.databases.postgresql.rows.shape import Shape, shape_of
 from concord.jobs.link import LinkJob
 from concord.messages.errors import ConstraintViolated

@@ -14,8 +14,8 @@ from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture.stamp import restamp
 from concord.databases.postgresql.constraints import former, rule_identity
 from concord.databases.postgresql.constraints.unique_rules import UniqueRule, read
+from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY
-from concord.databases.postgresql.facts.session import Connection, rows, run
 from concord.databases.postgresql.ledger import losers as loser_log
 from concord.databases.postgresql.ledger import waiting
 from concord.databases.postgresql.rows.shape import Shape

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from concord.databases.contract.quoting import quote
 from concord.databases.postgresql.facts.catalogue import Table
-from concord.databases.postgresql.facts.session import Connection, rows
+from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.write.judged import Judged
 from concord.messages.errors import ConstraintViolated
 from concord.tables.replication_set import TableName

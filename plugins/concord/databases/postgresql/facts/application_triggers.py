@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.catalogue import Table
-from concord.databases.postgresql.facts.session import Connection, rows
+from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.tables.replication_set import TableName
 
 #: The setting that a trigger asks for, in its WHEN or in its function: 'on' while Concord writes.

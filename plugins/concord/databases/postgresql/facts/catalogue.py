@@ -14,7 +14,7 @@ from psycopg.rows import dict_row
 
 from concord.databases.contract.quoting import qualified, quote
 from concord.databases.postgresql.facts.catalogue_queries import TABLES, columns_query, named, queries
-from concord.databases.postgresql.facts.session import answers
+from concord.databases.postgresql.facts.connection import answers
 from concord.databases.postgresql.facts.types import ColumnType
 from concord.tables.replication_set import TableName
 

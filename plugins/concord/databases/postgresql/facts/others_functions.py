@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.catalogue_queries import TRUSTED
-from concord.databases.postgresql.facts.session import Connection, rows
+from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.tables.replication_set import TableName
 
 _FOUND = f"""

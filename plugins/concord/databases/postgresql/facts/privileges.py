@@ -11,7 +11,7 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from concord.databases.contract.quoting import literal, quote
-from concord.databases.postgresql.facts.session import Connection, answers
+from concord.databases.postgresql.facts.connection import Connection, answers
 
 
 class Kind(StrEnum):

@@ -6,7 +6,7 @@ from collections.abc import Sequence as Several
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal, qualified
-from concord.databases.postgresql.facts.session import Connection, rows
+from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.tables.identity import Share
 from concord.tables.replication_set import TableName
 

@@ -1,7 +1,7 @@
 """Which column types travel, and how: natively through Arrow, or as the database's own exact text. Where rows go from
 one server to another and through no Arrow (`relay`), more of them are left as they are.
 
-Text is exact for every type listed here, because each session pins its settings (F20). A type that is not listed is
+Text is exact for every type listed here, because each connection pins its settings (F20). A type that is not listed is
 refused by name when a table is provisioned (F84).
 """
 
@@ -91,7 +91,7 @@ UNFIT_FOR_KEY = frozenset(
         "hstore",
         "jsonpath",
         "interval",
-        # Their operators live outside pg_catalog, where no session of ours looks.
+        # Their operators live outside pg_catalog, where no connection of ours looks.
         "citext",
         "ltree",
     ]

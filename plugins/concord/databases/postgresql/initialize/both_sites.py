@@ -12,7 +12,7 @@ import psycopg
 from concord.databases.contract.ends import Progress
 from concord.databases.contract.initialization import Progressed
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.session import Connection, connect, in_our_words
+from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words
 from concord.databases.postgresql.initialize import (
     common_history,
     key_range,

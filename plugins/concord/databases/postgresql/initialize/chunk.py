@@ -14,9 +14,16 @@ import psycopg
 from concord.databases.contract.ends import Progress
 from concord.databases.contract.initialization import Key, KeyRange, ListenersCame, Written
 from concord.databases.contract.memory import LinkState
+from concord.databases.postgresql.facts.connection import (
+    Connection,
+    Transaction,
+    in_our_words,
+    one,
+    rows,
+    run,
+)
 from concord.databases.postgresql.facts.plans import BY_KEY
 from concord.databases.postgresql.facts.refusal import told
-from concord.databases.postgresql.facts.session import Connection, Transaction, in_our_words, one, rows, run
 from concord.databases.postgresql.initialize import progress as initialization_state
 from concord.databases.postgresql.initialize.key_range import KeyOrder
 from concord.databases.postgresql.ledger import waiting

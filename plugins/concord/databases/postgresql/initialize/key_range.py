@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from concord.databases.contract.initialization import Key, KeyRange
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.catalogue import Column
-from concord.databases.postgresql.facts.session import Connection, rows, run
+from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.rows.shape import Shape
 
 

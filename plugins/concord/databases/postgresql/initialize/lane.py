@@ -1,4 +1,4 @@
-"""Lane: two sessions, between which one key range after the other is passed into an empty table (COPY to COPY).
+"""Lane: two connections, between which one key range after the other is passed into an empty table (COPY to COPY).
 
 A range stands in the target's open transaction until `load` commits it, in its turn, or the lane is cleared.
 """
@@ -12,7 +12,7 @@ from typing import Final
 import psycopg
 
 from concord.databases.contract.initialization import KeyRange
-from concord.databases.postgresql.facts.session import Connection, one, run
+from concord.databases.postgresql.facts.connection import Connection, one, run
 from concord.databases.postgresql.initialize.load_copy import LoadCopy
 from concord.databases.postgresql.rows import acquire
 from concord.databases.postgresql.transaction import one_transaction
@@ -28,13 +28,13 @@ DECLINED = (
     psycopg.errors.SerializationFailure,
 )
 
-#: A site is read by as many sessions as it allows, and no more (S0-45).
+#: A site is read by as many connections as it allows, and no more (S0-45).
 _UNDIVIDED = "SET LOCAL max_parallel_workers_per_gather = 0"
 
 #: Of a range. Where nothing has been analyzed yet, the planner would read the whole table for each.
 _BY_INDEX = "SET LOCAL enable_seqscan = off"
 
-#: Seconds that a session is given to end what it is at.
+#: Seconds that a connection is given to end what it is at.
 _PATIENCE: Final = 5.0
 
 
@@ -52,7 +52,7 @@ class Declined(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Lane:
-    """One session at the source, one at the target."""
+    """One connection at the source, one at the target."""
 
     source: Connection
     target: Connection
@@ -99,16 +99,16 @@ class Lane:
             raise SourceFailed("the source has ended") from error
 
     def clear(self) -> None:
-        """Undo what stands in either session."""
-        for session in (self.target, self.source):
+        """Undo what stands in either connection."""
+        for connection in (self.target, self.source):
             with suppress(psycopg.Error):
-                run(session, "ROLLBACK")
+                run(connection, "ROLLBACK")
 
     def cancel(self) -> None:
         """Whatever it is at, from another thread."""
-        for session in (self.source, self.target):
+        for connection in (self.source, self.target):
             with suppress(psycopg.Error):
-                session.cancel_safe(timeout=_PATIENCE)
+                connection.cancel_safe(timeout=_PATIENCE)
 
     def close(self) -> None:
         """Uncommitted work is undone."""

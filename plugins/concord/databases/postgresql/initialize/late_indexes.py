@@ -16,7 +16,7 @@ import psycopg
 
 from concord.databases.contract.ends import Progress
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.session import Connection, connect, in_our_words, rows, run
+from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words, rows, run
 from concord.databases.postgresql.rows.shape import Shape
 from concord.jobs.site import Credentials
 from concord.messages.event_log import log_event

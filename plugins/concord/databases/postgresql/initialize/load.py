@@ -22,7 +22,7 @@ import psycopg
 
 from concord.databases.contract.ends import Cut, Progress
 from concord.databases.contract.initialization import KeyRange, ListenersCame, Written
-from concord.databases.postgresql.facts.session import Connection, in_our_words, one, rows, run
+from concord.databases.postgresql.facts.connection import Connection, in_our_words, one, rows, run
 from concord.databases.postgresql.initialize import progress as initialization_state
 from concord.databases.postgresql.initialize.lane import DECLINED, Copied, Declined, Lane
 from concord.databases.postgresql.initialize.load_copy import LoadCopy
@@ -88,10 +88,10 @@ class Load:
                 yield each.range
 
     def _cut(self) -> Cut:
-        """Of a session of its own: in that of the source's end, whatever is asked would be held until all is read."""
+        """By a connection of its own: in that of the source's end, every question would be held until all is read."""
         source = self.way.source
-        session = self._opened.enter_context(source.another())
-        return self._opened.enter_context(source.cut(session))
+        connection = self._opened.enter_context(source.another())
+        return self._opened.enter_context(source.cut(connection))
 
     def _ranges(self) -> Iterator[KeyRange]:
         """Those that are left, cut while others are on their way."""
@@ -167,7 +167,9 @@ class Load:
         way = self.way
         source, target = (way.source, way.source_shape), (way.target, way.target_shape)
         ends = ((*source, lane.source), (*target, lane.target))
-        way.refuse(why for end, shape, session in ends for why in end.altered_in(session, [shape]).values())
+        way.refuse(
+            why for end, shape, connection in ends for why in end.altered_in(connection, [shape]).values()
+        )
 
     def _refuse_listeners(self, connection: Connection) -> None:
         """Whoever begins to listen from here on waits for the commit, and then finds the rows."""

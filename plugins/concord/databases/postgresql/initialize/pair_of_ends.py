@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Self, TypeVar
 
 from concord.databases.contract.initialization import Progressed
-from concord.databases.postgresql.facts.session import Connection, Transaction, one
+from concord.databases.postgresql.facts.connection import Connection, Transaction, one
 from concord.databases.postgresql.initialize import progress as initialization_state
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.rows.acquire import beat

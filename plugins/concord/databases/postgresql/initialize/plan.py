@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from concord.databases.contract.initialization import Progressed
-from concord.databases.postgresql.facts.session import one, rows
+from concord.databases.postgresql.facts.connection import one, rows
 from concord.databases.postgresql.initialize import common_history, progress
 from concord.databases.postgresql.initialize.standing import Standing, known
 from concord.databases.postgresql.rows.acquire import BEGINNING

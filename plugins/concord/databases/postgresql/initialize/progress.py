@@ -9,7 +9,7 @@ from typing import Any
 
 from concord.databases.contract.initialization import Progressed
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.session import Connection, rows, run
+from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.jobs.initialization import How, RowError, TableInitialization
 
 #: Chunk writers share this lock, and a new initialization takes it alone. So every chunk written after the

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from concord.databases.contract.quoting import literal, qualified
+from concord.databases.postgresql.facts.connection import Connection, one, rows, run
 from concord.databases.postgresql.facts.own_schema import IDENTITY
-from concord.databases.postgresql.facts.session import Connection, one, rows, run
 from concord.databases.postgresql.initialize.key_range import is_key_mapped
 from concord.databases.postgresql.rows.shape import Shape
 from concord.messages.errors import WriteContended

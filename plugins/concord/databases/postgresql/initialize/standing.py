@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from concord.databases.contract.memory import LinkState
-from concord.databases.postgresql.facts.session import rows
+from concord.databases.postgresql.facts.connection import rows
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.sites import site_facts
 from concord.databases.postgresql.sites.ends import Source, Target

@@ -9,7 +9,7 @@ from concord.databases.contract.ends import Progress
 from concord.databases.contract.initialization import Key, KeyRange, Progressed, Written
 from concord.databases.contract.quoting import literal
 from concord.databases.contract.reading import Reading
-from concord.databases.postgresql.facts.session import UNHURRIED, conninfo
+from concord.databases.postgresql.facts.connection import UNHURRIED, conninfo
 from concord.databases.postgresql.initialize import progress as initialization_state
 from concord.databases.postgresql.initialize.chunk import ChunkWriter, index_guarded
 from concord.databases.postgresql.initialize.key_range import (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.facts.catalogue import ForeignKey
-from concord.databases.postgresql.facts.session import Connection, rows
+from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.sites.ends import Source, Target
 from concord.jobs.initialization import RowError

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.session import Connection, run
+from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.write.conflict_id import dot, loss_id
 from concord.jobs.link import LinkJob
 from concord.versions.conflict import ConflictType

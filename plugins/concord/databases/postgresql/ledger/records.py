@@ -11,7 +11,7 @@ import psycopg
 from psycopg.rows import class_row, dict_row
 
 from concord.databases.contract.status import DroppedIndex, InitializationAtSite, LinkAtSite, WaitingAtSite
-from concord.databases.postgresql.facts.session import Connection, connect, in_our_words
+from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words
 from concord.databases.postgresql.ledger import retention
 from concord.databases.postgresql.rows.stage import drop_orphans, orphans
 from concord.jobs.ledger import Overturn

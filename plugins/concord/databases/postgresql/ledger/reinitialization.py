@@ -14,7 +14,7 @@ from psycopg.rows import class_row
 
 from concord.databases.contract.quoting import literal
 from concord.databases.contract.status import Asked
-from concord.databases.postgresql.facts.session import Connection, connect, in_our_words, one, run
+from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words, one, run
 from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.initialization import How
 from concord.jobs.link import LinkJob, TableReport

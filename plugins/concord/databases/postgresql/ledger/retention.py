@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from concord.databases.postgresql.facts.session import Connection, rows
+from concord.databases.postgresql.facts.connection import Connection, rows
 
 #: In seconds: a day may be an hour longer where a session has another time zone.
 STATEMENTS = [

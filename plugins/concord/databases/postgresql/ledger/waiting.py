@@ -14,8 +14,8 @@ import psycopg
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts import row_version
+from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.facts.refusal import is_refusal
-from concord.databases.postgresql.facts.session import Connection, rows, run
 from concord.databases.postgresql.rows import stage
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged

@@ -9,7 +9,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.session import Connection, connect, in_our_words, rows, run
+from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words, rows, run
 from concord.jobs.site import SiteAccess
 from concord.jobs.waiting import PERSON, Unconfigured
 

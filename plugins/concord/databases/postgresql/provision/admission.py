@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import privileges
+from concord.databases.postgresql.facts.connection import Connection, one, rows
 from concord.databases.postgresql.facts.privileges import Absent, Grant, Kind
-from concord.databases.postgresql.facts.session import Connection, one, rows
 from concord.databases.postgresql.sites import owner
 from concord.databases.postgresql.sites import state as site_state
 from concord.databases.postgresql.sites.grants import Logins, usage

@@ -8,8 +8,8 @@ from collections.abc import Sequence as Several
 from dataclasses import dataclass, field
 
 from concord.databases.postgresql.facts import sequences
+from concord.databases.postgresql.facts.connection import Connection
 from concord.databases.postgresql.facts.sequences import Sequence
-from concord.databases.postgresql.facts.session import Connection
 from concord.databases.postgresql.write import identity_ranges
 from concord.tables.identity import Identity, Share
 from concord.tables.replication_set import ReplicatedTable, TableName

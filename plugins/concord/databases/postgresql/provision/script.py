@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.session import PINNED
+from concord.databases.postgresql.facts.connection import PINNED
 from concord.databases.postgresql.provision.admission import Admission
 
-#: As in sessions of Concord's own. With another path, operators of others could stand in for PostgreSQL's.
+#: As in connections of Concord's own. With another path, operators of others could stand in for PostgreSQL's.
 _SETTINGS = tuple(
     f"SET LOCAL {name} = {literal(PINNED[name])}"
     for name in ("standard_conforming_strings", "search_path", "client_min_messages")

@@ -11,8 +11,8 @@ from concord.databases.postgresql.capture import before_image, private_columns, 
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import application_triggers, privileges
 from concord.databases.postgresql.facts.catalogue import Table
+from concord.databases.postgresql.facts.connection import Connection, in_our_words, rows, run
 from concord.databases.postgresql.facts.own_schema import FORMAT
-from concord.databases.postgresql.facts.session import Connection, in_our_words, rows, run
 from concord.databases.postgresql.provision import control
 from concord.databases.postgresql.sites import mark_problems, owner, preflight, registration, surplus
 from concord.databases.postgresql.sites.grants import Logins

@@ -14,9 +14,9 @@ from concord.databases.contract.surveyed_site import Installation, Lacked
 from concord.databases.postgresql.capture import notify
 from concord.databases.postgresql.facts import others_functions, privileges
 from concord.databases.postgresql.facts.catalogue import Table, read_tables
+from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words
 from concord.databases.postgresql.facts.own_schema import FORMAT
 from concord.databases.postgresql.facts.privileges import Grant
-from concord.databases.postgresql.facts.session import Connection, connect, in_our_words
 from concord.databases.postgresql.ledger import retention
 from concord.databases.postgresql.provision import admission, identities, script, site_statements
 from concord.databases.postgresql.provision.admission import Admission
@@ -35,7 +35,7 @@ from concord.tables.structure import Structure
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """The site, through its installer's session."""
+    """The site, through its installer's connection."""
 
     installation: Installation
     connection: Connection

@@ -13,7 +13,7 @@ from concord.databases.contract.ends import Cut
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture import before_image
 from concord.databases.postgresql.facts.catalogue import Column
-from concord.databases.postgresql.facts.session import UNHURRIED, Connection, answers, one, run
+from concord.databases.postgresql.facts.connection import UNHURRIED, Connection, answers, one, run
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.shape import Shape
 from concord.values.interval import Interval
@@ -256,7 +256,7 @@ READER_SETTINGS = (
     "SET LOCAL enable_seqscan = off",
     "SET LOCAL enable_hashjoin = off",
     "SET LOCAL enable_mergejoin = off",
-    "SET LOCAL max_parallel_workers_per_gather = 0",  # a site is read by as many sessions as it allows (S0-45)
+    "SET LOCAL max_parallel_workers_per_gather = 0",  # a site is read by as many connections as it allows (S0-45)
     UNHURRIED,
 )
 
@@ -270,7 +270,7 @@ BACKFILL_SETTINGS = (UNHURRIED,)
 
 
 def join_cut(exported: str, settings: Sequence[str] = READER_SETTINGS) -> list[str]:
-    """The statements that another session runs first to read in the same cut."""
+    """The statements that another connection runs first to read in the same cut."""
     return [
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
         f"SET TRANSACTION SNAPSHOT {literal(exported)}",

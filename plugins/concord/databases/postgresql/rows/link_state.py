@@ -12,7 +12,7 @@ import psycopg
 
 from concord.databases.contract.memory import LinkState, Memory, SiteRow
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.session import (
+from concord.databases.postgresql.facts.connection import (
     Connection,
     Transaction,
     every,

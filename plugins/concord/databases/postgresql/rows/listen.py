@@ -11,7 +11,7 @@ import psycopg
 from concord.databases.contract.arrivals import WatchedLink
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.capture.notify import CHANNEL
-from concord.databases.postgresql.facts.session import UNHURRIED, conninfo, could_not_connect, in_our_words
+from concord.databases.postgresql.facts.connection import UNHURRIED, conninfo, could_not_connect, in_our_words
 from concord.databases.postgresql.rows.acquire import arrived
 from concord.jobs.site import Credentials
 from concord.versions.position import session_from_json

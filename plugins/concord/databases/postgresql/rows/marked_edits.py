@@ -18,7 +18,7 @@ from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture.marks import MEMORY, SiteMarks
 from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.catalogue import fingerprint
-from concord.databases.postgresql.facts.session import Connection, one, rows, run
+from concord.databases.postgresql.facts.connection import Connection, one, rows, run
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
 from concord.messages.errors import NotInitialized, WriteContended

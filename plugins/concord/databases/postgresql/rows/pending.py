@@ -9,7 +9,7 @@ import psycopg
 
 from concord.databases.contract.quoting import literal, qualified
 from concord.databases.contract.status import Pending
-from concord.databases.postgresql.facts.session import connect, in_our_words, rows
+from concord.databases.postgresql.facts.connection import connect, in_our_words, rows
 from concord.databases.postgresql.rows import acquire
 from concord.jobs.site import SiteAccess
 from concord.versions.position import session_from_json

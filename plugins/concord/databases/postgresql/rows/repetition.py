@@ -10,8 +10,8 @@ from typing import Protocol
 
 import psycopg
 
+from concord.databases.postgresql.facts.connection import Connection, ConnectionEnded, in_our_words
 from concord.databases.postgresql.facts.refusal import told
-from concord.databases.postgresql.facts.session import Connection, SessionEnded, in_our_words
 from concord.databases.postgresql.rows import link_state
 from concord.messages.errors import ConcordError, ConstraintViolated, NotInitialized, WriteContended
 
@@ -29,7 +29,7 @@ RACES = 3
 class Commit:
     """Where a transaction is tried, and the session by which its commit is known."""
 
-    connect: Callable[[], Connection]  #: the session that is at hand; another one where that has ended
+    connect: Callable[[], Connection]  #: the connection that is at hand; another one where that has ended
     link: str
     session: str | None  #: None: it leaves no trace, counts as lost, and its repetition finds it done
     site: str
@@ -66,7 +66,9 @@ def repeat(commit: Commit, attempt: Attempt) -> None:
         try:
             attempt(connection, violations=violations)
         except (psycopg.Error, WriteContended) as error:
-            if isinstance(error, SessionEnded) and not ended:  # before anything was done: another one does it
+            if (
+                isinstance(error, ConnectionEnded) and not ended
+            ):  # before anything was done: another one does it
                 ended, tries = True, tries - 1
                 continue
             if connection.broken and commit.happened():

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import psycopg
 
 from concord.databases.contract.quoting import literal, qualified
+from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.facts.own_schema import STAGING
-from concord.databases.postgresql.facts.session import Connection, rows, run
 from concord.databases.postgresql.rows.shape import Shape
 
 #: Beside the row and its version: what Spark decided, against which present version, and which attempt wrote it.

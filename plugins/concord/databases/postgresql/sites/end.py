@@ -13,14 +13,14 @@ import psycopg
 from concord.databases.contract.ends import Job, Survey
 from concord.databases.contract.memory import LinkState, Memory, SiteRow
 from concord.databases.postgresql.facts import catalogue, privileges
-from concord.databases.postgresql.facts.own_schema import FORMAT
-from concord.databases.postgresql.facts.privileges import Grant
-from concord.databases.postgresql.facts.session import (
+from concord.databases.postgresql.facts.connection import (
     Connection,
     Transaction,
     connect,
     in_our_words,
 )
+from concord.databases.postgresql.facts.own_schema import FORMAT
+from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.rows import acquire, link_state, marked_edits
 from concord.databases.postgresql.rows.link_state import application_name
 from concord.databases.postgresql.rows.shape import Shape, shape_of
@@ -75,7 +75,7 @@ class End:
 
     @worded
     def another(self) -> Connection:
-        """One more session of the same login, which shows as this end's."""
+        """One more connection by the same login, which shows as this end's."""
         return self._connect()
 
     @property
@@ -200,10 +200,10 @@ class End:
         A table that was rewritten looks empty to older cuts, and to a statement that had to wait for the
         rewrite. Each of its rows would be read as deleted.
         """
-        return self._in_other_session(lambda connection: self.altered_in(connection, shapes))
+        return self._in_other_connection(lambda connection: self.altered_in(connection, shapes))
 
     def altered_in(self, connection: Connection, shapes: Sequence[Shape]) -> dict[str, str]:
-        """The same, asked in a session that stands in no older cut."""
+        """The same, asked by a connection that stands in no older cut."""
         altered = catalogue.altered_since(connection, [shape.table for shape in shapes])
         return {
             shape.name: f"{self.access.name}: {shape.table.name} was altered while it was read; the next run looks anew"
@@ -211,8 +211,8 @@ class End:
             if shape.table.name in altered
         }
 
-    def _in_other_session(self, ask: Callable[[Connection], R]) -> R:
-        """Asked by a session that stands in no cut: what has become of what was read in one."""
+    def _in_other_connection(self, ask: Callable[[Connection], R]) -> R:
+        """Asked by a connection that stands in no cut: what has become of what was read in one."""
         with self._connect() as connection:
             return ask(connection)
 

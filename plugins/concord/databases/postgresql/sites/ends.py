@@ -14,7 +14,7 @@ from concord.databases.contract.ends import Cut, Job, Progress
 from concord.databases.contract.memory import LinkState, Memory
 from concord.databases.contract.reading import Reading, readers_for
 from concord.databases.contract.rows import Rebounding
-from concord.databases.postgresql.facts.session import (
+from concord.databases.postgresql.facts.connection import (
     Connection,
     asked_again,
     connect,
@@ -55,7 +55,7 @@ class Source(End):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """In which the session stands that opens the cut."""
+        """In which the connection stands that opens the cut."""
         return ()
 
     @property
@@ -131,8 +131,8 @@ class WrittenEnd(End):
     def __init__(self, job: Job) -> None:
         super().__init__(job.target, job.target.applier, job, application_name(job.synchronization))
 
-    def session(self) -> Connection:
-        """The one that looked at the site: a login takes some round trips. Another one where that has ended, or
+    def at_hand(self) -> Connection:
+        """The one that looked at the site: a login takes some round trips. Another one where it has ended, or
         where a signal came while it waited for an answer.
         """
         if self.connection.closed or self.connection.info.transaction_status is TransactionStatus.ACTIVE:
@@ -156,7 +156,7 @@ class WrittenEnd(End):
     def drop_staging(self) -> None:
         """Everything this transmission staged, whatever became of it; `log_purge` finds what could not go."""
         with suppress(psycopg.Error, ConcordError):
-            asked_again(self.session, lambda session: stage.drop_all(session, self.job.transmission))
+            asked_again(self.at_hand, lambda connection: stage.drop_all(connection, self.job.transmission))
 
 
 class Target(WrittenEnd):
@@ -216,4 +216,4 @@ class Target(WrittenEnd):
             prefetching(lambda: another("concord ahead"), staged),
             wal_flush.flushing(lambda: another("concord flush"), staged) as self._flusher,
         ):
-            return one_transaction.write(self.session, writing)
+            return one_transaction.write(self.at_hand, writing)

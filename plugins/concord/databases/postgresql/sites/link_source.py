@@ -1,4 +1,4 @@
-"""The source of a link keeps its sessions: between two sites, a login takes longer than most of what is asked."""
+"""The source of a link keeps its connections: between two sites, a login takes longer than most of what is asked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 
 from psycopg.pq import TransactionStatus
 
-from concord.databases.postgresql.facts.session import Connection, asked_again, connect, connect_both
+from concord.databases.postgresql.facts.connection import Connection, asked_again, connect, connect_both
 from concord.databases.postgresql.rows.link_state import application_name
 from concord.databases.postgresql.sites.end import R
 from concord.databases.postgresql.sites.ends import Source, Target, reader_name
@@ -17,8 +17,8 @@ from concord.jobs.link import LinkJob
 
 
 class LinkSource(Source):
-    """Where changes come from. The reader's session holds the cut, and the first reader reads in it. The
-    applier's session serves all that is written here, and all questions beside the cut."""
+    """Where changes come from. The reader's connection holds the cut, and the first reader reads in it. The
+    applier's connection serves all that is written here, and all questions beside the cut."""
 
     job: LinkJob
 
@@ -37,7 +37,7 @@ class LinkSource(Source):
         if self._applier is not None:
             self._applier.close()
 
-    def _session(self) -> Connection:
+    def _at_hand(self) -> Connection:
         """The applier's, or another one where that has ended."""
         assert self._applier is not None, "a plan writes nothing"
         if self._applier.closed:
@@ -46,13 +46,13 @@ class LinkSource(Source):
 
     @contextmanager
     def control(self) -> Iterator[Connection]:
-        yield self._session()
+        yield self._at_hand()
 
     def asked(self, ask: Callable[[Connection], R]) -> R:
-        return asked_again(self._session, ask)
+        return asked_again(self._at_hand, ask)
 
-    def _in_other_session(self, ask: Callable[[Connection], R]) -> R:
-        return super()._in_other_session(ask) if self._applier is None else self.asked(ask)
+    def _in_other_connection(self, ask: Callable[[Connection], R]) -> R:
+        return super()._in_other_connection(ask) if self._applier is None else self.asked(ask)
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -61,6 +61,6 @@ class LinkSource(Source):
 
 
 def between(source: LinkSource, target: Target) -> Relay:
-    """A relay that needs no sessions of its own, for as long as the source holds its cut open."""
+    """A relay that needs no connections of its own, for as long as the source holds its cut open."""
     assert source.connection.info.transaction_status is TransactionStatus.INTRANS, "no cut is open"
-    return Relay((source.connection, target.session()))
+    return Relay((source.connection, target.at_hand()))

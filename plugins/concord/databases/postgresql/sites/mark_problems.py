@@ -9,7 +9,7 @@ import psycopg
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.capture.marks import SiteMarks, marks_at, own_names, view_comment
 from concord.databases.postgresql.facts.catalogue import Column, Table
-from concord.databases.postgresql.facts.session import Connection, rows
+from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.tables.replication_set import Marks, ReplicatedTable
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from concord.databases.contract.quoting import literal, quote, shortened
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.catalogue import Row
+from concord.databases.postgresql.facts.connection import Connection, one
 from concord.databases.postgresql.facts.privileges import Grant, Kind
-from concord.databases.postgresql.facts.session import Connection, one
 from concord.databases.postgresql.sites.site_facts import SiteFacts, has_attribute
 
 #: Concord's own at a site. Staged rows belong to the applier, who makes them.

@@ -9,7 +9,7 @@ import psycopg
 from concord.configuration.field import did_you_mean
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.catalogue import Column, Table
-from concord.databases.postgresql.facts.session import Connection, run
+from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.facts.types import descriptor_of
 from concord.databases.postgresql.rows import merging_problems, row_filter
 from concord.databases.postgresql.rows.shape import Shape, shape_of

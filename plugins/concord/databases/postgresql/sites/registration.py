@@ -12,7 +12,7 @@ from concord.databases.postgresql.capture import private_columns
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.catalogue import Row, Table
 from concord.databases.postgresql.facts.catalogue_queries import TRIGGER_STATE
-from concord.databases.postgresql.facts.session import Connection, rows
+from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.rows.shape import shape_of
 from concord.databases.postgresql.sites import mark_problems, preflight
 from concord.tables.manipulation import Manipulation

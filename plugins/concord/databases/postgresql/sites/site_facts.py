@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from psycopg.rows import dict_row
 
 from concord.databases.postgresql.facts.catalogue import Row
+from concord.databases.postgresql.facts.connection import Connection, answers
 from concord.databases.postgresql.facts.own_schema import IDENTITY
-from concord.databases.postgresql.facts.session import Connection, answers
 
 
 @dataclass(frozen=True, slots=True)

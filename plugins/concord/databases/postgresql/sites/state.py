@@ -14,8 +14,8 @@ from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import catalogue, privileges
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.catalogue_queries import queries
+from concord.databases.postgresql.facts.connection import Connection, answers
 from concord.databases.postgresql.facts.privileges import Grant
-from concord.databases.postgresql.facts.session import Connection, answers
 from concord.databases.postgresql.rows.canonical import structure_of
 from concord.databases.postgresql.sites import grants, owner, registration, site_facts
 from concord.databases.postgresql.sites.grants import Logins

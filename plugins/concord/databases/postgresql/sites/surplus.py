@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterator, Sequence
 
 from concord.databases.contract.quoting import literal, quote
+from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.facts.privileges import Grant
-from concord.databases.postgresql.facts.session import Connection, rows
 from concord.databases.postgresql.sites import owner
 from concord.databases.postgresql.sites.grants import Logins
 

@@ -9,9 +9,9 @@ import psycopg
 
 from concord.databases.contract.quoting import qualified
 from concord.databases.contract.snapshot_ends import Written
+from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.facts.own_schema import STAGING
 from concord.databases.postgresql.facts.plans import BY_KEY
-from concord.databases.postgresql.facts.session import Connection, run
 from concord.databases.postgresql.rows.stage import staging_name
 from concord.databases.postgresql.snapshots.layout import Layout
 from concord.messages.errors import ConstraintViolated

@@ -10,7 +10,7 @@ from concord.databases.contract.memory import LinkState
 from concord.databases.contract.reading import Reading, readers_for
 from concord.databases.contract.snapshot_ends import Written
 from concord.databases.postgresql.facts.catalogue import Table, read_tables
-from concord.databases.postgresql.facts.session import Connection, connect, conninfo, one
+from concord.databases.postgresql.facts.connection import Connection, connect, conninfo, one
 from concord.databases.postgresql.rows import acquire, link_state
 from concord.databases.postgresql.rows.repetition import Commit, repeat
 from concord.databases.postgresql.rows.shape import Shape
@@ -220,7 +220,7 @@ class SnapshotTarget(WrittenEnd):
                 done.append(write(connection))
                 progress("commit")
 
-        repeat(Commit(self.session, self.job.link, session.id, self.access.name), attempt)
+        repeat(Commit(self.at_hand, self.job.link, session.id, self.access.name), attempt)
         return done[0]
 
 

@@ -12,8 +12,8 @@ from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.capture.shadow_table import OF_ROWS, OF_STATEMENTS, trigger_function
 from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.facts.catalogue_queries import TRIGGER_STATE
+from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words, rows, run
 from concord.databases.postgresql.facts.privileges import Grant
-from concord.databases.postgresql.facts.session import Connection, connect, in_our_words, rows, run
 from concord.databases.postgresql.sites import grants, preflight
 from concord.databases.postgresql.sites.grants import Logins
 from concord.databases.postgresql.snapshots.layout import Layout, differences, source_layout, source_problems

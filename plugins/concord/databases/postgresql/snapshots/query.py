@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.catalogue import Table
-from concord.databases.postgresql.facts.session import UNHURRIED, Connection, rows
+from concord.databases.postgresql.facts.connection import UNHURRIED, Connection, rows
 from concord.databases.postgresql.rows.acquire import arrived
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.snapshots.layout import Layout

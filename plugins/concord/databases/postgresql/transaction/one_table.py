@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from concord.databases.postgresql.facts.connection import Connection
 from concord.databases.postgresql.facts.plans import any_plan
-from concord.databases.postgresql.facts.session import Connection
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write import (

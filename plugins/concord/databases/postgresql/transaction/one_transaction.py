@@ -7,8 +7,8 @@ from itertools import count
 
 import psycopg
 
+from concord.databases.postgresql.facts.connection import Connection
 from concord.databases.postgresql.facts.refusal import is_refusal
-from concord.databases.postgresql.facts.session import Connection
 from concord.databases.postgresql.ledger import reinitialization, waiting_table
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.rows.repetition import COLLISIONS, RACES, Commit, repeat

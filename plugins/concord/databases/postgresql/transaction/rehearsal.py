@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 import psycopg
 
 from concord.databases.postgresql.constraints import orphans
+from concord.databases.postgresql.facts.connection import Connection, one, rows, run
 from concord.databases.postgresql.facts.refusal import is_refusal, told
-from concord.databases.postgresql.facts.session import Connection, one, rows, run
 from concord.databases.postgresql.rows.repetition import COLLISIONS
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.write import merge

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from concord.databases.postgresql.constraints import foreign_keys, former, uniqueness, verification
 from concord.databases.postgresql.facts.catalogue import Storage, Table, read_storage
+from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY
-from concord.databases.postgresql.facts.session import Connection, run
 from concord.databases.postgresql.ledger import reinitialization, waiting
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.stage import Staged

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import psycopg
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.session import Connection, in_our_words, rows, run
+from concord.databases.postgresql.facts.connection import Connection, in_our_words, rows, run
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.upkeep import flagged_rows

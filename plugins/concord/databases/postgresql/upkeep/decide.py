@@ -16,8 +16,8 @@ from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture import stamp
 from concord.databases.postgresql.constraints import foreign_keys
 from concord.databases.postgresql.facts import row_version
+from concord.databases.postgresql.facts.connection import Connection, in_transaction, rows, run
 from concord.databases.postgresql.facts.refusal import is_refusal, told
-from concord.databases.postgresql.facts.session import Connection, in_transaction, rows, run
 from concord.databases.postgresql.ledger import waiting, waiting_table
 from concord.databases.postgresql.rows import marked_edits, stage
 from concord.databases.postgresql.rows.repetition import COLLISIONS, Commit, repeat
@@ -79,7 +79,7 @@ class Desk(Target):
                 self._log(connection, judged, verdict, reason, alike=row.alike)
                 self._write(connection, judged, row, image)
 
-        commit = Commit(self.session, self.job.link, None, self.access.name, bool(shape.private))
+        commit = Commit(self.at_hand, self.job.link, None, self.access.name, bool(shape.private))
         repeat(commit, attempt)
 
     def _judged(self, connection: Connection, shape: Shape, row: WaitingRow) -> Judged:

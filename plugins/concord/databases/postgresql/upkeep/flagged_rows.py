@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concord.databases.contract.quoting import qualified, quote
 from concord.databases.postgresql.facts.catalogue import ForeignKey
-from concord.databases.postgresql.facts.session import Connection, run
+from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.shape import Shape
 

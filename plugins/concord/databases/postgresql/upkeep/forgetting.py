@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import psycopg
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.session import Connection, connect, in_our_words, rows, run
+from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words, rows, run
 from concord.jobs.site import Credentials
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.session import Connection, rows
+from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.rows import link_state
 from concord.messages.errors import NotInitialized
 from concord.versions.position import Session

@@ -15,7 +15,7 @@ from psycopg.rows import class_row
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.constraints import foreign_keys
-from concord.databases.postgresql.facts.session import Connection, in_transaction, rows, run
+from concord.databases.postgresql.facts.connection import Connection, in_transaction, rows, run
 from concord.databases.postgresql.rows import stage
 from concord.databases.postgresql.rows.repetition import Commit, repeat
 from concord.databases.postgresql.rows.row_keys import listed
@@ -67,7 +67,7 @@ class _Overturning(Target):
             with in_transaction(connection, *_SETTINGS):
                 done[:] = [self._attempt(connection, shape, entry, person, although_changed)]
 
-        commit = Commit(self.session, self.job.link, None, self.access.name, bool(shape.private))
+        commit = Commit(self.at_hand, self.job.link, None, self.access.name, bool(shape.private))
         repeat(commit, attempt)
         return done[0]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.session import Connection, rows, run
+from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.rows.row_keys import key_text, listed
 from concord.databases.postgresql.rows.shape import Shape

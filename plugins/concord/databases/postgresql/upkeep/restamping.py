@@ -14,7 +14,7 @@ from contextlib import ExitStack
 import psycopg
 
 from concord.databases.postgresql.facts import row_version
-from concord.databases.postgresql.facts.session import connect, in_our_words, one
+from concord.databases.postgresql.facts.connection import connect, in_our_words, one
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.upkeep.restamped_table import RestampedTable
 from concord.databases.postgresql.upkeep.tombstones import OpenSite, look_at

@@ -17,8 +17,8 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 
+from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words, one
 from concord.databases.postgresql.facts.own_schema import FORMAT
-from concord.databases.postgresql.facts.session import Connection, connect, in_our_words, one
 from concord.databases.postgresql.rows.shape import Shape, shape_of
 from concord.databases.postgresql.sites.state import altered, read_site
 from concord.databases.postgresql.upkeep.agreement import Holder, agreements, delete, publish
@@ -37,7 +37,7 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenSite:
-    """A carrying site with an open session of its applier's, and the shapes of its tables as they are."""
+    """A carrying site with an open connection of its applier's, and the shapes of its tables as they are."""
 
     site: CarryingSite
     connection: Connection

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.session import Connection, run
+from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.write import merged_row
 from concord.databases.postgresql.write.conflict_id import conflict_id, dot

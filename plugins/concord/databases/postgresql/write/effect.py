@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.session import Connection, one
+from concord.databases.postgresql.facts.connection import Connection, one
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write.guard import WINNING
 from concord.rules.brake import Brakes, Effect

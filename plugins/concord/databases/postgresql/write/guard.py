@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture.before_image import MADE
 from concord.databases.postgresql.facts import row_version
-from concord.databases.postgresql.facts.session import Connection, every, one, rows
+from concord.databases.postgresql.facts.connection import Connection, every, one, rows
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write import row_locks

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from collections.abc import Sequence as Several
 
 from concord.databases.contract.quoting import literal, qualified, quote
+from concord.databases.postgresql.facts.connection import Connection, one, run
 from concord.databases.postgresql.facts.sequences import Fed, Sequence, read
-from concord.databases.postgresql.facts.session import Connection, one, run
 from concord.databases.postgresql.write.judged import Judged
 from concord.tables.identity import GREATEST, Share
 from concord.tables.replication_set import ReplicatedTable

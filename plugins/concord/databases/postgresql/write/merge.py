@@ -10,8 +10,8 @@ from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture import before_image
 from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.catalogue import Column
+from concord.databases.postgresql.facts.connection import Connection, counts, run
 from concord.databases.postgresql.facts.plans import LOOK_UP, SCAN
-from concord.databases.postgresql.facts.session import Connection, counts, run
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.write.conflict_log import version_object

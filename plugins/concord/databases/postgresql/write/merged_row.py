@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts import row_version
-from concord.databases.postgresql.facts.session import Connection, run
+from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import DECISION_TYPES
 from concord.rules.merging import DERIVED

@@ -1,4 +1,4 @@
-"""Rows that are about to be written are read by a session beside: the one that writes need not wait for cold pages.
+"""Rows that are about to be written are read by a connection beside: the one that writes need not wait for cold pages.
 
 A MERGE looks up one row after the other, so it waits for the disk as often as a page is in no cache. Over a table
 that is larger than memory it waits for nearly each row (performance.md: the merge is most of a large link).
@@ -12,11 +12,11 @@ from functools import partial
 from threading import Event, Thread
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.session import Connection, one, run
+from concord.databases.postgresql.facts.connection import Connection, one, run
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.write.other_session import in_other_session
+from concord.databases.postgresql.write.other_connection import in_other_connection
 
-#: Fewer are written before a session is logged in.
+#: Fewer are written before a connection is logged in.
 FROM = 1_000
 
 #: Pages of staging to a statement, some thousand rows: between two of them whoever waits to alter the table goes first.
@@ -38,7 +38,7 @@ def prefetching(
 ) -> AbstractContextManager[Thread | None]:
     """While the block writes. The write reads what nobody has read."""
     many = [each for each in staged if each.rows >= FROM]
-    return in_other_session(connect, partial(_read, many), PATIENCE) if many else nullcontext()
+    return in_other_connection(connect, partial(_read, many), PATIENCE) if many else nullcontext()
 
 
 def _read(many: Sequence[Staged], connection: Connection, written: Event) -> None:

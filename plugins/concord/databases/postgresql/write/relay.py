@@ -13,9 +13,9 @@ import psycopg
 
 from concord.databases.contract.quoting import qualified
 from concord.databases.contract.reading import Part, Relayed
+from concord.databases.postgresql.facts.connection import Connection, in_our_words, log_in, one
 from concord.databases.postgresql.facts.own_schema import STAGING
 from concord.databases.postgresql.facts.refusal import told
-from concord.databases.postgresql.facts.session import Connection, in_our_words, log_in, one
 from concord.messages.errors import ConcordError, LinkFailed, SiteUnavailable
 
 #: Bytes that are handed on at once: each call costs as much as some rows.
@@ -27,14 +27,14 @@ class SourceFailed(Exception):
 
 
 class Relay:
-    """Stages one part after the other, between the same two sessions: each login takes several round trips.
+    """Stages one part after the other, between the same two connections: each login takes several round trips.
 
     They are opened for the first part, in the cut that all parts of a link are read in, unless both are given.
     The source's then holds that cut. Closed are those that were opened.
     """
 
-    def __init__(self, sessions: tuple[Connection, Connection] | None = None) -> None:
-        self._sessions = sessions
+    def __init__(self, connections: tuple[Connection, Connection] | None = None) -> None:
+        self._connections = connections
         self._opened = ExitStack()
 
     def __enter__(self) -> Relay:
@@ -50,9 +50,9 @@ class Relay:
         ended.
         """
         try:
-            if self._sessions is None:
-                self._sessions = self._open(part)
-            return _copy(*self._sessions, part, attempt)
+            if self._connections is None:
+                self._connections = self._open(part)
+            return _copy(*self._connections, part, attempt)
         except SourceFailed as ended:
             failed = ended.__cause__
         except psycopg.Error as error:

@@ -6,7 +6,7 @@ Every row that is put back stands in the conflict log with the row that stood in
 from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.session import Connection, run
+from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.link import LinkJob

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.session import Connection, rows, run
+from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
 from concord.rules.policy import Chains

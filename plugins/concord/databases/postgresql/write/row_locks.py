@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concord.databases.postgresql.facts.session import Connection, run
+from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.rows.stage import Staged
 
 

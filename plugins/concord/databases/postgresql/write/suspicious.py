@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from concord.databases.contract.quoting import literal
 from concord.databases.contract.rows import Rebounding
 from concord.databases.postgresql.facts import row_version
-from concord.databases.postgresql.facts.session import Connection, rows
+from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.rows.shape import Shape
 from concord.jobs.link import LinkJob
 from concord.messages.errors import RowsOscillate

@@ -1,4 +1,4 @@
-"""A session beside a large write flushes the WAL while the write goes on.
+"""A connection beside a large write flushes the WAL while the write goes on.
 
 A write fills the WAL buffers: 16 MB at most, unless set, a twentieth of a second of it. It then writes them out
 itself, page by page, and waits for the disk at the end of each segment. That takes up to a quarter of its time. A
@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import Event, Thread
 from time import monotonic
 
-from concord.databases.postgresql.facts.session import Connection, run
+from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.write.other_session import in_other_session
+from concord.databases.postgresql.write.other_connection import in_other_connection
 
 #: After a checkpoint each page is logged whole. So many rows, in all tables, may be as many pages: their commit
 #: waits longer for the disk than a login takes.
@@ -30,7 +30,7 @@ ROUND = 0.1
 #: How long one rests after it (s); twice as long, up to ROUND, each time that nobody had written.
 REST = 0.01
 
-#: The link has ended, and waits so long (s) for a statement: PostgreSQL would log that its session was cut off.
+#: The link has ended, and waits so long (s) for a statement: PostgreSQL would log that its connection was cut off.
 PATIENCE = ROUND
 
 _SETTINGS = (
@@ -61,7 +61,7 @@ def flushing(
 ) -> AbstractContextManager[Thread | None]:
     """While the block writes. The write flushes what nobody has flushed."""
     many = sum(each.rows for each in staged) >= FROM
-    return in_other_session(connect, _flush, patience=0) if many else nullcontext()
+    return in_other_connection(connect, _flush, patience=0) if many else nullcontext()
 
 
 def _flush(connection: Connection, written: Event) -> None:

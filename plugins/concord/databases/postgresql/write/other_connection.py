@@ -1,4 +1,4 @@
-"""A session beside the write does the work that only makes the write faster: when that fails, nothing is lost but
+"""A connection beside the write does the work that only makes the write faster: when that fails, nothing is lost but
 time."""
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from threading import Event, Thread
 
 import psycopg
 
-from concord.databases.postgresql.facts.session import Connection
+from concord.databases.postgresql.facts.connection import Connection
 from concord.messages.errors import ConcordError
 
 
 @contextmanager
-def in_other_session(
+def in_other_connection(
     connect: Callable[[], Connection], work: Callable[[Connection, Event], None], patience: float
 ) -> Iterator[Thread]:
-    """While the block writes, `work` is done in a session of its own, and is told when the block has ended.
+    """While the block writes, `work` is done in a connection of its own, and is told when the block has ended.
 
     So long (s) that end waits for the work's. Whoever waits longer joins the thread.
     """

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
 
-from concord.databases.postgresql.facts.session import connect, one, run
+from concord.databases.postgresql.facts.connection import connect, one, run
 from concord.databases.postgresql.rows import stage
 from concord.databases.postgresql.sites.ends import Target
 from concord.databases.registry import cancel_all, dialect
@@ -21,7 +21,7 @@ def test_a_session_that_a_signal_left_waiting_does_not_keep_staging_from_being_d
     target = Target(sites.job())
     shape = target.inspect(sites.tables)[0][0]
     target.create_staging(shape, 0)
-    left = target.session()
+    left = target.at_hand()
     left.pgconn.send_query(b"SELECT pg_sleep(30)")  # as when a handler raises in the middle of it
     assert left.info.transaction_status is TransactionStatus.ACTIVE
     target.drop_staging()

@@ -1,4 +1,4 @@
-"""The sessions that this process has open: who ends its work must be able to end what they wait for, in any thread."""
+"""The open connections of this process: the one who ends its work must be able to end their waits, in any thread."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _PATIENCE = 2.0
 
 
 def note(connection: psycopg.Connection[Any]) -> None:
-    """Remember the session for as long as anybody holds it."""
+    """Remember the connection for as long as anybody holds it."""
     _OPEN.add(connection)
 
 
 def cancel() -> None:
-    """Cancel what every session does at this moment: whoever waits for it gets QueryCanceled. No session is closed."""
+    """Cancel what every connection does at this moment; none is closed. Whoever waits for one gets QueryCanceled."""
     for connection in _noted():
         if not connection.closed:
             with suppress(psycopg.Error):

@@ -1,4 +1,4 @@
-"""Sessions of executors over ADBC. It reads the columns of every table of a database before it opens the first one.
+"""Connections of executors over ADBC. It reads the columns of every table of a database before it opens the first one.
 With hundreds of tables that takes longer than to carry some rows, so each worker does it once for each login."""
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ KEPT = 16
 
 @dataclass(frozen=True)
 class _Kept:
-    """A database that does not close together with a session. None of what was read of it goes out of date: what
+    """A database that does not close together with a connection. None of what was read of it goes out of date: what
     travels is of types that every database has, and everything else is text."""
 
     database: AdbcDatabase
 
     def close(self) -> None:
-        """More sessions may follow."""
+        """More connections may follow."""
 
 
 @lru_cache(maxsize=KEPT)
@@ -32,6 +32,6 @@ def _database(login: str) -> AdbcDatabase:
 
 
 def connect(login: str) -> Connection:
-    """A new session, in a transaction of its own from its first statement on."""
+    """A new connection, in a transaction of its own from its first statement on."""
     database = _database(login)
     return Connection(_Kept(database), AdbcConnection(database))

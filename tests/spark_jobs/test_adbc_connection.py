@@ -9,8 +9,8 @@ import pytest
 from adbc_driver_manager import OperationalError
 
 from embedded.postgres import Server
-from spark_jobs import adbc_session
-from spark_jobs.adbc_session import connect
+from spark_jobs import adbc_connection
+from spark_jobs.adbc_connection import connect
 from tests.conftest import Database
 
 #: Sessions of clients but one's own; a vacuum of the server's is none.
@@ -24,9 +24,9 @@ SECONDS = 10
 
 @pytest.fixture(autouse=True)
 def _nothing_is_kept() -> Iterator[None]:
-    adbc_session._database.cache_clear()
+    adbc_connection._database.cache_clear()
     yield
-    adbc_session._database.cache_clear()
+    adbc_connection._database.cache_clear()
 
 
 def backend(login: str) -> int:

@@ -15,7 +15,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from concord.databases.contract.quoting import quote
-from concord.databases.postgresql.facts import open_sessions
+from concord.databases.postgresql.facts import open_connections
 from concord.databases.postgresql.facts.refusal import told
 from concord.jobs.site import ALLOWED_OPTIONS, Credentials, is_local
 from concord.messages.connection_words import one_sentence
@@ -115,28 +115,28 @@ def log_in(login: str) -> Connection:
     """The same with a connection string. Raises OperationalError."""
     # No statement of ours has parameters, and few come twice: to prepare them would be one more round trip.
     connection = psycopg.connect(login, autocommit=True, prepare_threshold=None)
-    open_sessions.note(connection)
+    open_connections.note(connection)
     if connection.info.server_version >= _ENDS_TRANSACTIONS:
         run(connection, UNHURRIED)
     return connection
 
 
-def asked_again(session: Callable[[], Connection], ask: Callable[[Connection], T]) -> T:
-    """The answer to a question that may be asked twice. It is asked on the session at hand, which may have ended
+def asked_again(at_hand: Callable[[], Connection], ask: Callable[[Connection], T]) -> T:
+    """The answer to a question that may be asked twice. It is asked on the connection at hand, which may have ended
     since it was last used, then on another one. Raises what asking raises."""
-    connection = session()
+    connection = at_hand()
     try:
         return ask(connection)
     except psycopg.OperationalError:
         if not connection.closed:
             raise
-    return ask(session())
+    return ask(at_hand())
 
 
 def connect_both(
     one: Callable[[], Connection], other: Callable[[], Connection]
 ) -> tuple[Connection, Connection]:
-    """Two sessions, logged in to at the same time. Raises the first one's error first; then neither is open."""
+    """Two connections, logged in to at the same time. Raises the first one's error first; then neither is open."""
     with ThreadPoolExecutor(max_workers=1) as threads:
         logging_in = threads.submit(other)
         try:
@@ -244,24 +244,24 @@ class Transaction:
     last: list[str] = field(default_factory=list)  #: statements that are sent together with the COMMIT
 
 
-class SessionEnded(psycopg.OperationalError):
-    """The session had ended before the transaction began: nothing was done, and another session may do it."""
+class ConnectionEnded(psycopg.OperationalError):
+    """The connection had ended before the transaction began: nothing was done, and another connection may do it."""
 
 
 @contextmanager
 def in_transaction(connection: Connection, *first: str) -> Iterator[Transaction]:
     """One transaction, which begins with these statements in one round trip; undone when the block raises, or one of
-    its last statements. Raises SessionEnded.
+    its last statements. Raises ConnectionEnded.
     """
     if connection.closed:
-        raise SessionEnded("the session has ended")
+        raise ConnectionEnded("the connection has ended")
     assert connection.info.transaction_status is TransactionStatus.IDLE, "a transaction in a transaction"
     try:
         try:
             _, *answered = every(connection, "BEGIN", *first)
         except psycopg.OperationalError as error:
             if connection.closed:
-                raise SessionEnded(str(error)) from error
+                raise ConnectionEnded(str(error)) from error
             raise
         yield (transaction := Transaction(answered))
         run(connection, *transaction.last, "COMMIT")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from concord.databases.postgresql.facts.session import in_transaction
+from concord.databases.postgresql.facts.connection import in_transaction
 from tests.given.at_step import At
 from tests.given.fixtures import MakePair
 from tests.given.goes_on import goes_on
@@ -29,7 +29,7 @@ def end_sessions(site: Site) -> None:
 
 
 @pytest.mark.parametrize("step", ["write", "hold_fence", "clean_up"])
-def test_the_target_is_written_by_another_session(sites: Pair, step: str) -> None:
+def test_the_target_is_written_by_another_connection(sites: Pair, step: str) -> None:
     with goes_on():
         report = sites.run(at=At(step, lambda: end_sessions(sites.capetown)))
     assert carried(report).applied == 1
@@ -41,7 +41,7 @@ def test_the_target_is_written_by_another_session(sites: Pair, step: str) -> Non
 
 
 @pytest.mark.parametrize("step", ["heartbeat", "count", "stage", "write", "remember"])
-def test_the_source_remembers_by_another_session(sites: Pair, step: str) -> None:
+def test_the_source_remembers_by_another_connection(sites: Pair, step: str) -> None:
     # F87 is asked about by that session as well, and F65 rests on the heartbeat
     heartbeat = "SELECT heartbeat FROM concord.site"
     before = sites.london.value(heartbeat)
