@@ -254,7 +254,7 @@ class TablePass:
             present = acquire(spark, way.present(self.table.state, ranges))
             key = KeyMeaning(way.key_types)
             chains = theirs.policy.bound(rule.priorities or {}).without_hold()
-            choosing = Choosing(chains, theirs.compared)
+            choosing = Choosing(chains, theirs.asked_aliases)
             decided = changed(incoming, present, theirs.aliases, key, rule, choosing)
         place = way.stage(ordinal)
         with worded(ours.name):

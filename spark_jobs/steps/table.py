@@ -70,11 +70,11 @@ def _judged(link: Link, spark: SparkSession, rows: DataFrame, changes: Changes) 
         link.job.priorities,
         broadcast=changes.candidates <= MOST_BROADCAST and link.job.interval is None,
         damaged=_damaged(link, shape),
-        seen=whole or tuple(shape.compared.values()),
+        seen=whole or tuple(shape.asked_aliases.values()),
     )
     if whole is not None:
         detected = same_thing(detected, whole, adding(shape.policy))
-    found = resolve(detected, shape.policy.bound(link.job.priorities), shape.compared)
+    found = resolve(detected, shape.policy.bound(link.job.priorities), shape.asked_aliases)
     return ask(found, Layout.of(shape)) if shape.policy.asks else found
 
 

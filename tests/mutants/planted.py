@@ -312,7 +312,7 @@ MUTANTS = (
     Mutant(
         "unique values that move are not taken out first",
         f"{POSTGRESQL}/write/merge.py",
-        "    if moving:\n        _take_out",
+        "    if values_move:\n        _take_out",
         "    if False:\n        _take_out",
         "tests/link/constraints/test_values_that_move.py -k swapped",
     ),

@@ -94,7 +94,7 @@ class Shape(Protocol):
         """Those by which Spark can tell whether both sites did the same thing to a key; None where it cannot."""
 
     @property
-    def compared(self) -> Mapping[str, str]:
+    def asked_aliases(self) -> Mapping[str, str]:
         """Of the canonical columns that a resolver must see, what they are called on the way."""
 
     @property

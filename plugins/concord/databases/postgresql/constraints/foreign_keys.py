@@ -42,7 +42,7 @@ def write_base(connection: Connection, job: LinkJob, judged: Judged) -> None:
     """Write one table's base rows for a person, who is told what would not hold. Raises ConstraintViolated."""
     former.open_for(connection, judged.staged.shape)
     left = {judged.staged.shape.table.name} if former.remember(connection, judged) else set()
-    merge.write_base(connection, judged, moving=False)
+    merge.write_base(connection, judged, values_move=False)
     Mending(connection, job, [judged], left).verify()
     verification.verify(connection, [judged], job.target.name)
 

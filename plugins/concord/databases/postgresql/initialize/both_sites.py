@@ -70,10 +70,10 @@ class Initialization(PairOfEnds):
         new = [table for table in concerned if table.name not in resumed]
         planned = self._planning(tell).plan(new, stands, resumed=bool(resumed))
         progress("begin")
-        moving = [each for each in planned if each.how is not How.EQUAL]
+        loading = [each for each in planned if each.how is not How.EQUAL]
         begun_anew = [each for each in resumed.values() if each.phase == "begun"]
         self._write_down(
-            [replace(each, definition=self._definition(each.table)) for each in moving + begun_anew]
+            [replace(each, definition=self._definition(each.table)) for each in loading + begun_anew]
         )
         now = {table.name for table in wanted}
         return [*resumed.values(), *(each for each in planned if each.table in now)]
@@ -267,12 +267,14 @@ class Initialization(PairOfEnds):
         return [initialization_state.summary(each) for each in done]
 
     def _violations(self, done: Sequence[Progressed]) -> list[RowError]:
-        moved = [each.table for each in done if each.how is not How.EQUAL]
-        if not moved:
+        loaded = [each.table for each in done if each.how is not How.EQUAL]
+        if not loaded:
             return []
         most, tables = self.job.max_errors + 1, self.job.link.tables
         here, there = ((end, end.survey(tables).shapes) for end in self._ends)
-        return whole_set.violations(there, here, moved, most) + whole_set.violations(here, there, moved, most)
+        return whole_set.violations(there, here, loaded, most) + whole_set.violations(
+            here, there, loaded, most
+        )
 
     def _keep_errors(self, done: Sequence[Progressed], errors: Sequence[RowError]) -> None:
         for each in done:

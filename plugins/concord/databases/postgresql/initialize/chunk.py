@@ -113,7 +113,7 @@ class ChunkWriter:
             connection = self.connect()
             try:
                 with self._begun(connection):
-                    inserted, report = self._attempt(connection, chunk, moving=violations > 0)
+                    inserted, report = self._attempt(connection, chunk, values_move=violations > 0)
                 written.rows += inserted + report[0]
                 written.conflicts += report[1]
                 return
@@ -144,7 +144,9 @@ class ChunkWriter:
         job, settings = self.job, one_transaction.SETTINGS
         return link_state.fenced(connection, job.synchronization, job.epoch, job.target.name, *settings)
 
-    def _attempt(self, connection: Connection, chunk: Staged, *, moving: bool) -> tuple[int, tuple[int, int]]:
+    def _attempt(
+        self, connection: Connection, chunk: Staged, *, values_move: bool
+    ) -> tuple[int, tuple[int, int]]:
         initialization_state.share(connection)
         self._check_listeners(connection, chunk)
         plain, guarded = one(
@@ -153,7 +155,7 @@ class ChunkWriter:
         )
         inserted = _insert(connection, chunk, plain) if plain else 0
         report = (
-            self._write_guarded(connection, chunk.only(_GUARDED, guarded), moving=moving)
+            self._write_guarded(connection, chunk.only(_GUARDED, guarded), values_move=values_move)
             if guarded
             else (0, 0)
         )
@@ -166,7 +168,7 @@ class ChunkWriter:
         if listened and not self.announced:
             raise ListenersCame(f"{self.job.target.name}: another synchronization of {table} began meanwhile")
 
-    def _write_guarded(self, connection: Connection, chunk: Staged, *, moving: bool) -> tuple[int, int]:
+    def _write_guarded(self, connection: Connection, chunk: Staged, *, values_move: bool) -> tuple[int, int]:
         """The write step of a link; constraints across rows are verified when all tables are in."""
         run(connection, *BY_KEY)
         row_locks.lock(connection, chunk)
@@ -175,7 +177,7 @@ class ChunkWriter:
         nothing = Session("", "", "", 0, LinkPosition(BEGINNING))
         writing = Writing(self.job, [chunk], LinkState({}, ()), nothing, self.progress)
         report = one_table.log_table(connection, writing, judged, report)
-        one_table.write_table(connection, writing, judged, report, moving=moving)
+        one_table.write_table(connection, writing, judged, report, values_move=values_move)
         if report.held:  # edited since it was staged, and in conflict now: it waits as a link's would
             waiting.remember(connection, judged, self.job)
         return report.applied, report.conflicts

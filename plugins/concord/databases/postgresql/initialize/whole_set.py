@@ -19,15 +19,15 @@ Shapes = Mapping[str, Shape]
 
 
 def violations(
-    site: tuple[End, Shapes], other: tuple[End, Shapes], moved: Sequence[str], most: int
+    site: tuple[End, Shapes], other: tuple[End, Shapes], loaded: Sequence[str], most: int
 ) -> list[RowError]:
-    """Rows of the site's `moved` tables without their parents, and values twice in a deferrable unique key; at most
+    """Rows of the site's `loaded` tables without their parents, and values twice in a deferrable unique key; at most
     `most`. Both ends come with the shapes of all tables of the pair.
 
     A parent that stands at the other site came after its table was copied, or is not copied: the first run brings it.
     """
     (end, ours), elsewhere = site, other[1]
-    shapes = [ours[name] for name in moved]
+    shapes = [ours[name] for name in loaded]
     by_table = {shape.table.name: shape for shape in ours.values()}
     found: list[RowError] = []
     for shape in shapes:

@@ -256,7 +256,7 @@ class Shape:
         return tuple(self.alias(column) for column in self.rest)
 
     @property
-    def compared(self) -> Mapping[str, str]:
+    def asked_aliases(self) -> Mapping[str, str]:
         return {name: self.alias(column) for name, column in self.asked.items()}
 
     @property

@@ -117,7 +117,7 @@ def log_table(connection: Connection, writing: Writing, judged: Judged, report: 
 
 
 def write_table(
-    connection: Connection, writing: Writing, judged: Judged, report: TableReport, *, moving: bool
+    connection: Connection, writing: Writing, judged: Judged, report: TableReport, *, values_move: bool
 ) -> None:
     """Base rows, then shadow rows, as applications do: none of them is ever the one that closes a circle.
 
@@ -125,7 +125,7 @@ def write_table(
     """
     shape = judged.staged.shape
     writing.progress("base")
-    merge.write_base(connection, judged, moving=moving)
+    merge.write_base(connection, judged, values_move=values_move)
     identity_ranges.advance(connection, judged, writing.wanted(shape.name), writing.site)
     writing.progress("shadow")
     written = report.applied + judged.adopted

@@ -42,12 +42,12 @@ def write(connect: Callable[[], Connection], writing: Writing) -> dict[str, Tabl
     tries = count()
 
     def attempt(connection: Connection, *, violations: int) -> None:
-        moving, care = violations > 0, Care.NONE
+        values_move, care = violations > 0, Care.NONE
         again = next(tries) > 0
         while True:
             reports.clear()
             try:
-                _attempt(connection, writing, reports, moving=moving, care=care, locked=again)
+                _attempt(connection, writing, reports, values_move=values_move, care=care, locked=again)
             except (psycopg.Error, ConstraintViolated) as error:
                 if care is Care.REFERENCES or not _is_about_rows(error, violations, writing):
                     raise
@@ -77,7 +77,7 @@ def _attempt(
     writing: Writing,
     reports: dict[str, TableReport],
     *,
-    moving: bool,
+    values_move: bool,
     care: Care,
     locked: bool,
 ) -> None:
@@ -88,7 +88,9 @@ def _attempt(
     with link_state.fenced(connection, *fence, *SETTINGS, then=(waits,)) as begun:
         if writing.staged:
             waiting = dict(begun.answered[-1])
-            reports |= write_tables(connection, writing, waiting, moving=moving, care=care, locked=locked)
+            reports |= write_tables(
+                connection, writing, waiting, values_move=values_move, care=care, locked=locked
+            )
             reinitialization.ask(connection, writing.job, reports.values())
         if writing.session is not None and writing.job.moves_positions:
             writing.progress("link_state")

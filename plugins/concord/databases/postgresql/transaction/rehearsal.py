@@ -173,7 +173,7 @@ class Rehearsal:
         """Write the base rows alone: the shadow refuses nothing. An error of the database's own state is raised."""
         try:
             with self.connection.transaction():
-                merge.write_base(self.connection, each.among(chosen), moving=True)
+                merge.write_base(self.connection, each.among(chosen), values_move=True)
         except psycopg.Error as error:
             if not is_refusal(error):
                 raise

@@ -31,7 +31,7 @@ def write_tables(
     writing: Writing,
     waits: Mapping[str, int],
     *,
-    moving: bool,
+    values_move: bool,
     care: Care,
     locked: bool,
 ) -> dict[str, TableReport]:
@@ -50,13 +50,15 @@ def write_tables(
     judged, reports = _judge(connection, writing, ordered, locked=locked)
     if careful:
         writing.progress("rehearse")
-        moving = True
+        values_move = True
         judged, reports = _without_refused(connection, writing, judged, care)
     _log(connection, writing, judged, reports)
-    gave_way = _mend_uniqueness(connection, writing, judged, violated=moving)
+    gave_way = _mend_uniqueness(connection, writing, judged, violated=values_move)
     left = {table.staged.shape.table.name for table in judged if former.remember(connection, table)}
     for table in judged:
-        one_table.write_table(connection, writing, table, reports[table.staged.shape.name], moving=moving)
+        one_table.write_table(
+            connection, writing, table, reports[table.staged.shape.name], values_move=values_move
+        )
     for each in gave_way:
         uniqueness.stamp(connection, each.shape)
         reports[each.shape.name] = _with_conflicts(reports[each.shape.name], each.logged)

@@ -27,21 +27,21 @@ from concord.rules.repair_rule import REPAIR
 _MET = "('source_wins', 'source_stays', 'merged', 'target_wins', 'target_stays', 'unite')"
 
 
-def write_base(connection: Connection, judged: Judged, *, moving: bool) -> None:
+def write_base(connection: Connection, judged: Judged, *, values_move: bool) -> None:
     """One MERGE by primary key; unchanged content is not rewritten.
 
     Where other values are unique as well, deletes first: a row that comes may bring the value of one that goes.
-    `moving`: such values move between rows of this transmission (F38). So the rows that give one up or take one are
-    taken out first and put back whole. No trigger and no cascade sees it, under replica role.
+    `values_move`: such values move between rows of this transmission (F38). So the rows that give one up or take one
+    are taken out first and put back whole. No trigger and no cascade sees it, under replica role.
     """
     shape = judged.staged.shape
     remove, write = "WHEN MATCHED AND s.concord_gone THEN DELETE", _written(shape)
     # An index that has come since then is noticed by the collision, after which values are taken for moving.
-    if not moving and shape.table.exclusive <= 1:
+    if not values_move and shape.table.exclusive <= 1:
         _merge(connection, judged, shape.columns, "true", f"{remove} {write}")
         return
     _merge(connection, judged, shape.key, "w.concord_gone", remove)
-    if moving:
+    if values_move:
         _take_out(connection, judged)
     _merge(connection, judged, shape.columns, "NOT w.concord_gone", write)
 
