@@ -15,6 +15,7 @@ from tests.mutants.reinitialization import REINITIALIZATION
 from tests.mutants.replication_set import REPLICATION_SET
 from tests.mutants.runs import RUNS
 from tests.mutants.same_thing import SAME_THING
+from tests.mutants.second_forms import SECOND_FORMS
 from tests.mutants.topologies import TOPOLOGIES
 from tests.mutants.waiting import WAITING
 
@@ -32,6 +33,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "same_thing": SAME_THING,
     "future_stamps": FUTURE_STAMPS,
     "runs": RUNS,
+    "second_forms": SECOND_FORMS,
 }
 
 
