@@ -37,7 +37,7 @@ SECOND_FORMS = (
     ),
     Mutant(
         "SQL takes the latest stamp that may be for one from the future",
-        f"{POSTGRESQL}/write/watch.py",
+        f"{POSTGRESQL}/write/suspicious.py",
         'f"({stamp} > {CLOCK} + {allowed}"',
         'f"({stamp} >= {CLOCK} + {allowed}"',
         f"{RULE} -k sql_finds_a_stamp",
@@ -51,7 +51,7 @@ SECOND_FORMS = (
     ),
     Mutant(
         "the conflict log takes an update that both know for two inserts",
-        f"{POSTGRESQL}/write/merge.py",
+        f"{POSTGRESQL}/write/conflict_log.py",
         "(v.p_born OR v.p_origin = '') AND NOT {shared}",
         "(v.p_born OR v.p_origin = '')",
         f"{RULE} -k conflict_log_gives",
@@ -118,14 +118,14 @@ SECOND_FORMS = (
         f"{STEPS}/resolve.py",
         'f"{both_born} AND NOT {share_history(source.prefix, target.prefix)}"',
         'f"{both_born}"',
-        BY_ANY_CHAIN,
+        f"{RULE} -k spark_names_the_type",
     ),
     Mutant(
         "Spark lets the smaller value win where the greater one should",
         f"{STEPS}/resolve.py",
         "return _compared(resolver, *((ours, theirs) if resolver.greatest else (theirs, ours)))",
         "return _compared(resolver, theirs, ours)",
-        BY_ANY_CHAIN,
+        f"{RULE} -k opinion",
     ),
     Mutant(
         "of two negative numbers Spark takes the longer one for the greater",
@@ -139,7 +139,7 @@ SECOND_FORMS = (
         f"{STEPS}/detect.py",
         '        "deleted = p_deleted",\n',
         "",
-        BY_ANY_CHAIN,
+        f"{RULE} -k row_of_nulls",
     ),
     Mutant(
         "a derived row that was altered is damaged to Spark",

@@ -141,12 +141,53 @@ def test_spark_decides_thousands_of_pairs_as_the_functions_do(spark: SparkSessio
     hold_spark_to_it(spark, MET, USUAL)
 
 
+def test_spark_tells_a_row_of_nulls_from_a_deleted_one_as_the_functions_do(spark: SparkSession) -> None:
+    nothing: Row = {"n": None, "m": None}
+    hold_spark_to_it(spark, [met._replace(rows=(nothing, nothing)) for met in MET[:600]], USUAL)
+
+
 @settings(SLOW, max_examples=8)
 @given(SOME, policies((*CHOOSING, *MERGING)), priorities())
 def test_spark_decides_as_the_functions_do_by_any_chain(
     spark: SparkSession, found: list[Met], policy: Policy, ranks: dict[str, int]
 ) -> None:
     hold_spark_to_it(spark, found, policy.bound(ranks))
+
+
+@settings(SLOW, max_examples=3)
+@given(st.lists(meetings(), min_size=100, max_size=150), priorities())
+def test_spark_has_of_each_resolver_the_opinion_that_it_has(
+    spark: SparkSession, drawn: list[Met], ranks: dict[str, int]
+) -> None:
+    met = [each for each in drawn if each.incoming.origin and each.present.origin]
+    chains = Policy(resolvers=CHOOSING, places={"london": 1, "oslo": -1}).bound(ranks)
+    resolvers = [each for each in chains.by_type[ConflictType.UPDATE_DELETE] if isinstance(each, Resolver)]
+    sides = (resolve.Side("", SEEN), resolve.Side("p_", SEEN))
+    keys = {
+        side.key_name(name): F.expr(case((f"NOT {side.column('deleted')}", side.key(name))))
+        for side in sides
+        for name in SEEN
+    }
+    asked = [resolve.opinion(each, *sides) for each in resolvers]
+    texts = [f"array({each.verdict}, {each.reason}) AS o{n}" for n, each in enumerate(asked)]
+    found = detected(spark, met, chains).withColumns(keys).selectExpr("c0", *texts)
+    for place, *opinions in found.collect():
+        each = met[place]
+        contenders = Contender(each.incoming, each.rows[0]), Contender(each.present, each.rows[1])
+        for resolver, (verdict, reason) in zip(resolvers, opinions, strict=True):
+            winner, why = resolver.opinion(*contenders)
+            assert (verdict, reason) == (winner and winner.value, why), (resolver.name, each)
+
+
+def test_spark_names_the_type_of_a_conflict_as_the_function_does(spark: SparkSession) -> None:
+    met = [each for each in MET if each.incoming.origin and each.present.origin]
+    rows = [(n, *fields(each.incoming), *fields(each.present)) for n, each in enumerate(met)]
+    version = SCHEMA[SCHEMA.index("origin") :]
+    present = ", ".join(f"p_{field}" for field in version.split(", "))
+    named = resolve._type(resolve.Side("", {}), resolve.Side("p_", {}))
+    found = spark.createDataFrame(rows, f"n int, {version}, {present}").selectExpr("n", f"{named} AS type")
+    for n, said in found.collect():
+        assert said == conflict_type(met[n].incoming, met[n].present).value, met[n]
 
 
 @settings(SLOW, max_examples=5)
