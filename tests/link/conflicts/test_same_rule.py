@@ -154,8 +154,8 @@ def test_spark_decides_as_the_functions_do_by_any_chain(
     hold_spark_to_it(spark, found, policy.bound(ranks))
 
 
-@settings(SLOW, max_examples=3)
-@given(st.lists(meetings(), min_size=100, max_size=150), priorities())
+@settings(SLOW, max_examples=6)
+@given(SOME, priorities())
 def test_spark_has_of_each_resolver_the_opinion_that_it_has(
     spark: SparkSession, drawn: list[Met], ranks: dict[str, int]
 ) -> None:
@@ -242,7 +242,7 @@ def test_the_write_step_decides_as_the_functions_do_by_any_chain(
     hold_the_write_step_to_it(scene, found, policy.bound(ranks))
 
 
-@settings(SLOW, max_examples=40)
+@settings(SLOW, max_examples=400)
 @given(versions(), vectors, st.integers(0, 5), st.integers(0, 5))
 def test_sql_finds_a_stamp_in_the_future_as_the_function_does(
     scene: Scene, incoming: RowVersion, known: dict[str, tuple[int, int]], now: int, allowed: int
