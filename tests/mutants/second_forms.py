@@ -10,7 +10,7 @@ LOAD = "tests/link/initialization/test_same_initialization.py"
 STAMP = "tests/databases/postgresql/capture/test_stamp.py"
 MAPPING = "tests/link/mapping/test_same_mapping.py"
 STEPS = "spark_jobs/steps"
-BY_ANY_CHAIN = f"{RULE} -k spark_decides_as_the_functions_do_by_any_chain"
+SPARK_DECIDES = f"{RULE} -k spark_decides"
 
 SECOND_FORMS = (
     # SQL
@@ -104,14 +104,14 @@ SECOND_FORMS = (
         f"{STEPS}/detect.py",
         "coalesce({seen} >= array(",
         "coalesce({seen} > array(",
-        BY_ANY_CHAIN,
+        SPARK_DECIDES,
     ),
     Mutant(
         "Spark applies the lesser of two versions that include each other",
         f"{STEPS}/detect.py",
         '(f"{forward} AND (NOT {backward} OR {greater})", "\'apply\'")',
         "(forward, \"'apply'\")",
-        BY_ANY_CHAIN,
+        SPARK_DECIDES,
     ),
     Mutant(
         "Spark takes an update that both know for two inserts",
