@@ -47,7 +47,7 @@ def module(application: str) -> Path:
 
 
 def read_job(path: Path, kind: type[Job]) -> Job:
-    """The job file: ours alone (mode 0600), read once and removed at once, since it holds passwords (S5)."""
+    """The job file: ours alone (mode 0600), read once and removed at once, since it holds passwords."""
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077:
         raise ConcordError(f"the job file is readable by others (mode {mode:o}); it must be 0600")

@@ -16,7 +16,7 @@ logger = logging.getLogger("concord.session")
 #: The application's own settings, beside those of each session.
 _OF_THE_APPLICATION = {
     "spark.speculation": "false",
-    # A function larger than that goes by way of a file, and with it the logins that tasks need (S5).
+    # A function larger than that goes by way of a file, and with it the logins that tasks need.
     "spark.broadcast.UDFCompressionThreshold": "1g",
 }
 #: Where pyspark finds the Java that has started us: no process that we start may attach to it.

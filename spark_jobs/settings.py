@@ -15,7 +15,7 @@ SETTINGS = {
 #: Workers on this machine are forked from a process that has imported our code; elsewhere the code comes later.
 #: With the others Spark itself makes a secret for each application on one machine, and keeps it in the driver's
 #: memory. No other process of the machine is answered on the driver's ports. On a cluster its own settings say the
-#: same (S5).
+#: same.
 ON_THIS_MACHINE = {
     "spark.python.daemon.module": "spark_jobs.worker_daemon",
     "spark.authenticate": "true",

@@ -188,7 +188,7 @@ def _dying_at(dies_at: str) -> Callable[[str], None]:
 
 
 def violations(network: Network) -> Iterator[str]:
-    """Of a network at rest, by the account of its databases (failure-modes 1.3)."""
+    """Of a network at rest, by the account of its databases."""
     account = version_account.lines(network)
     if not network.equal:
         yield "I1: the sites differ"

@@ -1,4 +1,4 @@
-"""Write: executors ingest into staging over ADBC, keyed by attempt; nothing else is theirs to write (D3, F57)."""
+"""Write: executors ingest into staging over ADBC, keyed by attempt; nothing else is theirs to write (F57)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bad inputs of failure-modes 6.4 that show in the file alone: one clear line each.
+"""Bad inputs that show in the file alone: one clear line each.
 
 Left out here: 23 to 28 and 38 to 40, which only a database's catalogue shows; provisioning refuses them. 31 (a
 resolver that is not deterministic) is refused as a whole: a resolver is a registered name, never code. 18 (a link
@@ -212,7 +212,7 @@ BAD_INPUTS = [
     pytest.param(
         spoiled("[latest_timestamp]", "[os.system]"),
         22, "synchronizations.london_capetown.resolvers[0]", "unknown resolver", "known: additive,",
-        id="31 resolver that is code (S8)",
+        id="31 resolver that is code",
     ),
     pytest.param(
         spoiled('"*/5 * * * *"', '"0 0 1 * *"'),

@@ -1,4 +1,4 @@
-"""Whatever the file holds, it gives a Configuration or ConfigurationInvalid, never another exception (S9)."""
+"""Whatever the file holds, it gives a Configuration or ConfigurationInvalid, never another exception."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ SYNCHRONIZATION = "london_capetown"
 
 @dataclass
 class Pair:
-    """London and Cape Town. `run` takes one link once; `settle` both, twice (design 6, rule 12)."""
+    """London and Cape Town. `run` takes one link once; `settle` both, twice (rule 12)."""
 
     london: Site
     capetown: Site

@@ -279,7 +279,7 @@ def live(script: Script, policy: Policy = latest_timestamp) -> Life:
 
 
 def wrong(life: Life) -> Iterator[str]:
-    """The faults that a life at rest should never have; the names are those of failure-modes 1.3."""
+    """The faults that a life at rest should never have; their names stand in docs/proof.md."""
     first, *others = life.copies.values()
     for other in others:
         if other.rows != first.rows:

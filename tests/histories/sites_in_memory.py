@@ -1,4 +1,4 @@
-"""Copies of one table in memory, linked as design 6 says. Every decision is the product's own pure function. The
+"""Copies of one table in memory, linked as Concord links sites. Every decision is the product's own pure function. The
 parts of a database (rows, stamps, positions, transactions) are written down here in the shortest way that is exact.
 """
 
@@ -91,7 +91,7 @@ class Copy:
         return self.shadow[key].version if key in self.shadow else ABSENT
 
     def stamped(self, key: int, content: Content, now: int, transaction: int) -> Shadow:
-        """As the capture trigger stamps (D2): later than anything that this row's history knows."""
+        """As the capture trigger stamps: later than anything that this row's history knows."""
         present = self.version(key)
         at = max(now + self.clock_ahead, self.stamp_floor + 1, _newest(present) + 1)
         born = present.born if key in self.shadow else content is not None and key not in self.rows

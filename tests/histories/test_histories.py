@@ -1,5 +1,5 @@
 """Two to four copies in any topology live random lives, decided by the product's pure functions. An oracle that
-knows no vector says what must come of it (failure-modes 1.3: I1 to I5, I7 to I9, I12)."""
+knows no vector says what must come of it (docs/proof.md: I1 to I5, I7 to I9, I12)."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -92,7 +92,7 @@ def test_a_script_repeats_its_life(seed: str) -> None:
     assert live(found).copies == live(found).copies
 
 
-# The checker is checked: each way of doing it wrong that failure-modes 6.2 names is planted, and must be found.
+# The checker is checked: ways of doing it wrong are planted, and must be found.
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -142,7 +142,7 @@ def purge_without_a_floor(planted: pytest.MonkeyPatch) -> None:
 
 
 def believe_the_source_alone(planted: pytest.MonkeyPatch) -> None:
-    """A link goes on where the source stands, although the target was put back (D4)."""
+    """A link goes on where the source stands, although the target was put back (F65)."""
 
     def newest(source: list[Session], target: list[Session], one: str, other: str) -> Resume | None:
         return Resume(source[0], True) if source else None

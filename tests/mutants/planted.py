@@ -1,4 +1,4 @@
-"""Errors to plant on purpose, each with the test that must find it (failure-modes 6.2).
+"""Errors to plant on purpose, each with the test that must find it.
 
 `old` stands exactly once in the file. A mutant that no test can find is listed with the reason why.
 """
@@ -22,7 +22,7 @@ class Mutant:
 
 
 MUTANTS = (
-    # The twelve of failure-modes 6.2
+    # The twelve that random histories were first held to
     Mutant(
         "what the target sent goes back to it",
         f"{POSTGRESQL}/rows/acquire.py",

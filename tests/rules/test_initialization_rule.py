@@ -1,4 +1,4 @@
-"""An initialization's decision for one key, against a model of two sites: design rule 8, F32, F33."""
+"""An initialization's decision for one key, against a model of two sites: rule 8, F32, F33."""
 
 from dataclasses import dataclass, field, replace
 

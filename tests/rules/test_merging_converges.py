@@ -115,7 +115,6 @@ def test_between_two_hubs_the_common_version_may_have_been_replaced_and_the_chai
 @settings(max_examples=200)
 @given(steps=_steps)
 def test_every_loser_stands_in_the_log_once_and_no_winner_has_not_seen_it(steps: list[Step]) -> None:
-    """Design 7."""
     sites, _ = live(STAR, POLICIES[3], steps, "any")
     pairs = [frozenset([lost.winner.dot, lost.loser.dot]) for lost in sites.log]
     assert len(pairs) == len(set(pairs))

@@ -1,4 +1,4 @@
-"""Nobody without the application's secret is answered on a driver's ports: tasks carry logins (issue 27, 3; S5)."""
+"""Nobody without the application's secret is answered on a driver's ports: tasks carry logins (issue 27, 3)."""
 
 import os
 import subprocess

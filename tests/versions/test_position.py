@@ -47,7 +47,7 @@ def test_a_link_that_carried_every_table_has_one_position(position: LinkPosition
 def test_a_link_resumes_at_the_newest_session_that_both_ends_know(
     at_source: list[Session], at_target: list[Session]
 ) -> None:
-    # D4
+    # F65
     common = [known for known in at_target if known in at_source]
     found = resume(at_source, at_target, HERE, THERE)
     assert (found.session if found else None) == (common[0] if common else None)

@@ -47,7 +47,7 @@ class _Unreadable(ConcordError):
 
 
 def read(file: File) -> Document:
-    """Read the file strictly (S9). Never raises for what the file holds: mistakes are findings."""
+    """Read the file strictly. Never raises for what the file holds: mistakes are findings."""
     document = Document()
     try:
         text = _text(file, document.findings)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_serializer
 
-#: libpq parameters that a connection's extra may set. Anything else could load code or read files (S3, S4).
+#: libpq parameters that a connection's extra may set. Anything else could load code or read files.
 ALLOWED_OPTIONS = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "connect_timeout"})
 
 
@@ -62,5 +62,5 @@ def is_local(host: str) -> bool:
 
 
 def origin(site: str, incarnation: int) -> str:
-    """`london#2`: the site's life between restores, as every version and vector names it (design 2)."""
+    """`london#2`: the site's life between restores, as every version and vector names it."""
     return f"{site}#{incarnation}"

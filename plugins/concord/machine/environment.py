@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-#: The names of Airflow's own settings and connections; they hold passwords (S5).
+#: The names of Airflow's own settings and connections; they hold passwords.
 _OF_AIRFLOW = ("AIRFLOW_CONN_", "AIRFLOW_VAR_", "AIRFLOW__")
 
 

@@ -1,6 +1,6 @@
 """A conflict's decision: resolvers are asked in order until one decides (S4-047, S4-051, S4-056).
 
-A resolver that chooses is an order over the two sites' rows, not code (style, rule 4). It says the same whichever
+A resolver that chooses is an order over the two sites' rows, not code (rule 4). It says the same whichever
 of the two links asks (F16, T03). It leaves to the next resolver the sides that it cannot tell apart. Every chain
 ends in `latest_timestamp`, which tells any two versions apart.
 """

@@ -1,4 +1,4 @@
-"""Carry: the changes of every table that changed go into staging, straight or with Spark's verdicts (design 6)."""
+"""Carry: the changes of every table that changed go into staging, straight or with Spark's verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open: look at both ends, refuse what is not safe, fence, and agree on where to go on (design 6, step 1)."""
+"""Open: look at both ends, refuse what is not safe, fence, and agree on where to go on."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _memory(job: LinkJob, end: SourceEnd | TargetEnd) -> Memory:
 def _not_older(job: LinkJob, end: SourceEnd | TargetEnd, site: SiteRow, known: LinkState) -> SiteRow:
     """The site, which is not older than what the other end knows of it. Raises IdentityChanged.
 
-    A heartbeat that went back is a database that went back (F65, D4). Both ends were asked at once. A run that
+    A heartbeat that went back is a database that went back (F65). Both ends were asked at once. A run that
     overtook us may have left its session at the other end since this one told its heartbeat, which only grows. So a
     site that seems older is asked again, after that history.
     """

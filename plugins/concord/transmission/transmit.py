@@ -35,7 +35,7 @@ def transmit(
     progress: Progress = unheard,
     tell: Tell = silent,
 ) -> TransmissionReport:
-    """Run the link once. May be killed at any instant and repeated any number of times (design 1).
+    """Run the link once. May be killed at any instant and repeated any number of times.
 
     `spark` is started only when there is something for it. `progress` hears the name of each step before it is taken;
     `tell` hears how far a long one is. Raises a ConcordError; then the target is as it was, and no position has moved.

@@ -1,4 +1,4 @@
-"""Write: the target's one transaction over all tables, then the source's memory of it (design 6)."""
+"""Write: the target's one transaction over all tables, then the source's memory of it."""
 
 from __future__ import annotations
 

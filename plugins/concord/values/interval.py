@@ -1,4 +1,4 @@
-"""An interval of versions: what a backfill synchronizes again, by when its rows were changed (design 6, end)."""
+"""An interval of versions: what a backfill synchronizes again, by when its rows were changed."""
 
 from __future__ import annotations
 

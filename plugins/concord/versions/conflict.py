@@ -1,4 +1,4 @@
-"""Is it a conflict, and how is it remembered? Causality decides, never a clock (D8)."""
+"""Is it a conflict, and how is it remembered? Causality decides, never a clock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Order = Callable[[RowVersion], tuple[int | str, ...]]
 
 
 class Outcome(StrEnum):
-    """The outcome of an incoming version that meets the present one (design 2)."""
+    """The outcome of an incoming version that meets the present one."""
 
     APPLY = "apply"
     CONVERGED = "converged"

@@ -1,7 +1,7 @@
 """How far has a link sent a site's changes, and where may it resume?
 
 A position is opaque text in the site's own order of arrival (PostgreSQL: a snapshot). Both ends of a link
-keep the same history of sessions; a link resumes at the newest session both know (D4, CouchDB's protocol).
+keep the same history of sessions; a link resumes at the newest session both know (F65, CouchDB's protocol).
 """
 
 from __future__ import annotations

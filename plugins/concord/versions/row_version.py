@@ -15,7 +15,7 @@ Vector = Mapping[str, Dot]
 
 
 def unite(left: Vector, right: Vector) -> dict[str, Dot]:
-    """The least vector that includes both; entries never decrease (design 5)."""
+    """The least vector that includes both; entries never decrease."""
     origins = sorted({*left, *right})
     nothing = (0, 0)
     return {origin: max(left.get(origin, nothing), right.get(origin, nothing)) for origin in origins}
@@ -64,7 +64,7 @@ class RowVersion:
         return not self.origin
 
     def includes(self, other: RowVersion) -> bool:
-        """Has this version seen `other`? One cheap test, the same in every dialect (design 6, step 6)."""
+        """Has this version seen `other`? One cheap test, the same in every dialect."""
         if other.is_absent:
             return True
         return self.vector.get(other.origin, (0, 0)) >= (other.changed_at, other.derived)

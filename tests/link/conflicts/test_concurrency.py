@@ -300,7 +300,7 @@ def test_a_conflict_whose_row_is_edited_while_the_link_waits_for_it_is_decided_b
 
 
 def test_a_link_that_waits_for_a_row_does_not_hold_its_version_yet(pair: MakePair) -> None:
-    """D5: who has the row needs its version next, and would wait for the link that waits for him."""
+    """The holder of the row needs its version next, and would wait for the link that waits for him."""
     sites = pair(*ITEM)
     sites.capetown.run("UPDATE item SET token = 'capetown' WHERE id = 1")
     time.sleep(0.002)

@@ -1,6 +1,6 @@
 """Hundreds of random histories on two to four real databases, many at once. They have edits of every kind,
 transactions that commit late, clocks that jump, and links that die at any step. Cleanups die half-way, backups are
-put back, sites come and go. Then rest, and every invariant of failure-modes 1.3 that rows, versions, logs and
+put back, sites come and go. Then rest, and every invariant of docs/proof.md that rows, versions, logs and
 counts can show.
 
 A history that goes wrong prints what happened to it; repeat it alone with LIVES_HISTORY=<number> and the same

@@ -1,4 +1,4 @@
-"""The kill points of failure-modes 6.3 that are no step of a link (`test_kill.py` has those; points 7, 11, 12, 17,
+"""The kill points of docs/proof.md that are no step of a link (`test_steps.py` has those; points 7, 11, 12, 17,
 20, 22). They are half of staging, between two statements of a table, a reply that is lost, an installation, and a
 database that ends the session. Most drivers die in this process, so that each costs a second."""
 

@@ -1,4 +1,4 @@
-"""A run may be killed at any instant and repeated; a run that was overtaken commits nothing (design 1 and 6)."""
+"""A run may be killed at any instant and repeated; a run that was overtaken commits nothing."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Marks kept by the application on the row: no triggers, a tolerance, each site's precision and zone (design 5)."""
+"""Marks kept by the application on the row: no triggers, a tolerance, each site's precision and zone."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Marks kept by the application at three sites in a ring, each with a clock of its own (design 5, F18, F19, F22)."""
+"""Marks kept by the application at three sites in a ring, each with a clock of its own (F18, F19, F22)."""
 
 import random
 import time

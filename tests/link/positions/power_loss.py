@@ -1,4 +1,4 @@
-"""A power loss that PostgreSQL survives with fewer transaction ids than it had given out (failure-modes 3.1.4)."""
+"""A power loss that PostgreSQL survives with fewer transaction ids than it had given out (F67)."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Every committed change arrives, exactly, whatever is going on while a link runs (failure-modes 3.1)."""
+"""Every committed change arrives, exactly, whatever is going on while a link runs."""
 
 import os
 import signal
@@ -177,7 +177,7 @@ def test_a_worker_that_ends_is_told_in_our_words_and_the_next_run_goes_on(
 def test_what_a_job_of_very_many_tables_carries_to_its_tasks_is_written_to_no_disk(
     java: Path, tmp_path: Path
 ) -> None:
-    # S5: pyspark would write a function of more than a megabyte to a file, with the logins that are in it
+    # pyspark would write a function of more than a megabyte to a file, with the logins that are in it
     program = tmp_path / "application.py"
     program.write_text(LARGE)
     command = [spark_settings.spark_submit(), "--master", "local[1]"]
@@ -270,7 +270,7 @@ def test_a_prepared_transaction_arrives_when_it_commits(fragile_sites: Pair) -> 
 def test_transaction_ids_are_used_again_after_a_crash_unless_a_heartbeat_kept_them(
     fragile_sites: Pair, fragile: Server, with_heartbeat: bool
 ) -> None:
-    """failure-modes 3.1.4: the reason for the heartbeat. Without it, changes under reused ids look old."""
+    """F67: the reason for the heartbeat. Without it, changes under reused ids look old."""
     source = Source(fragile_sites.job())
     shapes = source.inspect(fragile_sites.tables)[0]
     power_loss.stop_the_log_writer(fragile)

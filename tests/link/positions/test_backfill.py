@@ -1,4 +1,4 @@
-"""A backfill synchronizes the versions of an interval again, both ways, and moves no position (design 6, rules 1, 2).
+"""A backfill synchronizes the versions of an interval again, both ways, and moves no position (rules 1, 2).
 
 It also puts back what was lost or altered behind the back of capture, as far as the versions say what it was.
 """

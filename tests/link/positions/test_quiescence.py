@@ -1,4 +1,4 @@
-"""A quiescent run writes no row in any replicated, shadow, conflict or staging table (design 6, rule 12)."""
+"""A quiescent run writes no row in any replicated, shadow, conflict or staging table (rule 12)."""
 
 import pytest
 

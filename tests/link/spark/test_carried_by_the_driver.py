@@ -279,7 +279,7 @@ class Busy:
 def test_a_run_killed_where_the_driver_carries_can_be_repeated(
     sites: Pair, step: str, occurrence: int
 ) -> None:
-    # D3, F57: what the killed run had staged is never read
+    # F57: what the killed run had staged is never read
     sites.london.run("INSERT INTO shelf VALUES (4)", "UPDATE book SET shelf = 4 WHERE id = 1")
     killed(sites, partial(transmit, sites.job(spark_from=BY_THE_DRIVER), refuse), step, occurrence)
     assert sites.capetown.rows("SELECT shelf FROM book WHERE id = 1") == [(1,)]
@@ -288,7 +288,7 @@ def test_a_run_killed_where_the_driver_carries_can_be_repeated(
 
 
 def test_a_run_killed_between_two_parts_can_be_repeated(sites: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    # D3: the first part's rows are committed in staging, and nobody will ever believe them
+    # F57: the first part's rows are committed in staging, and nobody will ever believe them
     monkeypatch.setattr(straight, "THREADS", 1)
     sites.london.run("INSERT INTO shelf VALUES (4)", "UPDATE book SET shelf = 4 WHERE id = 1")
     ended: list[int] = []

@@ -1,4 +1,4 @@
-"""On a Spark standalone cluster a link does what it does on one machine, also when an executor dies (D3, F57)."""
+"""On a Spark standalone cluster a link does what it does on one machine, also when an executor dies (F57)."""
 
 import os
 import sys

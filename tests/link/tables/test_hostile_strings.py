@@ -80,7 +80,6 @@ TABLE, KEY, VALUE = '"hostile""; DROP TABLE x; --"', '"the "" \'key"', '"$$; --"
 
 
 def test_hostile_strings_are_only_strings_as_keys_as_values_and_in_the_conflict_log(pair: MakePair) -> None:
-    # S1, S17
     sites = pair(f"CREATE TABLE {TABLE} ({KEY} text PRIMARY KEY, {VALUE} text)")
     assert len(HOSTILE) >= 200
     with sites.london.connection.cursor() as cursor:

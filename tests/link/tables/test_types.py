@@ -91,7 +91,7 @@ def test_a_deleted_row_of_every_type_is_deleted_at_the_other_site(pair: MakePair
 
 
 def test_the_losers_image_in_the_conflict_log_casts_back_to_every_value(pair: MakePair) -> None:
-    # S1-60, F75
+    # F75
     sites = pair(*SAMPLE)
     insert_samples(sites.london, 1)
     sites.settle()

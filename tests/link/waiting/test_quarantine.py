@@ -1,5 +1,4 @@
-"""A row that a site will not take waits there with its image and its reason, while everything else goes on (S4-149,
-I6)."""
+"""A row that a site will not take waits there with its image and its reason, while everything else goes on (S4-136)."""
 
 from contextlib import closing
 

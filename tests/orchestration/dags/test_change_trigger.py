@@ -190,7 +190,7 @@ def test_a_wrong_password_is_told_without_it(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    # S3: no secret in a log. The test server trusts everybody, so the login itself is what is wrong.
+    # No secret in a log. The test server trusts everybody, so the login itself is what is wrong.
     refused = connection_json(server, "trigger_capetown", "nobody_of_this_name", CANARY)
     monkeypatch.setenv("AIRFLOW_CONN_CAPETOWN_READER", refused)
 

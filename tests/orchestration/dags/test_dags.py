@@ -59,7 +59,7 @@ def test_a_synchronization_is_begin_forward_reverse_complete_and_the_release_of_
     ordered = [task.task_id for task in dag.topological_sort()]
     assert ordered == ["begin", "forward_link", "reverse_link", "complete", "release"]
     assert [task.task_id for task in dag.tasks if task.is_teardown] == ["release"]
-    # airflow.md 8: with on_failure_fail_dagrun the run of a failed link ends as a success
+    # With on_failure_fail_dagrun the run of a failed link ends as a success
     assert not dag.get_task("release").on_failure_fail_dagrun
 
 
@@ -78,7 +78,7 @@ def test_a_link_takes_as_many_slots_of_the_pool_of_the_site_that_it_reads_as_it_
 
 
 def test_runs_neither_overlap_nor_catch_up_but_may_backfill(bag: DagBag) -> None:
-    # airflow.md 3: max_active_runs does not hold for backfills, the lease does (test_backfill.py)
+    # max_active_runs does not hold for backfills, the lease does (test_backfill.py)
     dag = bag.dags["synchronize__london_capetown"]
     assert (dag.max_active_runs, dag.catchup, dag.dagrun_timeout) == (1, False, None)
     assert dag.allowed_run_types is None
@@ -114,12 +114,12 @@ def test_a_synchronization_from_a_site_to_itself_makes_no_dag_and_the_others_say
 
 
 def test_environment_variables_are_no_template(bag: DagBag) -> None:
-    # S5: rendered templates are stored and shown
+    # Rendered templates are stored and shown
     assert "env_vars" not in LinkOperator.template_fields
 
 
 def test_airflow_runs_one_file_of_plugins_and_shadows_no_module() -> None:
-    # airflow.md 4: it would run every file as a top-level module named by its stem
+    # It would run every file as a top-level module named by its stem
     plugins, errors = plugins_manager._get_plugins()
     assert errors == {}
     assert [str(plugin.name) for plugin in plugins if plugin.name == "concord"] == ["concord"]

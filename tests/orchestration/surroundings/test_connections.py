@@ -75,8 +75,8 @@ def test_all_missing_connections_are_named_at_once_with_their_variables(
     [
         ({"host": None, "login": None}, "no host and no login"),
         ({"conn_type": "generic"}, '"dialect": "postgresql"'),
-        ({"extra": {"options": "-c log_statement=all"}}, "extra has options"),  # S3
-        ({"extra": {"sslmode": "prefer"}}, "sslmode prefer may send rows unencrypted"),  # S6
+        ({"extra": {"options": "-c log_statement=all"}}, "extra has options"),
+        ({"extra": {"sslmode": "prefer"}}, "sslmode prefer may send rows unencrypted"),
     ],
 )
 def test_an_unsafe_or_incomplete_connection_is_refused_without_its_password(

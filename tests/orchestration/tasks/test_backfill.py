@@ -79,7 +79,7 @@ def test_a_backfill_run_waits_for_the_lease_then_carries_its_data_interval_both_
 
 
 def test_backfill_runs_and_a_scheduled_one_at_once_never_overlap(pair: Pair) -> None:
-    """airflow.md 3: Airflow ran six at once under max_active_runs=1; what keeps them apart is the lease."""
+    """Airflow ran six at once under max_active_runs=1; what keeps them apart is the lease."""
     inside: list[str] = []
     together: list[list[str]] = []
 

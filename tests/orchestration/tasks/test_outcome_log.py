@@ -90,7 +90,7 @@ def test_an_initialization_and_a_comparison_end_with_a_table_too(
 
 
 def test_a_name_with_a_line_break_makes_no_second_line(caplog: pytest.LogCaptureFixture) -> None:
-    """S17: a log line cannot be forged."""
+    """A log line cannot be forged."""
     with caplog.at_level(logging.INFO):
         log_outcome("done", [TableReport(table="public.a\nb\x1b[2J", acquired=1, applied=1)])
     assert outcome(caplog) == [

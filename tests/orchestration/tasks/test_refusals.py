@@ -16,7 +16,7 @@ from tests.given.airflow_pair import NAME, Pair, states
 
 @pytest.mark.airflow
 def test_a_run_with_an_unknown_parameter_fails_before_it_takes_the_lease(pair: Pair) -> None:
-    # airflow.md 3: a typo in plan_only would otherwise be a run that writes
+    # A typo in plan_only would otherwise be a run that writes
     [before] = status.synchronizations(pair.repository)
     run = pair.run(conf={"plan_olny": True})
     assert run.state == "failed"

@@ -1,4 +1,4 @@
-"""A canary password appears nowhere that a person or another user of the machine could read it (S5)."""
+"""A canary password appears nowhere that a person or another user of the machine could read it."""
 
 import contextlib
 import json

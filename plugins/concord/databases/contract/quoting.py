@@ -1,4 +1,4 @@
-"""The one place where names and values become SQL text (S1: injection through names is impossible here).
+"""The one place where names and values become SQL text (injection through names is impossible here).
 
 Statements that Concord builds carry no bound parameters: the same text goes to psycopg, to ADBC and to
 the DBA who prints it. So a value too must pass through `literal`.

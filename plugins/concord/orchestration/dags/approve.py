@@ -54,7 +54,7 @@ def _page() -> str:
 def approve_dag() -> DAG:
     """`approve_held_runs`: asks about each link that a brake holds, then lets pass what was approved.
 
-    Never part of a synchronization: an open question keeps its run alive (airflow.md 2).
+    Never part of a synchronization: an open question keeps its run alive.
     """
     with DAG(
         "approve_held_runs",

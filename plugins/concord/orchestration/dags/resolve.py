@@ -52,7 +52,7 @@ def _page() -> str:
     )
 
 
-# Never part of a synchronization: an open question keeps its run alive (airflow.md 2).
+# Never part of a synchronization: an open question keeps its run alive.
 def resolve_dag() -> DAG:
     """`resolve_conflicts`: asks about each held conflict of a bounded batch, then carries out what was answered."""
     with DAG(
@@ -139,7 +139,7 @@ def _choice(answer: Answer) -> Choice | None:
 
 
 def _given(text: object) -> Mapping[str, object]:
-    """The columns of a person's own row. Airflow does not check what was typed (airflow.md 2)."""
+    """The columns of a person's own row. Airflow does not check what was typed."""
     try:
         given = columns_given(text) if isinstance(text, str) else None
     except ValueError:

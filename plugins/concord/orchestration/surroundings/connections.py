@@ -1,4 +1,4 @@
-"""Which Airflow connection becomes which login: complete, encrypted, and masked in every log (S3, S6)."""
+"""Which Airflow connection becomes which login: complete, encrypted, and masked in every log."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _login(connection: Connection, *, insecure: bool) -> Credentials:
 
 
 def options_of(connection: Connection) -> dict[str, str]:
-    """The libpq options of the extra. Raises ConnectionRefused for one that is not allowed (S3)."""
+    """The libpq options of the extra. Raises ConnectionRefused for one that is not allowed."""
     options = {name: str(value) for name, value in connection.extra_dejson.items() if name != "dialect"}
     if refused := sorted(options.keys() - ALLOWED_OPTIONS):
         raise ConnectionRefused(
@@ -124,7 +124,7 @@ def _require_complete(connection: Connection) -> None:
 
 
 def _encrypted(connection: Connection, options: dict[str, str], *, insecure: bool) -> dict[str, str]:
-    """Refuse what would send rows in the clear to another machine, unless the site says `insecure` (S6)."""
+    """Refuse what would send rows in the clear to another machine, unless the site says `insecure`."""
     if is_local(connection.host or ""):
         return options
     if insecure:

@@ -1,4 +1,4 @@
-"""The files that a Spark application of Concord's is given and gives back: nobody else may read them (S5)."""
+"""The files that a Spark application of Concord's is given and gives back: nobody else may read them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class JobFiles(Generic[Report]):
             file.write(job.model_dump_json())
 
     def library(self) -> Path:
-        """Our code as one file, so that executors on other machines run the very same version (design 3)."""
+        """Our code as one file, so that executors on other machines run the very same version."""
         path = self._directory / "concord.zip"
         _archive(path)
         return path

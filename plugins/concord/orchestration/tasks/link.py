@@ -1,4 +1,4 @@
-"""One link as a task: a new epoch, a Spark application, and its outcome in the repository (design 6, step 7)."""
+"""One link as a task: a new epoch, a Spark application, and its outcome in the repository."""
 
 from __future__ import annotations
 

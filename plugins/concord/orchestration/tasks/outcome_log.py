@@ -50,5 +50,5 @@ def log_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]])
 
 
 def _cell(value: Any) -> str:
-    """Line breaks stay inert: a name of a table may hold any (S17)."""
+    """Line breaks stay inert: a name of a table may hold any."""
     return "" if value is None else "".join(sign if sign.isprintable() else "·" for sign in str(value))

@@ -75,7 +75,7 @@ def _between(starts_at: datetime, ends_at: datetime) -> Interval:
 
 
 def _moment(name: str, text: str) -> datetime:
-    """Airflow lets any text through as a date-time (airflow.md 3), and one without a zone may mean any."""
+    """Airflow lets any text through as a date-time, and one without a zone may mean any."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -185,7 +185,7 @@ def _interval(dag_run: DagRunProtocol, asked: SynchronizeParameters) -> Interval
 def _lease(engine: Engine, synchronization: str, owner: str, context: Context, put_off: PutOff) -> Lease:
     """The lease, now. While another run holds it, ours is put off, and its worker is free for the other's tasks:
 
-    `airflow backfill create` lets ten runs begin at once, whatever max_active_runs says (airflow.md 3).
+    `airflow backfill create` lets ten runs begin at once, whatever max_active_runs says.
     """
     holder, dag_run = LeaseHolder(context["ti"]), context["dag_run"]
     try:

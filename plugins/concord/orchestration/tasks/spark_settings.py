@@ -55,7 +55,7 @@ def configuration(master: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment() -> dict[str, str]:
-    """Of spark-submit: ours, with Java and our code, and nothing of Airflow's. Spark needs none of its secrets (S5).
+    """Of spark-submit: ours, with Java and our code, and nothing of Airflow's. Spark needs none of its secrets.
 
     Raises ConnectionRefused when there is no Java.
     """

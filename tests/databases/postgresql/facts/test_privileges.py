@@ -1,4 +1,4 @@
-"""Every login of Concord's has the rights it needs, each of them needed, and none besides (S0-43, S7, S16)."""
+"""Every login of Concord's has the rights it needs, each of them needed, and none besides (S0-43)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -503,7 +503,7 @@ SHADOWING = (
 def test_what_an_application_puts_before_the_search_path_never_runs_with_the_triggers_rights(
     pair: MakePair,
 ) -> None:
-    # S16: the capture functions are SECURITY DEFINER
+    # The capture functions are SECURITY DEFINER
     sites = pair(*TABLES)
     sites.london.run(*SHADOWING)
     sites.london.as_application(

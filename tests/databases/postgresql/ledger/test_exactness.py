@@ -1,4 +1,4 @@
-"""The ledger holds exactly the losers: an oracle says which entries there must be, to the last value (design 7)."""
+"""The ledger holds exactly the losers: an oracle says which entries there must be, to the last value."""
 
 import random
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Marks that cannot be relied on are refused when the table is provisioned, each with what to do (D10, F18, F19)."""
+"""Marks that cannot be relied on are refused when the table is provisioned, each with what to do (F18, F19)."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,5 +1,4 @@
-"""A table that Concord cannot replicate exactly is refused by name, one line each, before anything is written (D10,
-F84)."""
+"""A table that Concord cannot replicate exactly is refused by name, one line each, before anything is written (F84)."""
 
 import os
 from collections.abc import Iterator

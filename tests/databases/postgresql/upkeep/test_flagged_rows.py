@@ -1,4 +1,4 @@
-"""Rows that the application has marked as deleted: tombstones, conflicts, and when they go (design 5)."""
+"""Rows that the application has marked as deleted: tombstones, conflicts, and when they go."""
 
 import time
 from typing import Any

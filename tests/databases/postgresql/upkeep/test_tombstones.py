@@ -1,4 +1,4 @@
-"""Tombstones go when every link of every site has passed them, never by age alone (S1-38 to S1-41, T07, D7)."""
+"""Tombstones go when every link of every site has passed them, never by age alone (S1-38 to S1-41, T07, rule 10)."""
 
 import time
 

@@ -206,7 +206,7 @@ SERIES = f"(SELECT n, 'a', NULL, {FAILING}, false FROM generate_series(1, 9000) 
 def test_what_the_source_refuses_names_the_table_and_no_value_of_a_private_one(
     road: Road, server: Server, private: bool
 ) -> None:
-    # S3: PostgreSQL quotes the value, and a COPY that ends tells the other server why
+    # PostgreSQL quotes the value, and a COPY that ends tells the other server why
     logged = server.log.stat().st_size
     part = replace(road.part(road.query(f"{SERIES} (c0, c1, c2, deleted, out_of_scope)")), private=private)
     with pytest.raises(LinkFailed, match=r"^public\.page: its rows could not be moved: ") as raised:
@@ -248,7 +248,7 @@ def test_a_column_is_the_same_however_its_values_travel(road: Road) -> None:
 
 @pytest.mark.usefixtures("classic")
 def test_no_file_holds_a_login_when_spark_stages(road: Road, monkeypatch: pytest.MonkeyPatch) -> None:
-    # S5: pyspark writes the data of a job to a file, and takes it away again
+    # pyspark writes the data of a job to a file, and takes it away again
     written: list[bytes] = []
     remove = os.unlink
 

@@ -1,4 +1,4 @@
-"""Marks that the application keeps on the row itself: what they are at one site, and how they travel (design 5).
+"""Marks that the application keeps on the row itself: what they are at one site, and how they travel.
 
 The mark travels as an instant in UTC, to the microsecond. Each site writes it in its own precision, cut and never
 rounded up, and in its own time zone (F18, F19). So a site may hold less of a mark than its origin does. The version

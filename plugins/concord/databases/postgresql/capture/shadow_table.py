@@ -1,4 +1,4 @@
-"""Shadow tables: one row per key, the newest state only (design 5). Triggers stamp them (`triggers`, `stamp`)."""
+"""Shadow tables: one row per key, the newest state only. Triggers stamp them (`triggers`, `stamp`)."""
 
 from __future__ import annotations
 

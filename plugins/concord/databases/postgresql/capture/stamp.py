@@ -1,4 +1,4 @@
-"""Stamping: many keys at once become edits of this very site, in the shadow table (design 5, D2)."""
+"""Stamping: many keys at once become edits of this very site, in the shadow table."""
 
 from __future__ import annotations
 

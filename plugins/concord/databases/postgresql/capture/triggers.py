@@ -73,7 +73,7 @@ def enabling(table: str, *, rows_alone: bool = False) -> str:
 
 
 def by_a_user(applier: str) -> str:
-    """Blind to the applier and only to the applier: its setting and its login (design 5).
+    """Blind to the applier and only to the applier: its setting and its login.
 
     In a trigger's WHEN it costs nothing for each row, but every statement reads it anew, which takes longer than to
     ask in the function. An unset setting reads as NULL, hence IS DISTINCT FROM.
@@ -105,7 +105,7 @@ def _definitions(shadow: Shadow, applier: str, *, rows_alone: bool) -> Mapping[s
 
 
 def _function(shadow: Shadow, what: str, body: str) -> str:
-    """SECURITY DEFINER: application users need no right on the shadow table, and get none (S7, S16).
+    """SECURITY DEFINER: application users need no right on the shadow table, and get none.
 
     Each kind of trigger has a function of its own: whatever else stood in it, every statement would pay for.
     """

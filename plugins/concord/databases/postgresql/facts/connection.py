@@ -66,7 +66,7 @@ _ENDS_TRANSACTIONS = 170_000  #: from this version on; to ask an earlier one wou
 
 
 def conninfo(credentials: Credentials, application: str = "concord") -> str:
-    """libpq's connection string. Raises ConnectionRefused for an option that is not allowed (S3)."""
+    """libpq's connection string. Raises ConnectionRefused for an option that is not allowed."""
     refused = sorted(set(credentials.options) - ALLOWED_OPTIONS)
     if refused:
         raise ConnectionRefused(
@@ -96,7 +96,7 @@ def _escaped(value: str) -> str:
 
 
 def _default_sslmode(credentials: Credentials) -> str:
-    """Encrypted and verified, except towards this very machine (S6)."""
+    """Encrypted and verified, except towards this very machine."""
     return "prefer" if is_local(credentials.host) else "verify-full"
 
 

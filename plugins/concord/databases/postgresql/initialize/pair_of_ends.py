@@ -89,7 +89,7 @@ class PairOfEnds:
         return self.shapes[table][0 if self.source.access.name == site else 1]
 
     def _position(self, end: End) -> str:
-        """A snapshot, and then a durable write that keeps its transaction ids used (failure-modes 3.1.4)."""
+        """A snapshot, and then a durable write that keeps its transaction ids used (F67)."""
         with end.control() as connection:
             (position,) = one(connection, "SELECT pg_current_snapshot()::text")
             beat(connection)

@@ -1,5 +1,4 @@
-"""The ledger entry of a row that had to give way to another row: both images, both versions, as they were before
-(I12)."""
+"""The ledger entry of a row that had to give way to another row: both images, both versions, as they were before."""
 
 from __future__ import annotations
 

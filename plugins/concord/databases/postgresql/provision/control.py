@@ -1,4 +1,4 @@
-"""Concord's own tables at a site: identity, epochs, link state, conflict log, staging (design 5)."""
+"""Concord's own tables at a site: identity, epochs, link state, conflict log, staging."""
 
 from __future__ import annotations
 

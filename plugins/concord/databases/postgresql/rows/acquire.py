@@ -1,4 +1,4 @@
-"""Which changes a link has not sent yet: exact, by snapshots, with no tolerance window (failure-modes 3.1)."""
+"""Which changes a link has not sent yet: exact, by snapshots, with no tolerance window."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def beat(connection: Connection, position: str | None = None) -> int:
     """One durable write after the cut: its commit record keeps used transaction ids used.
 
     Without it a crash lets the counter restart below the cut. New rows under reused ids would be taken for old
-    ones (failure-modes 3.1.4, lab pg5). Triggers that keep before-images are told the `position` of a link's
+    ones (F67). Triggers that keep before-images are told the `position` of a link's
     cut: what it shows is on its way. Returns the new heartbeat.
     """
     shown = "" if position is None else f", acquired = {literal(position)}"
@@ -165,7 +165,7 @@ def _base(shape: Shape) -> str:
 def changes_query(
     shape: Shape, since: str, excluded: str | None, part: int, parts: int, interval: Interval | None = None
 ) -> str:
-    """Changed rows with their versions, joined to their base rows in the same cut (D6).
+    """Changed rows with their versions, joined to their base rows in the same cut (F06).
 
     Deleted is what the base row says, not what the trigger recorded.
     """

@@ -1,4 +1,4 @@
-"""The memory of both ends of a link: the epoch that fences, the sessions it can resume from (D4, F58)."""
+"""The memory of both ends of a link: the epoch that fences, the sessions it can resume from (F65, F58)."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def remembering(link: str, state: LinkState, session: Session) -> str:
 
 
 def raise_floor(connection: Connection, link: str, session: Session) -> None:
-    """Tombstones up to `session` are about to go: from now on the link resumes nothing older (D7)."""
+    """Tombstones up to `session` are about to go: from now on the link resumes nothing older (rule 10)."""
     run(
         connection,
         f"UPDATE concord.link_state SET floor = {literal(session.id)} WHERE link = {literal(link)}",

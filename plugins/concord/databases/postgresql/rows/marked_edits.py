@@ -1,4 +1,4 @@
-"""Registering: what the application marked as changed becomes a local change of the shadow table (design 5).
+"""Registering: what the application marked as changed becomes a local change of the shadow table.
 
 A mark is set before its transaction commits, so looking for marks newer than the last look would miss what commits
 late (T02). Hence a window: everything marked since the last look less a tolerance (S4-074). The last look does not
@@ -167,7 +167,7 @@ def _look(connection: Connection, shape: Shape, at: int, writers: Mapping[str, i
 def _upsert(shape: Shape, joined: str, found: str) -> str:
     """The found base rows `t` that are not what their shadow rows `p` remember, as local changes.
 
-    Stamped as a trigger would (D2): no earlier than the mark, later than anything this row's history knows and
+    Stamped as a trigger would: no earlier than the mark, later than anything this row's history knows and
     than the stamp floor. A mark that lies ahead of the clock counts as now. A key of which nothing was remembered
     was not there when the table was initialized: it is born.
 

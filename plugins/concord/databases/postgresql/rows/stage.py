@@ -1,4 +1,4 @@
-"""Staging: where executors write, and nothing else reads but the write step (D3, F57)."""
+"""Staging: where executors write, and nothing else reads but the write step (F57)."""
 
 from __future__ import annotations
 

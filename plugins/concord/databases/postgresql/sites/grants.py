@@ -1,4 +1,4 @@
-"""Which rights a site's logins need, and no more (S0-43, S7): provisioning grants them, and every run asks for
+"""Which rights a site's logins need, and no more (S0-43): provisioning grants them, and every run asks for
 them."""
 
 from __future__ import annotations

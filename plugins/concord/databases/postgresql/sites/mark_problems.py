@@ -1,4 +1,4 @@
-"""Why the marks that an application keeps on a table's rows cannot be relied on at a site (D10)."""
+"""Why the marks that an application keeps on a table's rows cannot be relied on at a site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refuse rather than guess: what makes a table, or a pair of sites, unfit to be replicated (D10)."""
+"""Refuse rather than guess: what makes a table, or a pair of sites, unfit to be replicated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one target transaction of a transmission: all of it is visible at once, or nothing (D3, I6)."""
+"""The one target transaction of a transmission: all of it is visible at once, or nothing."""
 
 from __future__ import annotations
 

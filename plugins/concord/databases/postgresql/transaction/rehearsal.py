@@ -2,7 +2,7 @@
 
 Nothing is rehearsed unless a write was refused, or rows that were refused before are tried again: a run without
 such rows pays nothing. The rows found stay out by their verdict, and the ordinary write goes on with the others, in
-the same transaction. All of a run is still visible at once (I6).
+the same transaction. All of a run is still visible at once.
 """
 
 from __future__ import annotations

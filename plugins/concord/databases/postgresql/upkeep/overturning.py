@@ -129,7 +129,7 @@ def _refuse_second(connection: Connection, entry: Entry) -> None:
 
 
 def _locked(connection: Connection, shape: Shape, entry: Entry) -> dict[str, Any] | None:
-    """The version that is present, locked as applications do: the base row, then the shadow row (D5)."""
+    """The version that is present, locked as applications do: the base row, then the shadow row."""
     key = _key(shape, entry)
     run(
         connection,

@@ -98,7 +98,7 @@ class RestampedTable:
     def _write(
         self, shape: Shape, new: Mapping[str, tuple[RowVersion, RowVersion]], epochs: Mapping[str, int]
     ) -> set[str]:
-        """The keys that were as they were read. Base row before shadow row, as applications lock them (D5).
+        """The keys that were as they were read. Base row before shadow row, as applications lock them.
 
         A cleanup may have raised the stamp floor meanwhile: no stamp is given out below it.
         """

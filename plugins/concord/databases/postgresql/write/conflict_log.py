@@ -14,7 +14,7 @@ from concord.versions.conflict import ConflictType
 def log_conflicts(
     connection: Connection, judged: Judged, synchronization: str, link: str, transmission: str
 ) -> int:
-    """Both images and both versions, in the transaction of the defeat, before it is written (I12).
+    """Both images and both versions, in the transaction of the defeat, before it is written.
 
     The id is that of `conflict_id`, so that no pair stands here twice (F26).
     """
@@ -50,7 +50,7 @@ SELECT {identity}, {literal(synchronization)}, {literal(link)}, {literal(transmi
 def log_merged(
     connection: Connection, judged: Judged, synchronization: str, link: str, transmission: str
 ) -> None:
-    """Both versions that a new row was made of lose to it, in an entry each (design 7)."""
+    """Both versions that a new row was made of lose to it, in an entry each."""
     if not judged.merged:
         return
     shape = judged.staged.shape

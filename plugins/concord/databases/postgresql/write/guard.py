@@ -1,4 +1,4 @@
-"""The verdict of every staged row, judged again under lock against the version present now (design 6, step 6)."""
+"""The verdict of every staged row, judged again under lock against the version present now."""
 
 from __future__ import annotations
 

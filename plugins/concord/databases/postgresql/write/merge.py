@@ -1,4 +1,4 @@
-"""The guarded write of one table: base rows, then shadow rows, by set (design 6, step 6)."""
+"""The guarded write of one table: base rows, then shadow rows, by set."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from concord.databases.postgresql.rows.stage import Staged
 
 
 def lock(connection: Connection, staged: Staged) -> None:
-    """Lock base rows, then shadow rows, in key order, as applications do (D5). Keys that do not exist get a
+    """Lock base rows, then shadow rows, in key order, as applications do. Keys that do not exist get a
     placeholder shadow row first, since nothing else can be locked (rule 3). A key that is out of scope gets
     none."""
     shape, order = staged.shape, staged.shape.keys_of("s")
