@@ -55,13 +55,7 @@ def write_tables(
     _log(connection, writing, judged, reports)
     gave_way = _mend_uniqueness(connection, writing, judged, violated=values_move)
     left = {table.staged.shape.table.name for table in judged if former.remember(connection, table)}
-    for table in judged:
-        one_table.write_table(
-            connection, writing, table, reports[table.staged.shape.name], values_move=values_move
-        )
-    for each in gave_way:
-        uniqueness.stamp(connection, each.shape)
-        reports[each.shape.name] = _with_conflicts(reports[each.shape.name], each.logged)
+    _write(connection, writing, judged, reports, gave_way, values_move=values_move)
     _mend_references(connection, writing, judged, reports, left, waits=bool(waits))
     for table in judged:
         if table.exceptional:
@@ -79,6 +73,25 @@ def _log(
         reports[name] = _with_keys(connection, table, reports[name])
         reports[name] = one_table.log_table(connection, writing, table, reports[name])
         reports[name] = reinitialization.counted(connection, table, reports[name])
+
+
+def _write(
+    connection: Connection,
+    writing: Writing,
+    judged: Sequence[Judged],
+    reports: dict[str, TableReport],
+    gave_way: Sequence[uniqueness.Lost],
+    *,
+    values_move: bool,
+) -> None:
+    """The rows of every table, then new versions for those that gave their unique values to others."""
+    for table in judged:
+        one_table.write_table(
+            connection, writing, table, reports[table.staged.shape.name], values_move=values_move
+        )
+    for each in gave_way:
+        uniqueness.stamp(connection, each.shape)
+        reports[each.shape.name] = _with_conflicts(reports[each.shape.name], each.logged)
 
 
 def _mend_references(
