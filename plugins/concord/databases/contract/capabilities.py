@@ -47,7 +47,7 @@ CAPABILITIES = (
         "edit the row at a site, as `conflicts show` prints it",
     ),
     Capability("snapshots.source", "source of snapshots", "share the table by a synchronization"),
-    Capability("snapshots.target", "place for the copy of a cut", "keep the copy in another database"),
+    Capability("snapshots.target", "place for the copy of a snapshot", "keep the copy in another database"),
     Capability(
         "logins",
         "script that makes its logins",
