@@ -79,7 +79,7 @@ def test_an_edit_after_its_row_was_registered_travels_under_its_own_version(shop
     """No version holds one content here and another there: the run leaves the row to the next one."""
     both = shops()
     both.london.update(1, "registered")
-    report = both.pair.run("forward", at=At("snapshot", lambda: both.london.update(1, "a moment later")))
+    report = both.pair.run("forward", at=At("cut", lambda: both.london.update(1, "a moment later")))
     assert report.total("acquired") == 0
     both.pair.run("forward")
     assert both.capetown.row(1) == ("a moment later", False)
@@ -91,7 +91,7 @@ def test_an_edit_without_a_mark_does_not_hold_back_the_marked_one_before_it(shop
     both = shops(marks=MARKS.model_copy(update={"tolerance": 0.2}))
     both.london.update(1, "marked")
     with pytest.raises(ConnectionError):
-        both.pair.run("forward", at=At("snapshot", fail))
+        both.pair.run("forward", at=At("cut", fail))
     time.sleep(1.5)
     both.pair.run("reverse")
     both.london.site.as_application("UPDATE customer SET note = 'unmarked' WHERE id = 1")
