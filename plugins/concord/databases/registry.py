@@ -33,8 +33,14 @@ def dialect(name: str) -> Dialect:
     return IMPORTED[name]
 
 
+def import_all() -> None:
+    """Every database, for a process that others are forked from: they have it in their memory."""
+    for name in DIALECTS:
+        dialect(name)
+
+
 def dialect_of_all(sites: Iterable[SiteAccess]) -> Dialect:
-    """The one dialect of these sites, for what they do together. Raises CapabilityMissing where they have several."""
+    """The one dialect of one or more sites. Raises CapabilityMissing where they have several."""
     kinds = {site.dialect: site.name for site in sites}
     if len(kinds) > 1:
         listed = ", ".join(f"{name} is {kind}" for kind, name in kinds.items())

@@ -22,6 +22,9 @@ _FORKING = ("scheduler", "celery", "edge")
 if sys.argv[1:2] and sys.argv[1] in _FORKING:
     import spark_jobs.connect
     import spark_jobs.link  # noqa: F401
+    from concord.databases import registry
+
+    registry.import_all()
 
 
 class ConcordPlugin(AirflowPlugin):

@@ -84,8 +84,10 @@ class ChangeTrigger(BaseEventTrigger):
         while True:
             try:
                 login = await sync_to_async(credentials)(connection, insecure=link.source in self.insecure)
-                arrivals = dialect(login.dialect).arrivals
-                async for tables in arrivals(login, link, listen=self.listen, poll=self.poll):
+                database = await sync_to_async(dialect)(
+                    login.dialect
+                )  # its import would hold up other triggers
+                async for tables in database.arrivals(login, link, listen=self.listen, poll=self.poll):
                     pause = FIRST_PAUSE
                     if tables:
                         woken.put_nowait((link.source, tables))
