@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from functools import lru_cache
@@ -28,12 +29,18 @@ _FIELDS = (
     ("weekday", range(7)),
 )
 _ANY = "*"
+#: The words of each field. croniter knows more: `r` draws a time at each reading, `W` depends on croniter's release.
+_WORDS = (
+    *[frozenset[str]()] * 3,
+    frozenset(["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]),
+    frozenset(["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
+)
 
 
 def parse_schedule(text: str) -> str:
     """A cron expression of five fields, or a preset such as @hourly, that falls due at least once.
 
-    Fields are read as Airflow reads them, by croniter. Raises ValueError otherwise, also for its `L` and `#`.
+    Fields are read as Airflow reads them, by croniter. Raises ValueError otherwise, also for its `L`, `#`, `W` and `R`.
     """
     expression = " ".join(text.split())
     longest_gap(expression)
@@ -70,7 +77,8 @@ def _values(place: int, text: str) -> list[int | str]:
     except CroniterError:
         of_weeks, values = {}, [["?"]] * len(fields)
     found: list[int | str] = values[place]
-    if of_weeks or not (found == [_ANY] or set(found) <= set(every)):
+    known = _WORDS[place].issuperset(re.findall("[a-z]+", text.lower()))
+    if of_weeks or not known or not (found == [_ANY] or set(found) <= set(every)):
         raise ValueError(
             f"the {name} of the schedule is not cron; write *, 5, 1-5, */15 or a list, of {every[0]} to {every[-1]}"
         )
