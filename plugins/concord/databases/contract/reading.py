@@ -57,7 +57,9 @@ class Part:
     columns: tuple[tuple[str, str], ...]
     private: bool = False  #: no message tells a value
     weighed: bool = True  #: a brake may have to know how many rows would take a row away
-    judged: bool = True  #: staging tells what becomes of each row; a cut's rows are its content, without more
+    judged: bool = (
+        True  #: staging tells what becomes of each row; a snapshot's rows are its content, without more
+    )
 
 
 @dataclass(frozen=True, slots=True)

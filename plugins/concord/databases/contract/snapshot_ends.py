@@ -1,4 +1,4 @@
-"""The questions of a cut's refresh to its two databases, whichever they are."""
+"""The questions of a snapshot's refresh to its two databases, whichever they are."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Written:
 
 
 class SnapshotLayout(Protocol):
-    """The columns of a cut at one end."""
+    """The columns of a snapshot at one end."""
 
     @property
     def structure(self) -> tuple[tuple[str, str], ...]: ...
@@ -117,7 +117,7 @@ class SnapshotTargetEnd(Protocol):
 
 
 class DropSnapshot(Protocol):
-    """Takes a cut off a site."""
+    """Takes a snapshot off a site."""
 
     def __call__(self, installer: Credentials, site: str, name: str, *, with_table: bool) -> Sequence[str]:
         """In one transaction; what was taken, each a phrase.
@@ -128,7 +128,7 @@ class DropSnapshot(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotDialect:
-    """How a database opens the two ends of a refresh, and gets rid of a cut."""
+    """How a database opens the two ends of a refresh, and gets rid of a snapshot."""
 
     source: Callable[[SnapshotJob], SnapshotSourceEnd]
     target: Callable[[SnapshotJob], SnapshotTargetEnd]

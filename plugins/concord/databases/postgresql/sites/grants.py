@@ -100,7 +100,7 @@ def of_types(columns: Collection[Column], applier: str) -> Iterator[Grant]:
 
 
 def of_snapshot_source(relation: TableName, logins: Logins) -> Iterator[Grant]:
-    """The reader may read what the cut selects from."""
+    """The reader may read what the snapshot selects from."""
     yield usage(logins.reader, relation.schema_name)
     yield Grant(logins.reader, ("SELECT",), Kind.TABLE, _parts(relation))
 
