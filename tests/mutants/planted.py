@@ -254,9 +254,9 @@ MUTANTS = (
     ),
     Mutant(
         "Spark and the write step compare versions differently",
-        f"{POSTGRESQL}/facts/row_version.py",
-        'f"{vector} -> {origin} >= {dot(',
-        'f"{vector} -> {origin} > {dot(',
+        f"{POSTGRESQL}/write/guard.py",
+        "_FORWARD = f\"coalesce({row_version.includes('s.concord_vector', *_PRESENT)}, false)\"",
+        "_FORWARD = f\"coalesce({row_version.includes('s.concord_vector', *_PRESENT).replace('>=', '>')}, false)\"",
         "tests/link/conflicts/test_same_rule.py -k write_step_decides",
     ),
     Mutant(
