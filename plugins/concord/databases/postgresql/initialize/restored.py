@@ -60,7 +60,7 @@ def translate_positions(connection: Connection) -> None:
     """Positions of the old cluster in terms of this one: sent lies before everything, unsent after a new snapshot.
 
     A row written since the restore bears the id of its own transaction; a restored one that of the COPY. All links
-    out of the site then stand at that cut, in sessions that no other site knows: each must be initialized.
+    out of the site then stand at that snapshot, in sessions that no other site knows: each must be initialized.
     """
     (snapshot,) = one(connection, "SELECT pg_current_snapshot()::text")
     links = rows(connection, "SELECT link, history FROM concord.link_state WHERE role = 'source'")
