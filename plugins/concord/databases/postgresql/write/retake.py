@@ -1,4 +1,4 @@
-"""Rows decided again under lock by the core's functions: those that were edited since they were read, and merges."""
+"""Conflicts decided under lock by the core's functions: those that nobody decided before, edited ones, and merges."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ _RETAKEN = (
 
 
 def retake(connection: Connection, staged: Staged, verdicts: str, chains: Chains) -> None:
-    """Decide again, by the same pure functions, the few that an application changed since they were read. A row
-    that may end in a merge is decided here alone."""
+    """Decide under lock, by the core's functions, each conflict without a decision that holds.
+
+    Nobody has decided it before, or an application has edited the row since. A row that may end in a merge is decided
+    here alone.
+    """
     run(
         connection, "SET LOCAL cursor_tuple_fraction = 1"
     )  # every row will be fetched: a plan for all of them
