@@ -9,6 +9,7 @@ from tests.given.fixtures import (
     pair,
     shops,
     sites,
+    unlike,
 )
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "pair",
     "shops",
     "sites",
+    "unlike",
 ]

@@ -4,7 +4,6 @@ dropped."""
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -15,11 +14,9 @@ from concord.databases.postgresql.ledger.waiting_table import drop, others
 from concord.jobs.ledger import Entry
 from concord.messages.errors import ProvisioningRefused
 from concord.versions.conflict import conflict_id
-from embedded.postgres import Server
-from tests.conftest import Database
-from tests.given.fixtures import site_on
+from tests.given.fixtures import MakeUnlike
 from tests.given.ledger_entries import entries
-from tests.given.mapped_pair import begin_mapped, configured, installations
+from tests.given.mapped_pair import configured, installations
 from tests.given.site import APPLIER, READER, Site
 from tests.given.two_sites import Pair
 from tests.given.version_account import version
@@ -37,23 +34,14 @@ SECRETS = ("anna@example.org", "ZA123456", "123456", "GB987654", "owes us money"
 
 
 @pytest.fixture
-def sites(
-    request: pytest.FixtureRequest,
-    server_with_logins: Server,
-    database: Callable[[], Database],
-    tmp_path: Path,
-) -> Iterator[Pair]:
-    london, capetown = (site_on(server_with_logins, name, database().name) for name in ("london", "capetown"))
-    for site in (london, capetown):
-        site.run("CREATE TABLE country (id text PRIMARY KEY)")
-    london.run("CREATE TABLE person (id text PRIMARY KEY, passport text, remark text, city text)")
-    capetown.run(
-        "CREATE TABLE person (id text PRIMARY KEY, country text, number text, remark text, city text)"
+def sites(unlike: MakeUnlike) -> Pair:
+    country = "CREATE TABLE country (id text PRIMARY KEY);"
+    return unlike(
+        PRIVATE,
+        country + "CREATE TABLE person (id text PRIMARY KEY, passport text, remark text, city text)",
+        country
+        + "CREATE TABLE person (id text PRIMARY KEY, country text, number text, remark text, city text)",
     )
-    tables = configured(PRIVATE, tmp_path)
-    yield begin_mapped(london, capetown, tables, lambda: request.getfixturevalue("spark"))
-    for site in (london, capetown):
-        site.connection.close()
 
 
 def meet(sites: Pair) -> list[Entry]:

@@ -1,8 +1,7 @@
 """A loser is brought back as a new version, once, and every site follows; or it is refused in one line."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -15,8 +14,7 @@ from tests.conftest import Database
 from tests.databases.postgresql.upkeep.overturned import overturn, refused
 from tests.given import ledger_entries
 from tests.given.edits_in_order import BOOK, edit
-from tests.given.fixtures import MakePair, site_on
-from tests.given.mapped_pair import begin_mapped, configured
+from tests.given.fixtures import MakePair, MakeUnlike, site_on
 from tests.given.marked_sites import open_shops
 from tests.given.site import Rows
 from tests.given.two_sites import Pair
@@ -233,21 +231,13 @@ MAPPED = """
 
 
 @pytest.fixture
-def mapped(
-    request: pytest.FixtureRequest,
-    server_with_logins: Server,
-    database: Callable[[], Database],
-    tmp_path: Path,
-) -> Iterator[Pair]:
-    london, capetown = (site_on(server_with_logins, name, database().name) for name in ("london", "capetown"))
-    london.run("CREATE TABLE account (id int PRIMARY KEY, iban text, holder text)")
-    capetown.run(
-        "CREATE TABLE account (number int PRIMARY KEY, bank text, account text, holder text, branch text DEFAULT 'new')"
+def mapped(unlike: MakeUnlike) -> Pair:
+    return unlike(
+        MAPPED,
+        "CREATE TABLE account (id int PRIMARY KEY, iban text, holder text)",
+        "CREATE TABLE account"
+        " (number int PRIMARY KEY, bank text, account text, holder text, branch text DEFAULT 'new')",
     )
-    tables = configured(MAPPED, tmp_path)
-    yield begin_mapped(london, capetown, tables, lambda: request.getfixturevalue("spark"))
-    for site in (london, capetown):
-        site.connection.close()
 
 
 def test_a_mapped_row_comes_back_in_each_sites_own_columns_and_unlisted_ones_stay(mapped: Pair) -> None:
