@@ -1,4 +1,4 @@
-"""docker-compose.yaml: what it promises without a Docker engine to try it on (issue 2, item 8)."""
+"""docker-compose.yaml: what it promises without a Docker engine to try it on."""
 
 import os
 import re

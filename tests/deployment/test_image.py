@@ -1,4 +1,4 @@
-"""The Dockerfile: one image, pinned and without secrets, that does not run as root (issue 2, item 8)."""
+"""The Dockerfile: one image, pinned and without secrets, that does not run as root."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Issue 27, 21: the command reference is what the parser says."""
+"""The command reference is what the parser says."""
 
 import argparse
 

@@ -133,7 +133,7 @@ def test_the_license_is_the_one_that_pyproject_and_the_readme_name() -> None:
 
 @pytest.mark.parametrize("name", ["own-databases", "troubleshooting", "uninstall", "commands", "security"])
 def test_a_page_for_beginners_has_no_long_paragraph(name: str) -> None:
-    """Issue 27, 21: rights and numbers stand in tables, and eighty words are enough for the rest."""
+    """Rights and numbers stand in tables, and eighty words are enough for the rest."""
     text = re.sub(r"```.*?```", "", (PROJECT / "docs" / f"{name}.md").read_text(), flags=re.DOTALL)
     paragraphs = (part for part in text.split("\n\n") if not part.startswith("|"))
     assert [part for part in paragraphs if len(part.split()) > 80] == []

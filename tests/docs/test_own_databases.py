@@ -1,4 +1,4 @@
-"""Issue 27, 15 and 21: the recipe for a person's own databases, and how it is taken back, typed as it stands."""
+"""The recipe for a person's own databases, and how it is taken back, typed as it stands."""
 
 from pathlib import Path
 

@@ -28,7 +28,7 @@ INVARIANT = re.compile(MARK.format(r"(I\d{1,2})"))
 FOREIGN = re.compile(
     MARK.format(r"[DS]\d{1,2}")
     + r"|\bdesign(?:\.md|,? rule)?\s+\d|\bfailure-modes\b|\blab\s+[a-z]+\d|\b(?:airflow|checklist)\.md\b"
-    + r"|\bstyle, rule",
+    + r"|\bstyle, rule|\bissue\s+\d",
     re.IGNORECASE,
 )
 

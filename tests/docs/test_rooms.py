@@ -1,4 +1,4 @@
-"""The rooms of the code: a stranger finds his way in, and no arrow runs up (issue 29)."""
+"""The rooms of the code: a stranger finds his way in, and no arrow runs up."""
 
 import pytest
 

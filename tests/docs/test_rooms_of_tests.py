@@ -1,4 +1,4 @@
-"""Tests stand in rooms that have the names of the code's, or of what they show (issue 29)."""
+"""Tests stand in rooms that have the names of the code's, or of what they show."""
 
 import re
 from pathlib import Path

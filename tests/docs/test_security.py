@@ -1,4 +1,4 @@
-"""Issue 27, 21: what the security page says of options and sessions is what the code allows and asks for."""
+"""The code allows and asks for what the security page says of options and sessions."""
 
 import re
 from pathlib import Path

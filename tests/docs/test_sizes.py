@@ -1,4 +1,4 @@
-"""No module and no function of the product is longer than a person reads at once (issue 29)."""
+"""No module and no function of the product is longer than a person reads at once."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Issue 27, 21: the messages by which a person looks up what to do are those that the code has."""
+"""The messages by which a person looks up what to do are those that the code has."""
 
 import ast
 import re

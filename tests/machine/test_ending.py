@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP end a command by an exception, so that what gives a lease back runs (issue 27, 17)."""
+"""Ctrl-C, SIGTERM and SIGHUP end a command by an exception, so that what gives a lease back runs."""
 
 import os
 import signal

@@ -130,7 +130,7 @@ def test_a_java_that_states_its_release_is_not_started_to_be_asked(
 
 
 def test_a_submission_names_the_wheels_java_where_the_user_has_none(no_java: Path, tmp_path: Path) -> None:
-    """Issue 27, 15: the command line and Airflow's tasks find Java as `make` does."""
+    """The command line and Airflow's tasks find Java as `make` does."""
     found = spark_settings.environment()["JAVA_HOME"]
     assert comes_from_the_wheel(Path(found))
 

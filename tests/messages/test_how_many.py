@@ -1,4 +1,4 @@
-"""A count stands before its noun as people say it: 0 rows, 1 row, 2 rows (issue 27, 17)."""
+"""A count stands before its noun as people say it: 0 rows, 1 row, 2 rows."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Nobody without the application's secret is answered on a driver's ports: tasks carry logins (issue 27, 3)."""
+"""Nobody without the application's secret is answered on a driver's ports: tasks carry logins."""
 
 import os
 import subprocess
@@ -137,7 +137,6 @@ def on_a_cluster(
 def test_a_cluster_whose_settings_say_nothing_of_a_secret_is_refused_before_anybody_is_asked(
     tmp_path: Path,
 ) -> None:
-    # Issue 27, 3
     ran = on_a_cluster(tmp_path, NOBODY, environment={})
     assert ran.returncode != 0
     assert (

@@ -96,7 +96,6 @@ def test_a_plan_counts_what_a_run_would_do_and_status_shows_both_ends(pair: Pair
 def test_a_grant_that_is_missing_is_said_by_the_check_and_refuses_a_plan_in_the_same_words(
     pair: Pair, terminal: Terminal
 ) -> None:
-    # Issue 27, 7
     pair.capetown.run(f"REVOKE UPDATE ON flights FROM {LOGINS['applier']}")
     line = (
         f"capetown: the login {LOGINS['applier']} lacks UPDATE on table public.flights;"

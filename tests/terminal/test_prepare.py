@@ -1,4 +1,4 @@
-"""`python -m concord prepare`: what it writes, for whose eyes, and what the superuser's script does (issue 27, 15)."""
+"""`python -m concord prepare`: what it writes, for whose eyes, and what the superuser's script does."""
 
 import json
 import re

@@ -58,7 +58,7 @@ def test_a_run_says_rows_by_outcome_who_won_and_lost_and_how_long_it_took(pair: 
 
 
 def test_a_run_takes_no_other_runs_record_out_of_airflow(pair: Pair) -> None:
-    """Issue 27, 11: by its record a dead run's lease is known to be free."""
+    """By its record a dead run's lease is known to be free."""
     pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
     for went in ("1 row", "0 rows"):
         done = concord("synchronize", NAME)

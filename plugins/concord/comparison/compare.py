@@ -1,4 +1,4 @@
-"""One comparison of one pair: open, compare table by table, and repair if it was asked (issue 3, item 6)."""
+"""One comparison of one pair: open, compare table by table, and repair if it was asked."""
 
 from __future__ import annotations
 

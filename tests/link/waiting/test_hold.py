@@ -1,4 +1,4 @@
-"""A held conflict: both rows stay as they are until a person decides, and then every site follows (issue 4, item 3)."""
+"""A held conflict: both rows stay as they are until a person decides, and then every site follows."""
 
 from contextlib import closing
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The trigger that starts a run at a user's commit, on real PostgreSQL, without a triggerer (issue 5)."""
+"""The trigger that starts a run at a user's commit, on real PostgreSQL, without a triggerer."""
 
 import asyncio
 import json
@@ -247,7 +247,7 @@ def test_without_the_word_nothing_is_watched(tmp_path: Path) -> None:
 def test_a_login_that_announces_without_end_starts_one_run_in_five_seconds_at_most(
     sites: Sites, configuration: Configuration, server: Server
 ) -> None:
-    """Issue 27, 5: any login of the database may announce; the events are few, however many its announcements are."""
+    """Any login of the database may announce; the events are few, however many its announcements are."""
 
     async def main() -> tuple[int, list[float]]:
         clock, ended, came = asyncio.get_running_loop().time, Event(), list[float]()

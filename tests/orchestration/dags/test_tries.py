@@ -1,4 +1,4 @@
-"""How often a site that does not answer is asked: once while a person waits, three times on schedule (issue 27, 17)."""
+"""How often a site that does not answer is asked: once while a person waits, three times on schedule."""
 
 import json
 from datetime import timedelta

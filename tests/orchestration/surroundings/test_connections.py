@@ -47,7 +47,6 @@ def test_a_missing_connection_is_named_with_what_to_do() -> None:
 def test_all_missing_connections_are_named_at_once_with_their_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Issue 27, 15."""
     (tmp_path / "concord.yaml").write_text(CONFIGURATION)
     configuration = load(tmp_path / "concord.yaml")
     monkeypatch.setenv(

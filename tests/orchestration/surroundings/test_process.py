@@ -1,5 +1,4 @@
-"""A process is gone only for certain: of this machine, and with its number free or given to another (issue 27,
-11)."""
+"""A process is gone only for certain: of this machine, and with its number free or given to another."""
 
 import subprocess
 import sys

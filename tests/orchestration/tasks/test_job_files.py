@@ -1,4 +1,4 @@
-"""The files that hold logins: nobody else may read them, and nothing of them stays (issue 27, 4)."""
+"""The files that hold logins: nobody else may read them, and nothing of them stays."""
 
 import os
 import signal

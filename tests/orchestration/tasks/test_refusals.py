@@ -48,7 +48,7 @@ def test_a_failed_link_makes_a_failed_run_and_frees_the_lease(
 def test_a_table_whose_columns_changed_is_left_out_by_both_links_and_the_run_fails_at_its_end(
     pair: Pair,
 ) -> None:
-    # Issue 3, 10: visible, and no reason for the other tables to wait
+    # Visible, and no reason for the other tables to wait
     pair.london.run("ALTER TABLE flights ADD COLUMN extra text; UPDATE airlines SET name = 'in London'")
     pair.capetown.run("INSERT INTO airlines VALUES ('SA', 'in Cape Town'); UPDATE flights SET delay = 9")
     run = pair.run()

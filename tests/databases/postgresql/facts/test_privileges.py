@@ -188,7 +188,6 @@ def check(sites: Pair) -> list[str]:
 def test_without_any_one_of_them_no_link_starts_and_the_check_says_the_same_and_the_grant_mends_it(
     pair: MakePair,
 ) -> None:
-    # Issue 27, 7
     sites = pair(*TABLES)
     harden(sites)
     edit(sites)
@@ -242,7 +241,6 @@ ABSENT = {
 
 @pytest.mark.parametrize("statement", ABSENT)
 def test_what_is_not_there_is_missing_until_provision_makes_it(pair: MakePair, statement: str) -> None:
-    # Issue 27, 7
     sites = pair(*TABLES)
     edit(sites)
     sites.capetown.run(statement)
@@ -272,7 +270,7 @@ OTHERS = {
 def test_no_link_runs_where_capture_got_another_owner_until_provision_hands_it_back(
     pair: MakePair, what: str
 ) -> None:
-    # Issue 27, 1: capture works with its owner's rights, in the sessions of users
+    # Capture works with its owner's rights, in the sessions of users
     sites = pair(*TABLES)
     edit(sites)
     sites.capetown.run(f"ALTER {what} OWNER TO {OTHERS[what]}")
@@ -380,7 +378,7 @@ def test_the_applier_cannot_write_outside_its_tables(pair: MakePair) -> None:
 
 
 def test_the_applier_cannot_take_a_loser_out_of_the_ledger_before_its_time(pair: MakePair) -> None:
-    # Issue 27, 4: whatever moment, time zone or search path the applier chooses
+    # Whatever moment, time zone or search path the applier chooses
     sites = pair(*TABLES)
     edit(sites)
     sites.settle()
@@ -420,7 +418,6 @@ def test_the_applier_cannot_take_a_loser_out_of_the_ledger_before_its_time(pair:
 def test_only_the_installer_gives_a_restored_site_its_new_life_and_without_him_nothing_is_written(
     pair: MakePair,
 ) -> None:
-    # Issue 27, 4
     sites = pair(*TABLES)
     sites.settle()
     sites.capetown.run("UPDATE concord.site SET identity = 'before the restore'")

@@ -1,4 +1,4 @@
-"""Users' commits are announced, the applier's are not, and a watch passes over nothing (issue 5, S2-30)."""
+"""Users' commits are announced, the applier's are not, and a watch passes over nothing (S2-30)."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator

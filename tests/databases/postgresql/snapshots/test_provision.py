@@ -119,7 +119,6 @@ def test_concord_is_removed_and_the_copy_stays(late: Copies) -> None:
 def test_a_grant_that_a_refresh_needs_is_named_by_the_check_and_stops_it_before_it_writes(
     late: Copies, site: str, login: str, right: str, table: str
 ) -> None:
-    """Issue 27, 7."""
     schema = "concord" if table == "conflict" else "public"
     (where,) = (each for each in late.sites if each.name == site)
     where.run(f"REVOKE {right} ON {schema}.{table} FROM {login}")

@@ -335,7 +335,6 @@ def test_a_key_beyond_the_end_of_a_narrower_sequence_comes_home(pair: MakePair) 
 
 
 def test_a_link_that_could_not_advance_a_sequence_names_the_grant_and_does_not_start(pair: MakePair) -> None:
-    # Issue 27, 7
     sites = pair(*TABLES)
     sites.tables = tables(sites.london, SLOTS)
     provision(list(sites.sites))
