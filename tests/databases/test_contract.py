@@ -1,5 +1,7 @@
 """A database may lack optional members of the contract; whoever asks for one is told so in one sentence."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
@@ -11,15 +13,24 @@ import pytest
 
 from concord.databases import registry
 from concord.databases.contract.capabilities import CAPABILITIES, lacks
-from concord.databases.contract.dialect import Dialect
+from concord.databases.contract.dialect import MEMBERS, Dialect
 from concord.databases.registry import dialect, dialect_of_all
 from concord.jobs.site import Credentials, SiteAccess
 from concord.jobs.upkeep import CarryingSite
 from concord.messages.errors import CapabilityMissing, ConnectionRefused, from_code
 from tests.conftest import PROJECT
+from tests.given.dialects import with_members
 
 NOWHERE = Credentials(host="127.0.0.1", port=1, database="nowhere", user="nobody")
 NAMES_NONE = ("plugins/concord", "spark_jobs", "dags", "demo", "benchmarks", "embedded", "compose")
+A_LINK = """
+import sys
+from concord.databases.registry import dialect
+
+one = dialect("postgresql")
+one.source, one.target, one.between
+print(*sys.modules)
+"""
 #: The demo makes PostgreSQL servers and counts their rows itself; that benchmark disables PostgreSQL's triggers.
 MAY = ("plugins/concord/databases/", "demo/", "benchmarks/damage.py")
 
@@ -29,13 +40,15 @@ def lake() -> Dialect:
     whole = dialect("postgresql")
     for each in CAPABILITIES:
         whole = without(whole, each.member)
-    return replace(whole, name="Lake")
+    return with_members(whole, name="Lake")
 
 
-def without(whole: Any, member: str, of: str | None = None) -> Any:
-    first, _, rest = member.partition(".")
-    lacking = without(getattr(whole, first), rest, of or member) if rest else lacks("Lake", of or member)
-    return replace(whole, **{first: lacking})
+def without(whole: Dialect, member: str) -> Dialect:
+    first, _, part = member.partition(".")
+    lacking: Any = lacks("Lake", member)
+    return with_members(
+        whole, **{first: replace(getattr(whole, first), **{part: lacking}) if part else lacking}
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -111,13 +124,19 @@ def test_a_database_is_imported_when_it_is_asked_for(monkeypatch: pytest.MonkeyP
     del registry.IMPORTED["pond"]
 
 
-def test_every_member_of_the_contract_is_filled_by_postgresql() -> None:
-    def members(of: Any) -> Iterator[Any]:
-        for each in fields(of):
-            value = getattr(of, each.name)
-            yield from members(value) if is_dataclass(value) and not isinstance(value, type) else [value]
+def test_a_link_imports_nothing_of_a_comparison_or_a_first_load() -> None:
+    rooms = subprocess.run([sys.executable, "-c", A_LINK], capture_output=True, text=True, check=True).stdout
+    assert "concord.databases.postgresql.write.relay" in rooms
+    for room in ("compare", "initialize", "provision", "snapshots", "upkeep"):
+        assert f"concord.databases.postgresql.{room}" not in rooms
 
-    assert all(each is not None for each in members(dialect("postgresql")))
+
+def test_every_member_of_the_contract_is_filled_by_postgresql() -> None:
+    for member in MEMBERS:
+        value = getattr(dialect("postgresql"), member)
+        assert value is not None, member
+        if is_dataclass(value) and not isinstance(value, type):
+            assert all(getattr(value, each.name) is not None for each in fields(value)), member
 
 
 def test_nothing_outside_of_databases_names_a_database_s_package() -> None:

@@ -36,7 +36,7 @@ def dialect(name: str) -> Dialect:
 def import_all() -> None:
     """Every database, for a process that others are forked from: they have it in their memory."""
     for name in DIALECTS:
-        dialect(name)
+        dialect(name).import_all()
 
 
 def dialect_of_all(sites: Iterable[SiteAccess]) -> Dialect:
@@ -58,5 +58,6 @@ def cancel_all() -> None:
 
 
 def import_relays() -> None:
-    """Import what tasks bring along by its name: Spark's workers are forked from a process that has it already."""
-    import concord.databases.postgresql.write.relay  # noqa: F401, PLC0415 - the whole dialect takes longer
+    """What tasks bring along by its name: Spark's workers are forked from a process that has it already."""
+    for name in DIALECTS:
+        _ = dialect(name).relay

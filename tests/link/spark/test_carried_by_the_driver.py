@@ -23,6 +23,7 @@ from concord.messages.errors import LinkFailed, PrivilegeMissing
 from concord.transmission import route, straight
 from spark_jobs.link import transmit
 from tests.given.at_step import At
+from tests.given.dialects import with_members
 from tests.given.fixtures import MakePair
 from tests.given.killed_driver import killed
 from tests.given.site import READER, Site
@@ -69,7 +70,7 @@ def relay_by(monkeypatch: pytest.MonkeyPatch, other: Callable[[Stage, Part, int]
     def between(source: LinkSource, target: Target) -> Relay:
         return Other((source.connection, target.at_hand()))
 
-    replaced = replace(registry.dialect("postgresql"), relay=Other, between=between)
+    replaced = with_members(registry.dialect("postgresql"), relay=Other, between=between)
     monkeypatch.setitem(registry.IMPORTED, "postgresql", replaced)
 
 

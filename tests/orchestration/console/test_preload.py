@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-NEEDED = ["concord.databases.postgresql.dialect", "psycopg", "spark_jobs.link"]
+NEEDED = ["concord.databases.postgresql.compare.site", "psycopg", "spark_jobs.link"]
 ASKED = f"""
 import sys
 sys.argv = ["airflow", sys.argv[1]]
