@@ -10,7 +10,7 @@ PAGE = (PROJECT / "docs" / "how-it-works.md").read_text()
 SECTION = PAGE.partition("## In the code")[2].partition("\n## ")[0]
 SHORT = "PG/", "plugins/concord/databases/postgresql/"
 #: Names, then the file that has them.
-NAMED = re.compile(r"((?:`\w+`(?:, | and )?)+) in `([\w./]+\.py)`")
+NAMED = re.compile(r"((?:`\w+`(?:, | and )?)+) in \[?`([\w./]+\.py)`")
 PLACES = sorted(
     {
         (name, path.replace(*SHORT))

@@ -58,6 +58,6 @@ def cancel_all() -> None:
 
 
 def import_relays() -> None:
-    """What tasks bring along by its name: Spark's workers are forked from a process that has it already."""
+    """Import what tasks name: Spark's workers are forked from a process that has it already."""
     for name in DIALECTS:
         _ = dialect(name).relay

@@ -1,4 +1,4 @@
-"""One transmission of one link, from top to bottom: open, register, count, carry, brake, write, remember, report."""
+"""One transmission of one link, top to bottom: open, register, cut, count, carry, brake, write, remember, report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
 """The contract that every database fulfils: links, comparisons and snapshots are written against it.
 
-It names no database.
+It imports no database's package.
 """

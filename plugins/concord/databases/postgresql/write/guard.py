@@ -1,4 +1,4 @@
-"""The verdict of every staged row, judged again under lock against the version present now."""
+"""The verdict of every staged row against the version present now. Rows that need more are locked and judged again."""
 
 from __future__ import annotations
 
