@@ -60,6 +60,12 @@ def _tell(pace: Pace) -> None:
     pace_logger.info(pace.model_dump_json())
 
 
+def _start() -> SparkSession:
+    from spark_jobs.session import start  # noqa: PLC0415 - pyspark takes a while, and most work needs no Spark
+
+    return start()
+
+
 def _step(step: str) -> None:
     log_event(logger, "step", name=step)
 
@@ -74,10 +80,8 @@ def run(kind: type[Job], work: Work[Job], arguments: Sequence[str] | None = None
     logging.getLogger("psycopg").setLevel(logging.ERROR)  # what ends a pipeline is raised as well
     job_path, report_path = map(Path, sys.argv[1:] if arguments is None else arguments)
     job = read_job(job_path, kind)
-    from spark_jobs.session import start  # noqa: PLC0415 - pyspark takes a while, and an Airflow task has its own way
-
     try:
-        report = work(job, start, _step, _tell)
+        report = work(job, _start, _step, _tell)
     except ConcordError as error:
         log_event(logger, "failed", code=error.code, message=error.message)
         reported = {"error_code": error.code, "error_message": error.message, "error_facts": error.facts}

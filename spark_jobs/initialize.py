@@ -24,18 +24,11 @@ from concord.databases.contract.initialization import (
 from concord.databases.contract.rows import Staged
 from concord.databases.registry import dialect_of_all
 from concord.jobs.initialization import How, InitializationJob, InitializationReport
-from concord.messages.errors import StructureChanged
 from concord.messages.event_log import log_event
 from concord.messages.pace import Meter, Tell, silent, told
 from concord.rules.initialization_rule import Way
-from concord.transmission.errors import worded
 from concord.transmission.steps import unheard
 from spark_jobs.application import Spark, run
-from spark_jobs.steps.acquire import acquire
-from spark_jobs.steps.initialized_rows import Choosing, KeyMeaning, all_of, changed
-from spark_jobs.steps.manipulate import manipulate
-from spark_jobs.steps.stage import stage
-from spark_jobs.steps.unfaithful import refuse_unfaithful
 
 logger = logging.getLogger("concord.initialize")
 
@@ -243,30 +236,11 @@ class TablePass:
             return staged.rows, written
 
     def _stage(self, way: Passage, rule: Way, ranges: list[KeyRange], *, empty: bool) -> Staged:
+        from spark_jobs.steps.initialized_ranges import decided  # noqa: PLC0415 - most loads need no Spark
+
         self.progress("stage")
-        spark, ordinal = self.spark(), next(self.ordinals)
-        ours, theirs = way.source_shape, way.target_shape
-        read = acquire(spark, way.incoming(self.table.state, ranges))
-        incoming = manipulate(read, ours, theirs, ("unsent",))
-        if empty:
-            decided = all_of(incoming, rule)
-        else:
-            present = acquire(spark, way.present(self.table.state, ranges))
-            key = KeyMeaning(way.key_types)
-            chains = theirs.policy.bound(rule.priorities or {}).without_hold()
-            choosing = Choosing(chains, theirs.asked_aliases)
-            decided = changed(incoming, present, theirs.aliases, key, rule, choosing)
-        place = way.stage(ordinal)
-        with worded(ours.name):
-            mapped = refuse_unfaithful(decided)
-            done = stage(mapped, theirs.aliases, way.staging_login(), place.relation)
-        way.refuse_altered()
-        if done.unfaithful:
-            raise StructureChanged(
-                f"{ours.name}: rows that a mapping would not bring back the same: {'; '.join(done.unfaithful)}."
-                " Mend the rows or the mapping, and initialize again"
-            )
-        return place.believing(done.attempts, done.rows)
+        spark, place = self.spark(), way.stage(next(self.ordinals))
+        return decided(spark, way, self.table.state, ranges, rule, place, empty=empty)
 
     def _retry(self) -> None:
         """Rows that were refused, once more and together: what was in their way may have gone since."""

@@ -6,10 +6,15 @@ is to be computed: whatever is, travels through Arrow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import psycopg
+from psycopg.abc import PQGen
+from psycopg.generators import fetch_many
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGconn, PGresult
+from psycopg.waiting import Wait
 
 from concord.databases.contract.quoting import qualified
 from concord.databases.contract.reading import Part, Relayed
@@ -119,8 +124,8 @@ def pass_on(source: Connection, send: str, taken: psycopg.Copy) -> int:
     """Bytes that went from the one COPY into the other. Raises SourceFailed."""
     size = 0
     try:
-        with source.cursor() as reading, reading.copy(send.encode()) as rows:
-            for block in _blocks(rows):
+        with source.cursor() as reading, reading.copy(send.encode()):
+            for block in _blocks(source):
                 taken.write(block)
                 size += len(block)
     except psycopg.Error as error:
@@ -143,15 +148,34 @@ def _marks(part: Part, attempt: int) -> dict[str, str]:
     return told
 
 
-def _blocks(rows: Iterable[bytes | bytearray | memoryview]) -> Iterator[bytes]:
-    """The database gives one row at a time."""
+def _blocks(source: Connection) -> Iterator[bytes]:
+    """All that the source's COPY sends, its own rows joined. Raises psycopg.Error."""
+    more = True
+    while more:
+        block, more = source.wait(_block(source.pgconn))
+        yield block
+
+
+def _block(source: PGconn) -> PQGen[tuple[bytes, bool]]:
+    """One block, and whether the COPY goes on. psycopg would wait for each row by itself, which costs as much
+    again."""
     waiting: list[bytes | bytearray | memoryview] = []
     size = 0
-    for row in rows:
-        waiting.append(row)
-        size += len(row)
-        if size >= BLOCK:
-            yield b"".join(waiting)
-            waiting.clear()
-            size = 0
-    yield b"".join(waiting)
+    while size < BLOCK:
+        length, row = source.get_copy_data(1)
+        if length < 0:
+            _refuse_failed(*(yield from fetch_many(source)))
+            return b"".join(waiting), False
+        if length:
+            waiting.append(row)
+            size += length
+            continue
+        while not (yield Wait.R):
+            continue
+        source.consume_input()
+    return b"".join(waiting), True
+
+
+def _refuse_failed(result: PGresult) -> None:
+    if result.status != ExecStatus.COMMAND_OK:
+        raise psycopg.errors.error_from_result(result)
