@@ -5,8 +5,11 @@ carrying some thousand rows (docs/benchmarks.md).
 """
 
 import gc
+import sys
+from zipimport import zipimporter
 
 import pyspark.daemon
+import pyspark.worker
 
 import spark_jobs.adbc_connection
 import spark_jobs.steps.acquire
@@ -20,6 +23,17 @@ __all__ = ["pyspark", "spark_jobs"]
 
 import_relays()
 
+
+def forget_archives() -> None:
+    """Of archives Python keeps one finder a folder. Each new worker has all finders look again, and each of these
+    would read the whole list of pyspark's archive. An import that needs one has it made anew, from the list as it was.
+    """
+    for path, finder in [*sys.path_importer_cache.items()]:
+        if isinstance(finder, zipimporter):
+            del sys.path_importer_cache[path]
+
+
 if __name__ == "__main__":
+    forget_archives()
     gc.freeze()  # workers collect garbage after every task, and need not look at what was imported
     pyspark.daemon.manager()
