@@ -220,6 +220,14 @@ def test_what_the_source_refuses_names_the_table_and_no_value_of_a_private_one(
     assert road.staged() == []
 
 
+def test_the_link_is_to_be_tried_again_when_the_source_ends_amid_its_rows(road: Road) -> None:
+    ends = "(CASE WHEN n < 5000 THEN false ELSE pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid()) END)"
+    series = f"(SELECT n, 'a', NULL, {ends}, false FROM generate_series(1, 9000) n) x"
+    with pytest.raises(SiteUnavailable, match=r"^public\.page: "):
+        road.relayed(f"{series} (c0, c1, c2, deleted, out_of_scope)")
+    assert road.staged() == []
+
+
 def test_what_may_not_be_read_is_to_be_granted(road: Road) -> None:
     with pytest.raises(PrivilegeMissing, match=r"^public\.page: permission denied .* Run `provision`"):
         road.relayed(

@@ -6,7 +6,7 @@ is to be computed: whatever is, travels through Arrow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 import psycopg
@@ -164,7 +164,7 @@ def _block(source: PGconn) -> PQGen[tuple[bytes, bool]]:
     while size < BLOCK:
         length, row = source.get_copy_data(1)
         if length < 0:
-            _refuse_failed(*(yield from fetch_many(source)))
+            _refuse_failed((yield from fetch_many(source)))
             return b"".join(waiting), False
         if length:
             waiting.append(row)
@@ -176,6 +176,10 @@ def _block(source: PGconn) -> PQGen[tuple[bytes, bool]]:
     return b"".join(waiting), True
 
 
-def _refuse_failed(result: PGresult) -> None:
-    if result.status != ExecStatus.COMMAND_OK:
-        raise psycopg.errors.error_from_result(result)
+def _refuse_failed(results: Sequence[PGresult]) -> None:
+    """Raises psycopg.Error unless the COPY has told that it sent all."""
+    for result in results:
+        if result.status != ExecStatus.COMMAND_OK:
+            raise psycopg.errors.error_from_result(result)
+    if not results:
+        raise psycopg.OperationalError("the COPY did not tell how it ended")
