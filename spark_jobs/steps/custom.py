@@ -9,21 +9,20 @@ The batch has one row a conflict:
 - `source_version` and `target_version`: structs of `origin`, `changed_at` in µs, `derived`.
 
 The answer has as many rows, in the same order. `decision` is `source`, `target`, `undecided` or `row`. Beside `row`
-the column `row`, a struct like `source` under the same key, is the new row. Executors call the function, and never
-while anything is locked.
+the column `row`, a struct like `source` under the same key, is the new row. Nothing is locked while it is called:
+by executors (`ask`), or by the driver where the target judges the changes (`transmission.ask`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql.types import StringType, StructType
 
-from concord.databases.contract.rows import Shape
+from concord.databases.contract.questions import Answer
+from concord.databases.contract.rows import VERSION_TYPES, Shape
 from concord.messages.errors import ResolverFailed
 from concord.messages.how_many import how_many
 from concord.rules.custom_function import function_of, said
@@ -31,13 +30,16 @@ from concord.rules.kinds import named
 from concord.rules.merging import Custom
 from concord.rules.resolver import passed
 from concord.transmission.verdicts import ASK, FAILED
-from spark_jobs.code_state import in_this_code
+from spark_jobs.steps.acquire import ARROW_TYPES
 
 #: The column of the new row.
 MERGED = "merged"
 
 #: The word of the rest of the chain on the conflicts that the function leaves undecided.
 REST = ("verdict", "resolver", "reason")
+
+#: Conflicts that a function is shown at once, as by Spark.
+AT_ONCE = 10_000
 
 _VERDICTS = {"source": "source_wins", "target": "target_wins", "row": "merged"}
 _VERSION = ("origin", "changed_at", "derived")
@@ -66,21 +68,31 @@ class Layout:
         )
 
 
-def ask(decided: DataFrame, layout: Layout) -> DataFrame:
-    """Every row whose verdict is ASK gets that of the function that `resolver` names, or of the rest of its chain.
-    Adds `merged`: the new row as JSON, each value as the text that the database reads."""
-    rest = [f"rest_{name}" for name in REST]
-    fields = [field for field in decided.schema.fields if field.name not in rest]
-    schema = StructType(fields).add(MERGED, StringType())
-
-    def answered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield _answered(batch, layout).select(schema.names)
-
-    return decided.mapInArrow(in_this_code(answered), schema)
+def answers(shape: Shape, shown: Sequence[Mapping[str, object]]) -> list[Answer]:
+    """The decisions on conflicts that the target has found among staged rows, by a function of this process."""
+    layout, schema = Layout.of(shape), _schema(shape)
+    found: list[Answer] = []
+    for at in range(0, len(shown), AT_ONCE):
+        rows = [{**row, "verdict": ASK} for row in shown[at : at + AT_ONCE]]
+        batch = answered(pa.RecordBatch.from_pylist(rows, schema), layout)
+        columns = (batch.column(name).to_pylist() for name in (*REST, MERGED))
+        found += map(Answer._make, zip(*columns, strict=True))
+    return found
 
 
-def _answered(batch: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
+def _schema(shape: Shape) -> pa.Schema:
+    """Of the batches that Spark would bring."""
+    columns = dict(zip(shape.aliases, shape.spark_types, strict=True))
+    present = {f"p_{alias}": kind for alias, kind in columns.items() if alias not in shape.key_aliases}
+    versions = {
+        f"{side}{name}": VERSION_TYPES[name] for side in ("", "p_") for name in (*_VERSION, "deleted")
+    }
+    words = dict.fromkeys(("type", *REST, *(f"rest_{name}" for name in REST)), "string")
+    every = {**columns, **present, **versions, **words}
+    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in every.items()])
+
+
+def answered(batch: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
     """The batch with the answers in the place of ASK."""
     columns = {name: batch.column(name).to_pylist() for name in REST}
     columns[MERGED] = [None] * batch.num_rows
@@ -97,15 +109,12 @@ def _answered(batch: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
     return batch
 
 
-Answer = tuple[str, str | None, str | None, str | None]  #: verdict, resolver, reason, new row
-
-
 def _answers(batch: pa.RecordBatch, name: str, layout: Layout) -> list[Answer]:
     """One function's answers. An error that it raises, or a wrong answer, fails every conflict of the batch."""
     try:
         return list(_called(batch, name, layout))
     except ResolverFailed as error:
-        return [(FAILED, name, error.message, None)] * batch.num_rows
+        return [Answer(FAILED, name, error.message, None)] * batch.num_rows
 
 
 def _called(batch: pa.RecordBatch, name: str, layout: Layout) -> Iterator[Answer]:
@@ -113,16 +122,16 @@ def _called(batch: pa.RecordBatch, name: str, layout: Layout) -> Iterator[Answer
     function = function_of(Custom.of(named(name)[1]).entry_point)
     try:
         answer = function(conflicts)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # this process is not the function's to end
         raise ResolverFailed(f"{name} failed: {said(error, private=layout.private)}") from error
     decisions, made = _checked(answer, name, conflicts, layout)
     rest = batch.select([f"rest_{column}" for column in REST]).to_pylist()
     for decision, row, other in zip(decisions, made, rest, strict=True):
         if decision == "undecided":
             reason = f"{passed(name, decision)}; {other['rest_reason']}"
-            yield other["rest_verdict"], other["rest_resolver"], reason, None
+            yield Answer(other["rest_verdict"], other["rest_resolver"], reason, None)
         else:
-            yield _VERDICTS[decision], name, _REASONS[decision], row
+            yield Answer(_VERDICTS[decision], name, _REASONS[decision], row)
 
 
 def _conflicts(batch: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:

@@ -1,6 +1,6 @@
 """Resolve: who wins each conflict, as Spark's SQL: a second form of `rules.merging.decide`.
 
-Functions of others are asked in Spark alone, and a plan counts who wins; so Spark decides before anything is locked.
+A plan counts who wins, and the target judges no more than it can under lock; so Spark decides before that.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def adding(policy: Policy) -> str:
 
 
 def _for_a_function(chains: Chains, source: Side, target: Side) -> Iterator[str]:
-    """The needs of `custom.ask` beside the rows: the type, and what the chain says after the function."""
+    """The needs of `ask` beside the rows: the type, and what the chain says after the function."""
     yield f"{_type(source, target)} AS type"
     rest = _by_type(chains.after_custom, source, target)
     yield from (f"({rest}).{name} AS rest_{name}" for name in REST)
@@ -178,7 +178,7 @@ def _(resolver: Average | Additive | MergeColumns, source: Side, target: Side) -
 
 @opinion.register
 def _(resolver: Custom, source: Side, target: Side) -> Opinion:
-    """A function is asked afterwards, over batches (`custom.ask`)."""
+    """A function is asked afterwards, over batches (`ask`)."""
     return Opinion(text(ASK), "''")
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from concord.databases.contract.rows import VERSION_TYPES
-from concord.transmission.staged_table import StagedTable
+from concord.transmission.staged_table import SHOWN, StagedTable, some
 from concord.transmission.verdicts import SETTLED, STOPPING
 from spark_jobs.code_state import in_this_code
 from spark_jobs.steps.acquire import Batches
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 #: Spark's word on each row, after its version.
 DECIDED = ("verdict", "resolver", "reason", "against")
-
-#: Rows named in the error where a mapping is not reversible.
-SHOWN = 3
 
 #: Rows of one verdict that a task attempt has staged, or settled.
 Summary = Mapping[str, Any]
@@ -83,8 +80,7 @@ def believed(counted: Iterable[Summary]) -> StagedTable:
 
 
 def _some(summary: Sequence[Summary], verdict: str) -> tuple[str, ...]:
-    reasons = {reason for row in summary if row["verdict"] == verdict for reason in row["reasons"]}
-    return tuple(sorted(reasons)[:SHOWN])
+    return some(reason for row in summary if row["verdict"] == verdict for reason in row["reasons"])
 
 
 def attempt(batches: Batches, login: str, relation: str, number: int) -> Iterator[Summary]:

@@ -16,7 +16,8 @@ from concord.transmission.link import Changes, Link
 from concord.transmission.staged_table import StagedTable
 from concord.transmission.verdicts import STOPPING
 from spark_jobs.steps.acquire import acquire
-from spark_jobs.steps.custom import Layout, ask
+from spark_jobs.steps.ask import ask
+from spark_jobs.steps.custom import Layout
 from spark_jobs.steps.damage import Damaged
 from spark_jobs.steps.detect import MOST_BROADCAST, detect, same_thing
 from spark_jobs.steps.manipulate import manipulate

@@ -197,6 +197,20 @@ LINK = (
         f"{DRIVER} -k judged_at_the_target",
     ),
     Mutant(
+        "an answer of the driver's names no version that its function was shown",
+        "plugins/concord/databases/postgresql/write/questions.py",
+        '"/".join(map(str, target.version.dot))',
+        '""',
+        "tests/link/conflicts/test_asked.py -k begins_no_spark",
+    ),
+    Mutant(
+        "the driver asks no function",
+        "plugins/concord/transmission/carry.py",
+        "place.shape.policy.asks and bool(",
+        "False and bool(",
+        "tests/link/conflicts/test_asked.py -k shown_no_more",
+    ),
+    Mutant(
         "a backfill does not look at the rows behind equal versions",
         "plugins/concord/transmission/route.py",
         "(0 if job.interval else MOST_UNDER_LOCK)",

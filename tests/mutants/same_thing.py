@@ -123,7 +123,7 @@ SAME_THING = (
     Mutant(
         "a decision between rows that are alike loses an addition in silence",
         f"{POSTGRESQL}/write/retake.py",
-        "return alike and all(chains.same_thing(*_contenders(row), alike=True) for row in found)",
+        "return alike and all(chains.same_thing(*contenders(row), alike=True) for row in found)",
         "return alike",
         f"{MET} -k addition_that_is_lost",
     ),

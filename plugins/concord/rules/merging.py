@@ -160,7 +160,7 @@ class MergeColumns:
 
 @dataclass(frozen=True, slots=True)
 class Custom:
-    """A function of somebody else's. It is asked in Spark, over batches, and never while rows are locked."""
+    """A function of somebody else's. It is asked over batches, and never while rows are locked."""
 
     entry_point: str  #: `package.module:function`
     adding: bool = False  #: asked about rows that are alike as well
@@ -193,7 +193,7 @@ def decide(chain: Sequence[Link], source: Contender, target: Contender) -> Decis
     merging = _Merging(source, target)
     for resolver in chain:
         if isinstance(resolver, Custom):
-            return Decision(Winner.AGAIN, resolver.name, "asked in Spark")
+            return Decision(Winner.AGAIN, resolver.name, "asked outside of the transaction")
         if isinstance(resolver, Average | Additive | MergeColumns):
             if (made := merging.ask(resolver)) is not None:
                 return made

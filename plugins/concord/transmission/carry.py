@@ -16,6 +16,7 @@ from concord.databases.contract.rows import Staged
 from concord.messages.event_log import log_event
 from concord.messages.pace import Meter, of_tables
 from concord.rules.custom_function import why_not_callable
+from concord.transmission.ask import ask
 from concord.transmission.count import Counted
 from concord.transmission.errors import worded
 from concord.transmission.link import Changes, Link
@@ -119,6 +120,12 @@ class Carry:
             every = stage_all(routes, login, readers)
         for route, done in zip(routes, every, strict=True):
             self.outcome.stage(route.place, done)
+        ask(link, self.outcome, [route.place.shape.name for route in routes if self._may_ask(route.place)])
+
+    def _may_ask(self, place: Staged) -> bool:
+        """Is there a function, and a version at the target that may be a conflict?"""
+        name = place.shape.name
+        return place.shape.policy.asks and bool(self.counted.candidates[name] or self.earlier.met.get(name))
 
     def _waiting(self) -> Sequence[Staged]:
         """Tables of which rows wait at the target, and of which nothing was staged."""

@@ -12,8 +12,9 @@ from typing import Protocol
 
 from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ends import SourceEnd, TargetEnd
+from concord.databases.contract.questions import Answer
 from concord.databases.contract.reading import Reading
-from concord.databases.contract.rows import Staged
+from concord.databases.contract.rows import Shape, Staged
 from concord.jobs.link import LinkJob
 from concord.messages.errors import ConcordError
 from concord.messages.event_log import log_event
@@ -46,6 +47,9 @@ class SparkSteps(SparkCarries, Protocol):
 
     def staged(self, link: Link, changes: Changes) -> tuple[Staged, StagedTable]:
         """The changes with their verdicts in staging: where, and what the tasks counted. Raises LinkFailed."""
+
+    def answers(self, shape: Shape, shown: Sequence[Mapping[str, object]]) -> Sequence[Answer]:
+        """The decisions of somebody else's function, asked in this process; Spark is not started for it."""
 
 
 @dataclass(frozen=True)

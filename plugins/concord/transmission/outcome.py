@@ -18,7 +18,7 @@ from concord.messages.how_many import how_many
 from concord.rules.brake import Hold
 from concord.transmission.count import Counted
 from concord.transmission.link import Link
-from concord.transmission.staged_table import StagedTable
+from concord.transmission.staged_table import StagedTable, some
 from concord.transmission.stopped import with_children
 from concord.transmission.verdicts import FAILED, SAME_THING, UNDER_LOCK, UNFAITHFUL
 
@@ -66,6 +66,11 @@ class LinkOutcome:
         if done.rows:
             self.staged.append(place.believing(done.attempts, done.rows))
         self._stop_by_verdict(table, done.reasons)
+
+    def fail(self, table: str, reasons: Sequence[str]) -> None:
+        """So many conflicts of a staged table got no decision, each with the reason."""
+        self.settled[table] = Counter({FAILED: len(reasons)})
+        self._stop_by_verdict(table, {FAILED: some(reasons)})
 
     def stop(self, reasons: Mapping[str, str]) -> None:
         """Leave tables out, with those that refer to them: nothing of them is written, and no position moves."""

@@ -36,12 +36,14 @@ class Route:
 def goes_straight(job: LinkJob, source: Shape, target: Shape, candidates: int) -> bool:
     """Is there nothing to compute before the target judges the changes, between databases of one kind?
 
-    A backfill looks at the rows behind equal versions, and a plan writes nothing: Spark judges what these meet.
+    A backfill looks at the rows behind equal versions, and a plan writes nothing: Spark judges what these meet. Of a
+    backfill it asks a function, too.
     """
     if job.plan_only or candidates > (0 if job.interval else MOST_UNDER_LOCK):
         return False
     alike = job.source.dialect == job.target.dialect
-    return alike and not (source.manipulation or target.manipulation or target.policy.asks)
+    asks = job.interval is not None and target.policy.asks
+    return alike and not (source.manipulation or target.manipulation or asks)
 
 
 def may_be_held(job: LinkJob, name: str, rows: int) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from concord.transmission.verdicts import UNFAITHFUL
+
+#: Reasons that an error repeats where a verdict stops a table.
+SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -24,3 +27,8 @@ class StagedTable:
     def unfaithful(self) -> tuple[str, ...]:
         """Why some rows cannot be mapped, a few of them."""
         return self.reasons.get(UNFAITHFUL, ())
+
+
+def some(reasons: Iterable[str]) -> tuple[str, ...]:
+    """A few of them, each once."""
+    return tuple(sorted(set(reasons))[:SHOWN])

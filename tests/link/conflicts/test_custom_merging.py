@@ -1,4 +1,4 @@
-"""Conflicts that somebody else's function decides, through Spark: what it chooses, makes and leaves open."""
+"""Conflicts that somebody else's function decides, asked by the driver or by Spark: choices, new rows, what is left."""
 
 from dataclasses import dataclass, replace
 
@@ -11,7 +11,7 @@ from tests.given.fixtures import MakePair
 from tests.given.merging_pair import STOCK, edit, losers, merging, stock
 from tests.given.two_sites import Pair, carried
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("judged")]
 
 CUSTOM = "custom(tests.given.custom_functions:{})"
 

@@ -36,7 +36,7 @@ def batch(function: str, *titles: str, verdict: str = ASK) -> pa.RecordBatch:
 
 def answers(given: pa.RecordBatch) -> list[tuple[str | None, ...]]:
     """Verdict, resolver, reason and new row of the conflicts."""
-    found = custom._answered(given, LAYOUT).select([*custom.REST, custom.MERGED]).to_pylist()
+    found = custom.answered(given, LAYOUT).select([*custom.REST, custom.MERGED]).to_pylist()
     assert (found[-1]["verdict"], found[-1]["merged"]) == ("apply", None)
     return [tuple(row.values()) for row in found[:-1]]
 
@@ -61,6 +61,7 @@ def test_a_new_row_is_told_in_the_texts_that_the_database_reads() -> None:
     ("function", "said"),
     [
         ("breaks", "{} failed: ArithmeticError: no idea of 2"),
+        ("leaves", "{} failed: SystemExit: no more of 2"),
         ("talks", "{} said perhaps; it may say source, target, undecided or row"),
         ("is_short", "{} returned 0 decisions on 2 conflicts"),
         ("moves_keys", "{} returned no row, or one of another key; the key must stay"),
@@ -86,7 +87,7 @@ def test_no_other_answer_is_a_decision(function: str, said: str) -> None:
     ],
 )
 def test_where_columns_are_private_nothing_that_a_function_says_is_repeated(function: str, told: str) -> None:
-    answered = custom._answered(batch(function, "a"), replace(LAYOUT, private=True))
+    answered = custom.answered(batch(function, "a"), replace(LAYOUT, private=True))
     reason = answered.column("reason")[0].as_py()
     assert reason.startswith(told.format(NAME.format(function)))
     assert [word for word in ("no idea", "perhaps") if word in reason] == []

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from concord.databases.contract.memory import LinkState, Memory, SiteRow
+from concord.databases.contract.questions import Answer, Question
 from concord.databases.contract.reading import Reading
 from concord.databases.contract.rows import Rebounding, Staged
 from concord.jobs.link import TableReport
@@ -134,6 +135,12 @@ class TargetEnd(End, Protocol):
     def create_staging(self, shape: Any, ordinal: int) -> Staged: ...
 
     def staging_login(self) -> str: ...
+
+    def questions(self, staged: Any) -> Sequence[Question]:
+        """Conflicts among the staged rows that somebody else's function decides; nothing is locked."""
+
+    def answer(self, staged: Any, asked: Sequence[tuple[Question, Answer]]) -> None:
+        """Put the decisions beside the staged rows, for the write to judge by."""
 
     def effect(self, staged: Any, brakes: Brakes, most: Effect) -> Effect:
         """The effect of the staged rows on the present ones; nothing is written."""

@@ -76,6 +76,14 @@ class Staged:
         The other columns stay as they travelled until they are written: a deleted row brings NULL for each,
         which a domain may refuse.
         """
+        return self._typed()
+
+    @property
+    def placed(self) -> str:
+        """The same, each with its place in the relation (`concord_place`)."""
+        return self._typed(", ctid AS concord_place")
+
+    def _typed(self, more: str = "") -> str:
         key = [f"{c.type.incoming(self.shape.alias(c))} AS {c.sql}" for c in self.shape.key]
         columns = key + [f"{self.shape.alias(c)} AS {c.sql}" for c in self.shape.rest]
         version = [
@@ -86,7 +94,7 @@ class Staged:
         every = (
             f"(SELECT {', '.join(columns)}, {', '.join(version)}, vector::jsonb AS concord_vector,"
             f" {'deleted OR out_of_scope' if self.shape.marks is None else 'false'} AS concord_gone,"
-            f" attempt = {RETRIED} AS concord_retried"
+            f" attempt = {RETRIED} AS concord_retried{more}"
             f" FROM {self.sql} WHERE attempt IN ({believed}))"
         )
         return f"(SELECT * FROM {every} s WHERE {self.condition})" if self.condition else every

@@ -12,6 +12,7 @@ from psycopg.pq import TransactionStatus
 
 from concord.databases.contract.ends import Cut, Job, Progress
 from concord.databases.contract.memory import LinkState, Memory
+from concord.databases.contract.questions import Answer, Question
 from concord.databases.contract.reading import Reading, readers_for
 from concord.databases.contract.rows import Rebounding
 from concord.databases.postgresql.facts.connection import (
@@ -29,7 +30,7 @@ from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.sites.end import End, R, worded
 from concord.databases.postgresql.transaction import one_transaction
-from concord.databases.postgresql.write import effect, suspicious, wal_flush
+from concord.databases.postgresql.write import effect, questions, suspicious, wal_flush
 from concord.databases.postgresql.write.prefetch import prefetching
 from concord.databases.postgresql.write.writing import Writing
 from concord.jobs.link import LinkJob, TableReport
@@ -187,6 +188,15 @@ class Target(WrittenEnd):
         staged = Staged(shape, stage.staging_name(self.job.transmission, ordinal))
         stage.create(self.connection, staged)
         return staged
+
+    @worded
+    def questions(self, staged: Staged) -> list[Question]:
+        chains = staged.shape.policy.bound(self.job.priorities, staged.shape.forms)
+        return questions.questions(self.connection, staged, chains)
+
+    @worded
+    def answer(self, staged: Staged, asked: Sequence[tuple[Question, Answer]]) -> None:
+        questions.answer(self.connection, staged, asked)
 
     @worded
     def effect(self, staged: Staged, brakes: Brakes, most: Effect) -> Effect:

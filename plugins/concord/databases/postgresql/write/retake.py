@@ -34,7 +34,7 @@ def retake(connection: Connection, staged: Staged, verdicts: str, chains: Chains
         connection, "SET LOCAL cursor_tuple_fraction = 1"
     )  # every row will be fetched: a plan for all of them
     with connection.cursor("concord_retake") as cursor:
-        cursor.execute(_to_retake(staged.shape, staged.typed, verdicts).encode())
+        cursor.execute(to_retake(staged.shape, staged.typed, verdicts).encode())
         batch = cursor.fetchmany(BATCH)
         if not batch:
             return
@@ -42,7 +42,7 @@ def retake(connection: Connection, staged: Staged, verdicts: str, chains: Chains
         while batch:
             with connection.cursor().copy("COPY pg_temp.retaken FROM STDIN") as copy:
                 for row in batch:
-                    copy.write_row(_decided(row, chains))
+                    copy.write_row(decided(row, chains))
             batch = cursor.fetchmany(BATCH)
     run(
         connection,
@@ -52,8 +52,11 @@ def retake(connection: Connection, staged: Staged, verdicts: str, chains: Chains
     )
 
 
-def _to_retake(shape: Shape, staged: str, verdicts: str) -> str:
-    """Both versions, and of both rows the columns that a resolver must see; the rows are looked up only for these."""
+def to_retake(shape: Shape, staged: str, verdicts: str, more: Sequence[str] = ()) -> str:
+    """Both versions, and of both rows the columns that a resolver must see; the rows are looked up only for these.
+
+    `more`: of the staged row `s` and the base row `t`, at the end.
+    """
     both = ["NULL::jsonb"] * 2
     bases, joined, waited = ["NULL::jsonb"] * 4, "", "false"
     if shape.seen:
@@ -73,7 +76,7 @@ def _to_retake(shape: Shape, staged: str, verdicts: str) -> str:
         "SELECT v.n, v.s_origin, v.s_changed_at, v.s_derived, v.s_vector, v.s_deleted, v.s_born, v.p_origin,"
         " v.p_changed_at, v.p_derived, v.p_vector, v.p_deleted, v.p_born, v.private,"
         f" {', '.join([*both, *bases, waited])}, v.alike,"
-        " v.decided, v.resolver, v.reason, v.made_row"
+        f" {', '.join(['v.decided, v.resolver, v.reason, v.made_row', *more])}"
         f" FROM {verdicts} v{joined} WHERE v.verdict = 'retake'"
     )
 
@@ -112,11 +115,11 @@ def _version(fields: Sequence[object]) -> RowVersion:
 
 def same_thing(connection: Connection, staged: Staged, verdicts: str, chains: Chains, *, alike: bool) -> bool:
     """Have both sites done the very same thing to the one staged row, by the chains of its table?"""
-    found = rows(connection, _to_retake(staged.shape, staged.typed, verdicts))
-    return alike and all(chains.same_thing(*_contenders(row), alike=True) for row in found)
+    found = rows(connection, to_retake(staged.shape, staged.typed, verdicts))
+    return alike and all(chains.same_thing(*contenders(row), alike=True) for row in found)
 
 
-def _contenders(row: Sequence[object]) -> tuple[Contender, Contender]:
+def contenders(row: Sequence[object]) -> tuple[Contender, Contender]:
     """Both sides of a row that is decided again: what came in, and what is present."""
     incoming, present = _version(row[1:7]), _version(row[7:13])
     known = ABSENT if present.is_absent else present
@@ -124,12 +127,12 @@ def _contenders(row: Sequence[object]) -> tuple[Contender, Contender]:
     return source, Contender(known, _row(row[15]), _base(row[18], row[19]))
 
 
-def _decided(row: Sequence[object], chains: Chains) -> tuple[object, str, str | None, str | None, str | None]:
+def decided(row: Sequence[object], chains: Chains) -> tuple[object, str, str | None, str | None, str | None]:
     """(n, verdict, resolver, reason, new row as JSON) of one row.
 
     A row outside the filter that gives way is logged even if causality says so: nobody at the other end saw it.
     """
-    private, (source, target) = row[13], _contenders(row)
+    private, (source, target) = row[13], contenders(row)
     incoming, known = source.version, target.version
     outcome = classify(
         incoming,
@@ -157,7 +160,7 @@ def _decided(row: Sequence[object], chains: Chains) -> tuple[object, str, str | 
 
 
 def _as_asked(row: Sequence[object]) -> tuple[object, str, str, str, str | None]:
-    """The answer of somebody else's function in Spark about these two versions, likewise."""
+    """The answer of somebody else's function about these two versions, likewise."""
     number, (verdict, resolver, reason, made) = row[0], row[22:26]
     return (number, str(verdict), str(resolver), str(reason), None if made is None else json.dumps(made))
 
