@@ -64,6 +64,17 @@ def test_a_function_chooses_merges_or_leaves_it_to_the_next(sites: Pair) -> None
     assert [report.total("acquired") for report in sites.settle()] == [0, 0, 0, 0]
 
 
+def test_a_function_is_asked_about_what_the_resolver_before_it_cannot_tell_apart(sites: Pair) -> None:
+    sites = merging(sites, "maximum(seats)", CUSTOM.format("by_title"))
+    edit(sites, 1, "title = 'target', seats = 3", "title = 'c', seats = 2")
+    edit(sites, 2, "title = 'both', seats = 3", "title = 'c', seats = 3")
+    sites.run("forward")
+    sites.run("reverse")
+    assert stock(sites, "seats, title", "id < 3") == [(1, 3, "target"), (2, 3, "both and c")]
+    by_key = {each["key"][0]: each["resolver"] for each in sites.conflicts()}
+    assert by_key == {"1": "maximum(seats)", "2": CUSTOM.format("by_title")}
+
+
 def test_a_function_that_fails_stops_its_table_alone(sites: Pair) -> None:
     sites = merging(sites, CUSTOM.format("breaks"))
     edit(sites, 1, "seats = 1", "seats = 2")

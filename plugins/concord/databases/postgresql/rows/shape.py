@@ -244,6 +244,11 @@ class Shape:
         """The same of a decision in Spark."""
         if self.policy.asks:
             return {column.name: column for column in self.rest}
+        return self.chosen
+
+    @property
+    def chosen(self) -> Mapping[str, Column]:
+        """The same of the resolvers that choose between two rows."""
         found = {name: self.canonical_column(name) for name in self.policy.columns}
         return {name: column for name, column in found.items() if column is not None}
 

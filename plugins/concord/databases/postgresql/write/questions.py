@@ -16,7 +16,7 @@ from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write import guard
-from concord.databases.postgresql.write.retake import contenders, decided, to_retake
+from concord.databases.postgresql.write.retake import contenders, decided, retaken
 from concord.rules.policy import Chains
 from concord.rules.resolver import Contender
 from concord.versions.conflict import Winner, conflict_type
@@ -35,7 +35,7 @@ def questions(connection: Connection, staged: Staged, chains: Chains) -> list[Qu
         if "retake" not in verdicts.tally:
             return []
         more = ["s.concord_place::text", *shown.values()]
-        query = to_retake(shape, staged.placed, verdicts.relation, more)
+        query = retaken(shape, staged.placed, verdicts.relation, shape.chosen, more)
         found = rows(connection, *ANY_PLAN, query)
     return list(_asked(found, tuple(shown), chains))
 

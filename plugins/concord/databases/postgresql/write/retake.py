@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
@@ -52,17 +53,21 @@ def retake(connection: Connection, staged: Staged, verdicts: str, chains: Chains
     )
 
 
-def to_retake(shape: Shape, staged: str, verdicts: str, more: Sequence[str] = ()) -> str:
-    """Both versions, and of both rows the columns that a resolver must see; the rows are looked up only for these.
+def to_retake(shape: Shape, staged: str, verdicts: str) -> str:
+    """Both versions, and of both rows the columns that a resolver must see; the rows are looked up only for these."""
+    return retaken(shape, staged, verdicts, shape.seen)
 
-    `more`: of the staged row `s` and the base row `t`, at the end.
-    """
+
+def retaken(
+    shape: Shape, staged: str, verdicts: str, seen: Mapping[str, Column], more: Sequence[str] = ()
+) -> str:
+    """The same with the columns `seen` of both rows, and at the end what is `more` of `s` and `t`."""
     both = ["NULL::jsonb"] * 2
     bases, joined, waited = ["NULL::jsonb"] * 4, "", "false"
-    if shape.seen:
+    if seen or more:
         both = [
-            _values(shape, "s"),
-            f"CASE WHEN t.{shape.key[0].sql} IS NOT NULL THEN {_values(shape, 't')} END",
+            _values(seen, "s"),
+            f"CASE WHEN t.{shape.key[0].sql} IS NOT NULL THEN {_values(seen, 't')} END",
         ]
         joined = (
             f" JOIN {staged} s ON {shape.same_key('s', 'v')}"
@@ -81,12 +86,12 @@ def to_retake(shape: Shape, staged: str, verdicts: str, more: Sequence[str] = ()
     )
 
 
-def _values(shape: Shape, row: str) -> str:
+def _values(seen: Mapping[str, Column], row: str) -> str:
     """A JSON object, canonical column → exact text, of the row that a statement calls `row`."""
-    names = ", ".join(map(literal, shape.seen))
+    names = ", ".join(map(literal, seen))
     texts = ", ".join(
         (column.type.staged if row == "s" else column.type.exact)(f"{row}.{column.sql}")
-        for column in shape.seen.values()
+        for column in seen.values()
     )
     return f"jsonb_object(ARRAY[{names}]::text[], ARRAY[{texts}]::text[])"
 
