@@ -103,6 +103,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "full_page_writes": "off",
         "max_wal_size": "256MB",
         "scram_iterations": "1",
+        # Transactional replication reads the log.
+        "wal_level": "logical",
+        "max_replication_slots": "64",
+        "max_wal_senders": "64",
     }
     with ExitStack() as stack:
         folder = _in_memory(stack) or tmp_path_factory.mktemp("postgres")

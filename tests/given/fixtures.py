@@ -1,6 +1,6 @@
 """Fixtures of real sites: each conftest.py of tests on them takes those that its tests ask for."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from tests.given.bare_sites import Bare
 from tests.given.many_sites import Network, Topology, begin_network
 from tests.given.mapped_pair import begin_mapped, configured
 from tests.given.marked_sites import Shops, open_shops
+from tests.given.replicated_sites import DROP_SLOTS, Replicated, begin_replicated
 from tests.given.site import Site
 from tests.given.snapshot_sites import FLIGHTS, Copies, counts
 from tests.given.two_sites import Pair, begin
@@ -56,6 +57,25 @@ def pair(
 
     yield make
     for each in made:
+        for site in each.sites:
+            site.connection.close()
+
+
+@pytest.fixture
+def replicated(
+    server_with_logins: Server, database: Callable[[], Database]
+) -> Iterator[Callable[..., Replicated]]:
+    """Call it with the tables' statements and names; Cape Town replays London's transactions."""
+    made: list[Replicated] = []
+
+    def make(ddl: Sequence[str], *tables: str, **settings: Any) -> Replicated:
+        ends = [site_on(server_with_logins, name, database().name) for name in ("london", "capetown")]
+        made.append(begin_replicated(*ends, ddl, *tables, **settings))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.london.run(DROP_SLOTS)
         for site in each.sites:
             site.connection.close()
 

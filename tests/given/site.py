@@ -14,6 +14,8 @@ from concord.jobs.site import Credentials, SiteAccess
 from concord.tables.replication_set import ReplicatedTable, TableName
 
 READER, APPLIER, APPLICATION, PASSWORD = "link_reader", "link_applier", "an_application", "opens nothing"
+#: A login that may read the log: every table of its cluster.
+LOG_READER = "log_reader"
 
 Rows = list[tuple[Any, ...]]
 
@@ -118,9 +120,10 @@ class Site:
 
 
 def create_logins(superuser: psycopg.Connection[Any]) -> None:
-    for role in (READER, APPLIER, APPLICATION):
-        create = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(
-            sql.Identifier(role), sql.Literal(PASSWORD)
+    for role in (READER, APPLIER, APPLICATION, LOG_READER):
+        right = sql.SQL("REPLICATION" if role == LOG_READER else "")
+        create = sql.SQL("CREATE ROLE {} LOGIN {} PASSWORD {}").format(
+            sql.Identifier(role), right, sql.Literal(PASSWORD)
         )
         superuser.execute(create)
 

@@ -165,6 +165,12 @@ class BrakeHeld(ConcordError):
     code = "brake_held"
 
 
+class EntryRefused(ConcordError):
+    """A subscriber cannot replay one of its publisher's transactions; all before it are replayed."""
+
+    code = "entry_refused"
+
+
 class RowsOscillate(ConcordError):
     """Rows are rewritten run after run, each time in answer to the last write."""
 

@@ -49,6 +49,11 @@ CAPABILITIES = (
     Capability("snapshots.source", "source of snapshots", "share the table by a synchronization"),
     Capability("snapshots.target", "place for the copy of a snapshot", "keep the copy in another database"),
     Capability(
+        "replications",
+        "transactional replication",
+        "share the tables by a synchronization, or copy them by a snapshot",
+    ),
+    Capability(
         "logins",
         "script that makes its logins",
         "make an installer, a reader and an applier by your own means",

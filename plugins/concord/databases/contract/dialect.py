@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from concord.databases.contract.ledger import Ledger
     from concord.databases.contract.logins import Wanted
     from concord.databases.contract.reading import Relay
+    from concord.databases.contract.replication_ends import ReplicationDialect
     from concord.databases.contract.snapshot_ends import SnapshotDialect
     from concord.databases.contract.status import Status
     from concord.databases.contract.surveyed_site import Provisioning
@@ -90,6 +91,10 @@ class Dialect(ABC):
     @property
     @abstractmethod
     def snapshots(self) -> SnapshotDialect: ...
+
+    @property
+    @abstractmethod
+    def replications(self) -> ReplicationDialect: ...
 
     @property
     @abstractmethod

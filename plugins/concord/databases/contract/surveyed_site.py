@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
 
+from concord.jobs.replication import ReplicationDefinition
 from concord.jobs.site import Credentials
 from concord.jobs.snapshot import SnapshotDefinition
 from concord.tables.replication_set import ReplicatedTable
@@ -25,6 +26,8 @@ class Installation:
     tables: tuple[ReplicatedTable, ...]
     max_clock_skew: float = 60.0
     snapshots: tuple[SnapshotDefinition, ...] = ()  #: those of which this site is the source or the target
+    replications: tuple[ReplicationDefinition, ...] = ()  #: those of which this site is an end
+    log_reader: str = ""  #: the login that reads the site's log, where it publishes
     conflicts_kept: timedelta = timedelta(days=30)
     announced: frozenset[str] = frozenset()  #: the tables of whose commits some synchronization wants to hear
 

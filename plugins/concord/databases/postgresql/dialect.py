@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from concord.databases.contract.ledger import Ledger
     from concord.databases.contract.logins import Wanted
     from concord.databases.contract.reading import Relay as AnyRelay
+    from concord.databases.contract.replication_ends import ReplicationDialect
     from concord.databases.contract.snapshot_ends import SnapshotDialect
     from concord.databases.contract.status import Status
     from concord.databases.contract.surveyed_site import Provisioning
@@ -134,6 +135,14 @@ class _PostgreSQL(Dialect):
         from concord.databases.postgresql.snapshots.provision import drop
 
         return SnapshotDialect(SnapshotSource, SnapshotTarget, drop)
+
+    @cached_property
+    def replications(self) -> ReplicationDialect:
+        from concord.databases.contract.replication_ends import ReplicationDialect
+        from concord.databases.postgresql.replay.publisher import Publisher
+        from concord.databases.postgresql.replay.subscriber import Subscriber
+
+        return ReplicationDialect(Publisher, Subscriber)
 
     @cached_property
     def arrivals(self) -> Arrivals:

@@ -65,8 +65,9 @@ UNHURRIED = (
 _ENDS_TRANSACTIONS = 170_000  #: from this version on; to ask an earlier one would be a round trip in vain
 
 
-def conninfo(credentials: Credentials, application: str = "concord") -> str:
-    """libpq's connection string. Raises ConnectionRefused for an option that is not allowed."""
+def conninfo(credentials: Credentials, application: str = "concord", **settings: str) -> str:
+    """libpq's connection string, with more settings of the session. Raises ConnectionRefused for an option that is
+    not allowed."""
     refused = sorted(set(credentials.options) - ALLOWED_OPTIONS)
     if refused:
         raise ConnectionRefused(
@@ -86,7 +87,7 @@ def conninfo(credentials: Credentials, application: str = "concord") -> str:
         keepalives_interval=10,
         keepalives_count=3,
         tcp_user_timeout=120_000,
-        options=" ".join(f"-c {name}={_escaped(value)}" for name, value in PINNED.items()),
+        options=" ".join(f"-c {name}={_escaped(value)}" for name, value in {**PINNED, **settings}.items()),
         **{"connect_timeout": "10", "sslmode": _default_sslmode(credentials), **credentials.options},
     )
 

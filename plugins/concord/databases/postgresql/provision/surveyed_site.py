@@ -21,6 +21,8 @@ from concord.databases.postgresql.ledger import retention
 from concord.databases.postgresql.provision import admission, identities, script, site_statements
 from concord.databases.postgresql.provision.admission import Admission
 from concord.databases.postgresql.provision.identities import SiteSequences
+from concord.databases.postgresql.replay import provision as replay_provision
+from concord.databases.postgresql.replay.provision import Replications
 from concord.databases.postgresql.sites import owner
 from concord.databases.postgresql.sites import state as site_state
 from concord.databases.postgresql.sites.grants import Logins
@@ -41,6 +43,7 @@ class Surveyed:
     connection: Connection
     state: SiteState
     relations: Mapping[TableName, Table]  #: of its snapshots
+    replications: Replications
     sequences: SiteSequences
     admission: Admission
 
@@ -72,6 +75,7 @@ class Surveyed:
         wanted = self.installation
         try:
             yield from site_statements.problems(self.state, wanted.reader, wanted.applier, self.connection)
+            yield from self.replications.refusals(self.connection, wanted.log_reader)
         except psycopg.errors.InsufficientPrivilege:
             if not self.admission.lacks:
                 raise
@@ -96,7 +100,13 @@ class Surveyed:
         for ends in self._snapshots(sites):
             if ends.snapshot.target == self.site:
                 made += snapshot_provision.target_statements(ends, self.installation.applier)
-        return [*made, *(grant.sql for grant in self._snapshot_grants(sites))]
+        made += self.replications.statements(self.connection)
+        needed = [*self._snapshot_grants(sites), *self._replication_grants]
+        return [*made, *(grant.sql for grant in needed)]
+
+    @property
+    def _replication_grants(self) -> list[Grant]:
+        return self.replications.needed_grants(self._logins, self.installation.log_reader)
 
     def _snapshot_grants(self, sites: Sequence[Surveyed]) -> list[Grant]:
         found = [
@@ -127,7 +137,9 @@ class Surveyed:
     def check(self, sites: Sequence[Surveyed]) -> Iterator[str]:
         yield from site_statements.check(self.state)
         yield from snapshot_provision.check(self.connection, self.site, self.installation.snapshots)
-        lacked = privileges.missing(self.connection, self._snapshot_grants(sites))
+        yield from self.replications.check(self.connection)
+        needed = [*self._snapshot_grants(sites), *self._replication_grants]
+        lacked = privileges.missing(self.connection, needed)
         yield from (f"{self.site}: {grant.lacked}" for grant in lacked.values())
         yield from self._otherwise_kept()
         if self.state.facts.provisioned_as is not None:
@@ -180,6 +192,7 @@ def _look_at(connection: Connection, installation: Installation) -> Surveyed:
     site, logins = installation.site, Logins(installation.reader, installation.applier)
     state = site_state.read_catalogue(connection, site, installation.tables, time.time())
     relations = read_tables(connection, snapshot_provision.relations(installation.snapshots, site))
+    replications = _replications(connection, installation, state)
     copies = [_ends(each, {site: relations}) for each in installation.snapshots]
     admitted = admission.read(connection, state, logins, copies)
     try:
@@ -189,7 +202,13 @@ def _look_at(connection: Connection, installation: Installation) -> Surveyed:
         if not admitted.lacks:
             raise
         raise PrivilegeMissing(admitted.refusal, lacked=_lacked(admitted)) from None
-    return Surveyed(installation, connection, state, relations, numbers, admitted)
+    return Surveyed(installation, connection, state, relations, replications, numbers, admitted)
+
+
+def _replications(connection: Connection, installation: Installation, state: SiteState) -> Replications:
+    site, wanted = installation.site, installation.replications
+    tables = read_tables(connection, replay_provision.relations(wanted, site))
+    return Replications(site, wanted, tables, state.facts.database)
 
 
 def number_notices(sites: Sequence[Surveyed]) -> Iterator[str]:

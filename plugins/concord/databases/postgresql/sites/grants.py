@@ -26,6 +26,7 @@ OWN_TABLES = {
     "overturn": ("INSERT",),
     "initialization": ("INSERT", "UPDATE", "DELETE"),
     "late_index": (),  # its installer's
+    "replay": ("INSERT", "UPDATE"),
     "waiting": ("INSERT", "UPDATE", "DELETE"),
 }
 
@@ -54,7 +55,7 @@ class Logins:
 def of_site(database: str, logins: Logins) -> Iterator[Grant]:
     """The rights that links need at any site, whatever it carries."""
     for role in logins.both:
-        yield Grant(role, ("CONNECT",), Kind.DATABASE, (database,))
+        yield connect(role, database)
         yield usage(role, "concord")
         yield from (Grant(role, ("SELECT",), Kind.TABLE, ("concord", table)) for table in OWN_TABLES)
     applier = logins.applier
@@ -118,6 +119,11 @@ def _of_outside_children(table: Table, inside: Collection[TableName], applier: s
     for child in sorted({key.child for key in table.referring if key.child not in inside}, key=str):
         yield usage(applier, child.schema_name)
         yield Grant(applier, ("SELECT",), Kind.TABLE, _parts(child))
+
+
+def connect(role: str, database: str) -> Grant:
+    """To log in."""
+    return Grant(role, ("CONNECT",), Kind.DATABASE, (database,))
 
 
 def usage(role: str, schema: str) -> Grant:

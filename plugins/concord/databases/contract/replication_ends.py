@@ -1,0 +1,128 @@
+"""The questions of a replication's run to its publisher and its subscriber, whichever databases they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from concord.jobs.replication import ReplicationJob
+
+
+class Batch(Protocol):
+    """Operations in commit order, as the subscriber stages them."""
+
+    @property
+    def operations(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def level(self) -> int | None:
+        """The number of its last whole entry; None where it has none."""
+
+    @property
+    def largest(self) -> int:
+        """Operations of its largest entry."""
+
+
+class LogStream(Protocol):
+    """The publisher's log from one level on."""
+
+    def batches(self, end: int) -> Iterator[Batch]:
+        """Whole entries, until the log is read up to `end`. Only an entry larger than a batch comes in several."""
+
+    def confirm(self, level: int) -> None:
+        """The subscriber has everything up to `level` on disk: the publisher need not keep it."""
+
+
+class Begun(Protocol):
+    """A log that begins anew."""
+
+    @property
+    def level(self) -> int:
+        """It begins after it."""
+
+    @property
+    def snapshot(self) -> str:
+        """The tables at that level."""
+
+
+class PublisherEnd(Protocol):
+    """Where transactions come from. Every method raises ConcordError alone."""
+
+    def close(self) -> None: ...
+
+    def inspect_published(self) -> Any:
+        """The published tables as they are now. Raises NotProvisioned, IdentityChanged or StructureChanged."""
+
+    def end_of_log(self) -> int:
+        """A number that no entry committed until now exceeds."""
+
+    def refuse_lost(self, level: int) -> None:
+        """Raises HistoryLost where the log no longer begins at the level."""
+
+    def stream(self, level: int, published: Any) -> AbstractContextManager[LogStream]:
+        """Raises WriteContended while an older run reads."""
+
+    def begin_anew(self) -> AbstractContextManager[Begun]:
+        """The log begins now; the snapshot is there while the context is open."""
+
+    def copies(self, published: Any, snapshot: str) -> Mapping[str, Callable[[], Iterator[bytes]]]:
+        """By table: its rows in the snapshot, block by block, as the subscriber takes them in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The effect of one batch at the subscriber."""
+
+    entries: int
+    effects: Mapping[str, Mapping[str, int]]  #: by table, of `jobs.replication.EFFECTS`
+
+
+class SubscriberEnd(Protocol):
+    """Where transactions are replayed. Every method raises ConcordError alone."""
+
+    def close(self) -> None: ...
+
+    def inspect_subscribed(self, published: Any) -> object:
+        """Do its tables take the publisher's rows? Raises NotProvisioned, IdentityChanged or StructureChanged."""
+
+    def take_epoch(self) -> None:
+        """From here on no older run's entry commits. Raises LeaseLost when a newer run was here."""
+
+    def level(self) -> int:
+        """The number of the last entry that was replayed. Raises NotInitialized."""
+
+    def begin(self) -> None:
+        """Make its session ready to replay."""
+
+    def stage(self, batch: Any) -> None:
+        """Add a batch to what waits for its replay."""
+
+    def replay(self) -> Replayed:
+        """Replay what waits of whole entries, each in a transaction of its own; the last is on disk.
+
+        Raises EntryRefused, WriteContended or LeaseLost: all entries before stand, and nothing of this one.
+        """
+
+    def move_level(self, level: int) -> None:
+        """The log has no entry for this replication up to `level`; on disk. Raises LeaseLost."""
+
+    def initialize(
+        self, copies: Mapping[str, Callable[[], Iterator[bytes]]], level: int, *, replace: bool
+    ) -> Mapping[str, int]:
+        """The tables' content and the level, in one transaction; rows by table.
+
+        Raises SitesDiffer where a table has rows and these may not be replaced.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationDialect:
+    """How a database opens the two ends of a replication."""
+
+    publisher: Callable[[ReplicationJob], PublisherEnd]
+    subscriber: Callable[[ReplicationJob], SubscriberEnd]

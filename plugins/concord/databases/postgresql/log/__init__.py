@@ -1,0 +1,1 @@
+"""PostgreSQL's own log as a source of changes: publication, slot, stream, decoder."""

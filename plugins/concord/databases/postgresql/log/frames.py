@@ -1,0 +1,112 @@
+"""The streaming replication protocol: the log's messages come in, and confirmations go out.
+
+The layout stands in the manual, "Streaming Replication Protocol".
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+import psycopg
+from psycopg import pq
+
+from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts import open_connections
+
+_DATA, _ALIVE, _STATUS = Struct(">cQQq"), Struct(">cQqB"), Struct(">cQQQqB")
+#: How often the server is asked how far it has read, while it says nothing, in seconds.
+_ASK_AFTER = 0.2
+
+
+class Read(NamedTuple):
+    """How far the server has read its log."""
+
+    number: int
+
+
+def connect_for_log(login: str) -> psycopg.Connection[tuple[object, ...]]:
+    """A connection that speaks the replication protocol. The server does not end it while we are at other work.
+
+    Raises OperationalError.
+    """
+    connection = psycopg.connect(login, autocommit=True, prepare_threshold=None, replication="database")
+    open_connections.note(connection)
+    return connection
+
+
+class Frames:
+    """The log of one slot, message by message, in the order of commits."""
+
+    def __init__(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
+        self._pgconn, self._socket = connection.pgconn, connection.fileno()
+
+    def start(self, slot: str, level: int, publication: str, *, binary: bool) -> None:
+        """Begin after the level; earlier than what was confirmed the server never begins. Raises psycopg.Error."""
+        options = (
+            f"proto_version '1', publication_names {literal(publication)}, binary '{str(binary).lower()}'"
+        )
+        command = f'START_REPLICATION SLOT "{slot}" LOGICAL {lsn(level)} ({options})'
+        result = self._pgconn.exec_(command.encode())
+        if result.status != pq.ExecStatus.COPY_BOTH:
+            raise psycopg.errors.error_from_result(result)
+
+    def until(self, end: int) -> Iterator[bytes | Read | None]:
+        """Messages, and how far the server has read. None when nothing waits on the socket.
+
+        It ends when the server has read up to `end`. Raises psycopg.Error.
+        """
+        while True:
+            frame = self._next()
+            if frame is None:
+                yield None
+                self._wait()
+            elif frame[:1] == b"w":
+                yield frame[_DATA.size :]
+            elif frame[:1] == b"k":
+                _, read, _, reply = _ALIVE.unpack_from(frame)
+                yield Read(read)
+                if read >= end:
+                    return
+                if reply:
+                    self.confirm(self._confirmed)
+
+    _confirmed = 0
+
+    def confirm(self, level: int, *, answer: bool = False) -> None:
+        """Everything up to the level is on the subscriber's disk. `answer`: the server says how far it has read."""
+        self._confirmed = level
+        status = _STATUS.pack(b"r", level, level, level, 0, answer)
+        self._pgconn.put_copy_data(status)
+        while self._pgconn.flush():
+            select.select([], [self._socket], [])
+
+    def _next(self) -> bytes | None:
+        self._pgconn.consume_input()
+        size, frame = self._pgconn.get_copy_data(1)
+        if size > 0:
+            return bytes(frame)
+        if size == 0:
+            return None
+        result = self._pgconn.get_result()
+        if result is not None and result.status == pq.ExecStatus.FATAL_ERROR:
+            raise psycopg.errors.error_from_result(result)
+        raise psycopg.OperationalError("the server has ended the stream of its log")
+
+    def _wait(self) -> None:
+        """Until something arrives; the server is asked how far it is where it says nothing."""
+        if not select.select([self._socket], [], [], _ASK_AFTER)[0]:
+            self.confirm(self._confirmed, answer=True)
+
+
+def lsn(number: int) -> str:
+    """`16/B374D848`, as PostgreSQL writes a place in its log."""
+    return f"{number >> 32:X}/{number & 0xFFFFFFFF:X}"
+
+
+def number(text: str) -> int:
+    """The other way."""
+    high, low = text.split("/")
+    return (int(high, 16) << 32) + int(low, 16)

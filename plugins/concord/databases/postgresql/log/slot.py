@@ -1,0 +1,89 @@
+"""The slot of one replication: where its publisher's log is kept from, and whether it still is (S4-124)."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import Any, NamedTuple
+
+import psycopg
+
+from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts.connection import Connection, rows, run
+from concord.databases.postgresql.log.frames import number
+from concord.messages.errors import HistoryLost, WriteContended
+
+#: PostgreSQL's limit, in bytes.
+_LONGEST = 63
+#: From this version on a standby may hold the slot too.
+_FAILOVER = 170_000
+#: Seconds that an older run's reader has to let go of the slot.
+_PATIENCE = 10.0
+
+
+class Begun(NamedTuple):
+    """A slot that was just made."""
+
+    level: int  #: the log begins after it
+    snapshot: str  #: the tables at this level, for as long as its connection says nothing more
+
+
+def slot_name(replication: str) -> str:
+    """`concord_<replication>`, cut and told apart where that is too long."""
+    name = f"concord_{replication}"
+    if len(name) <= _LONGEST:
+        return name
+    return f"{name[: _LONGEST - 9]}_{hashlib.sha256(replication.encode()).hexdigest()[:8]}"
+
+
+def create(connection: psycopg.Connection[Any], slot: str) -> Begun:
+    """On a connection that speaks the replication protocol. Raises psycopg.Error."""
+    failover = ", FAILOVER true" if connection.info.server_version >= _FAILOVER else ""
+    command = f"CREATE_REPLICATION_SLOT \"{slot}\" LOGICAL pgoutput (SNAPSHOT 'export'{failover})"
+    [(_, point, snapshot, _)] = rows(connection, command)
+    return Begun(number(point), snapshot)
+
+
+def drop(connection: Connection, slot: str) -> None:
+    """Where it exists. Raises WriteContended while an older run's reader holds it."""
+    release(connection, slot)
+    run(
+        connection,
+        "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
+        f" WHERE slot_name = {literal(slot)} AND database = current_database()",
+    )
+
+
+def release(connection: Connection, slot: str) -> None:
+    """End the reader of an older run, which has lost its lease and may be asleep. Raises WriteContended."""
+    until = time.monotonic() + _PATIENCE
+    holding = f"FROM pg_replication_slots WHERE slot_name = {literal(slot)} AND active_pid IS NOT NULL"
+    while rows(connection, f"SELECT pg_terminate_backend(active_pid) {holding}"):
+        if time.monotonic() > until:
+            raise WriteContended(
+                f"the slot {slot} is still read by another process; the next run tries again"
+            )
+        time.sleep(0.05)
+
+
+def refuse_lost(connection: Connection, slot: str, level: int, publisher: str, replication: str) -> None:
+    """Raises HistoryLost where the log no longer begins at the subscriber's level.
+
+    PostgreSQL would begin later, without a word: whatever is between the two would be missing.
+    """
+    again = f"run initialize__{replication}"
+    found = rows(
+        connection,
+        "SELECT confirmed_flush_lsn, wal_status FROM pg_replication_slots"
+        f" WHERE slot_name = {literal(slot)} AND database = current_database()",
+    )
+    if not found:
+        raise HistoryLost(f"{publisher}: the slot {slot} is gone, and with it the log; {again}")
+    [(confirmed, status)] = found
+    if status == "lost":
+        raise HistoryLost(f"{publisher}: the log that {slot} needs was removed; {again}")
+    if number(confirmed) > level:
+        raise HistoryLost(
+            f"{publisher}: the log was confirmed beyond the subscriber's level, as after a restore of the subscriber;"
+            f" {again}"
+        )

@@ -1,0 +1,132 @@
+"""The log's messages gathered into batches of whole entries; one larger than a batch comes in several."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from concord.databases.postgresql.log.frames import Read
+from concord.databases.postgresql.log.pgoutput import (
+    NULL,
+    Begin,
+    Commit,
+    Delete,
+    Insert,
+    Relation,
+    Truncate,
+    Update,
+    Values,
+    decode,
+)
+from concord.databases.postgresql.log.published import Published
+from concord.databases.postgresql.replay import staged_row
+from concord.messages.errors import StructureChanged
+
+#: A batch ends at the entry that reaches one of these, or in the midst of an entry that exceeds them.
+OPERATIONS, BYTES = 20_000, 16_000_000
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Rows to be staged: by the table's place in the replication set, and of entries that have ended."""
+
+    rows: dict[int, list[bytes]] = field(default_factory=lambda: defaultdict(list))
+    entries: list[bytes] = field(default_factory=list)
+    operations: int = 0
+    bytes: int = 0
+    level: int | None = None
+    last: int = 0  #: the seq of the last operation of whole entries
+    largest: int = 0
+
+    @property
+    def full(self) -> bool:
+        return self.operations >= OPERATIONS or self.bytes >= BYTES
+
+
+class Entries:
+    """Takes messages in the order of the log, and hands out batches."""
+
+    def __init__(self, published: Published, since: int) -> None:
+        self._published, self._places, self._since = published, published.places, since
+        self._row = staged_row.binary if published.binary else staged_row.text
+        self._seq = self._first = self._committed_at = 0
+        self._inside = False
+        self._batch = Gathered()
+
+    def batches(self, messages: Iterator[bytes | Read | None]) -> Iterator[Gathered]:
+        """A batch is handed out when it is full, and at an entry's end when nothing more waits."""
+        for message in messages:
+            if isinstance(message, bytes):
+                self._take(message)
+                if self._batch.full:
+                    yield self._handed_out()
+            elif message is None and self._batch.operations and not self._inside:
+                yield self._handed_out()
+        if self._batch.operations:
+            yield self._handed_out()
+
+    def _handed_out(self) -> Gathered:
+        done, self._batch = self._batch, Gathered()
+        return done
+
+    def _take(self, message: bytes) -> None:
+        self._batch.bytes += len(message)
+        said = decode(message)
+        if isinstance(said, Insert):
+            self._operation(said.relation, b"I", said.new, None)
+        elif isinstance(said, Update):
+            self._updated(said)
+        elif isinstance(said, Delete):
+            self._operation(said.relation, b"D", None, said.old)
+        elif isinstance(said, Begin):
+            self._inside, self._committed_at = True, said.committed_at
+            self._seq += 1
+            self._first = self._seq
+        elif isinstance(said, Commit):
+            self._ended(said.number)
+        elif isinstance(said, Truncate):
+            for relation in said.relations:
+                self._operation(relation, b"T", None, None)
+        elif isinstance(said, Relation):
+            self._refuse_altered(said)
+
+    def _ended(self, number: int) -> None:
+        """An entry that the subscriber has already is staged without its end, and so never replayed."""
+        self._inside, batch = False, self._batch
+        if number > self._since and self._seq > self._first:
+            batch.entries.append(staged_row.entry(self._first, self._seq, number, self._committed_at))
+            batch.level, batch.last = number, self._seq
+            batch.largest = max(batch.largest, self._seq - self._first)
+
+    def _updated(self, said: Update) -> None:
+        """A value in TOAST that was not changed is not sent; of the key the old image has it."""
+        table = self._published.tables[self._places[said.relation]]
+        new = said.new
+        if None in new and said.old is not None:
+            new = [
+                said.old[at] if value is None and at in table.key_places else value
+                for at, value in enumerate(new)
+            ]
+        self._operation(said.relation, b"V" if None in new else b"U", new, said.old)
+
+    def _operation(self, relation: int, operation: bytes, new: Values | None, old: Values | None) -> None:
+        place = self._places[relation]
+        table = self._published.tables[place]
+        self._seq += 1
+        before: list[bytes | None] = [None] * len(table.key)
+        if operation != b"T":
+            before = staged_row.key_before(old, new, table.key_places)
+        values = new if new is not None else [NULL] * len(table.columns)
+        self._batch.rows[place].append(self._row(self._seq, operation, values, before))
+        self._batch.operations += 1
+
+    def _refuse_altered(self, said: Relation) -> None:
+        """Raises StructureChanged where the log was written for other columns than the table has now."""
+        place = self._places.get(said.oid)
+        known = () if place is None else tuple(c.name for c in self._published.tables[place].columns)
+        if tuple(name for name, _ in said.columns) != known:
+            raise StructureChanged(
+                f"{said.schema}.{said.name} has other columns in the publisher's log than it has now;"
+                " run `provision`, and initialize the replication again"
+            )

@@ -1,0 +1,87 @@
+"""`concord.replay` at the subscriber: how far each replication has come, written in each entry's own transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts.connection import Connection, rows, run
+from concord.messages.errors import LeaseLost, NotInitialized
+
+STATEMENTS = [
+    # Each entry updates its row: room in the page keeps the updates off the index.
+    """
+CREATE TABLE IF NOT EXISTS concord.replay (
+  replication text PRIMARY KEY,
+  publisher text NOT NULL,
+  level bigint,
+  level_at timestamptz,
+  entries bigint NOT NULL DEFAULT 0,
+  conversions bigint NOT NULL DEFAULT 0,
+  epoch bigint NOT NULL) WITH (fillfactor = 10)""",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One replication's row."""
+
+    replication: str
+    publisher: str
+    epoch: int
+    site: str
+
+    @property
+    def _mine(self) -> str:
+        return f"replication = {literal(self.replication)} AND epoch = {self.epoch}"
+
+    def fence(self, connection: Connection) -> None:
+        """From here on no older run's entry commits. Raises LeaseLost when a newer run was here."""
+        taken = run(
+            connection,
+            "INSERT INTO concord.replay AS r (replication, publisher, epoch)"
+            f" VALUES ({literal(self.replication)}, {literal(self.publisher)}, {self.epoch})"
+            " ON CONFLICT (replication) DO UPDATE SET epoch = excluded.epoch WHERE r.epoch <= excluded.epoch",
+        )
+        if not taken:
+            raise self.lost
+
+    def read(self, connection: Connection) -> int:
+        """The number of the last entry that was replayed. Raises NotInitialized or LeaseLost."""
+        found = rows(connection, f"SELECT level, publisher FROM concord.replay WHERE {self._mine}")
+        if not found:
+            raise self.lost
+        level, publisher = found[0]
+        if level is None or publisher != self.publisher:
+            raise NotInitialized(
+                f"{self.site}: {self.replication} was never initialized from {self.publisher};"
+                f" run initialize__{self.replication.removeprefix('replication/')}"
+            )
+        return int(level)
+
+    def entry(self, number: str, committed_at: str) -> str:
+        """An entry's first statement: the level, the fence and the count in one."""
+        return (
+            f"UPDATE concord.replay SET level = {number}, level_at = {committed_at}, entries = entries + 1"
+            f" WHERE {self._mine}"
+        )
+
+    def converted(self, number: str) -> str:
+        return f"UPDATE concord.replay SET conversions = conversions + {number} WHERE {self._mine}"
+
+    def move(self, connection: Connection, level: int) -> None:
+        """Without an entry. Raises LeaseLost."""
+        if not run(connection, self.moved(level)):
+            raise self.lost
+
+    def moved(self, level: int) -> str:
+        return (
+            f"UPDATE concord.replay SET level = greatest(level, {level}), publisher = {literal(self.publisher)}"
+            f" WHERE {self._mine}"
+        )
+
+    @property
+    def lost(self) -> LeaseLost:
+        return LeaseLost(
+            f"{self.site}: a newer run of {self.replication} has taken over; nothing more was written"
+        )

@@ -1,0 +1,206 @@
+"""The procedure that replays what is staged: each entry in a transaction of its own, operation by operation.
+
+It decides in place what an operation does where the row is not as it was at the publisher (S0-48). An error ends it:
+all entries before stand, and nothing of this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts.catalogue import Column
+from concord.databases.postgresql.replay.level import Level
+from concord.databases.postgresql.replay.staging import ENTRIES, ReplicatedTable
+from concord.jobs.replication import EFFECTS, Conversions
+
+#: SQLSTATEs of our own.
+LOST, REFUSED = "CNC01", "CNC02"
+
+
+def create(tables: Sequence[ReplicatedTable], level: Level, conversions: Conversions) -> str:
+    """The statement that makes it, for this session."""
+    counters = ", ".join(f"{effect}_{t.place} bigint := 0" for t in tables for effect in EFFECTS)
+    body = f"""
+DECLARE
+  r record; last bigint := 0; begun boolean := false; converted bigint := 0; n bigint;
+  {counters.replace(", ", "; ")};
+BEGIN
+  FOR r IN {_operations(tables)} LOOP
+    IF r.place < 0 THEN
+      IF begun THEN
+        {_ended(level)}
+        COMMIT;
+      END IF;
+      begun := true; last := r.last; converted := 0;
+      {level.entry("r.number", "r.at")};
+      IF NOT FOUND THEN RAISE EXCEPTION 'a newer run has taken over' USING ERRCODE = '{LOST}'; END IF;
+    ELSIF r.seq <= last THEN
+      CASE r.place{"".join(_cases(tables, conversions))}
+      END CASE;
+    END IF;
+  END LOOP;
+  {_ended(level)}
+  done := jsonb_build_object({", ".join(map(_counted, tables))});
+  -- Once this transaction is on disk, so are all before it.
+  PERFORM set_config('synchronous_commit', 'on', true);
+END"""
+    return (
+        "CREATE OR REPLACE PROCEDURE pg_temp.concord_replay(since bigint, INOUT done jsonb)"
+        f" LANGUAGE plpgsql AS $concord${body}$concord$"
+    )
+
+
+def _operations(tables: Sequence[ReplicatedTable]) -> str:
+    """Entries and operations in one order: an entry's own row comes before its operations."""
+    nothing = [f"NULL::{each.staged}" for each in tables]
+    named = ", ".join(f"{value} AS t{each.place}" for value, each in zip(nothing, tables, strict=True))
+    parts = [
+        f'SELECT e.seq, -1 AS place, e.last, e.number, e.at, NULL::"char" AS operation, {named}'
+        f" FROM {ENTRIES} e WHERE e.number > since"
+    ]
+    for each in tables:
+        values = [*nothing]
+        values[each.place] = "s"
+        parts.append(
+            f"SELECT s.seq, {each.place}, NULL, NULL, NULL, s.operation, {', '.join(values)} FROM {each.staged} s"
+        )
+    return " UNION ALL ".join(parts) + " ORDER BY seq"
+
+
+def _ended(level: Level) -> str:
+    return f"IF converted > 0 THEN {level.converted('converted')}; END IF;"
+
+
+def _counted(table: ReplicatedTable) -> str:
+    effects = ", ".join(f"'{effect}', {effect}_{table.place}" for effect in EFFECTS)
+    return f"{literal(table.name)}, jsonb_build_object({effects})"
+
+
+def _cases(tables: Sequence[ReplicatedTable], conversions: Conversions) -> Iterator[str]:
+    for table in tables:
+        yield f"\n      WHEN {table.place} THEN{_Table(table, conversions).operations}"
+
+
+class _Table:
+    """The statements of one table. `(r.tN)` is the staged row."""
+
+    def __init__(self, table: ReplicatedTable, conversions: Conversions) -> None:
+        self.table, self.refuses = table, conversions is Conversions.REFUSE
+        self.row = f"(r.t{table.place})"
+        self.sql = table.table.sql
+        self.values = {column.name: f"{self.row}.c{at}" for at, column in enumerate(table.columns)}
+        self.names = ", ".join(column.sql for column in table.columns)
+
+    @property
+    def operations(self) -> str:
+        """Updates come first: most operations are such."""
+        count = self.count
+        return f"""
+        CASE r.operation
+        WHEN 'U' THEN
+          {self.update(self.same_row, self.values)};
+          IF FOUND THEN {count("updated")} ELSE {self.else_written_anew} END IF;
+        WHEN 'I' THEN
+          {self.insert} ON CONFLICT ({self.key}) DO NOTHING;
+          IF FOUND THEN {count("inserted")} ELSE {self.else_updated} END IF;
+        WHEN 'D' THEN
+          DELETE FROM {self.sql} t WHERE {self.before};
+          IF FOUND THEN {count("deleted")} ELSE {self.convert("a delete that does not find its row")}
+            {count("missing")} END IF;
+        WHEN 'V' THEN
+          {self.update(self.same_row, self.kept)};
+          IF NOT FOUND THEN {self.refuse("an update that does not find its row, of which not all was sent")} END IF;
+          {count("updated")}
+        ELSE -- truncated: readers of older snapshots still see the rows
+          DELETE FROM {self.sql};
+          GET DIAGNOSTICS n = ROW_COUNT;
+          deleted_{self.table.place} := deleted_{self.table.place} + n;
+        END CASE;"""
+
+    def count(self, effect: str) -> str:
+        counter = f"{effect}_{self.table.place}"
+        return f"{counter} := {counter} + 1;"
+
+    @property
+    def insert(self) -> str:
+        values = ", ".join(self.values.values())
+        return f"INSERT INTO {self.sql} ({self.names}) OVERRIDING SYSTEM VALUE VALUES ({values})"
+
+    def update(self, where: str, values: dict[str, str]) -> str:
+        changed = ", ".join(f"{column.sql} = {values[column.name]}" for column in self._settable)
+        return f"UPDATE {self.sql} t SET {changed} WHERE {where}"
+
+    @property
+    def _settable(self) -> list[Column]:
+        """A column GENERATED ALWAYS AS IDENTITY takes no value by an update."""
+        return [column for column in self.table.columns if not _generates(column)]
+
+    @property
+    def same_row(self) -> str:
+        """The row before the operation, if an update can make the new one of it."""
+        alike = [
+            f"t.{column.sql} = {self.values[column.name]}"
+            for column in self.table.columns
+            if _generates(column)
+        ]
+        return " AND ".join([self.before, *alike])
+
+    @property
+    def else_written_anew(self) -> str:
+        """No row, or one whose generated value changed."""
+        if not any(map(_generates, self.table.columns)):
+            return self.else_inserted
+        return (
+            f"DELETE FROM {self.sql} t WHERE {self.before};"
+            f" IF FOUND THEN {self.insert}; {self.count('updated')} ELSE {self.else_inserted} END IF;"
+        )
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """The same where a value was not sent since it is unchanged: the row keeps its own."""
+        kept = f"{self.row}.kept"
+        return {
+            column.name: f"CASE WHEN get_bit({kept}, {at}) = 1 THEN t.{column.sql} ELSE {self.row}.c{at} END"
+            for at, column in enumerate(self.table.columns)
+        }
+
+    @property
+    def key(self) -> str:
+        return ", ".join(column.sql for column in self.table.key_columns)
+
+    @property
+    def before(self) -> str:
+        """The subscriber's row has the key that the publisher's had before the operation."""
+        return " AND ".join(
+            f"t.{column.sql} = {self.row}.o{at}" for at, column in enumerate(self.table.key_columns)
+        )
+
+    @property
+    def else_inserted(self) -> str:
+        return (
+            f"{self.convert('an update that does not find its row')}"
+            f" {self.insert}; {self.count('inserted_for_update')}"
+        )
+
+    @property
+    def else_updated(self) -> str:
+        now = " AND ".join(
+            f"t.{column.sql} = {self.values[column.name]}" for column in self.table.key_columns
+        )
+        return (
+            f"{self.convert('an insert that finds its row')}"
+            f" {self.update(now, self.values)}; {self.count('updated_for_insert')}"
+        )
+
+    def convert(self, what: str) -> str:
+        return self.refuse(what) if self.refuses else "converted := converted + 1;"
+
+    def refuse(self, what: str) -> str:
+        """No value is told: some may be private."""
+        said = literal(f"{self.table.table.name}: {what}".replace("%", "%%"))
+        return f"RAISE EXCEPTION {said} USING ERRCODE = '{REFUSED}';"
+
+
+def _generates(column: Column) -> bool:
+    return column.identity == "a"

@@ -1,0 +1,120 @@
+"""The needs of replications at one site: publications of its tables, and rights to read the log and to replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts.catalogue import Table
+from concord.databases.postgresql.facts.connection import Connection, one, rows
+from concord.databases.postgresql.facts.privileges import Grant
+from concord.databases.postgresql.log import publication
+from concord.databases.postgresql.log.published import PublishedTable
+from concord.databases.postgresql.sites import grants, preflight
+from concord.databases.postgresql.sites.grants import Logins
+from concord.jobs.replication import ReplicationDefinition
+from concord.tables.replication_set import ReplicatedTable, TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Replications:
+    """One site's replications, and its tables of them, as far as they exist."""
+
+    site: str
+    replications: tuple[ReplicationDefinition, ...]
+    tables: Mapping[TableName, Table]
+    database: str = ""
+
+    def published(self) -> dict[str, list[PublishedTable]]:
+        """By publication: the tables that exist and have a key."""
+        made: dict[str, list[PublishedTable]] = {}
+        for each in self.replications:
+            if each.publisher == self.site:
+                name = publication.publication_name(each.replication_set)
+                made[name] = [
+                    PublishedTable(wanted.name, table, key)
+                    for wanted, table in self._existing(each)
+                    if (key := table.key_of(wanted.key_at(self.site)))
+                ]
+        return made
+
+    def _existing(self, replication: ReplicationDefinition) -> Iterator[tuple[ReplicatedTable, Table]]:
+        for wanted in replication.tables:
+            if table := self.tables.get(wanted.at_site(self.site)):
+                yield wanted, table
+
+    def refusals(self, connection: Connection, log_reader: str) -> Iterator[str]:
+        """Every reason not to make the site an end of its replications, each one line."""
+        for each in self.replications:
+            for wanted in each.tables:
+                yield from self._table_refusals(wanted)
+        for tables in self.published().values():
+            for problem in publication.identity_problems(connection, tables):
+                yield f"{self.site}: {problem}"
+        if self.published():
+            yield from self._log_refusals(connection, log_reader)
+
+    def _table_refusals(self, wanted: ReplicatedTable) -> Iterator[str]:
+        name = wanted.at_site(self.site)
+        table = self.tables.get(name)
+        if table is None:
+            yield f"{self.site}: {name} does not exist, or the installer may not see it; create it or correct its name"
+            return
+        problems = (*preflight.kind_problems(table), *preflight.cast_problems(table.columns))
+        yield from (f"{self.site}: {name} {problem}" for problem in problems)
+        if not table.key_of(wanted.key_at(self.site)):
+            yield f"{self.site}: {name} has no primary key; name its `key` in the replication set"
+        for unique in table.deferrable_unique:
+            yield (
+                f"{self.site}: {name} has a deferrable unique constraint ({', '.join(unique)}); make it NOT DEFERRABLE"
+            )
+
+    def _log_refusals(self, connection: Connection, log_reader: str) -> Iterator[str]:
+        (level,) = one(connection, "SHOW wal_level")
+        if level != "logical":
+            yield (
+                f"{self.site}: wal_level is {level}; a publisher needs ALTER SYSTEM SET wal_level = logical and a"
+                " restart of the server"
+            )
+        if not log_reader:
+            yield f"{self.site}: it publishes; name the connection of a login with REPLICATION as its log_reader"
+            return
+        found = rows(connection, f"SELECT rolreplication FROM pg_roles WHERE rolname = {literal(log_reader)}")
+        if found != [(True,)]:
+            yield (
+                f"{self.site}: the login {log_reader} has no REPLICATION; a superuser gives it (ALTER ROLE …"
+                " REPLICATION). Such a login reads every table of the server: let pg_hba.conf admit it from here alone"
+            )
+
+    def statements(self, connection: Connection) -> Iterator[str]:
+        """Idempotent."""
+        for name, tables in self.published().items():
+            known = publication.is_known(connection, name)
+            if not known or any(publication.deviations(connection, name, tables)):
+                yield from publication.statements(name, tables, known)
+
+    def needed_grants(self, logins: Logins, log_reader: str) -> list[Grant]:
+        """The needs of their runs here, beside those of every link."""
+        return list(dict.fromkeys(self._grants(logins, log_reader)))
+
+    def _grants(self, logins: Logins, log_reader: str) -> Iterator[Grant]:
+        for each in self.replications:
+            for wanted, table in self._existing(each):
+                if each.publisher == self.site:
+                    yield from grants.of_snapshot_source(wanted.at_site(self.site), logins)
+                else:
+                    yield from grants.of_snapshot_target(wanted.at_site(self.site), table.columns, logins)
+        if self.published() and log_reader:
+            yield grants.connect(log_reader, self.database)
+
+    def check(self, connection: Connection) -> Iterator[str]:
+        """Whatever its publications lack."""
+        for name, tables in self.published().items():
+            for line in publication.deviations(connection, name, tables):
+                yield f"{self.site}: {line}; run `provision`"
+
+
+def relations(replications: Sequence[ReplicationDefinition], site: str) -> list[TableName]:
+    """Their tables at this site."""
+    return list(dict.fromkeys(table.at_site(site) for each in replications for table in each.tables))

@@ -1,0 +1,122 @@
+"""The publisher's end of a replication: its tables, its slot, its log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from functools import partial
+
+import psycopg
+
+from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts.catalogue import read_tables
+from concord.databases.postgresql.facts.connection import Connection, connect, conninfo, one, run
+from concord.databases.postgresql.log import publication, slot
+from concord.databases.postgresql.log.frames import Frames, connect_for_log, number
+from concord.databases.postgresql.log.published import Published, PublishedTable
+from concord.databases.postgresql.replay.entries import Entries, Gathered
+from concord.databases.postgresql.replay.tables import published_tables
+from concord.databases.postgresql.sites.end import End, worded
+from concord.databases.postgresql.sites.ends import reader_name
+from concord.jobs.replication import ReplicationJob
+from concord.messages.errors import StructureChanged
+
+
+class Stream:
+    """The log from one level on, as batches of entries."""
+
+    def __init__(self, frames: Frames, published: Published, level: int) -> None:
+        self._frames, self._entries = frames, Entries(published, level)
+
+    def batches(self, end: int) -> Iterator[Gathered]:
+        return self._entries.batches(self._frames.until(end))
+
+    def confirm(self, level: int) -> None:
+        self._frames.confirm(level)
+
+
+class Publisher(End):
+    """Read by the log's own login, which has REPLICATION; rows of a first copy by the reader."""
+
+    job: ReplicationJob
+
+    def __init__(self, job: ReplicationJob) -> None:
+        super().__init__(job.source, job.source.reader, job, reader_name(job.synchronization))
+        self._slot = slot.slot_name(job.replication.name)
+        self._publication = publication.publication_name(job.replication.replication_set)
+
+    @worded
+    def inspect_published(self) -> Published:
+        """The tables with their keys; all in the publication. Raises NotProvisioned or StructureChanged."""
+        self._look(())
+        wanted, site = self.job.replication.tables, self.access.name
+        tables = read_tables(self.connection, [each.at_site(site) for each in wanted])
+        published = Published(published_tables(site, wanted, tables))
+        if wrong := list(publication.deviations(self.connection, self._publication, published.tables)):
+            raise StructureChanged(f"{site}: {'; '.join(wrong)}; run `provision`")
+        return published
+
+    @worded
+    def end_of_log(self) -> int:
+        """Where the log goes on now. A commit follows, so that all before is on disk, and the server reads up to it.
+
+        It is the beat of an idle publisher as well: without it the slot of an idle database keeps the log of others.
+        """
+        with self.control() as connection:
+            (end,) = one(
+                connection,
+                "UPDATE concord.site SET heartbeat = pg_current_xact_id()::text::bigint"
+                " RETURNING pg_current_wal_insert_lsn()::text",
+            )
+        return number(end)
+
+    @worded
+    def refuse_lost(self, level: int) -> None:
+        slot.refuse_lost(self.connection, self._slot, level, self.access.name, self.job.replication.name)
+
+    @contextmanager
+    def stream(self, level: int, published: Published) -> Iterator[Stream]:
+        """Raises WriteContended while an older run reads, HistoryLost, SiteUnavailable."""
+        with self._log_connection() as connection:
+            frames = Frames(connection)
+            with connect(self.job.log_reader, self._application) as control:
+                slot.release(control, self._slot)
+            frames.start(self._slot, level, self._publication, binary=published.binary)
+            yield Stream(frames, published, level)
+
+    @contextmanager
+    def _log_connection(self) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+        # The server would end a stream that is not read for a minute, as while a large entry is replayed.
+        login = conninfo(self.job.log_reader, self._application, wal_sender_timeout="0")
+        with closing(connect_for_log(login)) as connection:
+            yield connection
+
+    @contextmanager
+    def begin_anew(self) -> Iterator[slot.Begun]:
+        """The slot anew, and the snapshot in which its log begins, while the context is open."""
+        with connect(self.job.log_reader, self._application) as control:
+            slot.drop(control, self._slot)
+        with self._log_connection() as connection:
+            yield slot.create(connection, self._slot)
+
+    def copies(self, published: Published, snapshot: str) -> Mapping[str, Callable[[], Iterator[bytes]]]:
+        form = "binary" if published.binary else "text"
+        return {each.name: partial(self._copy, each, snapshot, form) for each in published.tables}
+
+    def _copy(self, table: PublishedTable, snapshot: str, form: str) -> Iterator[bytes]:
+        """One table's rows in the snapshot, as COPY sends them."""
+        columns = ", ".join(column.sql for column in table.columns)
+        with self._connect() as connection:
+            _join(connection, snapshot)
+            query = f"COPY (SELECT {columns} FROM ONLY {table.table.sql}) TO STDOUT (FORMAT {form})"
+            with connection.cursor().copy(query.encode()) as copy:
+                for block in copy:
+                    yield bytes(block)
+
+
+def _join(connection: Connection, snapshot: str) -> None:
+    run(
+        connection,
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        f"SET TRANSACTION SNAPSHOT {literal(snapshot)}",
+    )

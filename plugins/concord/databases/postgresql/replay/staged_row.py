@@ -1,0 +1,64 @@
+"""One operation as a row of COPY: cut from the log's own bytes, in their form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from struct import Struct
+
+from concord.databases.postgresql.log.pgoutput import NULL, Values
+
+#: How a row is made: seq, operation, values (None: unchanged), key before.
+Form = Callable[[int, bytes, Sequence[bytes | None], Sequence[bytes | None]], bytes]
+
+_HEAD, _BITS, _ENTRY = Struct(">HIqI1s"), Struct(">II"), Struct(">HIqIqIqIq")
+#: Before the first row of a binary COPY, and after the last one.
+SIGNATURE, TRAILER = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
+_SPECIAL = re.compile(rb"[\\\t\n\r]")
+_ESCAPED = {b"\\": b"\\\\", b"\t": b"\\t", b"\n": b"\\n", b"\r": b"\\r"}
+
+
+def binary(
+    seq: int, operation: bytes, values: Sequence[bytes | None], before: Sequence[bytes | None]
+) -> bytes:
+    """In the log each value has its length before it, and so it has in COPY."""
+    head = _HEAD.pack(3 + len(values) + len(before), 8, seq, 1, operation)
+    return b"".join([head, _kept(values), *(each or NULL for each in (*values, *before))])
+
+
+def _kept(values: Sequence[bytes | None]) -> bytes:
+    """A bit string: which values are unchanged, and were not sent. NULL where all were."""
+    if None not in values:
+        return NULL
+    bits = _bits(values)
+    size = (len(bits) + 7) // 8
+    packed = int(bits.ljust(size * 8, "0"), 2).to_bytes(size, "big")
+    return _BITS.pack(4 + size, len(bits)) + packed
+
+
+def _bits(values: Sequence[bytes | None]) -> str:
+    return "".join("1" if each is None else "0" for each in values)
+
+
+def text(seq: int, operation: bytes, values: Sequence[bytes | None], before: Sequence[bytes | None]) -> bytes:
+    """The same for values that travel as text."""
+    kept = _bits(values).encode() if None in values else b"\\N"
+    fields = [str(seq).encode(), operation, kept, *map(_escaped, (*values, *before))]
+    return b"\t".join(fields) + b"\n"
+
+
+def _escaped(value: bytes | None) -> bytes:
+    if value is None or value is NULL:
+        return b"\\N"
+    return _SPECIAL.sub(lambda found: _ESCAPED[found[0]], value[4:])
+
+
+def entry(seq: int, last: int, number: int, committed_at: int) -> bytes:
+    """An entry as a row of binary COPY: its operations are those after `seq`, up to `last`."""
+    return _ENTRY.pack(4, 8, seq, 8, last, 8, number, 8, committed_at)
+
+
+def key_before(old: Values | None, new: Values | None, places: Sequence[int]) -> list[bytes | None]:
+    """The values of the key that the subscriber's row has before the operation."""
+    values = old or new or []
+    return [values[place] for place in places]

@@ -1,0 +1,163 @@
+"""The subscriber's end of a replication: entries are staged, and replayed in the publisher's order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+import psycopg
+
+from concord.databases.contract.replication_ends import Replayed
+from concord.databases.postgresql.facts.catalogue import read_tables
+from concord.databases.postgresql.facts.connection import in_transaction, one, rows, run
+from concord.databases.postgresql.facts.refusal import told
+from concord.databases.postgresql.log.published import Published
+from concord.databases.postgresql.replay import procedure, staging
+from concord.databases.postgresql.replay.entries import Gathered
+from concord.databases.postgresql.replay.level import Level
+from concord.databases.postgresql.replay.staging import Layout, ReplicatedTable
+from concord.databases.postgresql.replay.tables import layout
+from concord.databases.postgresql.sites.end import worded
+from concord.databases.postgresql.sites.ends import WrittenEnd
+from concord.jobs.replication import ReplicationJob
+from concord.messages.errors import EntryRefused, SitesDiffer, WriteContended
+
+#: Target triggers stay silent (S0-17), capture is blind to the applier, and applications never give way.
+SETTINGS = (
+    "SET session_replication_role = replica",
+    "SET concord.applying = 'on'",
+    "SET synchronous_commit = off",
+    "SET deadlock_timeout = '20ms'",
+    "SET lock_timeout = '500ms'",
+)
+
+#: An application was in the way: the entry is replayed once more, as a whole (S4-135).
+CONTENDED = (
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.SerializationFailure,
+)
+#: Seconds for which that is done.
+PATIENCE = 120.0
+
+
+class Subscriber(WrittenEnd):
+    """Where entries are replayed, by one session of the applier's."""
+
+    job: ReplicationJob
+
+    def __init__(self, job: ReplicationJob) -> None:
+        super().__init__(job)
+        self._level = Level(job.synchronization, job.source.name, job.epoch, self.access.name)
+        self._last = 0
+
+    @worded
+    def inspect_subscribed(self, published: Published) -> Layout:
+        """The layout of both ends' tables. Raises NotProvisioned, IdentityChanged or StructureChanged."""
+        self._look(())
+        wanted, site = self.job.replication.tables, self.access.name
+        tables = read_tables(self.connection, [each.at_site(site) for each in wanted])
+        self._layout = layout(site, wanted, tables, published)
+        return self._layout
+
+    @worded
+    def take_epoch(self) -> None:
+        self._level.fence(self.connection)
+
+    @worded
+    def level(self) -> int:
+        return self._level.read(self.connection)
+
+    @worded
+    def begin(self) -> None:
+        """Make this session ready to replay."""
+        made = procedure.create(self._layout.tables, self._level, self.job.replication.conversions)
+        run(self.connection, *SETTINGS)
+        staging.create(self.connection, self._layout)
+        run(self.connection, made)
+
+    @worded
+    def stage(self, batch: Gathered) -> None:
+        staging.fill(self.connection, self._layout, batch)
+        if batch.level is not None:
+            self._last = batch.last
+
+    @worded
+    def replay(self) -> Replayed:
+        """Raises EntryRefused, WriteContended, LeaseLost: all entries before stand, and nothing of this one."""
+        began = time.monotonic()
+        before = self._level.read(self.connection)
+        entries = one(self.connection, f"SELECT count(*) FROM {staging.ENTRIES} WHERE number > {before}")[0]
+        while True:
+            try:
+                done = self._called()
+                break
+            except CONTENDED as error:
+                if time.monotonic() - began > PATIENCE:
+                    said = told(error, private=True)
+                    raise WriteContended(f"{self.access.name}: {said}; the next run goes on there") from error
+            except psycopg.Error as error:
+                raise self._refused(error) from error
+        staging.clear(self.connection, self._layout, self._last)
+        return Replayed(int(entries), done)
+
+    def _called(self) -> Mapping[str, Mapping[str, int]]:
+        """From the subscriber's level on: an entry that a try has committed is not replayed again."""
+        since = self._level.read(self.connection)
+        (done,) = one(self.connection, f"CALL pg_temp.concord_replay({since}, NULL)")
+        assert isinstance(done, dict)
+        return done
+
+    def _refused(self, error: psycopg.Error) -> Exception:
+        """Ours for an entry that cannot be replayed; other errors are worded as everywhere."""
+        if error.sqlstate == procedure.LOST:
+            return self._level.lost
+        if not error.sqlstate or error.sqlstate[:2] in {"08", "53", "57"} or self.connection.closed:
+            return error
+        level = self._level.read(self.connection)
+        number, at = one(
+            self.connection,
+            f"SELECT number, at::text FROM {staging.ENTRIES} WHERE number > {level} ORDER BY number LIMIT 1",
+        )
+        said = told(error, private=any(table.is_private for table in self.job.replication.tables))
+        return EntryRefused(
+            f"{self.access.name}: entry {number}, committed at {at}, cannot be replayed: {said}. All before it are."
+            " Mend the row or the table, and the next run tries it again."
+        )
+
+    @worded
+    def move_level(self, level: int) -> None:
+        with in_transaction(self.connection, "SET LOCAL synchronous_commit = on"):
+            self._level.move(self.connection, level)
+
+    @worded
+    def initialize(
+        self, copies: Mapping[str, Callable[[], Iterator[bytes]]], level: int, *, replace: bool
+    ) -> dict[str, int]:
+        """The tables' content and the level, in one transaction; rows by table.
+
+        Raises SitesDiffer where a table has rows and these may not be replaced.
+        """
+        first = [each.replace("SET ", "SET LOCAL ", 1) for each in SETTINGS]
+        with in_transaction(self.connection, *first, "SET LOCAL synchronous_commit = on"):
+            self._level.move(self.connection, level)
+            return {
+                each.name: self._filled(each, copies[each.name](), replace=replace)
+                for each in self._layout.tables
+            }
+
+    def _filled(self, table: ReplicatedTable, blocks: Iterator[bytes], *, replace: bool) -> int:
+        if replace:
+            run(self.connection, f"DELETE FROM {table.table.sql}")
+        elif rows(self.connection, f"SELECT 1 FROM {table.table.sql} LIMIT 1"):
+            raise SitesDiffer(
+                f"{self.access.name}: {table.table.name} has rows already; empty it, or initialize with `replace`"
+            )
+        columns = ", ".join(column.sql for column in table.columns)
+        form = "binary" if self._layout.published.binary else "text"
+        query = f"COPY {table.table.sql} ({columns}) FROM STDIN (FORMAT {form})"
+        with self.connection.cursor() as cursor:
+            with cursor.copy(query.encode()) as copy:
+                for block in blocks:
+                    copy.write(block)
+            return cursor.rowcount

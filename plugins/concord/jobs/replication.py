@@ -1,0 +1,120 @@
+"""A transactional replication: its definition, its job, its report (S0-08 to S0-14, S4-111 to S4-113)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from concord.jobs.link import Direction, TableReport, link_name
+from concord.jobs.site import Credentials, SiteAccess
+from concord.tables.replication_set import ReplicatedTable
+
+
+class Conversions(StrEnum):
+    """The fate of an insert that finds its row, or an update that does not find it (S0-48)."""
+
+    COUNT = "count"  #: the row is brought to the publisher's, and counted
+    REFUSE = "refuse"  #: the replication stops at that entry
+
+
+def replication_name(name: str) -> str:
+    """The name that lease, epoch and status give it. No synchronization can have it: `/` is none of its letters."""
+    return f"replication/{name}"
+
+
+class ReplicationDefinition(BaseModel):
+    """Every committed transaction of one site, replayed at another in commit order (S0-01)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    replication_set: str
+    publisher: str
+    subscriber: str
+    tables: tuple[ReplicatedTable, ...]
+    conversions: Conversions = Conversions.COUNT
+
+
+class ReplicationJob(BaseModel):
+    """Everything one run of a replication needs, handed to its driver."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    replication: ReplicationDefinition
+    transmission: str  #: 32 hexadecimal digits
+    epoch: int
+    source: SiteAccess  #: the publisher
+    target: SiteAccess  #: the subscriber
+    log_reader: (
+        Credentials  #: a login with REPLICATION at the publisher, which reads every table of its cluster
+    )
+    initialize: bool = False  #: copy the tables anew, and begin the log there
+    replace: bool = False  #: with `initialize`: rows that the subscriber has are deleted first
+
+    @property
+    def synchronization(self) -> str:
+        return replication_name(self.replication.name)
+
+    @property
+    def direction(self) -> Direction:
+        return Direction.FORWARD
+
+    @property
+    def link(self) -> str:
+        return link_name(self.synchronization, self.direction)
+
+    @property
+    def plan_only(self) -> bool:
+        """Of a log nothing can be planned: it is read to be replayed."""
+        return False
+
+
+#: Operations of one table by their effect at the subscriber.
+EFFECTS = ("inserted", "updated", "deleted", "updated_for_insert", "inserted_for_update", "missing")
+
+
+class ReplayedTable(TableReport):
+    """One table of a replication: acquired = applied + converged, in operations (rule 11)."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    updated_for_insert: int = 0  #: inserts that found their row
+    missing: int = 0  #: deletes that did not find their row: nothing was left to do
+
+
+class ReplicationReport(BaseModel):
+    """The entries of one run: read in the publisher's log, and replayed at the subscriber."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    transmission: str
+    entries: int = 0  #: transactions of the publisher
+    tables: tuple[ReplayedTable, ...] = ()
+    level_from: int = 0  #: numbers of the publisher's log (bytes): the last entry before this run,
+    level_to: int = 0  #: and after it
+    largest: int = 0  #: operations of the largest entry
+    initialized: bool = False
+    seconds: Mapping[str, float] = Field(default_factory=dict)
+    bytes: int = 0
+
+    @property
+    def operations(self) -> int:
+        return sum(table.acquired for table in self.tables)
+
+    @property
+    def conversions(self) -> int:
+        """Operations that met another row than the publisher's had been (S0-48)."""
+        return sum(each.updated_for_insert + each.inserted_for_update + each.missing for each in self.tables)
+
+
+def replayed(table: str, effects: Mapping[str, int]) -> ReplayedTable:
+    """A table's report from the counts of `EFFECTS`; a missing one is 0."""
+    counts: dict[str, Any] = {effect: effects.get(effect, 0) for effect in EFFECTS}
+    acquired, missing = sum(counts.values()), counts["missing"]
+    return ReplayedTable(
+        table=table, acquired=acquired, applied=acquired - missing, converged=missing, **counts
+    )

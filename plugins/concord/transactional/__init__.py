@@ -1,0 +1,1 @@
+"""Transactional replication: the transactions of one site, replayed at another in commit order."""

@@ -1,0 +1,152 @@
+"""One run of one replication, top to bottom: open, read, stage, replay, confirm, report (S0-08 to S0-14)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from concord.databases.contract.dialect import Dialect
+from concord.databases.contract.ends import Progress
+from concord.databases.contract.replication_ends import Batch, LogStream, PublisherEnd, SubscriberEnd
+from concord.jobs.replication import ReplicationJob, ReplicationReport, replayed
+from concord.messages.pace import Meter, Tell, silent
+from concord.transmission.steps import Steps, unheard
+
+
+@dataclass
+class Account:
+    """The work of a run so far."""
+
+    level_from: int
+    level_to: int
+    entries: int = 0
+    largest: int = 0
+    bytes: int = 0
+    effects: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+
+@dataclass(frozen=True)
+class Replication:
+    """Both ends of a run, open and looked at."""
+
+    job: ReplicationJob
+    publisher: PublisherEnd
+    subscriber: SubscriberEnd
+    published: Any
+    steps: Steps
+
+
+def replicate(
+    job: ReplicationJob,
+    databases: Callable[[str], Dialect],
+    progress: Progress = unheard,
+    tell: Tell = silent,
+) -> ReplicationReport:
+    """Replay what the publisher has committed until now, or copy its tables and begin there.
+
+    It may be killed at any instant and repeated any number of times. Raises a ConcordError; then the entries that were
+    replayed stand, and the next run goes on after them.
+    """
+    with _opened(job, databases, Steps(progress, tell)) as replication:
+        if job.initialize:
+            return _initialized(replication)
+        return _replayed(replication)
+
+
+@contextmanager
+def _opened(job: ReplicationJob, databases: Callable[[str], Dialect], steps: Steps) -> Iterator[Replication]:
+    with steps.step("open"):
+        publisher = databases(job.source.dialect).replications.publisher(job)
+    with closing(publisher):
+        with steps.step("open"):
+            subscriber = databases(job.target.dialect).replications.subscriber(job)
+        with closing(subscriber):
+            with steps.step("inspect"):
+                published = publisher.inspect_published()
+                subscriber.inspect_subscribed(published)
+                subscriber.take_epoch()
+            yield Replication(job, publisher, subscriber, published, steps)
+
+
+def _initialized(replication: Replication) -> ReplicationReport:
+    """The log begins where the copy stands: killed before its end, nothing of both is left."""
+    publisher, subscriber, steps = replication.publisher, replication.subscriber, replication.steps
+    with steps.step("slot"), publisher.begin_anew() as begun:
+        copies = publisher.copies(replication.published, begun.snapshot)
+        with steps.long_step("copy", Meter("copy", replication.job.replication.name)):
+            rows = subscriber.initialize(copies, begun.level, replace=replication.job.replace)
+    tables = tuple(replayed(table, {"inserted": count}) for table, count in rows.items())
+    return ReplicationReport(
+        transmission=replication.job.transmission,
+        tables=tables,
+        level_to=begun.level,
+        initialized=True,
+        seconds=steps.seconds,
+    )
+
+
+def _replayed(replication: Replication) -> ReplicationReport:
+    subscriber = replication.subscriber
+    level = subscriber.level()
+    replication.publisher.refuse_lost(level)
+    subscriber.begin()
+    account = Account(level, level)
+    with replication.publisher.stream(level, replication.published) as stream:
+        end = replication.publisher.end_of_log()
+        while _read(replication, stream, end, account):
+            end = replication.publisher.end_of_log()
+        _settle(replication, stream, end, account)
+    return _report(replication, account)
+
+
+def _read(replication: Replication, stream: LogStream, end: int, account: Account) -> bool:
+    """Replay up to the end. Were there entries? Then more may have come meanwhile (S0-31)."""
+    before = account.entries
+    for batch in stream.batches(end):
+        _take(replication, stream, batch, account)
+    return account.entries > before
+
+
+def _take(replication: Replication, stream: LogStream, batch: Batch, account: Account) -> None:
+    """The publisher hears of a level that is on the subscriber's disk, and of no other."""
+    steps, subscriber = replication.steps, replication.subscriber
+    with steps.step("stage"):
+        subscriber.stage(batch)
+    account.bytes += batch.bytes
+    account.largest = max(account.largest, batch.largest)
+    if batch.level is None:
+        return
+    with steps.step("replay"):
+        done = subscriber.replay()
+    account.level_to = batch.level
+    account.entries += done.entries
+    for table, effects in done.effects.items():
+        account.effects[table].update(effects)
+    with steps.step("confirm"):
+        stream.confirm(batch.level)
+
+
+def _settle(replication: Replication, stream: LogStream, end: int, account: Account) -> None:
+    """The log up to the end held no more for this replication: the publisher need not keep it."""
+    with replication.steps.step("confirm"):
+        account.level_to = max(account.level_to, end)
+        replication.subscriber.move_level(account.level_to)
+        stream.confirm(account.level_to)
+
+
+def _report(replication: Replication, account: Account) -> ReplicationReport:
+    return ReplicationReport(
+        transmission=replication.job.transmission,
+        entries=account.entries,
+        tables=tuple(
+            replayed(table.name, account.effects[table.name]) for table in replication.job.replication.tables
+        ),
+        level_from=account.level_from,
+        level_to=account.level_to,
+        largest=account.largest,
+        seconds=replication.steps.seconds,
+        bytes=account.bytes,
+    )

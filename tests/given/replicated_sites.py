@@ -1,0 +1,91 @@
+"""London publishes its transactions, and Cape Town replays them."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from concord.databases import provisioning
+from concord.databases.registry import dialect
+from concord.jobs.replication import ReplicationDefinition, ReplicationJob, ReplicationReport
+from concord.tables.replication_set import ReplicatedTable
+from concord.transactional.replicate import replicate
+from concord.values.identifier import parse_table_name
+from tests.given.at_step import At
+from tests.given.bare_sites import installation
+from tests.given.link_job import next_epoch
+from tests.given.site import LOG_READER, Rows, Site
+
+#: A database with a slot cannot be dropped.
+DROP_SLOTS = (
+    "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database()"
+)
+
+
+@dataclass
+class Replicated:
+    """Two sites and the replication between them."""
+
+    london: Site
+    capetown: Site
+    tables: tuple[ReplicatedTable, ...]
+    name: str = ""
+    settings: dict[str, Any] | None = None
+
+    @property
+    def sites(self) -> tuple[Site, Site]:
+        return (self.london, self.capetown)
+
+    @property
+    def definition(self) -> ReplicationDefinition:
+        return ReplicationDefinition(
+            name=self.name,
+            replication_set="operations",
+            publisher="london",
+            subscriber="capetown",
+            tables=self.tables,
+            **(self.settings or {}),
+        )
+
+    def provision(self) -> None:
+        more = {"replications": (self.definition,), "log_reader": LOG_READER}
+        provisioning.provision([installation(site, (), **more) for site in self.sites])
+
+    def job(self, **changed: Any) -> ReplicationJob:
+        fields: dict[str, Any] = {
+            "replication": self.definition,
+            "transmission": uuid.uuid4().hex,
+            "epoch": next_epoch(),
+            "source": self.london.access,
+            "target": self.capetown.access,
+            "log_reader": self.london.credentials(LOG_READER),
+        }
+        return ReplicationJob(**(fields | changed))
+
+    def initialize(self, **changed: Any) -> ReplicationReport:
+        return self.run(initialize=True, **changed)
+
+    def run(self, at: At | None = None, **changed: Any) -> ReplicationReport:
+        report = replicate(self.job(**changed), dialect, at or (lambda step: None))
+        assert at is None or at.reached, f"no run takes the step {at.step}"
+        return report
+
+    def rows(self, table: str) -> tuple[Rows, Rows]:
+        """At London and at Cape Town, ordered."""
+        one, other = (sorted(site.rows(f"SELECT * FROM {table}"), key=repr) for site in self.sites)
+        return one, other
+
+    def are_equal(self) -> bool:
+        return all(one == other for one, other in (self.rows(table.table.name) for table in self.tables))
+
+
+def begin_replicated(
+    london: Site, capetown: Site, ddl: Sequence[str], *tables: str, **settings: Any
+) -> Replicated:
+    """Tables at both sites, provisioned; not yet initialized."""
+    for site in (london, capetown):
+        site.run(*ddl)
+    replicated = tuple(ReplicatedTable(table=parse_table_name(each)) for each in tables)
+    made = Replicated(london, capetown, replicated, f"r{uuid.uuid4().hex[:12]}", settings)
+    made.provision()
+    return made

@@ -1,0 +1,1 @@
+"""Transactional replication: transactions of one site, replayed at another."""
