@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 from concord.databases.contract.dialect import Dialect
@@ -14,6 +15,9 @@ from concord.databases.contract.replication_ends import Batch, LogStream, Publis
 from concord.jobs.replication import ReplicationJob, ReplicationReport, replayed
 from concord.messages.pace import Meter, Tell, silent
 from concord.transmission.steps import Steps, unheard
+
+#: Seconds after which a run of a busy publisher ends, and leaves what comes to the next one.
+RUN_FOR = 3_600.0
 
 
 @dataclass
@@ -95,8 +99,8 @@ def _replayed(replication: Replication) -> ReplicationReport:
     subscriber.begin()
     account = Account(level, level)
     with replication.publisher.stream(level, replication.published) as stream:
-        end = replication.publisher.end_of_log()
-        while _read(replication, stream, end, account):
+        until, end = monotonic() + RUN_FOR, replication.publisher.end_of_log()
+        while _read(replication, stream, end, account) and monotonic() < until:
             end = replication.publisher.end_of_log()
         _settle(replication, stream, end, account)
     return _report(replication, account)

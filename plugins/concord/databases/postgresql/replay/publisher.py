@@ -10,7 +10,15 @@ import psycopg
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.catalogue import read_tables
-from concord.databases.postgresql.facts.connection import Connection, connect, conninfo, one, run
+from concord.databases.postgresql.facts.connection import (
+    Connection,
+    connect,
+    conninfo,
+    could_not_connect,
+    in_our_words,
+    one,
+    run,
+)
 from concord.databases.postgresql.log import publication, slot
 from concord.databases.postgresql.log.frames import Frames, connect_for_log, number
 from concord.databases.postgresql.log.published import Published, PublishedTable
@@ -25,14 +33,25 @@ from concord.messages.errors import StructureChanged
 class Stream:
     """The log from one level on, as batches of entries."""
 
-    def __init__(self, frames: Frames, published: Published, level: int) -> None:
-        self._frames, self._entries = frames, Entries(published, level)
+    def __init__(self, site: str, frames: Frames, published: Published, level: int) -> None:
+        self._site, self._frames, self._entries = site, frames, Entries(published, level)
 
     def batches(self, end: int) -> Iterator[Gathered]:
-        return self._entries.batches(self._frames.until(end))
+        with _worded(self._site):
+            yield from self._entries.batches(self._frames.until(end))
 
     def confirm(self, level: int) -> None:
-        self._frames.confirm(level)
+        with _worded(self._site):
+            self._frames.confirm(level)
+
+
+@contextmanager
+def _worded(site: str) -> Iterator[None]:
+    """Whatever the driver raises leaves as an error in our words."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise in_our_words(error, site) from error
 
 
 class Publisher(End):
@@ -42,6 +61,7 @@ class Publisher(End):
 
     def __init__(self, job: ReplicationJob) -> None:
         super().__init__(job.source, job.source.reader, job, reader_name(job.synchronization))
+        self._beating: Connection | None = None
         self._slot = slot.slot_name(job.replication.name)
         self._publication = publication.publication_name(job.replication.replication_set)
 
@@ -62,13 +82,19 @@ class Publisher(End):
 
         It is the beat of an idle publisher as well: without it the slot of an idle database keeps the log of others.
         """
-        with self.control() as connection:
-            (end,) = one(
-                connection,
-                "UPDATE concord.site SET heartbeat = pg_current_xact_id()::text::bigint"
-                " RETURNING pg_current_wal_insert_lsn()::text",
-            )
+        if self._beating is None:
+            self._beating = connect(self.access.applier, self._application)
+        (end,) = one(
+            self._beating,
+            "UPDATE concord.site SET heartbeat = pg_current_xact_id()::text::bigint"
+            " RETURNING pg_current_wal_insert_lsn()::text",
+        )
         return number(end)
+
+    def close(self) -> None:
+        super().close()
+        if self._beating is not None:
+            self._beating.close()
 
     @worded
     def refuse_lost(self, level: int) -> None:
@@ -79,25 +105,32 @@ class Publisher(End):
         """Raises WriteContended while an older run reads, HistoryLost, SiteUnavailable."""
         with self._log_connection() as connection:
             frames = Frames(connection)
-            with connect(self.job.log_reader, self._application) as control:
-                slot.release(control, self._slot)
-            frames.start(self._slot, level, self._publication, binary=published.binary)
-            yield Stream(frames, published, level)
+            with _worded(self.access.name):
+                with connect(self.job.log_reader, self._application) as control:
+                    slot.release(control, self._slot)
+                frames.start(self._slot, level, self._publication, binary=published.binary)
+            yield Stream(self.access.name, frames, published, level)
 
     @contextmanager
     def _log_connection(self) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
         # The server would end a stream that is not read for a minute, as while a large entry is replayed.
         login = conninfo(self.job.log_reader, self._application, wal_sender_timeout="0")
-        with closing(connect_for_log(login)) as connection:
+        try:
+            connection = connect_for_log(login)
+        except psycopg.OperationalError as error:
+            raise could_not_connect(self.job.log_reader, error) from None
+        with closing(connection):
             yield connection
 
     @contextmanager
     def begin_anew(self) -> Iterator[slot.Begun]:
         """The slot anew, and the snapshot in which its log begins, while the context is open."""
-        with connect(self.job.log_reader, self._application) as control:
-            slot.drop(control, self._slot)
         with self._log_connection() as connection:
-            yield slot.create(connection, self._slot)
+            with _worded(self.access.name):
+                with connect(self.job.log_reader, self._application) as control:
+                    slot.drop(control, self._slot)
+                begun = slot.create(connection, self._slot)
+            yield begun
 
     def copies(self, published: Published, snapshot: str) -> Mapping[str, Callable[[], Iterator[bytes]]]:
         form = "binary" if published.binary else "text"
@@ -106,7 +139,7 @@ class Publisher(End):
     def _copy(self, table: PublishedTable, snapshot: str, form: str) -> Iterator[bytes]:
         """One table's rows in the snapshot, as COPY sends them."""
         columns = ", ".join(column.sql for column in table.columns)
-        with self._connect() as connection:
+        with _worded(self.access.name), self._connect() as connection:
             _join(connection, snapshot)
             query = f"COPY (SELECT {columns} FROM ONLY {table.table.sql}) TO STDOUT (FORMAT {form})"
             with connection.cursor().copy(query.encode()) as copy:

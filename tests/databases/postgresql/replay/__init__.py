@@ -1,0 +1,1 @@
+"""Entries that are gathered from a log, and their rows. `tests/transactional` replays them at real servers."""

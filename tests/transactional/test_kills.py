@@ -1,0 +1,116 @@
+"""A run that is killed anywhere, and a server that crashes: every entry is replayed once, in order (S0-10)."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from concord.databases.postgresql.replay import entries
+from concord.messages.errors import ConcordError
+from embedded.postgres import Server
+from tests.given.at_step import At
+from tests.given.killed_process import killed_at
+from tests.given.replicated_sites import Replicated, begin_replicated
+from tests.given.site import Site, create_logins
+
+JOURNAL = ("CREATE TABLE journal (id int PRIMARY KEY, said text)",)
+STEPS = [
+    ("open", 1),
+    ("inspect", 1),
+    ("stage", 1),
+    ("stage", 3),
+    ("replay", 1),
+    ("replay", 3),
+    ("confirm", 1),
+    ("confirm", 4),
+]
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "OPERATIONS", 10)
+
+
+def write(sites: Replicated, count: int = 60) -> None:
+    for _ in range(count):
+        sites.london.run("INSERT INTO journal SELECT count(*), 'entry ' || count(*) FROM journal")
+
+
+def replayed_once(sites: Replicated, count: int) -> None:
+    """All of them; an entry that was replayed twice would be counted twice, and find its row."""
+    assert sites.are_equal()
+    [(entries_, conversions)] = sites.capetown.rows("SELECT entries, conversions FROM concord.replay")
+    assert (entries_, conversions) == (count, 0)
+
+
+@pytest.mark.parametrize(("step", "occurrence"), STEPS)
+def test_a_killed_run_is_gone_on_with(
+    replicated: Callable[..., Replicated], step: str, occurrence: int
+) -> None:
+    sites = replicated(JOURNAL, "public.journal")
+    sites.initialize()
+    write(sites)
+    assert killed_at(step, sites.run, occurrence)
+    write(sites, 5)
+    sites.run()
+    replayed_once(sites, 65)
+
+
+@pytest.mark.parametrize("step", ["slot", "copy"])
+def test_a_killed_initialization_leaves_nothing_and_is_repeated(
+    replicated: Callable[..., Replicated], step: str
+) -> None:
+    sites = replicated(JOURNAL, "public.journal")
+    write(sites, 5)
+    assert killed_at(step, partial(sites.run, initialize=True))
+    assert sites.capetown.value("SELECT count(*) FROM journal") == 0
+    sites.initialize()
+    write(sites, 5)
+    sites.run()
+    replayed_once(sites, 5)
+
+
+@pytest.fixture
+def two_servers(tmp_path: Path) -> Iterator[tuple[Server, Server]]:
+    """Each may crash; what they have committed is on disk."""
+    settings = {"wal_level": "logical"}
+    with (
+        Server.create(tmp_path / "london", settings=settings) as london,
+        Server.create(tmp_path / "capetown", settings=settings) as capetown,
+    ):
+        yield london, capetown
+
+
+def site_on(server: Server, name: str) -> Site:
+    server.create_database(name)
+    site = Site(name, server.host, server.port, name, server.superuser, server.password)
+    create_logins(site.connection)
+    return site
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["publisher", "subscriber"])
+@pytest.mark.parametrize(("step", "occurrence"), [("stage", 2), ("replay", 3), ("confirm", 3)])
+def test_a_server_that_crashes_during_a_run_loses_nothing(
+    two_servers: tuple[Server, Server], which: int, step: str, occurrence: int
+) -> None:
+    """The subscriber commits without waiting for its disk, and the publisher's slot may go back: the level decides."""
+    sites = begin_replicated(*map(site_on, two_servers, ("london", "capetown")), JOURNAL, "public.journal")
+    sites.initialize()
+    write(sites)
+
+    def crash() -> None:
+        two_servers[which].crash()
+        two_servers[which].start()
+
+    with pytest.raises(ConcordError):
+        sites.run(At(step, crash, occurrence))
+    for site, server in zip(sites.sites, two_servers, strict=True):
+        site.connection.close()
+        site.port = server.port
+        site.connection = site.log_in(site.superuser)
+    write(sites, 5)
+    sites.run()
+    replayed_once(sites, 65)
+    for site in sites.sites:
+        site.connection.close()
