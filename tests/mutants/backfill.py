@@ -104,10 +104,10 @@ BACKFILL = (
         f"{IN_AIRFLOW} -k never_overlap",
     ),
     Mutant(
-        "a backfill run does not look at its data interval",
+        "a backfill run may be given another interval",
         "plugins/concord/orchestration/tasks/run_steps.py",
-        'if dag_run.run_type != "backfill":',
-        "if True:",
+        "if asked.since is not None or asked.until is not None:",
+        "if False:",
         "tests/orchestration/tasks/test_refusals.py -k without_a_data_interval",
     ),
     Mutant(

@@ -27,7 +27,7 @@ COMPARISON = (
         "whoever compares asks for Spark",
         "plugins/concord/comparison/compared_table.py",
         "if sums.rows(wanted) < SPARK_FROM:",
-        "if self.spark() is None:",
+        "if sums.rows(wanted) < 0:",
         f"{COMPARE} -k no_spark",
     ),
     Mutant(
@@ -40,8 +40,8 @@ COMPARISON = (
     Mutant(
         "a session of a comparison does not stand in its cut",
         f"{POSTGRESQL}/compare/cut_reader.py",
-        'one(connection, "BEGIN", *self.where.preamble,',
-        'one(connection, "BEGIN", *self.where.preamble[2:],',
+        'if one(connection, "BEGIN", *self.where.preamble, POSITION_QUERY) != (self.where.position,):',
+        'if not one(connection, "BEGIN", *self.where.preamble[2:], POSITION_QUERY):',
         f"{COMPARE} -k many_questions",
     ),
     Mutant(

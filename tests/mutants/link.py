@@ -192,8 +192,8 @@ LINK = (
     Mutant(
         "whatever meets an edit is left to Spark",
         "plugins/concord/transmission/route.py",
-        "(0 if job.interval else MOST_UNDER_LOCK)",
-        "0",
+        "candidates > MOST_UNDER_LOCK",
+        "candidates > 0",
         f"{DRIVER} -k judged_at_the_target",
     ),
     Mutant(
@@ -212,16 +212,16 @@ LINK = (
     ),
     Mutant(
         "a backfill does not look at the rows behind equal versions",
-        "plugins/concord/transmission/route.py",
-        "(0 if job.interval else MOST_UNDER_LOCK)",
-        "MOST_UNDER_LOCK",
-        "tests/link/positions/test_backfill.py",
+        f"{POSTGRESQL}/write/guard.py",
+        "WHEN {_SAME} AND {terms.damaged} THEN 'restore'",
+        "WHEN {_SAME} AND false THEN 'restore'",
+        "tests/link/positions/test_backfill.py -k lost_without_a_trace",
     ),
     Mutant(
         "a server that does not answer is waited for as long as pyspark likes",
         "spark_jobs/connect.py",
-        "    session.client.set_retry_policies([_RETRIES])\n",
-        "",
+        "max_retries=6, initial_backoff=100,",
+        "max_retries=60, initial_backoff=100,",
         f"{SPARK_JOBS}/test_connect.py -k nobody_answers",
     ),
     Mutant(

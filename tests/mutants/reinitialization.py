@@ -48,7 +48,7 @@ REINITIALIZATION = (
         "a parent in a table that stays as it is counts as missing",
         f"{POSTGRESQL}/initialize/whole_set.py",
         "theirs = elsewhere.get(parent.name) if parent else None",
-        "theirs = elsewhere.get(parent.name) if parent and parent.name in moved else None",
+        "theirs = elsewhere.get(parent.name) if parent and parent.name in loaded else None",
         f"{ASKED} -k child",
     ),
     Mutant(

@@ -173,7 +173,8 @@ WAITING = (
         f"{POSTGRESQL}/transaction/tables_written.py",
         "    judged, reports = _judge(connection, writing, ordered, locked=locked)\n",
         "    judged, reports = _judge(connection, writing, ordered, locked=locked)\n"
-        "    for table in judged:\n        log_table(connection, writing, table, reports[table.staged.shape.name])\n",
+        "    for table in judged:\n"
+        "        one_table.log_table(connection, writing, table, reports[table.staged.shape.name])\n",
         f"{QUARANTINE} -k defeats_nobody",
     ),
     Mutant(

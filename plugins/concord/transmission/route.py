@@ -36,10 +36,9 @@ class Route:
 def goes_straight(job: LinkJob, source: Shape, target: Shape, candidates: int) -> bool:
     """Is there nothing to compute before the target judges the changes, between databases of one kind?
 
-    A backfill looks at the rows behind equal versions, and a plan writes nothing: Spark judges what these meet. Of a
-    backfill it asks a function, too.
+    A plan writes nothing: Spark judges what its changes meet. Of a backfill it asks a function, too.
     """
-    if job.plan_only or candidates > (0 if job.interval else MOST_UNDER_LOCK):
+    if job.plan_only or candidates > MOST_UNDER_LOCK:
         return False
     alike = job.source.dialect == job.target.dialect
     asks = job.interval is not None and target.policy.asks

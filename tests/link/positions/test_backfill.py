@@ -109,6 +109,7 @@ def test_a_repeated_backfill_writes_nothing_but_its_epoch(edited: Pair) -> None:
         assert {table for table, count in written.items() if count} == {"concord.synchronization"}
 
 
+@pytest.mark.usefixtures("judged")
 def test_rows_that_a_site_lost_without_a_trace_are_put_back_and_logged(edited: Pair) -> None:
     expected = edited.london.rows(ROWS)
     behind_the_back(edited.capetown, "DELETE FROM flight WHERE id IN (1, 2, 11)")

@@ -233,6 +233,7 @@ def test_no_version_steps_back_and_nothing_writes_behind_the_account(life: Life)
     assert version_account.changed_contents(life.account) == {}
 
 
+@pytest.mark.usefixtures("judged")
 def test_a_conflict_that_a_third_site_has_settled_meanwhile_is_not_logged_again(network: MakeNetwork) -> None:
     """While oslo's link decides at paris, quito's link tells paris of the very conflict: decided there, for paris."""
     sites = network(mesh("oslo", "paris", "quito"), *ITEM)
