@@ -214,11 +214,10 @@ def airflow_logins(server: Server) -> None:
     from tests.given.airflow_pair import CANARY, LOGINS  # noqa: PLC0415 - it brings Airflow
 
     with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
-        for login in LOGINS.values():
-            password = sql.Literal(CANARY)
-            superuser.execute(
-                sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(login), password)
-            )
+        for role, login in LOGINS.items():
+            right = sql.SQL("REPLICATION" if role == "log_reader" else "")
+            made = sql.SQL("CREATE ROLE {} LOGIN {} PASSWORD {}")
+            superuser.execute(made.format(sql.Identifier(login), right, sql.Literal(CANARY)))
 
 
 @pytest.fixture(autouse=True)

@@ -28,7 +28,11 @@ SUBMITTED = '{"conn_type": "spark", "host": "local[1]"}'
 #: No encoding of it is itself, and nothing else looks like it.
 CANARY = "canary/5ecret ümlaut%+"
 SITES = ("london", "capetown")
-LOGINS = {"reader": "orchestration_reader", "applier": "orchestration_applier"}
+LOGINS = {
+    "reader": "orchestration_reader",
+    "applier": "orchestration_applier",
+    "log_reader": "orchestration_log_reader",
+}
 NAME = "london_capetown"
 
 CONFIGURATION = """\

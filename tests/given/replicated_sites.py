@@ -47,9 +47,12 @@ class Replicated:
             **(self.settings or {}),
         )
 
+    def installations(self, log_reader: str = LOG_READER) -> list[provisioning.Installation]:
+        more = {"replications": (self.definition,), "log_reader": log_reader}
+        return [installation(site, (), **more) for site in self.sites]
+
     def provision(self) -> None:
-        more = {"replications": (self.definition,), "log_reader": LOG_READER}
-        provisioning.provision([installation(site, (), **more) for site in self.sites])
+        provisioning.provision(self.installations())
 
     def job(self, **changed: Any) -> ReplicationJob:
         fields: dict[str, Any] = {

@@ -16,6 +16,7 @@ from concord.configuration.field import ByName, Settings, is_name
 from concord.configuration.finding import Finding, below_any, dotted
 from concord.configuration.initialize import InitializeSettings
 from concord.configuration.notices import notices
+from concord.configuration.replication import ReplicationSettings
 from concord.configuration.retention import PurgeSchedule, Retention
 from concord.configuration.rules import broken_rules
 from concord.configuration.secret import secrets
@@ -27,6 +28,7 @@ from concord.configuration.settings import (
     TableSettings,
 )
 from concord.configuration.snapshot import SnapshotSettings, captured_for_snapshots
+from concord.jobs.replication import ReplicationDefinition
 from concord.jobs.snapshot import SnapshotDefinition, SnapshotKind
 from concord.machine.clone import clone
 from concord.messages.errors import ConfigurationInvalid, Problem
@@ -36,6 +38,7 @@ __all__ = [
     "Configuration",
     "PurgeSchedule",
     "ReplicationSetSettings",
+    "ReplicationSettings",
     "Retention",
     "SiteSettings",
     "SnapshotSettings",
@@ -59,6 +62,10 @@ class Configuration(Settings):
     synchronizations: ByName[SynchronizationSettings]
     snapshots: ByName[SnapshotSettings] = Field(
         default_factory=lambda: MappingProxyType({}), description="Read-only copies of a query's content."
+    )
+    replications: ByName[ReplicationSettings] = Field(
+        default_factory=lambda: MappingProxyType({}),
+        description="Transactions of one site that are replayed at another.",
     )
     retention: Retention = Retention()
     initialize: InitializeSettings = InitializeSettings()
@@ -86,6 +93,7 @@ class Configuration(Settings):
             self.sites.keys(),
             self.replication_sets.keys(),
             snapshots=self.snapshots,
+            replications=self.replications,
         )
         if problems := [f"{dotted(finding.path)}: {finding.text}" for finding in broken_rules(sections)]:
             raise ValueError("\n".join(problems))
@@ -124,6 +132,11 @@ class Configuration(Settings):
         settings = self.snapshots[name]
         incremental = settings.kind is SnapshotKind.INCREMENTAL
         return settings.definition(name, self._tracked(settings) if incremental else None)
+
+    def replication(self, name: str) -> ReplicationDefinition:
+        """The replication as its runs carry it. Raises KeyError for an unknown name."""
+        settings = self.replications[name]
+        return settings.definition(name, self.replication_sets[settings.replication_set])
 
     def _tracked(self, snapshot: SnapshotSettings) -> ReplicatedTable:
         """The source's table as its changes are captured there: for a replication set, or for snapshots alone."""
@@ -198,6 +211,7 @@ def _valid_sections(value: object) -> Sections:
         tuple(filter(is_name, sets)),
         complete=len(valid_pairs) == len(pairs),
         snapshots=_valid(_written(value, "snapshots"), SnapshotSettings),
+        replications=_valid(_written(value, "replications"), ReplicationSettings),
     )
 
 

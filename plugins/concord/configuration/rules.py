@@ -11,6 +11,7 @@ from concord.configuration.field import did_you_mean
 from concord.configuration.finding import Finding, Path
 from concord.configuration.identity import IdentitySettings
 from concord.configuration.mapping_rules import mapping_findings
+from concord.configuration.replication_rules import replication_findings
 from concord.configuration.sections import Sections, Synchronization
 from concord.configuration.settings import (
     ReplicationSetSettings,
@@ -50,6 +51,7 @@ def broken_rules(sections: Sections) -> Iterator[Finding]:
     yield from _crossing_filters(sections)
     yield from _disconnected_sets(sections)
     yield from snapshot_rules(sections.snapshots, sections.site_names, sections.replicated())
+    yield from replication_findings(sections)
     yield from _identities(sections)
 
 

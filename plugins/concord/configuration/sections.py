@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from concord.configuration.replication import ReplicationSettings
 from concord.configuration.settings import (
     ReplicationSetSettings,
     SiteSettings,
@@ -28,6 +29,7 @@ class Sections:
     #: False where a synchronization is missing here because it is invalid.
     complete: bool = True
     snapshots: Mapping[str, SnapshotSettings] = field(default_factory=dict)
+    replications: Mapping[str, ReplicationSettings] = field(default_factory=dict)
 
     def resolved(self) -> list[Synchronization]:
         """The synchronizations whose sites and replication set exist; those from a site to itself do nothing."""

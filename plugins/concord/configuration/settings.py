@@ -57,6 +57,11 @@ class SiteSettings(Settings):
     installer: ConnectionId | None = Field(
         default=None, description="Connection whose login provisions. Default: connection."
     )
+    log_reader: ConnectionId | None = Field(
+        default=None,
+        description="Connection whose login, with REPLICATION, reads the log of a publisher. It can read every table of"
+        " the server: give it to no other task.",
+    )
     priority: StrictInt = Field(default=0, description="The higher site wins a tie; equal ones go by name.")
     max_clock_skew: Duration = Field(
         default=timedelta(seconds=60),
@@ -85,7 +90,7 @@ class SiteSettings(Settings):
     @property
     def connections(self) -> frozenset[str]:
         """Every connection id this site names."""
-        named = (self.connection, self.reader, self.applier, self.installer)
+        named = (self.connection, self.reader, self.applier, self.installer, self.log_reader)
         return frozenset(name for name in named if name)
 
 

@@ -10,6 +10,7 @@ from uuid import uuid4
 from concord.configuration.configuration import Configuration, SiteSettings
 from concord.databases.provisioning import Installation
 from concord.jobs.link import Direction, LinkJob, link_name
+from concord.jobs.replication import ReplicationDefinition
 from concord.jobs.site import Credentials, SiteAccess
 from concord.jobs.snapshot import SnapshotDefinition
 from concord.jobs.upkeep import CarryingSite
@@ -89,11 +90,7 @@ def site_accesses(configuration: Configuration, names: Iterable[str]) -> list[Si
 
 def _access(name: str, site: SiteSettings, reader: Credentials, applier: Credentials) -> SiteAccess:
     """Raises ConnectionRefused where the two logins are not of one database."""
-    if reader.dialect != applier.dialect:
-        raise ConnectionRefused(
-            f"{name}: {reader.known_as} is of {reader.dialect}, and {applier.known_as} of {applier.dialect}; a site is"
-            " one database"
-        )
+    refuse_other_dialect(name, reader, applier)
     return SiteAccess(
         name=name,
         dialect=reader.dialect,
@@ -102,6 +99,15 @@ def _access(name: str, site: SiteSettings, reader: Credentials, applier: Credent
         reader=reader,
         applier=applier,
     )
+
+
+def refuse_other_dialect(site: str, login: Credentials, other: Credentials) -> None:
+    """Raises ConnectionRefused where two logins of a site are of different databases."""
+    if login.dialect != other.dialect:
+        raise ConnectionRefused(
+            f"{site}: {login.known_as} is of {login.dialect}, and {other.known_as} of {other.dialect}; a site is one"
+            " database"
+        )
 
 
 def installers(configuration: Configuration, names: Iterable[str]) -> dict[str, Credentials]:
@@ -122,25 +128,25 @@ def installations(configuration: Configuration, only: str | None = None) -> list
     if only is not None:
         known_name(only, configuration.sites, "site")
     sites = [(name, configuration.sites[name]) for name in (configuration.sites if only is None else [only])]
-    found = iter(logins([(each, site.insecure) for _, site in sites for each in _of_three_roles(site)]))
+    found = iter(logins([(each, site.insecure) for _, site in sites for each in _of_every_role(site)]))
     return [
-        _installation(configuration, name, site, next(found), next(found), next(found))
+        _installation(configuration, name, site, [next(found) for _ in _of_every_role(site)])
         for name, site in sites
     ]
 
 
-def _of_three_roles(site: SiteSettings) -> tuple[str, str, str]:
-    return site.installer_connection, site.reader_connection, site.applier_connection
+def _of_every_role(site: SiteSettings) -> list[str]:
+    """The log's reader last, where the site has one."""
+    named = [site.installer_connection, site.reader_connection, site.applier_connection]
+    return [*named, site.log_reader] if site.log_reader else named
 
 
 def _installation(
-    configuration: Configuration,
-    name: str,
-    site: SiteSettings,
-    installer: Credentials,
-    reader: Credentials,
-    applier: Credentials,
+    configuration: Configuration, name: str, site: SiteSettings, of_roles: Sequence[Credentials]
 ) -> Installation:
+    installer, reader, applier, *log_reader = of_roles
+    for each in log_reader:
+        refuse_other_dialect(name, reader, each)
     return Installation(
         site=name,
         installer=installer,
@@ -149,6 +155,8 @@ def _installation(
         tables=tables_of(configuration, name),
         max_clock_skew=site.max_clock_skew.total_seconds(),
         snapshots=snapshots_of(configuration, name),
+        replications=replications_of(configuration, name),
+        log_reader=log_reader[0].user if log_reader else "",
         conflicts_kept=configuration.retention.conflicts,
         announced=configuration.announced_at(name),
     )
@@ -179,6 +187,15 @@ def snapshots_of(configuration: Configuration, site: str) -> tuple[SnapshotDefin
         configuration.snapshot(name)
         for name, snapshot in configuration.snapshots.items()
         if site in (snapshot.source, snapshot.target)
+    )
+
+
+def replications_of(configuration: Configuration, site: str) -> tuple[ReplicationDefinition, ...]:
+    """The replications of which the site is an end."""
+    return tuple(
+        configuration.replication(name)
+        for name, replication in configuration.replications.items()
+        if site in replication.sites
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import psycopg
 
@@ -250,9 +250,10 @@ def remove_now(connection: Connection, state: SiteState) -> None:
 _WRITABLE = 1 << 2 | 1 << 3 | 1 << 4
 
 
-def writable_elsewhere(connection: Connection, applier: str) -> list[str]:
+def writable_elsewhere(connection: Connection, applier: str, replayed: Collection[int] = ()) -> list[str]:
     """Tables and views outside Concord's own that the applier may write, if only some of their columns, although no
-    link does; for `provision --check`. The acts of a function with the rights of its owner are not seen."""
+    link does; for `provision --check`. A replication writes the `replayed` ones, by oid. The acts of a function with
+    the rights of its owner are not seen."""
     role = literal(applier)
     writes = f"has_table_privilege({role}, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')"
     found = rows(
@@ -261,6 +262,7 @@ def writable_elsewhere(connection: Connection, applier: str) -> list[str]:
 SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
  WHERE (c.relkind IN ('r', 'p', 'f') OR c.relkind = 'v' AND pg_relation_is_updatable(c.oid, true) & {_WRITABLE} <> 0)
    AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'concord', 'concord_staging')
+   AND c.oid <> ALL ({literal("{" + ",".join(map(str, replayed)) + "}")}::oid[])
    AND NOT EXISTS (SELECT 1 FROM concord.replicated_table r WHERE to_regclass(r.relation) = c.oid)
    AND NOT EXISTS (SELECT 1 FROM pg_trigger g WHERE g.tgrelid = c.oid AND g.tgname = 'concord_snapshot')
    AND ({writes} OR has_any_column_privilege({role}, c.oid, 'INSERT, UPDATE')) ORDER BY 1""",

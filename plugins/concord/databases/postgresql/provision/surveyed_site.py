@@ -159,7 +159,8 @@ class Surveyed:
         yield from notify.check(self.connection, self.site, self._announced())
         yield from owner.deviations(owner.read(self.connection, self.state.facts, self.state.owner))
         yield from site_statements.surplus_rights(self.connection, self.state, self._logins)
-        for table in site_statements.writable_elsewhere(self.connection, applier):
+        replayed = self.replications.replayed
+        for table in site_statements.writable_elsewhere(self.connection, applier, replayed):
             yield f"{self.site}: the applier {applier} may write {table}, which no link does; revoke it"
 
     def _announced(self) -> list[Table]:

@@ -39,6 +39,12 @@ class Replications:
                 ]
         return made
 
+    @property
+    def replayed(self) -> list[int]:
+        """The tables that a replication writes here, by oid."""
+        mine = [each for each in self.replications if each.subscriber == self.site]
+        return [table.oid for each in mine for _, table in self._existing(each)]
+
     def _existing(self, replication: ReplicationDefinition) -> Iterator[tuple[ReplicatedTable, Table]]:
         for wanted in replication.tables:
             if table := self.tables.get(wanted.at_site(self.site)):

@@ -1,0 +1,46 @@
+"""Settings of a transactional replication: whose transactions are replayed where (S0-01)."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from concord.configuration.field import Name, Schedule, Settings
+from concord.configuration.settings import ReplicationSetSettings
+from concord.jobs.replication import Conversions, ReplicationDefinition
+from concord.tables.replication_set import ReplicatedTable
+
+
+class ReplicationSettings(Settings):
+    """Every committed transaction of one site, replayed at another in commit order."""
+
+    replication_set: Name = Field(description="Which tables: a name under replication_sets.")
+    publisher: Name = Field(description="The site whose log is read: a name under sites, with a log_reader.")
+    subscriber: Name = Field(description="The site where its transactions are replayed: a name under sites.")
+    schedule: Schedule | None = Field(
+        default=None, description="Five cron fields in UTC, or @hourly and the like. Default: on demand only."
+    )
+    conversions: Conversions = Field(
+        default=Conversions.COUNT,
+        description="Of an insert that finds its row, or an update that does not: count brings the row to the"
+        " publisher's; refuse stops there.",
+    )
+
+    @property
+    def sites(self) -> tuple[str, str]:
+        return (self.publisher, self.subscriber)
+
+    def definition(self, name: str, wanted: ReplicationSetSettings) -> ReplicationDefinition:
+        """The replication as a run carries it."""
+        return ReplicationDefinition(
+            name=name,
+            replication_set=self.replication_set,
+            publisher=self.publisher,
+            subscriber=self.subscriber,
+            tables=tuple(
+                ReplicatedTable(
+                    table=table.table, at=dict(table.at), key=table.key, private=dict(table.private)
+                )
+                for table in wanted.tables
+            ),
+            conversions=self.conversions,
+        )

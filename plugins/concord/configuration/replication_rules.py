@@ -1,0 +1,148 @@
+"""The rules that tie replications to sites and sets, to each other, and to all else that writes their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from concord.configuration.field import did_you_mean
+from concord.configuration.finding import Finding
+from concord.configuration.replication import ReplicationSettings
+from concord.configuration.sections import Sections
+from concord.configuration.settings import TableSettings
+from concord.configuration.snapshot import Place
+from concord.jobs.snapshot import SnapshotKind
+
+#: Settings of a table that only links know, and what they do.
+_OF_LINKS = {
+    "columns": "leave out columns",
+    "mappings": "map columns",
+    "where": "filter rows",
+    "owners": "know owners of rows",
+    "tracking": "read marks",
+}
+
+
+def replication_findings(sections: Sections) -> Iterator[Finding]:
+    """Every mistake in and between replications."""
+    for name, replication in sections.replications.items():
+        yield from _unknown_names(name, replication, sections)
+        yield from _own_rules(name, replication, sections)
+        yield from _settings_of_links(replication, sections)
+        yield from _captured_tables(name, replication, sections)
+    yield from _written_twice(sections)
+    yield from _blind_snapshots(sections)
+    yield from _rings(sections)
+
+
+def _unknown_names(name: str, replication: ReplicationSettings, sections: Sections) -> Iterator[Finding]:
+    for key, site in (("publisher", replication.publisher), ("subscriber", replication.subscriber)):
+        if site not in sections.site_names:
+            text = f"unknown site '{site}'; {did_you_mean(site, sections.site_names)}"
+            yield Finding(("replications", name, key), text)
+    if (wanted := replication.replication_set) not in sections.set_names:
+        text = f"unknown replication set '{wanted}'; {did_you_mean(wanted, sections.set_names)}"
+        yield Finding(("replications", name, "replication_set"), text)
+
+
+def _own_rules(name: str, replication: ReplicationSettings, sections: Sections) -> Iterator[Finding]:
+    """Two sites (S4-172), a login that reads the log, and DAGs of its own."""
+    publisher = sections.sites.get(replication.publisher)
+    if replication.publisher == replication.subscriber:
+        text = "publisher and subscriber are the same site; name another site"
+        yield Finding(("replications", name, "subscriber"), text)
+    if publisher is not None and publisher.log_reader is None:
+        text = f"site '{replication.publisher}' has no log_reader; name there a connection with REPLICATION"
+        yield Finding(("replications", name, "publisher"), text)
+    if name in sections.synchronizations:
+        text = f"a synchronization has this name, and both would make the DAG initialize__{name}; rename one"
+        yield Finding(("replications", name), text)
+
+
+def _settings_of_links(replication: ReplicationSettings, sections: Sections) -> Iterator[Finding]:
+    """Rows travel as they are in the log: what would change or choose them is refused, never left undone."""
+    for index, table in enumerate(_tables(replication, sections)):
+        for key, verb in _OF_LINKS.items():
+            if getattr(table, key):
+                text = f"a replication does not yet {verb}; give it a set of its own without {key}"
+                path = ("replication_sets", replication.replication_set, "tables", index, key)
+                yield Finding(path, text)
+
+
+def _captured_tables(name: str, replication: ReplicationSettings, sections: Sections) -> Iterator[Finding]:
+    """Capture does not see what the applier writes: no link would carry it further."""
+    captured = sections.replicated()
+    for place in _written(replication, sections):
+        if place in captured:
+            text = (
+                f"{place[1]} of '{place[0]}' is in a synchronization, which would not see the replayed changes; take it"
+                " out of one of the two"
+            )
+            yield Finding(("replications", name, "subscriber"), text)
+
+
+def _written_twice(sections: Sections) -> Iterator[Finding]:
+    """A table has one replication or one snapshot that writes it."""
+    known = {(each.target, each.table): f"the snapshot '{name}'" for name, each in sections.snapshots.items()}
+    for name, replication in sections.replications.items():
+        for place in _written(replication, sections):
+            if place in known:
+                text = f"{place[1]} of '{place[0]}' is written by {known[place]} already; keep one of the two"
+                yield Finding(("replications", name, "subscriber"), text)
+            known.setdefault(place, f"the replication '{name}'")
+
+
+def _blind_snapshots(sections: Sections) -> Iterator[Finding]:
+    """An incremental snapshot hears of changes by capture, which does not see what the applier writes."""
+    written = _sources(sections)
+    for name, snapshot in sections.snapshots.items():
+        place = (snapshot.source, snapshot.relation)
+        if snapshot.kind is SnapshotKind.INCREMENTAL and place in written:
+            text = (
+                f"{place[1]} of '{place[0]}' is written by a replication, whose changes no incremental snapshot sees;"
+                " make it non_incremental"
+            )
+            yield Finding(("snapshots", name, "from"), text)
+
+
+def _rings(sections: Sections) -> Iterator[Finding]:
+    """A chain of replications, with snapshots between them or not, ends somewhere (S2-26)."""
+    sources = _sources(sections)
+    comes_from = {
+        **{(each.target, each.table): (each.source, each.relation) for each in sections.snapshots.values()},
+        **sources,
+    }
+    for name, replication in sections.replications.items():
+        if any(_returns(place, comes_from) for place in _written(replication, sections)):
+            text = (
+                "its chain of replications comes back to where it began; take one replication out of the ring"
+            )
+            yield Finding(("replications", name), text)
+
+
+def _returns(place: Place, comes_from: dict[Place, Place]) -> bool:
+    """Does the table get, through others, its own rows?"""
+    seen, back = set[Place](), place
+    while back in comes_from and back not in seen:
+        seen.add(back)
+        back = comes_from[back]
+    return back == place and place in seen
+
+
+def _sources(sections: Sections) -> dict[Place, Place]:
+    """Where each replayed table comes from."""
+    return {
+        (each.subscriber, table.name_at(each.subscriber)): (each.publisher, table.name_at(each.publisher))
+        for each in sections.replications.values()
+        if each.publisher != each.subscriber
+        for table in _tables(each, sections)
+    }
+
+
+def _written(replication: ReplicationSettings, sections: Sections) -> list[Place]:
+    site = replication.subscriber
+    return [(site, table.name_at(site)) for table in _tables(replication, sections)]
+
+
+def _tables(replication: ReplicationSettings, sections: Sections) -> tuple[TableSettings, ...]:
+    settings = sections.replication_sets.get(replication.replication_set)
+    return settings.tables if settings else ()

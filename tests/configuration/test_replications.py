@@ -1,0 +1,144 @@
+"""The rules that tie a replication to the sites, the sets, and all else that writes its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from concord.configuration.configuration import Configuration
+from concord.jobs.replication import Conversions
+from concord.messages.errors import Problem
+from tests.configuration.examples import spoiled
+
+Parse = Callable[[str | bytes], Configuration]
+Problems = Callable[[str | bytes], tuple[Problem, ...]]
+
+BASE = spoiled(
+    "  london: {connection: london}", "  london: {connection: london, log_reader: london_log}"
+).replace(
+    "synchronizations:",
+    "  bookings:\n    tables:\n      - table: public.bookings\n        at: {capetown: b.bookings}\n\nsynchronizations:",
+)
+BOOKINGS = {"replication_set": "bookings", "publisher": "london", "subscriber": "capetown"}
+BACK = {"replication_set": "bookings", "publisher": "capetown", "subscriber": "london"}
+COPY = {"kind": "non_incremental", "source": "capetown", "target": "london", "from": "b.bookings"}
+
+
+def section(name: str, parts: dict[str, dict[str, str]]) -> str:
+    lines = [f"  {key}: {{{', '.join(f'{k}: {v}' for k, v in each.items())}}}" for key, each in parts.items()]
+    return f"{name}:\n" + "\n".join(lines) + "\n"
+
+
+def written(**replications: dict[str, str]) -> str:
+    return BASE + section("replications", replications)
+
+
+def test_a_replication_knows_its_tables_by_their_names_at_both_sites(parse: Parse) -> None:
+    made = parse(written(to_capetown=BOOKINGS | {"schedule": '"@hourly"'})).replication("to_capetown")
+    [table] = made.tables
+    assert (made.publisher, made.subscriber, made.conversions) == ("london", "capetown", Conversions.COUNT)
+    assert (table.name, str(table.at_site("capetown"))) == ("public.bookings", "b.bookings")
+    refusing = parse(written(to_capetown=BOOKINGS | {"conversions": "refuse"})).replication("to_capetown")
+    assert refusing.conversions is Conversions.REFUSE
+
+
+@pytest.mark.parametrize(
+    ("changed", "key", "message"),
+    [
+        ({"publisher": "londn"}, "publisher", "unknown site 'londn'; did you mean 'london'?"),
+        ({"subscriber": "capetwn"}, "subscriber", "unknown site 'capetwn'; did you mean 'capetown'?"),
+        ({"replication_set": "boking"}, "replication_set", "unknown replication set 'boking'; did you mean"),
+        ({"subscriber": "london"}, "subscriber", "publisher and subscriber are the same site"),
+        (BACK, "publisher", "site 'capetown' has no log_reader"),
+        (
+            {"replication_set": "flight_operations"},
+            "subscriber",
+            "ops.flights of 'capetown' is in a synchronization",
+        ),
+        ({"conversions": "ignore"}, "conversions", "unknown value; write 'count' or 'refuse'"),
+        ({"schedule": "hourly"}, "schedule", ""),
+        ({"publsher": "london"}, "publsher", "unknown key; did you mean 'publisher'?"),
+    ],
+)
+def test_a_mistake_in_a_replication_is_one_clear_line(
+    problems: Problems, changed: dict[str, str], key: str, message: str
+) -> None:
+    (problem, *_) = problems(written(to_capetown=BOOKINGS | changed))
+    assert problem.key == f"replications.to_capetown.{key}"
+    assert message in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("columns", "[id]", "does not yet leave out columns"),
+        ("mappings", "{capetown: {rename: {a: b}}}", "does not yet map columns"),
+        ("where", '"id > 5"', "does not yet filter rows"),
+        ("owners", '{london: "id > 5"}', "does not yet know owners of rows"),
+        ("tracking", "{changed_at: a, deleted: b}", "does not yet read marks"),
+    ],
+)
+def test_settings_that_only_links_follow_are_refused_and_not_left_undone(
+    problems: Problems, key: str, value: str, message: str
+) -> None:
+    text = written(to_capetown=BOOKINGS).replace("at: {capetown: b.bookings}", f"{key}: {value}")
+    (problem,) = problems(text)
+    assert problem.key == f"replication_sets.bookings.tables[0].{key}"
+    assert message in str(problem)
+
+
+def test_a_table_has_one_replication_or_one_snapshot_that_writes_it(problems: Problems) -> None:
+    (twice,) = problems(written(one=BOOKINGS, two=BOOKINGS))
+    assert (twice.key, "written by the replication 'one' already" in twice.message) == (
+        "replications.two.subscriber",
+        True,
+    )
+    copy = COPY | {"source": "london", "target": "capetown", "from": "public.plans", "table": "b.bookings"}
+    (also,) = problems(written(one=BOOKINGS) + section("snapshots", {"copy": copy}))
+    assert (also.key, "written by the snapshot 'copy' already" in also.message) == (
+        "replications.one.subscriber",
+        True,
+    )
+
+
+def test_an_incremental_snapshot_of_a_replayed_table_is_refused_since_it_would_see_no_change(
+    parse: Parse, problems: Problems
+) -> None:
+    copy = COPY | {"table": "r.copy"}
+    assert parse(written(one=BOOKINGS) + section("snapshots", {"copy": copy})).snapshots
+    (blind,) = problems(
+        written(one=BOOKINGS) + section("snapshots", {"copy": copy | {"kind": "incremental"}})
+    )
+    assert (blind.key, "no incremental snapshot sees" in blind.message) == ("snapshots.copy.from", True)
+
+
+def test_a_chain_of_replications_ends_somewhere(parse: Parse, problems: Problems) -> None:
+    """S2-26: neither two replications nor a replication and a snapshot feed each other."""
+    text = written(there=BOOKINGS, back=BACK).replace(
+        "    connection: capetown\n", "    connection: capetown\n    log_reader: capetown_log\n"
+    )
+    assert {each.key for each in problems(text)} == {"replications.there", "replications.back"}
+    (ring,) = problems(
+        written(one=BOOKINGS) + section("snapshots", {"copy": COPY | {"table": "public.bookings"}})
+    )
+    assert (ring.key, "comes back to where it began" in ring.message) == ("replications.one", True)
+    further = text.replace("\nreplication_sets:", "  reports: {connection: reports}\n\nreplication_sets:")
+    further = further.replace("capetown, subscriber: london", "capetown, subscriber: reports")
+    assert set(parse(further).replications) == {"there", "back"}, "a chain that ends elsewhere"
+
+
+def test_a_replication_is_called_like_no_synchronization(problems: Problems) -> None:
+    (problem,) = problems(written(london_capetown=BOOKINGS))
+    assert (problem.key, "both would make the DAG initialize__london_capetown" in problem.message) == (
+        "replications.london_capetown",
+        True,
+    )
+
+
+def test_a_log_reader_is_a_connection_of_its_site_alone(problems: Problems) -> None:
+    (problem,) = problems(written(one=BOOKINGS).replace("log_reader: london_log", "log_reader: capetown"))
+    assert (problem.key, "the same connection as site 'london'" in problem.message) == (
+        "sites.capetown",
+        True,
+    )

@@ -1,0 +1,44 @@
+"""The needs of a replication at its two ends: what `provision` makes, and `provision --check` names."""
+
+from collections.abc import Callable
+
+import pytest
+
+from concord.databases import provisioning
+from concord.messages.errors import ProvisioningRefused
+from tests.given.replicated_sites import Replicated
+from tests.given.site import READER
+
+TABLE = ("CREATE TABLE account (id int PRIMARY KEY, balance numeric)",)
+Make = Callable[..., Replicated]
+
+
+@pytest.fixture
+def sites(replicated: Make) -> Replicated:
+    return replicated(TABLE, "public.account")
+
+
+def test_a_provisioned_publisher_and_subscriber_lack_nothing(sites: Replicated) -> None:
+    """The applier may write the subscriber's tables, although no link does."""
+    assert provisioning.check(sites.installations()) == []
+
+
+def test_a_table_that_left_the_publication_without_a_word_is_named(sites: Replicated) -> None:
+    sites.london.run("DROP TABLE account", *TABLE)
+    found = provisioning.check(sites.installations())
+    assert any("public.account is not in the publication concord_operations" in line for line in found)
+    sites.provision()
+    assert provisioning.check(sites.installations()) == []
+
+
+def test_a_right_that_the_subscriber_has_lost_is_named(sites: Replicated) -> None:
+    sites.capetown.run("REVOKE UPDATE ON account FROM link_applier")
+    [line] = provisioning.check(sites.installations())
+    assert "capetown: the login link_applier lacks UPDATE on table public.account" in line
+
+
+def test_a_log_reader_without_replication_or_none_at_all_is_refused(sites: Replicated) -> None:
+    with pytest.raises(ProvisioningRefused, match=f"the login {READER} has no REPLICATION"):
+        provisioning.provision(sites.installations(READER))
+    with pytest.raises(ProvisioningRefused, match="name the connection of a login with REPLICATION"):
+        provisioning.provision(sites.installations(""))
