@@ -142,3 +142,15 @@ def test_a_log_reader_is_a_connection_of_its_site_alone(problems: Problems) -> N
         "sites.capetown",
         True,
     )
+
+
+def test_a_configuration_may_have_replications_alone_and_one_without_any_work_is_told_so(
+    parse: Parse,
+) -> None:
+    alone, _, _ = BASE.partition("synchronizations:")
+    assert parse(alone + section("replications", {"one": BOOKINGS})).notices == ()
+    [notice] = parse(alone).notices
+    assert (notice.key, "no synchronization, no snapshot and no replication" in notice.message) == (
+        "sites",
+        True,
+    )

@@ -59,7 +59,9 @@ class Configuration(Settings):
 
     sites: ByName[SiteSettings]
     replication_sets: ByName[ReplicationSetSettings]
-    synchronizations: ByName[SynchronizationSettings]
+    synchronizations: ByName[SynchronizationSettings] = Field(
+        default_factory=lambda: MappingProxyType({}), description="Pairs of sites that are kept equal."
+    )
     snapshots: ByName[SnapshotSettings] = Field(
         default_factory=lambda: MappingProxyType({}), description="Read-only copies of a query's content."
     )

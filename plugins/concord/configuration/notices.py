@@ -12,8 +12,15 @@ from concord.tables.ownership import disjoint
 
 def notices(sections: Sections) -> Iterator[Finding]:
     """Every harmless oddity, in no particular order."""
+    yield from _nothing_to_do(sections)
     yield from _self_links(sections)
     yield from _shared_ownership(sections)
+
+
+def _nothing_to_do(sections: Sections) -> Iterator[Finding]:
+    if not (sections.synchronizations or sections.snapshots or sections.replications):
+        text = "no synchronization, no snapshot and no replication has a use for them; write one"
+        yield Finding(("sites",), text)
 
 
 def _self_links(sections: Sections) -> Iterator[Finding]:

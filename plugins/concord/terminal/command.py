@@ -15,7 +15,7 @@ from concord.orchestration.tasks import jobs, tombstone_cleanup
 from concord.orchestration.tasks.forgetting import forget
 from concord.orchestration.tasks.initialization import InitializeOperator, InitializeParameters
 from concord.orchestration.tasks.link import LinkOperator
-from concord.terminal import approve, conflicts, restamp, snapshot, status, synchronize, waiting
+from concord.terminal import approve, conflicts, replicate, restamp, snapshot, status, synchronize, waiting
 from concord.terminal.compare import compare
 from concord.terminal.link_tables import Carried, show_links
 from concord.terminal.pace_shown import shown
@@ -173,6 +173,7 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Configuration], int]] = {
     "compare": _compare,
     "approve": _approve,
     "conflicts": conflicts.run,
+    "replicate": replicate.run,
     "restamp": restamp.run,
     "snapshot": snapshot.run,
     "status": status.run,

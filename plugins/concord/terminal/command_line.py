@@ -64,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
     _add_compare(commands)
     _add_conflicts(commands)
     _add_snapshot(commands)
+    _add_replicate(commands)
     _add_status(commands)
     approve = _command(commands, "approve", help="let pass, once, what the brakes hold")
     approve.add_argument("synchronization", help=_SYNCHRONIZATION)
@@ -147,6 +148,19 @@ def _add_snapshot(commands: Commands) -> None:
         "--plan", action="store_true", help="refresh: count what would be done, write nothing"
     )
     snapshot.add_argument("--with-table", action="store_true", help="drop: the copy too")
+
+
+def _add_replicate(commands: Commands) -> None:
+    replicate = _command(
+        commands, "replicate", help="replay what a publisher has committed, at its subscriber"
+    )
+    replicate.add_argument("name", help="of the replication, as in the configuration")
+    replicate.add_argument(
+        "--initialize", action="store_true", help="copy the tables, and begin the publisher's log there"
+    )
+    replicate.add_argument(
+        "--replace", action="store_true", help="initialize: delete the rows that the subscriber has first"
+    )
 
 
 def _add_status(commands: Commands) -> None:

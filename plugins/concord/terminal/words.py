@@ -7,6 +7,8 @@ import re
 #: The errors' words for parameters and DAGs → the words typed instead. Errors are worded before anybody knows who
 #: reads them: some cross from a Spark application as text.
 _WORDS = (
+    (r"\brun the replication's initialize__(\w+)", r"run `python -m concord replicate \1 --initialize`"),
+    (r"\binitialize with `replace`", "initialize with `--replace`"),
     (r"\brun (synchronize|initialize|compare)__(\w+)", r"run `python -m concord \1 \2`"),
     (r"\b(synchronize|initialize|compare)__(\w+)", r"python -m concord \1 \2"),
     (r"\bhow: (auto|equal|load|merge|reinitialize)\b", r"--how \1"),

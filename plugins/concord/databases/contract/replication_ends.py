@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from concord.jobs.replication import ReplicationJob
+from concord.jobs.site import SiteAccess
 
 
 class Batch(Protocol):
@@ -121,8 +123,33 @@ class SubscriberEnd(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ReplayedLevel:
+    """How far a subscriber is (S4-113)."""
+
+    number: int
+    text: str  #: the same as its publisher writes it
+    committed_at: datetime | None  #: the last entry, at the publisher; None before the first
+    entries: int  #: that were replayed so far
+    conversions: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLog:
+    """The log that a publisher keeps for one replication."""
+
+    behind: int  #: bytes of log since the subscriber's level, those of other tables included
+    kept: int | None  #: bytes of log that may not be removed
+    state: str | None  #: the publisher's own word for it: `lost` when it was removed all the same
+    is_read: bool  #: a run reads it now
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicationDialect:
     """How a database opens the two ends of a replication."""
 
     publisher: Callable[[ReplicationJob], PublisherEnd]
     subscriber: Callable[[ReplicationJob], SubscriberEnd]
+    level: Callable[[SiteAccess, str], ReplayedLevel | None]  #: None: never initialized
+    kept_log: Callable[
+        [SiteAccess, str, int], KeptLog | None
+    ]  #: since the subscriber's level; None: it is gone

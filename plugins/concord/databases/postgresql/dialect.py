@@ -139,10 +139,11 @@ class _PostgreSQL(Dialect):
     @cached_property
     def replications(self) -> ReplicationDialect:
         from concord.databases.contract.replication_ends import ReplicationDialect
+        from concord.databases.postgresql.replay import standing
         from concord.databases.postgresql.replay.publisher import Publisher
         from concord.databases.postgresql.replay.subscriber import Subscriber
 
-        return ReplicationDialect(Publisher, Subscriber)
+        return ReplicationDialect(Publisher, Subscriber, standing.level, standing.kept_log)
 
     @cached_property
     def arrivals(self) -> Arrivals:

@@ -17,6 +17,7 @@ from concord.orchestration.dags.maintenance import (
     tombstone_cleanup_dag,
 )
 from concord.orchestration.dags.overturn import overturn_dag
+from concord.orchestration.dags.replicate import initialize_replication_dag, replicate_dag
 from concord.orchestration.dags.resolve import resolve_dag
 from concord.orchestration.dags.snapshot import snapshot_dag
 from concord.orchestration.dags.synchronize import synchronize_dag
@@ -39,6 +40,7 @@ def _builders(configured: Configuration) -> Builders:
     return {
         **_of_synchronizations(configured),
         **{f"snapshot__{name}": partial(snapshot_dag, configured, name) for name in configured.snapshots},
+        **_of_replications(configured),
         "provision": provision_dag,
         "log_purge": log_purge_dag,
         "tombstone_cleanup": tombstone_cleanup_dag,
@@ -53,5 +55,14 @@ def _of_synchronizations(configured: Configuration) -> Builders:
     return {
         f"{kind}__{name}": partial(build, configured, name)
         for name in configured.synchronizations
+        for kind, build in kinds.items()
+    }
+
+
+def _of_replications(configured: Configuration) -> Builders:
+    kinds = {"replicate": replicate_dag, "initialize": initialize_replication_dag}
+    return {
+        f"{kind}__{name}": partial(build, configured, name)
+        for name in configured.replications
         for kind, build in kinds.items()
     }

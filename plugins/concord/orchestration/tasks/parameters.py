@@ -53,5 +53,5 @@ def read(kind: type[Kind], conf: Mapping[str, Any] | None) -> Kind:
 def _unknown(key: str, known: list[str]) -> str:
     near = near_miss(key, known)
     return f"unknown parameter {key!r}; " + (
-        f"did you mean {near}?" if near else f"there are {', '.join(known)}"
+        f"did you mean {near}?" if near else f"there are {', '.join(known) or 'none'}"
     )

@@ -71,7 +71,7 @@ def refuse_lost(connection: Connection, slot: str, level: int, publisher: str, r
 
     PostgreSQL would begin later, without a word: whatever is between the two would be missing.
     """
-    again = f"run initialize__{replication}"
+    again = f"run the replication's initialize__{replication}"
     found = rows(
         connection,
         "SELECT confirmed_flush_lsn, wal_status FROM pg_replication_slots"

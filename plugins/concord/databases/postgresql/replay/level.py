@@ -55,7 +55,7 @@ class Level:
         if level is None or publisher != self.publisher:
             raise NotInitialized(
                 f"{self.site}: {self.replication} was never initialized from {self.publisher};"
-                f" run initialize__{self.replication.removeprefix('replication/')}"
+                f" run the replication's initialize__{self.replication.removeprefix('replication/')}"
             )
         return int(level)
 

@@ -1,0 +1,222 @@
+"""The DAGs of one replication: `replicate__<name>`, whose lease is always given back, and `initialize__<name>`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pendulum
+from airflow.sdk import DAG, BaseOperator, Context, Param, get_current_context, task, teardown
+
+from concord.configuration.configuration import Configuration, config_path, load
+from concord.jobs.replication import EFFECTS, ReplicationReport, replication_name
+from concord.messages.errors import ConcordError
+from concord.messages.pace import logged
+from concord.orchestration.dags.page import page
+from concord.orchestration.dags.snapshot import RUN_TYPES
+from concord.orchestration.dags.synchronize import LINK_TIMEOUT, RETRIES, START, STEP_TIMEOUT, schedule
+from concord.orchestration.leases import keeping, owners
+from concord.orchestration.leases.holder import LeaseHolder
+from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
+from concord.orchestration.surroundings.repository_connection import repository
+from concord.orchestration.tasks import parameters, replication_run
+from concord.orchestration.tasks.link import will_not_be_tried_again
+from concord.orchestration.tasks.outcome_log import log_table
+from concord.orchestration.tasks.replication_run import (
+    InitializeReplicationParameters,
+    ReplicateParameters,
+    ReplicationPlan,
+)
+from concord.repository.runs import complete_run, release_run
+from spark_jobs.interruption import interrupt_all
+
+
+class ReplicationOperator(BaseOperator):
+    """The driver of a replication is the Airflow task itself."""
+
+    def __init__(self, *, replication: str, **kwargs: Any) -> None:
+        super().__init__(execution_timeout=LINK_TIMEOUT, **kwargs)
+        self.replication = replication
+
+    def on_kill(self) -> None:
+        """End what the databases do for this task."""
+        interrupt_all()
+
+    def said(self, report: ReplicationReport) -> dict[str, Any]:
+        """Into the log, and as XCom carries it: counts, level, bytes, seconds per step; no row data."""
+        shown = [effect for effect in EFFECTS if any(getattr(table, effect) for table in report.tables)]
+        rows = [[table.table, *(getattr(table, effect) for effect in shown)] for table in report.tables]
+        title = f"replication {self.replication}: {report.entries} transactions up to {report.level_to}"
+        log_table(title, ["table", *shown], rows)
+        counted = {"operations": report.operations, "conversions": report.conversions}
+        return {**report.model_dump(mode="json", exclude={"tables"}), **counted}
+
+
+class ReplicateOperator(ReplicationOperator):
+    """Replays what the publisher has committed, under the plan that `begin` made."""
+
+    template_fields = ("plan",)
+
+    def __init__(self, *, plan: Mapping[str, Any], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.plan = plan
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Raises what Airflow tries again, or does not."""
+        plan = ReplicationPlan.model_validate(self.plan)
+        with in_airflow_terms():
+            engine = repository()
+            try:
+                report = replication_run.replicate(engine, load(config_path()), plan, logged(self.log.info))
+            except ConcordError as error:
+                if will_not_be_tried_again(error, context):
+                    replication_run.fail(engine, plan, error)
+                raise
+        return self.said(report)
+
+
+class InitializeReplicationOperator(ReplicationOperator):
+    """Copies the publisher's tables, and begins its log there."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Under the lease of the replication."""
+        dag_run, has_ended = context["dag_run"], LeaseHolder(context["ti"]).has_ended
+        with in_airflow_terms():
+            asked = parameters.read(InitializeReplicationParameters, dag_run.conf)
+            how = (asked, owners.of_run(dag_run), logged(self.log.info), has_ended)
+            report = replication_run.initialize(repository(), load(config_path()), self.replication, *how)
+        return self.said(report)
+
+
+def replicate_dag(configuration: Configuration, name: str) -> DAG:
+    """`replicate__<name>`: on its schedule, on demand, and whenever the asset of the same name is updated."""
+    replication = configuration.replications[name]
+    description = (
+        f"Replays the transactions of {replication.publisher} on {replication.replication_set} at"
+        f" {replication.subscriber}, in commit order."
+    )
+    with DAG(
+        f"replicate__{name}",
+        description=description,
+        schedule=schedule(f"replicate__{name}", f"concord://replicate/{name}", replication.schedule),
+        start_date=START,
+        catchup=False,
+        max_active_runs=1,
+        allowed_run_types=RUN_TYPES,
+        default_args={"execution_timeout": STEP_TIMEOUT, **RETRIES},
+        doc_md=_replicate_page(name, description, replication.schedule),
+        tags=["concord", "replication"],
+    ) as dag:
+        _tasks(name)
+    return dag
+
+
+def initialize_replication_dag(configuration: Configuration, name: str) -> DAG:
+    """`initialize__<name>`: the subscriber's copy, and the level at which its replication begins."""
+    replication = configuration.replications[name]
+    description = (
+        f"Copies {replication.replication_set} of {replication.publisher} to {replication.subscriber}, and lets {name}"
+        " start from there."
+    )
+    with DAG(
+        f"initialize__{name}",
+        description=description,
+        schedule=None,
+        start_date=START,
+        catchup=False,
+        max_active_runs=1,
+        default_args=RETRIES,
+        params=_PARAMS,
+        doc_md=_initialize_page(name, description),
+        tags=["concord", "maintenance"],
+    ) as dag:
+        InitializeReplicationOperator(task_id="initialize", replication=name)
+    return dag
+
+
+_PARAMS = {
+    "replace": Param(
+        False,
+        type="boolean",
+        description="Delete the rows that the subscriber has in these tables first. Without it they are refused.",
+    ),
+}
+
+
+def _replicate_page(name: str, description: str, cron: str | None) -> str:
+    return page(
+        [
+            description,
+            "The publisher's log is read up to its end, and each transaction replayed in one of its own.",
+        ],
+        f"{'no schedule' if cron is None else f'the schedule `{cron}` (UTC)'}, by hand, and when"
+        f" `concord://replicate/{name}` is updated. No backfill.",
+        [
+            "the end of the log of `replicate`: transactions, and operations per table and effect;",
+            "`python -m concord status`: level, lag, conversions, and the log that the publisher keeps;",
+            "`docs/replication.md` in Concord's directory.",
+        ],
+    )
+
+
+def _initialize_page(name: str, description: str) -> str:
+    return page(
+        [
+            description,
+            "The copy and the level stand in one transaction. A run that was killed leaves nothing, and is repeated.",
+        ],
+        "by hand: once, after a table was added, and when the publisher's log is lost.",
+        [
+            "the end of this task's log: rows per table;",
+            f"`python -m concord status`, then the DAG `replicate__{name}`;",
+            "`docs/replication.md` in Concord's directory.",
+        ],
+        _PARAMS,
+    )
+
+
+def _tasks(name: str) -> None:
+    @task
+    def begin() -> dict[str, Any]:
+        return _begin(name, get_current_context())
+
+    @task
+    def complete(plan: Any) -> None:
+        with in_airflow_terms():
+            run_id = ReplicationPlan.model_validate(plan).run_id
+            complete_run(repository(), run_id, pendulum.now("UTC"))
+
+    @teardown
+    def release() -> None:
+        _release(name, get_current_context())
+
+    plan: Any = begin()
+    replicate = ReplicateOperator(task_id="replicate", replication=name, plan=plan)
+    plan >> replicate >> complete(plan) >> release()
+
+
+def _begin(name: str, context: Context) -> dict[str, Any]:
+    """Take the lease, record the run; the plan, as XCom carries it."""
+    dag_run = context["dag_run"]
+    with in_airflow_terms():
+        parameters.read(ReplicateParameters, dag_run.conf)
+        plan = replication_run.begin(
+            repository(),
+            load(config_path()),
+            name,
+            LeaseHolder(context["ti"]).has_ended,
+            owner=owners.of_run(dag_run),
+            dag_run_id=dag_run.run_id,
+            run_type=dag_run.run_type.value,
+        )
+    return plan.model_dump(mode="json")
+
+
+def _release(name: str, context: Context) -> None:
+    """Give the lease back, however the run went; a run that never said how it went is marked as released."""
+    plan = context["ti"].xcom_pull(task_ids="begin")
+    with in_airflow_terms():
+        engine = repository()
+        keeping.give_back(engine, replication_name(name), owners.of_run(context["dag_run"]))
+        if plan is not None:
+            release_run(engine, ReplicationPlan.model_validate(plan).run_id, pendulum.now("UTC"))

@@ -1,0 +1,145 @@
+"""How a replication runs under its lease, and how the repository hears of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from uuid import uuid4
+
+import pendulum
+from pydantic import BaseModel, ConfigDict
+from sqlalchemy import Engine
+
+from concord.configuration.configuration import Configuration
+from concord.jobs.link import TransmissionReport
+from concord.jobs.replication import ReplicationJob, ReplicationReport, replication_name
+from concord.jobs.site import Credentials
+from concord.messages.errors import ConcordError, LeaseLost
+from concord.messages.event_log import log_event
+from concord.messages.pace import Tell
+from concord.orchestration.leases import keeping
+from concord.orchestration.surroundings.connections import credentials
+from concord.orchestration.tasks.jobs import known_name, refuse_other_dialect, site_accesses
+from concord.orchestration.tasks.parameters import Parameters
+from concord.repository.runs import begin_run, fail_run
+from concord.repository.transmissions import record_transmission
+from spark_jobs.interruption import interrupt_all
+from spark_jobs.replicate import work
+
+logger = logging.getLogger("concord.replication")
+
+
+class ReplicateParameters(Parameters):
+    """A run of a replication leaves a person no choice: all that is committed is replayed."""
+
+
+class InitializeReplicationParameters(Parameters):
+    """A person's choices for `initialize__<replication>`."""
+
+    replace: bool = False
+
+
+class ReplicationPlan(BaseModel):
+    """The decision of `begin`: small, and without logins."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    replication: str
+    run_id: str  #: the repository's id of the run
+    owner: str
+
+
+def begin(
+    engine: Engine,
+    configuration: Configuration,
+    name: str,
+    has_ended: Callable[[str], bool] | None = None,
+    **run: str,
+) -> ReplicationPlan:
+    """Take the lease and record the run. `run` is owner, dag_run_id and run_type. Raises LeaseHeld."""
+    known_name(name, configuration.replications, "replication")
+    lease = keeping.take(engine, replication_name(name), run["owner"], has_ended)
+    run_id = begin_run(engine, lease, dag_run_id=run["dag_run_id"], run_type=run["run_type"])
+    return ReplicationPlan(replication=name, run_id=run_id, owner=run["owner"])
+
+
+def replicate(
+    engine: Engine, configuration: Configuration, plan: ReplicationPlan, tell: Tell
+) -> ReplicationReport:
+    """One try under a new epoch; operations by their effect, as the repository records them. Raises a
+    ConcordError."""
+    started_at = pendulum.now("UTC")
+    lease = keeping.take_for_run(engine, replication_name(plan.replication), plan.owner, plan.run_id)
+    job = replication_job(configuration, plan.replication, epoch=lease.epoch)
+    try:
+        with keeping.kept(engine, lease, interrupt_all):
+            report = work(job, _step, tell)
+    except ConcordError as error:
+        failed = TransmissionReport.of(job, error_code=error.code, error_message=error.message)
+        _record(engine, plan, failed, started_at)
+        raise
+    done = TransmissionReport.of(job, tables=report.tables, seconds=report.seconds, bytes=report.bytes)
+    _record(engine, plan, done, started_at)
+    return report
+
+
+def fail(engine: Engine, plan: ReplicationPlan, error: ConcordError) -> None:
+    """The run ends badly; one that has lost its lease is no longer ours to fail."""
+    if not isinstance(error, LeaseLost):
+        fail_run(engine, plan.run_id, error.message, pendulum.now("UTC"))
+
+
+def initialize(
+    engine: Engine,
+    configuration: Configuration,
+    name: str,
+    asked: InitializeReplicationParameters,
+    owner: str,
+    tell: Tell,
+    has_ended: Callable[[str], bool] | None = None,
+) -> ReplicationReport:
+    """Copy the tables, and begin the log there; under the lease, so that no run goes on meanwhile.
+
+    Raises a ConcordError; LeaseHeld while a run is under way, SitesDiffer where the subscriber has rows.
+    """
+    known_name(name, configuration.replications, "replication")
+    lease = keeping.take(engine, replication_name(name), owner, has_ended)
+    try:
+        job = replication_job(configuration, name, epoch=lease.epoch)
+        job = job.model_copy(update={"initialize": True, "replace": asked.replace})
+        with keeping.kept(engine, lease, interrupt_all):
+            return work(job, _step, tell)
+    finally:
+        keeping.give_back(engine, replication_name(name), owner)
+
+
+def replication_job(configuration: Configuration, name: str, *, epoch: int) -> ReplicationJob:
+    """One run under a new id. Raises ConnectionRefused."""
+    definition = configuration.replication(name)
+    source, target = site_accesses(configuration, (definition.publisher, definition.subscriber))
+    log_reader = _log_reader(configuration, definition.publisher)
+    refuse_other_dialect(definition.publisher, source.reader, log_reader)
+    return ReplicationJob(
+        replication=definition,
+        transmission=uuid4().hex,
+        epoch=epoch,
+        source=source,
+        target=target,
+        log_reader=log_reader,
+    )
+
+
+def _log_reader(configuration: Configuration, publisher: str) -> Credentials:
+    site = configuration.sites[publisher]
+    assert site.log_reader is not None, "a rule of the configuration"
+    return credentials(site.log_reader, insecure=site.insecure)
+
+
+def _step(step: str) -> None:
+    log_event(logger, "step", name=step)
+
+
+def _record(
+    engine: Engine, plan: ReplicationPlan, report: TransmissionReport, started_at: pendulum.DateTime
+) -> None:
+    record_transmission(engine, plan.run_id, report, started_at=started_at, ended_at=pendulum.now("UTC"))

@@ -1,0 +1,29 @@
+"""One run of one replication. Rows travel as they are in the log, and no Spark is needed."""
+
+from __future__ import annotations
+
+import logging
+
+from concord.databases.contract.ends import Progress
+from concord.databases.registry import dialect
+from concord.jobs.replication import ReplicationJob, ReplicationReport
+from concord.messages.event_log import log_event
+from concord.messages.pace import Tell
+from concord.transactional.replicate import replicate
+
+logger = logging.getLogger("concord.replication")
+
+
+def work(job: ReplicationJob, progress: Progress, tell: Tell) -> ReplicationReport:
+    """One run, logged: in the process of whoever calls. Raises a ConcordError."""
+    report = replicate(job, dialect, progress, tell)
+    log_event(
+        logger,
+        "initialized" if report.initialized else "replicated",
+        replication=job.replication.name,
+        entries=report.entries,
+        operations=report.operations,
+        conversions=report.conversions,
+        seconds=report.seconds,
+    )
+    return report

@@ -1,0 +1,149 @@
+"""Replications through Airflow and at a terminal: DAGs, status, the worked example of docs/replication.md."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from concord.configuration.configuration import load
+from concord.databases import provisioning
+from concord.orchestration.leases import keeping
+from concord.orchestration.tasks.jobs import installations
+from concord.repository import status
+from tests.conftest import PROJECT
+from tests.given.airflow_pair import CANARY, CONFIGURATION, Pair, states
+from tests.given.replicated_sites import DROP_SLOTS
+from tests.given.typed_commands import Terminal
+
+pytestmark = pytest.mark.airflow
+
+REPLICATIONS = """\
+replications:
+  bookings_to_capetown: {replication_set: bookings, publisher: london, subscriber: capetown, schedule: "*/5 * * * *"}
+"""
+NAME = "bookings_to_capetown"
+
+
+def configured(pair: Pair, replications: str) -> Pair:
+    """London publishes bookings, beside the tables that both sites share."""
+    text = CONFIGURATION.replace(
+        "applier: london_applier", "applier: london_applier, log_reader: london_log_reader"
+    )
+    text = text.replace(
+        "synchronizations:", "  bookings: {tables: [{table: public.bookings}]}\nsynchronizations:"
+    )
+    pair.path.write_text(text + replications)
+    return replace(pair, configuration=load(pair.path))
+
+
+@pytest.fixture
+def replicated(unprovisioned: Pair) -> Iterator[Pair]:
+    pair = configured(unprovisioned, REPLICATIONS)
+    for site in (pair.london, pair.capetown):
+        site.run("CREATE TABLE bookings (id integer PRIMARY KEY, name text)")
+    pair.london.run("INSERT INTO bookings SELECT n, 'name ' || n FROM generate_series(1, 5) n")
+    provisioning.provision(installations(pair.configuration))
+    yield pair
+    pair.london.run(DROP_SLOTS)
+
+
+def both(pair: Pair) -> tuple[object, object]:
+    one, other = (site.run("SELECT * FROM bookings ORDER BY 1") for site in (pair.london, pair.capetown))
+    return one, other
+
+
+def test_a_replication_is_initialized_and_run_by_its_dags_and_recorded(replicated: Pair) -> None:
+    early = replicated.run(f"replicate__{NAME}")
+    assert states(early)["replicate"] == "failed", "it was never initialized"
+    assert states(early)["release"] == "success"
+    assert replicated.run(f"initialize__{NAME}").state == "success"
+    replicated.london.run("UPDATE bookings SET name = 'new' WHERE id < 3")
+    replicated.london.run("DELETE FROM bookings WHERE id = 5")
+    run = replicated.run(f"replicate__{NAME}")
+    assert states(run) == dict.fromkeys(["begin", "replicate", "complete", "release"], "success")
+    one, other = both(replicated)
+    assert one == other
+    [recorded, failed] = status.last_runs(replicated.repository, f"replication/{NAME}")
+    [sent] = status.transmissions(replicated.repository, recorded.id)
+    assert (failed.state, recorded.state, sent.acquired, sent.applied) == ("failed", "succeeded", 3, 3)
+    assert (sent.tables[0]["updated"], sent.tables[0]["deleted"]) == (2, 1)
+    assert "initialize__" in str(failed.message)
+    known = {each.name: each for each in status.synchronizations(replicated.repository)}
+    assert (known[f"replication/{NAME}"].owner, known[f"replication/{NAME}"].last_started_at) == (
+        None,
+        recorded.started_at,
+    )
+    [done] = [each for each in run.get_task_instances() if each.task_id == "replicate"]
+    said = done.xcom_pull(task_ids="replicate")
+    assert (said["entries"], said["operations"], said["conversions"]) == (2, 3, 0)
+    assert CANARY not in json.dumps(said)
+
+
+def test_rows_of_the_subscriber_are_replaced_when_that_is_asked(replicated: Pair) -> None:
+    replicated.capetown.run("INSERT INTO bookings VALUES (9, 'mine')")
+    assert replicated.run(f"initialize__{NAME}").state == "failed"
+    assert replicated.run(f"initialize__{NAME}", conf={"replace": True}).state == "success"
+    one, other = both(replicated)
+    assert one == other
+
+
+def test_an_unknown_parameter_and_a_held_lease_are_refused(replicated: Pair, terminal: Terminal) -> None:
+    assert states(replicated.run(f"replicate__{NAME}", conf={"plan_only": True}))["begin"] == "failed"
+    assert replicated.run(f"initialize__{NAME}", conf={"replce": True}).state == "failed"
+    assert status.last_runs(replicated.repository) == []
+    keeping.take(replicated.repository, f"replication/{NAME}", "another run")
+    for words in (["--initialize"], []):
+        refused = terminal("replicate", NAME, *words)
+        assert (refused.status, "another run" in refused.err) == (1, True)
+    assert replicated.capetown.run("SELECT count(*) FROM bookings") == [(0,)]
+
+
+def test_a_terminal_runs_it_and_says_what_a_person_may_type_instead(
+    replicated: Pair, terminal: Terminal
+) -> None:
+    unknown = terminal("replicate", "bookings")
+    assert (unknown.status, unknown.err) == (2, f"there is no replication 'bookings'; there are {NAME}\n")
+    wrong = terminal("replicate", NAME, "--replace")
+    assert (wrong.status, wrong.err) == (2, "--replace is for `replicate --initialize`\n")
+    early = terminal("replicate", NAME)
+    assert f"run `python -m concord replicate {NAME} --initialize`" in early.err
+    assert re.search(r"never initialized: `replicate --initialize`", terminal("status").out)
+
+
+def test_status_says_why_a_replication_cannot_go_on(replicated: Pair, terminal: Terminal) -> None:
+    assert terminal("replicate", NAME, "--initialize").status == 0
+    replicated.london.run("UPDATE bookings SET name = 'new' WHERE id < 3")
+    replicated.capetown.run("DELETE FROM bookings WHERE id = 1")
+    assert "1 updated, 1 inserted for update." in terminal("replicate", NAME).out
+    told = terminal("status", "--json").out
+    [known] = json.loads(told[told.index("{\n") :])["replications"]
+    assert (known["entries"], known["conversions"], known["log"]) == (1, 1, "reserved")
+    assert re.fullmatch(r"[0-9A-F]+/[0-9A-F]+", known["level"])
+    assert known["bytes_behind"] < 100_000
+    replicated.london.run(DROP_SLOTS)
+    assert "cannot go on, the slot is gone" in terminal("status").out
+
+
+def test_the_worked_example_does_what_it_says(unprovisioned: Pair, terminal: Terminal) -> None:
+    text = (PROJECT / "docs" / "replication.md").read_text()
+    sites = {"london": unprovisioned.london, "capetown": unprovisioned.capetown}
+    for kind, block in re.findall(r"```(sql|yaml|console)\n(.*?)```", text, re.DOTALL):
+        if kind == "yaml":
+            unprovisioned.path.write_text(block)
+        elif kind == "sql":
+            first, _, statements = block.partition("\n")
+            for line in statements.splitlines():
+                sites[first.removeprefix("-- at ")].run(line)
+        else:
+            for command, said in re.findall(r"^\$ (.*)\n((?:[^$].*\n)*)", block, re.MULTILINE):
+                result = terminal(*shlex.split(command)[3:])
+                assert (result.out[-len(said) :], result.err) == (said, ""), command
+    one, other = (site.run("TABLE account ORDER BY id") for site in sites.values())
+    assert (one, len(one)) == (other, 9)
+    [shown] = re.findall(r"^  replication .*", terminal("status").out, re.MULTILINE)
+    [said_in_the_page] = re.findall(r"^  replication .*", text, re.MULTILINE)
+    assert shown.split() == said_in_the_page.split()
+    sites["london"].run(DROP_SLOTS)
