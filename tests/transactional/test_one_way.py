@@ -186,7 +186,7 @@ def test_a_value_that_was_not_changed_and_not_sent_stays(replicated: Make) -> No
 
 def test_a_replication_that_was_never_initialized_says_so(replicated: Make) -> None:
     made = replicated(ACCOUNTS, "public.account")
-    with pytest.raises(NotInitialized, match="run initialize__"):
+    with pytest.raises(NotInitialized, match="initialize__"):
         made.run()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import psycopg
 
 from concord.databases.contract.quoting import literal
@@ -35,7 +37,7 @@ def kept_log(publisher: SiteAccess, replication: str, since: int) -> KeptLog | N
     return KeptLog(*found[0]) if found else None
 
 
-def _asked(site: SiteAccess, query: str) -> list[tuple[object, ...]]:
+def _asked(site: SiteAccess, query: str) -> list[tuple[Any, ...]]:
     try:
         with connect(site.reader, "concord status") as connection:
             return rows(connection, query)

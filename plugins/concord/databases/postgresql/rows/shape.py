@@ -242,9 +242,7 @@ class Shape:
     @property
     def asked(self) -> Mapping[str, Column]:
         """The same of a decision in Spark."""
-        if self.policy.asks:
-            return {column.name: column for column in self.rest}
-        return self.chosen
+        return {column.name: column for column in self.rest} if self.policy.asks else self.chosen
 
     @property
     def chosen(self) -> Mapping[str, Column]:
@@ -254,8 +252,7 @@ class Shape:
 
     @property
     def comparable_aliases(self) -> tuple[str, ...] | None:
-        """The aliases by which Spark can tell whether two rows of one key are the same. None where it cannot, since
-        a key is written in several ways."""
+        """The aliases by which Spark tells rows of one key apart; None where a key is written in several ways."""
         if any(column.type.has_several_forms for column in self.key):
             return None
         return tuple(self.alias(column) for column in self.rest)
