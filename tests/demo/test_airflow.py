@@ -125,8 +125,7 @@ def test_it_listens_on_this_machine_alone_and_stops_with_all_its_processes(demo)
     started = psutil.Process(process.pid).children(recursive=True)
     assert _listening_addresses(started, port) == {"127.0.0.1"}
 
-    commands = [(each, each.as_dict(["cmdline"])["cmdline"] or []) for each in started]  # of a zombie: None
-    (spark,) = [each for each, command in commands if "spark_jobs.connect_server" in command]
+    (spark,) = [each for each in started if "spark_jobs.connect_server" in _command(each)]
     assert not [name for name in spark.environ() if name.startswith("AIRFLOW")], (
         "it needs none of its secrets"
     )
@@ -137,6 +136,14 @@ def test_it_listens_on_this_machine_alone_and_stops_with_all_its_processes(demo)
     assert [path.name for path in demo.directory.iterdir() if path.is_dir()] == ["logs"]
     with socket.socket() as candidate:
         assert candidate.connect_ex(("127.0.0.1", port)) != 0
+
+
+def _command(process: psutil.Process) -> list[str]:
+    """Of one that has ended meanwhile, and of a zombie: nothing."""
+    try:
+        return process.as_dict(["cmdline"])["cmdline"] or []
+    except psutil.NoSuchProcess:
+        return []
 
 
 def _synchronize(settings: dict[str, str]) -> dict[str, Any]:

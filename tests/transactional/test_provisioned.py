@@ -5,9 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from concord.databases import provisioning
-from concord.messages.errors import ProvisioningRefused
+from concord.databases.postgresql.replay import standing
+from concord.messages.errors import ConcordError, PrivilegeMissing, ProvisioningRefused
 from tests.given.replicated_sites import Replicated
-from tests.given.site import READER
+from tests.given.site import APPLIER, READER
 
 TABLE = ("CREATE TABLE account (id int PRIMARY KEY, balance numeric)",)
 Make = Callable[..., Replicated]
@@ -35,6 +36,20 @@ def test_a_right_that_the_subscriber_has_lost_is_named(sites: Replicated) -> Non
     sites.capetown.run("REVOKE UPDATE ON account FROM link_applier")
     [line] = provisioning.check(sites.installations())
     assert "capetown: the login link_applier lacks UPDATE on table public.account" in line
+
+
+def test_each_right_on_the_level_is_needed_and_the_refusal_names_it(sites: Replicated) -> None:
+    """S0-43: the applier writes the level, and `status` reads it."""
+    for right in ("SELECT", "INSERT", "UPDATE"):
+        sites.capetown.run(f"REVOKE {right} ON concord.replay FROM {APPLIER}")
+        with pytest.raises(PrivilegeMissing, match="replay"):
+            sites.initialize()
+        sites.capetown.run(f"GRANT {right} ON concord.replay TO {APPLIER}")
+    sites.initialize()
+
+    sites.capetown.run(f"REVOKE SELECT ON concord.replay FROM {READER}")
+    with pytest.raises(ConcordError, match="replay"):
+        standing.level(sites.capetown.access, sites.name)
 
 
 def test_a_log_reader_without_replication_or_none_at_all_is_refused(sites: Replicated) -> None:

@@ -29,6 +29,7 @@ GRANTED = {
         )
     },
     (READER, "table concord.overturn"): "SELECT",
+    (READER, "table concord.replay"): "SELECT",
     (READER, "table concord.synchronization"): "SELECT",
     (READER, 'table concord."ops.parent"'): "SELECT",
     (READER, 'table concord."ops.child"'): "SELECT",
@@ -43,6 +44,7 @@ GRANTED = {
     (APPLIER, "table concord.waiting"): "DELETE INSERT SELECT UPDATE",
     (APPLIER, "table concord.link_state"): "INSERT SELECT UPDATE",
     (APPLIER, "table concord.overturn"): "INSERT SELECT",
+    (APPLIER, "table concord.replay"): "INSERT SELECT UPDATE",
     (APPLIER, "table concord.replicated_table"): "SELECT",
     (APPLIER, "table concord.replicated_table(registered)"): "UPDATE",
     (APPLIER, "table concord.replicated_table(writers)"): "UPDATE",

@@ -87,6 +87,9 @@ NOT_FOR_LINKS = {
     *((login, "table concord.overturn", "SELECT") for login in (READER, APPLIER)),
     *((login, "table concord.late_index", "SELECT") for login in (READER, APPLIER)),
     (APPLIER, "table concord.overturn", "INSERT"),
+    # Replications need these (tests/transactional/test_provisioned.py).
+    (READER, "table concord.replay", "SELECT"),
+    *((APPLIER, "table concord.replay", right) for right in ("INSERT", "SELECT", "UPDATE")),
     (APPLIER, "function concord.purge_conflicts(timestamp with time zone,integer)", "EXECUTE"),
     # Waiting rows are looked at by `status`, and deleted where some wait.
     (READER, "table concord.waiting", "SELECT"),
