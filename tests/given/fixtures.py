@@ -75,8 +75,8 @@ def replicated(
 
     yield make
     for each in made:
-        each.london.run(DROP_SLOTS)
         for site in each.sites:
+            site.run(DROP_SLOTS)
             site.connection.close()
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 from concord.databases import provisioning
 from concord.databases.registry import dialect
+from concord.jobs.link import Direction
 from concord.jobs.replication import ReplicationDefinition, ReplicationJob, ReplicationReport
 from concord.tables.replication_set import ReplicatedTable
+from concord.transactional.both_ways import initialize_both_ways
 from concord.transactional.replicate import replicate
 from concord.values.identifier import parse_table_name
 from tests.given.at_step import At
@@ -54,19 +56,28 @@ class Replicated:
     def provision(self) -> None:
         provisioning.provision(self.installations())
 
-    def job(self, **changed: Any) -> ReplicationJob:
+    def job(self, direction: Direction = Direction.FORWARD, **changed: Any) -> ReplicationJob:
+        source, target = self.sites if direction is Direction.FORWARD else reversed(self.sites)
         fields: dict[str, Any] = {
             "replication": self.definition,
             "transmission": uuid.uuid4().hex,
             "epoch": next_epoch(),
-            "source": self.london.access,
-            "target": self.capetown.access,
-            "log_reader": self.london.credentials(LOG_READER),
+            "direction": direction,
+            "source": source.access,
+            "target": target.access,
+            "log_reader": source.credentials(LOG_READER),
         }
         return ReplicationJob(**(fields | changed))
 
     def initialize(self, **changed: Any) -> ReplicationReport:
         return self.run(initialize=True, **changed)
+
+    def initialize_both_ways(self, **changed: Any) -> ReplicationReport:
+        jobs = (self.job(initialize=True, **changed), self.job(Direction.REVERSE))
+        return initialize_both_ways(*jobs, dialect)
+
+    def run_both(self) -> tuple[ReplicationReport, ReplicationReport]:
+        return self.run(), self.run(direction=Direction.REVERSE)
 
     def run(self, at: At | None = None, **changed: Any) -> ReplicationReport:
         report = replicate(self.job(**changed), dialect, at or (lambda step: None))

@@ -20,6 +20,13 @@ class Conversions(StrEnum):
     REFUSE = "refuse"  #: the replication stops at that entry
 
 
+class Updates(StrEnum):
+    """The sites at which users write (S0-01, S2-06)."""
+
+    PUBLISHER = "publisher"  #: one way: the subscriber is read
+    BOTH = "both"  #: each site replays the other's transactions; a conflict stops both directions
+
+
 def replication_name(name: str) -> str:
     """The name that lease, epoch and status give it. No synchronization can have it: `/` is none of its letters."""
     return f"replication/{name}"
@@ -36,6 +43,19 @@ class ReplicationDefinition(BaseModel):
     subscriber: str
     tables: tuple[ReplicatedTable, ...]
     conversions: Conversions = Conversions.COUNT
+    updates: Updates = Updates.PUBLISHER
+
+    @property
+    def both_ways(self) -> bool:
+        return self.updates is Updates.BOTH
+
+    def published_by(self, site: str) -> bool:
+        """Is this site's log read?"""
+        return site == self.publisher or (self.both_ways and site == self.subscriber)
+
+    def replayed_at(self, site: str) -> bool:
+        """Does it write this site's tables?"""
+        return site == self.subscriber or (self.both_ways and site == self.publisher)
 
 
 class ReplicationJob(BaseModel):
@@ -46,8 +66,11 @@ class ReplicationJob(BaseModel):
     replication: ReplicationDefinition
     transmission: str  #: 32 hexadecimal digits
     epoch: int
-    source: SiteAccess  #: the publisher
-    target: SiteAccess  #: the subscriber
+    direction: Direction = (
+        Direction.FORWARD
+    )  #: reverse: the subscriber's transactions are replayed at the publisher
+    source: SiteAccess  #: the site whose log is read
+    target: SiteAccess  #: the site that replays it
     log_reader: (
         Credentials  #: a login with REPLICATION at the publisher, which reads every table of its cluster
     )
@@ -57,10 +80,6 @@ class ReplicationJob(BaseModel):
     @property
     def synchronization(self) -> str:
         return replication_name(self.replication.name)
-
-    @property
-    def direction(self) -> Direction:
-        return Direction.FORWARD
 
     @property
     def link(self) -> str:
@@ -98,6 +117,7 @@ class ReplicationReport(BaseModel):
     level_to: int = 0  #: and after it
     largest: int = 0  #: operations of the largest entry
     initialized: bool = False
+    own_level: int = 0  #: of an initialized subscriber's own log: its copy begins after it
     seconds: Mapping[str, float] = Field(default_factory=dict)
     bytes: int = 0
 

@@ -54,14 +54,15 @@ def replicate(
     It may be killed at any instant and repeated any number of times. Raises a ConcordError; then the entries that were
     replayed stand, and the next run goes on after them.
     """
-    with _opened(job, databases, Steps(progress, tell)) as replication:
+    with opened(job, databases, Steps(progress, tell)) as replication:
         if job.initialize:
             return _initialized(replication)
         return _replayed(replication)
 
 
 @contextmanager
-def _opened(job: ReplicationJob, databases: Callable[[str], Dialect], steps: Steps) -> Iterator[Replication]:
+def opened(job: ReplicationJob, databases: Callable[[str], Dialect], steps: Steps) -> Iterator[Replication]:
+    """Both ends, looked at, and no older run's any more. Raises a ConcordError."""
     with steps.step("open"):
         publisher = databases(job.source.dialect).replications.publisher(job)
     with closing(publisher):
@@ -81,12 +82,13 @@ def _initialized(replication: Replication) -> ReplicationReport:
     with steps.step("slot"), publisher.begin_anew() as begun:
         copies = publisher.copies(replication.published, begun.snapshot)
         with steps.long_step("copy", Meter("copy", replication.job.replication.name)):
-            rows = subscriber.initialize(copies, begun.level, replace=replication.job.replace)
-    tables = tuple(replayed(table, {"inserted": count}) for table, count in rows.items())
+            filled = subscriber.initialize(copies, begun.level, replace=replication.job.replace)
+    tables = tuple(replayed(table, {"inserted": count}) for table, count in filled.rows.items())
     return ReplicationReport(
         transmission=replication.job.transmission,
         tables=tables,
         level_to=begun.level,
+        own_level=filled.own_level,
         initialized=True,
         seconds=steps.seconds,
     )

@@ -84,6 +84,14 @@ class Replayed:
     effects: Mapping[str, Mapping[str, int]]  #: by table, of `jobs.replication.EFFECTS`
 
 
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A subscriber's tables after they were copied."""
+
+    rows: Mapping[str, int]  #: by table
+    own_level: int  #: of the subscriber's own log: users' transactions up to it are not in the copy
+
+
 class SubscriberEnd(Protocol):
     """Where transactions are replayed. Every method raises ConcordError alone."""
 
@@ -113,10 +121,13 @@ class SubscriberEnd(Protocol):
     def move_level(self, level: int) -> None:
         """The log has no entry for this replication up to `level`; on disk. Raises LeaseLost."""
 
+    def begin_at(self, level: int) -> None:
+        """The tables are as the publisher's log finds them after this level; on disk. Raises LeaseLost."""
+
     def initialize(
         self, copies: Mapping[str, Callable[[], Iterator[bytes]]], level: int, *, replace: bool
-    ) -> Mapping[str, int]:
-        """The tables' content and the level, in one transaction; rows by table.
+    ) -> Filled:
+        """The tables' content and the level, in one transaction.
 
         Raises SitesDiffer where a table has rows and these may not be replaced.
         """

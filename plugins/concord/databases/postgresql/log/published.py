@@ -14,16 +14,22 @@ class PublishedTable:
     name: str  #: in the replication set
     table: Table
     key: tuple[str, ...]
+    images: bool = False  #: the log brings rows as they were, too: its replica identity is FULL (S2-24)
 
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.table.sent
 
     @property
-    def key_places(self) -> tuple[int, ...]:
-        """Where the key's columns stand among `columns`."""
+    def before(self) -> tuple[str, ...]:
+        """The columns whose values before an operation are staged: all, or the key."""
+        return tuple(column.name for column in self.columns) if self.images else self.key
+
+    @property
+    def before_places(self) -> tuple[int, ...]:
+        """Where these stand among `columns`."""
         names = [column.name for column in self.columns]
-        return tuple(names.index(name) for name in self.key)
+        return tuple(names.index(name) for name in self.before)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,12 @@ import psycopg
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.log.frames import number
+from concord.jobs.link import Direction
 from concord.messages.errors import HistoryLost, WriteContended
 
 #: PostgreSQL's limit, in bytes.
 _LONGEST = 63
+_BEGINS = {Direction.FORWARD: "concord", Direction.REVERSE: "concordback"}
 #: From this version on a standby may hold the slot too.
 _FAILOVER = 170_000
 #: Seconds that an older run's reader has to let go of the slot.
@@ -28,9 +30,12 @@ class Begun(NamedTuple):
     snapshot: str  #: the tables at this level, for as long as its connection says nothing more
 
 
-def slot_name(replication: str) -> str:
-    """`concord_<replication>`, cut and told apart where that is too long."""
-    name = f"concord_{replication}"
+def slot_name(replication: str, direction: Direction = Direction.FORWARD) -> str:
+    """`concord_<replication>`, or `concordback_<replication>` for the way back; cut and told apart if that is too long.
+
+    Two databases of one server have their slots side by side.
+    """
+    name = f"{_BEGINS[direction]}_{replication}"
     if len(name) <= _LONGEST:
         return name
     return f"{name[: _LONGEST - 9]}_{hashlib.sha256(replication.encode()).hexdigest()[:8]}"

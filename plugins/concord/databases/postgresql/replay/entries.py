@@ -23,6 +23,8 @@ from concord.databases.postgresql.log.published import Published
 from concord.databases.postgresql.replay import staged_row
 from concord.messages.errors import StructureChanged
 
+#: The level's row, by schema and name.
+LEVEL_ROW = ("concord", "replay")
 #: A batch ends at the entry that reaches one of these, or in the midst of an entry that exceeds them.
 OPERATIONS, BYTES = 20_000, 16_000_000
 
@@ -47,8 +49,10 @@ class Gathered:
 class Entries:
     """Takes messages in the order of the log, and hands out batches."""
 
-    def __init__(self, published: Published, since: int) -> None:
+    def __init__(self, published: Published, since: int, ours: str = "") -> None:
+        """`ours` is the replication whose own transactions do not travel back (S2-09)."""
         self._published, self._places, self._since = published, published.places, since
+        self._ours, self._level_row, self._replayed = ours.encode(), 0, False
         self._row = staged_row.binary if published.binary else staged_row.text
         self._seq = self._first = self._committed_at = 0
         self._inside = False
@@ -80,7 +84,7 @@ class Entries:
         elif isinstance(said, Delete):
             self._operation(said.relation, b"D", None, said.old)
         elif isinstance(said, Begin):
-            self._inside, self._committed_at = True, said.committed_at
+            self._inside, self._committed_at, self._replayed = True, said.committed_at, False
             self._seq += 1
             self._first = self._seq
         elif isinstance(said, Commit):
@@ -89,7 +93,10 @@ class Entries:
             for relation in said.relations:
                 self._operation(relation, b"T", None, None)
         elif isinstance(said, Relation):
-            self._refuse_altered(said)
+            if (said.schema, said.name) == LEVEL_ROW:
+                self._level_row = said.oid
+            else:
+                self._refuse_altered(said)
 
     def _ended(self, number: int) -> None:
         """An entry that the subscriber has already is staged without its end, and so never replayed."""
@@ -100,23 +107,32 @@ class Entries:
             batch.largest = max(batch.largest, self._seq - self._first)
 
     def _updated(self, said: Update) -> None:
-        """A value in TOAST that was not changed is not sent; of the key the old image has it."""
+        """A value in TOAST that was not changed is not sent; the old image has it, as far as there is one."""
+        if said.relation == self._level_row:
+            self._replayed_here(said.new)
+            return
         table = self._published.tables[self._places[said.relation]]
         new = said.new
         if None in new and said.old is not None:
             new = [
-                said.old[at] if value is None and at in table.key_places else value
+                said.old[at] if value is None and at in table.before_places else value
                 for at, value in enumerate(new)
             ]
         self._operation(said.relation, b"V" if None in new else b"U", new, said.old)
 
+    def _replayed_here(self, new: Values) -> None:
+        """The first operation of each transaction that was replayed at the publisher, by whichever replication."""
+        self._replayed = bool(self._ours) and (new[0] or NULL)[4:] == self._ours
+
     def _operation(self, relation: int, operation: bytes, new: Values | None, old: Values | None) -> None:
+        if self._replayed or relation == self._level_row:
+            return
         place = self._places[relation]
         table = self._published.tables[place]
         self._seq += 1
-        before: list[bytes | None] = [None] * len(table.key)
-        if operation != b"T":
-            before = staged_row.key_before(old, new, table.key_places)
+        before: list[bytes | None] = [None] * len(table.before)
+        if operation in b"UVD":
+            before = staged_row.before(old, new, table.before_places)
         values = new if new is not None else [NULL] * len(table.columns)
         self._batch.rows[place].append(self._row(self._seq, operation, values, before))
         self._batch.operations += 1

@@ -71,14 +71,15 @@ class Level:
 
     def move(self, connection: Connection, level: int) -> None:
         """Without an entry. Raises LeaseLost."""
-        if not run(connection, self.moved(level)):
+        moved = f"UPDATE concord.replay SET level = greatest(level, {level}) WHERE {self._mine}"
+        if not run(connection, moved):
             raise self.lost
 
-    def moved(self, level: int) -> str:
-        return (
-            f"UPDATE concord.replay SET level = greatest(level, {level}), publisher = {literal(self.publisher)}"
-            f" WHERE {self._mine}"
-        )
+    def begin(self, connection: Connection, level: int) -> None:
+        """The copy stands at this level, whatever was before. Raises LeaseLost."""
+        anew = f"level = {level}, publisher = {literal(self.publisher)}"
+        if not run(connection, f"UPDATE concord.replay SET {anew} WHERE {self._mine}"):
+            raise self.lost
 
     @property
     def lost(self) -> LeaseLost:

@@ -173,7 +173,8 @@ class _Table:
     def before(self) -> str:
         """The subscriber's row has the key that the publisher's had before the operation."""
         return " AND ".join(
-            f"t.{column.sql} = {self.row}.o{at}" for at, column in enumerate(self.table.key_columns)
+            f"t.{column.sql} = {self.row}.o{self.table.before.index(column.name)}"
+            for column in self.table.key_columns
         )
 
     @property

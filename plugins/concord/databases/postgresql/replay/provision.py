@@ -29,11 +29,12 @@ class Replications:
     def published(self) -> dict[str, list[PublishedTable]]:
         """By publication: the tables that exist and have a key."""
         made: dict[str, list[PublishedTable]] = {}
-        for each in self.replications:
-            if each.publisher == self.site:
+        # Those that need the most of it come last.
+        for each in sorted(self.replications, key=lambda one: one.both_ways):
+            if each.published_by(self.site):
                 name = publication.publication_name(each.replication_set)
                 made[name] = [
-                    PublishedTable(wanted.name, table, key)
+                    PublishedTable(wanted.name, table, key, each.both_ways)
                     for wanted, table in self._existing(each)
                     if (key := table.key_of(wanted.key_at(self.site)))
                 ]
@@ -42,7 +43,7 @@ class Replications:
     @property
     def replayed(self) -> list[int]:
         """The tables that a replication writes here, by oid."""
-        mine = [each for each in self.replications if each.subscriber == self.site]
+        mine = [each for each in self.replications if each.replayed_at(self.site)]
         return [table.oid for each in mine for _, table in self._existing(each)]
 
     def _existing(self, replication: ReplicationDefinition) -> Iterator[tuple[ReplicatedTable, Table]]:
@@ -107,9 +108,9 @@ class Replications:
     def _grants(self, logins: Logins, log_reader: str) -> Iterator[Grant]:
         for each in self.replications:
             for wanted, table in self._existing(each):
-                if each.publisher == self.site:
+                if each.published_by(self.site):
                     yield from grants.of_snapshot_source(wanted.at_site(self.site), logins)
-                else:
+                if each.replayed_at(self.site):
                     yield from grants.of_snapshot_target(wanted.at_site(self.site), table.columns, logins)
         if self.published() and log_reader:
             yield grants.connect(log_reader, self.database)

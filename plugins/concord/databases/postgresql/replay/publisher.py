@@ -33,8 +33,8 @@ from concord.messages.errors import StructureChanged
 class Stream:
     """The log from one level on, as batches of entries."""
 
-    def __init__(self, site: str, frames: Frames, published: Published, level: int) -> None:
-        self._site, self._frames, self._entries = site, frames, Entries(published, level)
+    def __init__(self, site: str, frames: Frames, entries: Entries) -> None:
+        self._site, self._frames, self._entries = site, frames, entries
 
     def batches(self, end: int) -> Iterator[Gathered]:
         with _worded(self._site):
@@ -62,7 +62,7 @@ class Publisher(End):
     def __init__(self, job: ReplicationJob) -> None:
         super().__init__(job.source, job.source.reader, job, reader_name(job.synchronization))
         self._beating: Connection | None = None
-        self._slot = slot.slot_name(job.replication.name)
+        self._slot = slot.slot_name(job.replication.name, job.direction)
         self._publication = publication.publication_name(job.replication.replication_set)
 
     @worded
@@ -71,7 +71,7 @@ class Publisher(End):
         self._look(())
         wanted, site = self.job.replication.tables, self.access.name
         tables = read_tables(self.connection, [each.at_site(site) for each in wanted])
-        published = Published(published_tables(site, wanted, tables))
+        published = Published(published_tables(site, wanted, tables, images=self.job.replication.both_ways))
         if wrong := list(publication.deviations(self.connection, self._publication, published.tables)):
             raise StructureChanged(f"{site}: {'; '.join(wrong)}; run `provision`")
         return published
@@ -109,7 +109,8 @@ class Publisher(End):
                 with connect(self.job.log_reader, self._application) as control:
                     slot.release(control, self._slot)
                 frames.start(self._slot, level, self._publication, binary=published.binary)
-            yield Stream(self.access.name, frames, published, level)
+            ours = self.job.synchronization if self.job.replication.both_ways else ""
+            yield Stream(self.access.name, frames, Entries(published, level, ours))
 
     @contextmanager
     def _log_connection(self) -> Iterator[psycopg.Connection[tuple[object, ...]]]:

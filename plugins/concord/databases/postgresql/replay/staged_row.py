@@ -58,7 +58,7 @@ def entry(seq: int, last: int, number: int, committed_at: int) -> bytes:
     return _ENTRY.pack(4, 8, seq, 8, last, 8, number, 8, committed_at)
 
 
-def key_before(old: Values | None, new: Values | None, places: Sequence[int]) -> list[bytes | None]:
-    """The values of the key that the subscriber's row has before the operation."""
+def before(old: Values | None, new: Values | None, places: Sequence[int]) -> list[bytes | None]:
+    """The values that the row has before the operation; without an old image they are as after it."""
     values = old or new or []
     return [values[place] for place in places]

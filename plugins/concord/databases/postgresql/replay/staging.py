@@ -23,6 +23,7 @@ class ReplicatedTable:
     table: Table
     columns: tuple[Column, ...]
     key: tuple[str, ...]
+    before: tuple[str, ...]  #: the columns whose values before an operation are staged
 
     @property
     def staged(self) -> str:
@@ -52,7 +53,7 @@ def create(connection: Connection, layout: Layout) -> None:
 
 def _table(table: ReplicatedTable) -> str:
     values = [f"c{place} {column.type.sql}" for place, column in enumerate(table.columns)]
-    before = [f"o{place} {column.type.sql}" for place, column in enumerate(table.key_columns)]
+    before = [f"o{place} {table.table.column(name).type.sql}" for place, name in enumerate(table.before)]
     columns = ["seq bigint", 'operation "char"', "kept varbit", *values, *before]
     return f"CREATE TEMPORARY TABLE concord_operation_{table.place} ({', '.join(columns)})"
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 import psycopg
 
-from concord.databases.contract.replication_ends import Replayed
+from concord.databases.contract.replication_ends import Filled, Replayed
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import in_transaction, one, rows, run
 from concord.databases.postgresql.facts.refusal import told
+from concord.databases.postgresql.log.frames import number
 from concord.databases.postgresql.log.published import Published
 from concord.databases.postgresql.replay import procedure, staging
 from concord.databases.postgresql.replay.entries import Gathered
@@ -131,20 +132,29 @@ class Subscriber(WrittenEnd):
             self._level.move(self.connection, level)
 
     @worded
+    def begin_at(self, level: int) -> None:
+        with in_transaction(self.connection, "SET LOCAL synchronous_commit = on"):
+            self._level.begin(self.connection, level)
+
+    @worded
     def initialize(
         self, copies: Mapping[str, Callable[[], Iterator[bytes]]], level: int, *, replace: bool
-    ) -> dict[str, int]:
-        """The tables' content and the level, in one transaction; rows by table.
+    ) -> Filled:
+        """The tables' content and the level, in one transaction. No user writes the tables meanwhile.
 
-        Raises SitesDiffer where a table has rows and these may not be replaced.
+        Raises SitesDiffer where a table has rows and these may not be replaced, and WriteContended.
         """
         first = [each.replace("SET ", "SET LOCAL ", 1) for each in SETTINGS]
-        with in_transaction(self.connection, *first, "SET LOCAL synchronous_commit = on"):
-            self._level.move(self.connection, level)
-            return {
-                each.name: self._filled(each, copies[each.name](), replace=replace)
-                for each in self._layout.tables
-            }
+        more = ("SET LOCAL synchronous_commit = on", f"SET LOCAL lock_timeout = '{PATIENCE:.0f}s'")
+        with in_transaction(self.connection, *first, *more):
+            self._level.begin(self.connection, level)
+            tables = self._layout.tables
+            listed = ", ".join(each.table.sql for each in tables)
+            run(self.connection, f"LOCK TABLE {listed} IN SHARE ROW EXCLUSIVE MODE")
+            # Users' transactions that wrote them have ended before this place, and the next ones end after it.
+            (own,) = one(self.connection, "SELECT pg_current_wal_insert_lsn()::text")
+            rows = {each.name: self._filled(each, copies[each.name](), replace=replace) for each in tables}
+            return Filled(rows, number(own))
 
     def _filled(self, table: ReplicatedTable, blocks: Iterator[bytes], *, replace: bool) -> int:
         if replace:

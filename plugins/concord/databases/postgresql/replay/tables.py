@@ -13,11 +13,11 @@ from concord.tables.replication_set import ReplicatedTable, TableName
 
 
 def published_tables(
-    site: str, wanted: Sequence[ReplicatedTable], tables: Mapping[TableName, Table]
+    site: str, wanted: Sequence[ReplicatedTable], tables: Mapping[TableName, Table], *, images: bool
 ) -> tuple[PublishedTable, ...]:
     """Raises StructureChanged where one is missing, or has no key."""
     return tuple(
-        PublishedTable(each.name, table, table.key_of(each.key_at(site)))
+        PublishedTable(each.name, table, table.key_of(each.key_at(site)), images)
         for each in wanted
         for table in [_existing(site, each, tables)]
     )
@@ -38,7 +38,12 @@ def layout(
         published,
         tuple(
             staging.ReplicatedTable(
-                source.name, place, table, tuple(table.column(c.name) for c in source.columns), source.key
+                source.name,
+                place,
+                table,
+                tuple(table.column(c.name) for c in source.columns),
+                source.key,
+                source.before,
             )
             for place, (table, source) in enumerate(zip(found, published.tables, strict=True))
         ),
