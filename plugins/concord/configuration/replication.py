@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, StrictInt
 
 from concord.configuration.field import Name, Schedule, Settings
 from concord.configuration.settings import ReplicationSetSettings
@@ -24,6 +24,12 @@ class ReplicationSettings(Settings):
         description="Of an insert that finds its row, or an update that does not: count brings the row to the"
         " publisher's; refuse stops there.",
     )
+    set_based_from: StrictInt = Field(
+        default=500,
+        ge=1,
+        description="Operations of a transaction from which on it is netted per key, and replayed by set. Default:"
+        " 500.",
+    )
 
     @property
     def sites(self) -> tuple[str, str]:
@@ -43,4 +49,5 @@ class ReplicationSettings(Settings):
                 for table in wanted.tables
             ),
             conversions=self.conversions,
+            set_based_from=self.set_based_from,
         )

@@ -43,6 +43,7 @@ class ReplicationDefinition(BaseModel):
     subscriber: str
     tables: tuple[ReplicatedTable, ...]
     conversions: Conversions = Conversions.COUNT
+    set_based_from: int = 500  #: operations from which on an entry is netted, and replayed by set
     updates: Updates = Updates.PUBLISHER
 
     @property

@@ -7,7 +7,7 @@ carries.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
@@ -49,6 +49,15 @@ def notices(connection: Connection, site: str, tables: Mapping[TableName, Table]
                 f"{site}: {each.table} has the trigger {each.name} (AFTER, ENABLE {each.enabled}), which fires for what"
                 f" a link writes too; if that repeats what it did at the other site, {_ADVICE}"
             )
+
+
+def firing(connection: Connection, oids: Sequence[int]) -> set[int]:
+    """The tables with any trigger that fires although Concord writes, whatever it does then."""
+    query = (
+        "SELECT tgrelid::bigint FROM pg_trigger WHERE NOT tgisinternal AND tgenabled IN ('A', 'R')"
+        f" AND tgrelid = ANY (ARRAY[{', '.join(map(str, oids))}]::oid[])"
+    )
+    return {oid for (oid,) in rows(connection, query)}
 
 
 def _unguarded(connection: Connection, tables: Mapping[TableName, Table]) -> list[Unguarded]:

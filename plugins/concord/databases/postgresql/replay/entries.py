@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import inf
 
 from concord.databases.postgresql.log.frames import Read
 from concord.databases.postgresql.log.pgoutput import (
@@ -40,6 +41,7 @@ class Gathered:
     level: int | None = None
     last: int = 0  #: the seq of the last operation of whole entries
     largest: int = 0
+    is_large: bool = False  #: its one entry is replayed by set
 
     @property
     def full(self) -> bool:
@@ -49,9 +51,10 @@ class Gathered:
 class Entries:
     """Takes messages in the order of the log, and hands out batches."""
 
-    def __init__(self, published: Published, since: int, ours: str = "") -> None:
+    def __init__(self, published: Published, since: int, by_set_from: float = inf, ours: str = "") -> None:
         """`ours` is the replication whose own transactions do not travel back (S2-09)."""
         self._published, self._places, self._since = published, published.places, since
+        self._by_set_from = by_set_from
         self._ours, self._level_row, self._replayed = ours.encode(), 0, False
         self._row = staged_row.binary if published.binary else staged_row.text
         self._seq = self._first = self._committed_at = 0
@@ -59,16 +62,29 @@ class Entries:
         self._batch = Gathered()
 
     def batches(self, messages: Iterator[bytes | Read | None]) -> Iterator[Gathered]:
-        """A batch is handed out when it is full, and at an entry's end when nothing more waits."""
+        """A batch is handed out when it is full, and at an entry's end when nothing more waits.
+
+        A large entry is in a batch with no other.
+        """
         for message in messages:
             if isinstance(message, bytes):
                 self._take(message)
-                if self._batch.full:
+                if self._batch.full or self._batch.is_large or self._grows_large:
                     yield self._handed_out()
             elif message is None and self._batch.operations and not self._inside:
                 yield self._handed_out()
         if self._batch.operations:
             yield self._handed_out()
+
+    @property
+    def _grows_large(self) -> bool:
+        """Others before it are replayed first."""
+        return self._batch.level is not None and self._inside and self._so_far >= self._by_set_from
+
+    @property
+    def _so_far(self) -> int:
+        """Operations of the entry that is being read."""
+        return self._seq - self._first
 
     def _handed_out(self) -> Gathered:
         done, self._batch = self._batch, Gathered()
@@ -101,10 +117,11 @@ class Entries:
     def _ended(self, number: int) -> None:
         """An entry that the subscriber has already is staged without its end, and so never replayed."""
         self._inside, batch = False, self._batch
-        if number > self._since and self._seq > self._first:
+        if number > self._since and self._so_far:
             batch.entries.append(staged_row.entry(self._first, self._seq, number, self._committed_at))
             batch.level, batch.last = number, self._seq
-            batch.largest = max(batch.largest, self._seq - self._first)
+            batch.largest = max(batch.largest, self._so_far)
+            batch.is_large = self._so_far >= self._by_set_from
 
     def _updated(self, said: Update) -> None:
         """A value in TOAST that was not changed is not sent; the old image has it, as far as there is one."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.staging import ENTRIES, ReplicatedTable
+from concord.databases.postgresql.replay.statements import Statements, generates
 from concord.jobs.replication import EFFECTS, Conversions
 
 #: SQLSTATEs of our own.
@@ -20,16 +20,15 @@ LOST, REFUSED = "CNC01", "CNC02"
 
 def create(tables: Sequence[ReplicatedTable], level: Level, conversions: Conversions) -> str:
     """The statement that makes it, for this session."""
-    counters = ", ".join(f"{effect}_{t.place} bigint := 0" for t in tables for effect in EFFECTS)
     body = f"""
 DECLARE
   r record; last bigint := 0; begun boolean := false; converted bigint := 0; n bigint;
-  {counters.replace(", ", "; ")};
+  {counters(tables)}
 BEGIN
   FOR r IN {_operations(tables)} LOOP
     IF r.place < 0 THEN
       IF begun THEN
-        {_ended(level)}
+        {ended(level)}
         COMMIT;
       END IF;
       begun := true; last := r.last; converted := 0;
@@ -40,8 +39,8 @@ BEGIN
       END CASE;
     END IF;
   END LOOP;
-  {_ended(level)}
-  done := jsonb_build_object({", ".join(map(_counted, tables))});
+  {ended(level)}
+  done := {counted(tables)};
   -- Once this transaction is on disk, so are all before it.
   PERFORM set_config('synchronous_commit', 'on', true);
 END"""
@@ -68,13 +67,24 @@ def _operations(tables: Sequence[ReplicatedTable]) -> str:
     return " UNION ALL ".join(parts) + " ORDER BY seq"
 
 
-def _ended(level: Level) -> str:
+def ended(level: Level) -> str:
+    """An entry's last statement."""
     return f"IF converted > 0 THEN {level.converted('converted')}; END IF;"
+
+
+def counters(tables: Sequence[ReplicatedTable]) -> str:
+    """Variables: operations of each table by their effect."""
+    return " ".join(f"{effect}_{each.place} bigint := 0;" for each in tables for effect in EFFECTS)
+
+
+def counted(tables: Sequence[ReplicatedTable]) -> str:
+    """Their values. One object for each table: no function takes more than a hundred arguments."""
+    return " || ".join(map(_counted, tables))
 
 
 def _counted(table: ReplicatedTable) -> str:
     effects = ", ".join(f"'{effect}', {effect}_{table.place}" for effect in EFFECTS)
-    return f"{literal(table.name)}, jsonb_build_object({effects})"
+    return f"jsonb_build_object({literal(table.name)}, jsonb_build_object({effects}))"
 
 
 def _cases(tables: Sequence[ReplicatedTable], conversions: Conversions) -> Iterator[str]:
@@ -87,29 +97,26 @@ class _Table:
 
     def __init__(self, table: ReplicatedTable, conversions: Conversions) -> None:
         self.table, self.refuses = table, conversions is Conversions.REFUSE
-        self.row = f"(r.t{table.place})"
-        self.sql = table.table.sql
-        self.values = {column.name: f"{self.row}.c{at}" for at, column in enumerate(table.columns)}
-        self.names = ", ".join(column.sql for column in table.columns)
+        self.of, self.sql = Statements(table, f"(r.t{table.place})"), table.table.sql
 
     @property
     def operations(self) -> str:
         """Updates come first: most operations are such."""
-        count = self.count
+        count, of = self.count, self.of
         return f"""
         CASE r.operation
         WHEN 'U' THEN
-          {self.update(self.same_row, self.values)};
+          {of.update(self.same_row, of.values)};
           IF FOUND THEN {count("updated")} ELSE {self.else_written_anew} END IF;
         WHEN 'I' THEN
-          {self.insert} ON CONFLICT ({self.key}) DO NOTHING;
+          {self.insert} ON CONFLICT ({of.key}) DO NOTHING;
           IF FOUND THEN {count("inserted")} ELSE {self.else_updated} END IF;
         WHEN 'D' THEN
-          DELETE FROM {self.sql} t WHERE {self.before};
+          DELETE FROM {self.sql} t WHERE {of.at_old_key};
           IF FOUND THEN {count("deleted")} ELSE {self.convert("a delete that does not find its row")}
             {count("missing")} END IF;
         WHEN 'V' THEN
-          {self.update(self.same_row, self.kept)};
+          {of.update(self.same_row, of.kept)};
           IF NOT FOUND THEN {self.refuse("an update that does not find its row, of which not all was sent")} END IF;
           {count("updated")}
         ELSE -- truncated: readers of older snapshots still see the rows
@@ -124,57 +131,23 @@ class _Table:
 
     @property
     def insert(self) -> str:
-        values = ", ".join(self.values.values())
-        return f"INSERT INTO {self.sql} ({self.names}) OVERRIDING SYSTEM VALUE VALUES ({values})"
-
-    def update(self, where: str, values: dict[str, str]) -> str:
-        changed = ", ".join(f"{column.sql} = {values[column.name]}" for column in self._settable)
-        return f"UPDATE {self.sql} t SET {changed} WHERE {where}"
-
-    @property
-    def _settable(self) -> list[Column]:
-        """A column GENERATED ALWAYS AS IDENTITY takes no value by an update."""
-        return [column for column in self.table.columns if not _generates(column)]
+        return f"{self.of.insert} VALUES ({', '.join(self.of.values.values())})"
 
     @property
     def same_row(self) -> str:
         """The row before the operation, if an update can make the new one of it."""
-        alike = [
-            f"t.{column.sql} = {self.values[column.name]}"
-            for column in self.table.columns
-            if _generates(column)
-        ]
-        return " AND ".join([self.before, *alike])
+        generated = [column for column in self.table.columns if generates(column)]
+        alike = [f"t.{column.sql} = {self.of.values[column.name]}" for column in generated]
+        return " AND ".join([self.of.at_old_key, *alike])
 
     @property
     def else_written_anew(self) -> str:
         """No row, or one whose generated value changed."""
-        if not any(map(_generates, self.table.columns)):
+        if not any(map(generates, self.table.columns)):
             return self.else_inserted
         return (
-            f"DELETE FROM {self.sql} t WHERE {self.before};"
+            f"DELETE FROM {self.sql} t WHERE {self.of.at_old_key};"
             f" IF FOUND THEN {self.insert}; {self.count('updated')} ELSE {self.else_inserted} END IF;"
-        )
-
-    @property
-    def kept(self) -> dict[str, str]:
-        """The same where a value was not sent since it is unchanged: the row keeps its own."""
-        kept = f"{self.row}.kept"
-        return {
-            column.name: f"CASE WHEN get_bit({kept}, {at}) = 1 THEN t.{column.sql} ELSE {self.row}.c{at} END"
-            for at, column in enumerate(self.table.columns)
-        }
-
-    @property
-    def key(self) -> str:
-        return ", ".join(column.sql for column in self.table.key_columns)
-
-    @property
-    def before(self) -> str:
-        """The subscriber's row has the key that the publisher's had before the operation."""
-        return " AND ".join(
-            f"t.{column.sql} = {self.row}.o{self.table.before.index(column.name)}"
-            for column in self.table.key_columns
         )
 
     @property
@@ -186,12 +159,9 @@ class _Table:
 
     @property
     def else_updated(self) -> str:
-        now = " AND ".join(
-            f"t.{column.sql} = {self.values[column.name]}" for column in self.table.key_columns
-        )
         return (
             f"{self.convert('an insert that finds its row')}"
-            f" {self.update(now, self.values)}; {self.count('updated_for_insert')}"
+            f" {self.of.update(self.of.at_new_key, self.of.values)}; {self.count('updated_for_insert')}"
         )
 
     def convert(self, what: str) -> str:
@@ -201,7 +171,3 @@ class _Table:
         """No value is told: some may be private."""
         said = literal(f"{self.table.table.name}: {what}".replace("%", "%%"))
         return f"RAISE EXCEPTION {said} USING ERRCODE = '{REFUSED}';"
-
-
-def _generates(column: Column) -> bool:
-    return column.identity == "a"

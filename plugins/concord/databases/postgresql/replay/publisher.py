@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
+from math import inf
 
 import psycopg
 
@@ -109,8 +110,11 @@ class Publisher(End):
                 with connect(self.job.log_reader, self._application) as control:
                     slot.release(control, self._slot)
                 frames.start(self._slot, level, self._publication, binary=published.binary)
-            ours = self.job.synchronization if self.job.replication.both_ways else ""
-            yield Stream(self.access.name, frames, Entries(published, level, ours))
+            both = self.job.replication.both_ways
+            # A conflict is found operation by operation, by the image of the row before it.
+            by_set_from = inf if both else self.job.replication.set_based_from
+            ours = self.job.synchronization if both else ""
+            yield Stream(self.access.name, frames, Entries(published, level, by_set_from, ours))
 
     @contextmanager
     def _log_connection(self) -> Iterator[psycopg.Connection[tuple[object, ...]]]:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 import psycopg
 
 from concord.databases.contract.replication_ends import Filled, Replayed
+from concord.databases.postgresql.facts import application_triggers
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import in_transaction, one, rows, run
-from concord.databases.postgresql.facts.refusal import told
+from concord.databases.postgresql.facts.refusal import is_refusal, told
 from concord.databases.postgresql.log.frames import number
 from concord.databases.postgresql.log.published import Published
-from concord.databases.postgresql.replay import procedure, staging
+from concord.databases.postgresql.replay import large_entry, procedure, staging
 from concord.databases.postgresql.replay.entries import Gathered
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.staging import Layout, ReplicatedTable
@@ -51,6 +52,8 @@ class Subscriber(WrittenEnd):
         super().__init__(job)
         self._level = Level(job.synchronization, job.source.name, job.epoch, self.access.name)
         self._last = 0
+        self._by_set = False  #: what waits is one large entry
+        self._knows_sets = False
 
     @worded
     def inspect_subscribed(self, published: Published) -> Layout:
@@ -81,7 +84,7 @@ class Subscriber(WrittenEnd):
     def stage(self, batch: Gathered) -> None:
         staging.fill(self.connection, self._layout, batch)
         if batch.level is not None:
-            self._last = batch.last
+            self._last, self._by_set = batch.last, batch.is_large
 
     @worded
     def replay(self) -> Replayed:
@@ -105,9 +108,28 @@ class Subscriber(WrittenEnd):
     def _called(self) -> Mapping[str, Mapping[str, int]]:
         """From the subscriber's level on: an entry that a try has committed is not replayed again."""
         since = self._level.read(self.connection)
-        (done,) = one(self.connection, f"CALL pg_temp.concord_replay({since}, NULL)")
+        if self._by_set:
+            try:
+                return self._call("concord_replay_by_set", since)
+            except psycopg.Error as error:
+                if error.sqlstate != large_entry.NOT_BY_SET and not is_refusal(error):
+                    raise
+                self._by_set = False  # the loop does it, or says which operation cannot be done
+        return self._call("concord_replay", since)
+
+    def _call(self, procedure: str, since: int) -> Mapping[str, Mapping[str, int]]:
+        if self._by_set and not self._knows_sets:
+            self._learn_sets()
+        (done,) = one(self.connection, f"CALL pg_temp.{procedure}({since}, NULL)")
         assert isinstance(done, dict)
         return done
+
+    def _learn_sets(self) -> None:
+        """With the first large entry: most runs have none."""
+        tables, conversions = self._layout.tables, self.job.replication.conversions
+        watched = application_triggers.firing(self.connection, [each.table.oid for each in tables])
+        run(self.connection, *large_entry.create(tables, self._level, conversions, watched))
+        self._knows_sets = True
 
     def _refused(self, error: psycopg.Error) -> Exception:
         """Ours for an entry that cannot be replayed; other errors are worded as everywhere."""

@@ -1,0 +1,55 @@
+"""The statements that write one replicated table, whether row by row or by set."""
+
+from __future__ import annotations
+
+from concord.databases.postgresql.facts.catalogue import Column
+from concord.databases.postgresql.replay.staging import ReplicatedTable
+
+
+class Statements:
+    """`t` is the subscriber's row, `row` the staged one."""
+
+    def __init__(self, table: ReplicatedTable, row: str) -> None:
+        self.table, self.row, self.sql = table, row, table.table.sql
+        self.values = {column.name: f"{row}.c{at}" for at, column in enumerate(table.columns)}
+        self.keys = table.key_columns
+
+    @property
+    def insert(self) -> str:
+        """Without its values."""
+        names = ", ".join(column.sql for column in self.table.columns)
+        return f"INSERT INTO {self.sql} ({names}) OVERRIDING SYSTEM VALUE"
+
+    def update(self, where: str, values: dict[str, str], source: str = "") -> str:
+        """A column GENERATED ALWAYS AS IDENTITY takes no value by an update."""
+        settable = [column for column in self.table.columns if not generates(column)]
+        changed = ", ".join(f"{column.sql} = {values[column.name]}" for column in settable)
+        return f"UPDATE {self.sql} t SET {changed}{f' FROM {source}' if source else ''} WHERE {where}"
+
+    @property
+    def key(self) -> str:
+        return ", ".join(column.sql for column in self.keys)
+
+    @property
+    def at_old_key(self) -> str:
+        """The subscriber's row has the key that the publisher's had before the operation."""
+        before = self.table.before
+        return " AND ".join(f"t.{each.sql} = {self.row}.o{before.index(each.name)}" for each in self.keys)
+
+    @property
+    def at_new_key(self) -> str:
+        return " AND ".join(f"t.{column.sql} = {self.values[column.name]}" for column in self.keys)
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """The values, where one was not sent since it is unchanged: the row keeps its own."""
+        kept = f"{self.row}.kept"
+        return {
+            column.name: f"CASE WHEN get_bit({kept}, {at}) = 1 THEN t.{column.sql} ELSE {self.row}.c{at} END"
+            for at, column in enumerate(self.table.columns)
+        }
+
+
+def generates(column: Column) -> bool:
+    """Its values are PostgreSQL's own, unless an insert overrides that."""
+    return column.identity == "a"
