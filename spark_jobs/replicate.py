@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from concord.databases.contract.ends import Progress
 from concord.databases.registry import dialect
-from concord.jobs.replication import ReplicationJob, ReplicationReport
+from concord.jobs.replication import EntryOperation, ReplicationJob, ReplicationReport
 from concord.messages.event_log import log_event
 from concord.messages.pace import Tell
-from concord.transactional.replicate import replicate
+from concord.transactional.replicate import replicate, shown
 
 logger = logging.getLogger("concord.replication")
+
+
+def look(job: ReplicationJob, number: int) -> Sequence[EntryOperation]:
+    """The operations of an entry that is not replayed yet. Raises a ConcordError."""
+    return shown(job, dialect, number)
 
 
 def work(job: ReplicationJob, progress: Progress, tell: Tell) -> ReplicationReport:

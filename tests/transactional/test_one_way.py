@@ -155,6 +155,14 @@ def test_an_entry_larger_than_a_batch_is_one_transaction_all_the_same(
     assert found == [(41,)]
 
 
+def test_an_entry_whose_last_operation_fills_a_batch_arrives(
+    sites: Replicated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "OPERATIONS", 5)
+    sites.london.run("UPDATE account SET balance = 1")
+    assert (sites.run().entries, sites.are_equal()) == (1, True)
+
+
 def test_a_truncated_table_is_emptied_in_its_place_among_the_transactions(sites: Replicated) -> None:
     sites.london.run(
         "INSERT INTO movement (account, amount) VALUES (1, 1)",

@@ -59,6 +59,37 @@ class ReplicationDefinition(BaseModel):
         return site == self.subscriber or (self.both_ways and site == self.publisher)
 
 
+class Aside(StrEnum):
+    """A person's decision on an entry that cannot be replayed (S2-22)."""
+
+    SKIP = "skip"  #: none of its operations is replayed
+    QUARANTINE = "quarantine"  #: those that fail are not
+
+
+class SetAside(BaseModel):
+    """Which entry is not, or not wholly, replayed; who says so, and why (S4-136)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    number: int
+    how: Aside
+    reason: str
+    by: str
+
+
+class EntryOperation(BaseModel):
+    """One operation of an entry, for people; without private values."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seq: int
+    table: str
+    operation: str
+    key: Mapping[str, Any] | None = None  #: of the row before the operation
+    row: Mapping[str, Any] | None = None  #: after it, as far as the publisher sent it
+    error: str | None = None
+
+
 class ReplicationJob(BaseModel):
     """Everything one run of a replication needs, handed to its driver."""
 
@@ -75,6 +106,7 @@ class ReplicationJob(BaseModel):
     log_reader: (
         Credentials  #: a login with REPLICATION at the publisher, which reads every table of its cluster
     )
+    set_aside: SetAside | None = None
     initialize: bool = False  #: copy the tables anew, and begin the log there
     replace: bool = False  #: with `initialize`: rows that the subscriber has are deleted first
 
@@ -118,6 +150,7 @@ class ReplicationReport(BaseModel):
     level_to: int = 0  #: and after it
     largest: int = 0  #: operations of the largest entry
     initialized: bool = False
+    set_aside: int | None = None  #: operations that a person let the run leave out
     own_level: int = 0  #: of an initialized subscriber's own log: its copy begins after it
     seconds: Mapping[str, float] = Field(default_factory=dict)
     bytes: int = 0

@@ -15,7 +15,17 @@ from concord.orchestration.tasks import jobs, tombstone_cleanup
 from concord.orchestration.tasks.forgetting import forget
 from concord.orchestration.tasks.initialization import InitializeOperator, InitializeParameters
 from concord.orchestration.tasks.link import LinkOperator
-from concord.terminal import approve, conflicts, replicate, restamp, snapshot, status, synchronize, waiting
+from concord.terminal import (
+    approve,
+    conflicts,
+    entry,
+    replicate,
+    restamp,
+    snapshot,
+    status,
+    synchronize,
+    waiting,
+)
 from concord.terminal.compare import compare
 from concord.terminal.link_tables import Carried, show_links
 from concord.terminal.pace_shown import shown
@@ -173,6 +183,7 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Configuration], int]] = {
     "compare": _compare,
     "approve": _approve,
     "conflicts": conflicts.run,
+    "entry": entry.run,
     "replicate": replicate.run,
     "restamp": restamp.run,
     "snapshot": snapshot.run,

@@ -65,6 +65,7 @@ def parser() -> argparse.ArgumentParser:
     _add_conflicts(commands)
     _add_snapshot(commands)
     _add_replicate(commands)
+    _add_entry(commands)
     _add_status(commands)
     approve = _command(commands, "approve", help="let pass, once, what the brakes hold")
     approve.add_argument("synchronization", help=_SYNCHRONIZATION)
@@ -161,6 +162,20 @@ def _add_replicate(commands: Commands) -> None:
     replicate.add_argument(
         "--replace", action="store_true", help="initialize: delete the rows that the subscriber has first"
     )
+
+
+def _add_entry(commands: Commands) -> None:
+    entry = _command(commands, "entry", help="a transaction that cannot be replayed, and what becomes of it")
+    actions = entry.add_subparsers(dest="action", required=True, metavar="ACTION")
+    shown = _command(actions, "show", help="its operations; nothing is replayed")
+    retry = _command(actions, "retry", help="replay it now, and all after it")
+    skip = _command(actions, "skip", help="replay none of its operations; its tables differ from then on")
+    quarantine = _command(actions, "quarantine", help="replay it without the operations that fail")
+    for each in (shown, retry, skip, quarantine):
+        each.add_argument("name", help="of the replication, as in the configuration")
+        each.add_argument("number", type=int, help="of the transaction, as the error names it")
+    for each in (skip, quarantine):
+        each.add_argument("--reason", required=True, help="is kept beside the operations")
 
 
 def _add_status(commands: Commands) -> None:

@@ -10,9 +10,9 @@ import pendulum
 from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
-from concord.databases.contract.replication_ends import KeptLog
+from concord.databases.contract.replication_ends import KeptLog, ReplayedLevel
 from concord.databases.registry import dialect
-from concord.jobs.replication import EFFECTS, ReplicationReport, replication_name
+from concord.jobs.replication import EFFECTS, ReplicationReport, SetAside, replication_name
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.messages.how_many import how_many
 from concord.messages.pace import Tell
@@ -53,20 +53,26 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
             wanted = InitializeReplicationParameters(replace=asked.replace)
             report = replication_run.initialize(engine, configuration, asked.name, wanted, owner, tell)
         else:
-            report = _replicated(engine, configuration, asked.name, owner, tell)
-    for line in _said(asked.name, report):
+            report = replicated(engine, configuration, asked.name, owner, tell)
+    for line in said(asked.name, report):
         say(line)
     return 0
 
 
-def _replicated(
-    engine: Engine, configuration: Configuration, name: str, owner: str, tell: Tell
+def replicated(
+    engine: Engine,
+    configuration: Configuration,
+    name: str,
+    owner: str,
+    tell: Tell,
+    set_aside: SetAside | None = None,
 ) -> ReplicationReport:
+    """One run, under the lease. Raises a ConcordError."""
     plan = replication_run.begin(
         engine, configuration, name, owner=owner, dag_run_id=owner, run_type="command"
     )
     try:
-        report = replication_run.replicate(engine, configuration, plan, tell)
+        report = replication_run.replicate(engine, configuration, plan, tell, set_aside)
         complete_run(engine, plan.run_id, pendulum.now("UTC"))
     except ConcordError as error:
         replication_run.fail(engine, plan, error)
@@ -76,7 +82,8 @@ def _replicated(
     return report
 
 
-def _said(name: str, report: ReplicationReport) -> Iterator[str]:
+def said(name: str, report: ReplicationReport) -> Iterator[str]:
+    """Of a run, in the order of its acts."""
     if report.initialized:
         copied = how_many(report.operations, "row")
         yield f"{name}: initialized: {copied} of {how_many(len(report.tables), 'table')}."
@@ -116,12 +123,14 @@ def _standing(configuration: Configuration, name: str) -> tuple[object, ...]:
     mine = (level.text, at, level.entries, level.conversions)
     if log is None:
         return (*mine, None, None, None, "cannot go on, the slot is gone: `replicate --initialize`")
-    return (*mine, log.behind, log.kept, log.state, _state(log))
+    return (*mine, log.behind, log.kept, log.state, _state(log, level))
 
 
-def _state(log: KeptLog) -> str:
+def _state(log: KeptLog, level: ReplayedLevel) -> str:
     if log.state == "lost":
         return "cannot go on, the log is lost: `replicate --initialize`"
+    if level.differing:
+        return f"differs at {', '.join(level.differing)}, a transaction was skipped: `replicate --initialize --replace`"
     if log.is_read:
         return "a run is on"
     return "waits for its next run"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
@@ -12,7 +12,8 @@ from typing import Any
 from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ends import Progress
 from concord.databases.contract.replication_ends import Batch, LogStream, PublisherEnd, SubscriberEnd
-from concord.jobs.replication import ReplicationJob, ReplicationReport, replayed
+from concord.jobs.replication import EntryOperation, ReplicationJob, ReplicationReport, replayed
+from concord.messages.errors import ParametersRefused
 from concord.messages.pace import Meter, Tell, silent
 from concord.transmission.steps import Steps, unheard
 
@@ -29,6 +30,7 @@ class Account:
     entries: int = 0
     largest: int = 0
     bytes: int = 0
+    set_aside: int | None = None
     effects: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
 
@@ -97,6 +99,7 @@ def _initialized(replication: Replication) -> ReplicationReport:
 def _replayed(replication: Replication) -> ReplicationReport:
     subscriber = replication.subscriber
     level = subscriber.level()
+    _refuse_replayed(replication, level)
     replication.publisher.refuse_lost(level)
     subscriber.begin()
     account = Account(level, level)
@@ -105,7 +108,46 @@ def _replayed(replication: Replication) -> ReplicationReport:
         while _read(replication, stream, end, account) and monotonic() < until:
             end = replication.publisher.end_of_log()
         _settle(replication, stream, end, account)
+    _refuse_unmet(replication.job, account)
     return _report(replication, account)
+
+
+def shown(job: ReplicationJob, databases: Callable[[str], Dialect], number: int) -> Sequence[EntryOperation]:
+    """The operations of an entry that is not replayed yet; nothing is replayed, and the log stays (S2-22).
+
+    Raises a ConcordError; ParametersRefused where no such entry is left.
+    """
+    with opened(job, databases, Steps(unheard, silent)) as replication:
+        subscriber, level = replication.subscriber, replication.subscriber.level()
+        replication.publisher.refuse_lost(level)
+        subscriber.begin()
+        with replication.publisher.stream(level, replication.published) as stream:
+            for batch in stream.batches(replication.publisher.end_of_log()):
+                subscriber.stage(batch)
+                found: Sequence[EntryOperation] | None = subscriber.waiting(number)
+                if found is not None:
+                    return found
+                if batch.level is not None:
+                    subscriber.let_go()
+    raise _unknown(job, number)
+
+
+def _refuse_replayed(replication: Replication, level: int) -> None:
+    asked = replication.job.set_aside
+    if asked is not None and asked.number <= level:
+        raise _unknown(replication.job, asked.number)
+
+
+def _refuse_unmet(job: ReplicationJob, account: Account) -> None:
+    if job.set_aside is not None and account.set_aside is None:
+        raise _unknown(job, job.set_aside.number)
+
+
+def _unknown(job: ReplicationJob, number: int) -> ParametersRefused:
+    return ParametersRefused(
+        f"{job.replication.name}: no entry {number} waits for its replay; the error of the last run names the one that"
+        " does"
+    )
 
 
 def _read(replication: Replication, stream: LogStream, end: int, account: Account) -> bool:
@@ -129,6 +171,7 @@ def _take(replication: Replication, stream: LogStream, batch: Batch, account: Ac
         done = subscriber.replay()
     account.level_to = batch.level
     account.entries += done.entries
+    account.set_aside = done.set_aside if account.set_aside is None else account.set_aside
     for table, effects in done.effects.items():
         account.effects[table].update(effects)
     with steps.step("confirm"):
@@ -153,6 +196,7 @@ def _report(replication: Replication, account: Account) -> ReplicationReport:
         level_from=account.level_from,
         level_to=account.level_to,
         largest=account.largest,
+        set_aside=account.set_aside,
         seconds=replication.steps.seconds,
         bytes=account.bytes,
     )

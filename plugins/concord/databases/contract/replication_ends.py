@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from concord.jobs.replication import ReplicationJob
+from concord.jobs.replication import EntryOperation, ReplicationJob
 from concord.jobs.site import SiteAccess
 
 
@@ -82,6 +82,7 @@ class Replayed:
 
     entries: int
     effects: Mapping[str, Mapping[str, int]]  #: by table, of `jobs.replication.EFFECTS`
+    set_aside: int | None = None  #: operations of the entry that the job sets aside, once it was met
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,12 @@ class SubscriberEnd(Protocol):
         Raises EntryRefused, WriteContended or LeaseLost: all entries before stand, and nothing of this one.
         """
 
+    def waiting(self, number: int) -> Sequence[EntryOperation] | None:
+        """The operations of that entry, if it is staged; without private values."""
+
+    def let_go(self) -> None:
+        """Forget the whole entries that are staged, without replaying them."""
+
     def move_level(self, level: int) -> None:
         """The log has no entry for this replication up to `level`; on disk. Raises LeaseLost."""
 
@@ -142,6 +149,7 @@ class ReplayedLevel:
     committed_at: datetime | None  #: the last entry, at the publisher; None before the first
     entries: int  #: that were replayed so far
     conversions: int
+    differing: tuple[str, ...] = ()  #: tables of entries that a person skipped, until they are copied anew
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from uuid import uuid4
 
 import pendulum
@@ -12,7 +12,13 @@ from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
 from concord.jobs.link import TransmissionReport
-from concord.jobs.replication import ReplicationJob, ReplicationReport, replication_name
+from concord.jobs.replication import (
+    EntryOperation,
+    ReplicationJob,
+    ReplicationReport,
+    SetAside,
+    replication_name,
+)
 from concord.jobs.site import Credentials
 from concord.messages.errors import ConcordError, LeaseLost
 from concord.messages.event_log import log_event
@@ -24,7 +30,7 @@ from concord.orchestration.tasks.parameters import Parameters
 from concord.repository.runs import begin_run, fail_run
 from concord.repository.transmissions import record_transmission
 from spark_jobs.interruption import interrupt_all
-from spark_jobs.replicate import work
+from spark_jobs.replicate import look, work
 
 logger = logging.getLogger("concord.replication")
 
@@ -64,13 +70,18 @@ def begin(
 
 
 def replicate(
-    engine: Engine, configuration: Configuration, plan: ReplicationPlan, tell: Tell
+    engine: Engine,
+    configuration: Configuration,
+    plan: ReplicationPlan,
+    tell: Tell,
+    set_aside: SetAside | None = None,
 ) -> ReplicationReport:
     """One try under a new epoch; operations by their effect, as the repository records them. Raises a
     ConcordError."""
     started_at = pendulum.now("UTC")
     lease = keeping.take_for_run(engine, replication_name(plan.replication), plan.owner, plan.run_id)
     job = replication_job(configuration, plan.replication, epoch=lease.epoch)
+    job = job.model_copy(update={"set_aside": set_aside})
     try:
         with keeping.kept(engine, lease, interrupt_all):
             report = work(job, _step, tell)
@@ -109,6 +120,21 @@ def initialize(
         job = job.model_copy(update={"initialize": True, "replace": asked.replace})
         with keeping.kept(engine, lease, interrupt_all):
             return work(job, _step, tell)
+    finally:
+        keeping.give_back(engine, replication_name(name), owner)
+
+
+def entry(
+    engine: Engine, configuration: Configuration, name: str, number: int, owner: str
+) -> Sequence[EntryOperation]:
+    """The operations of an entry that waits for its replay; under the lease, since the log has one reader at a time.
+
+    Raises a ConcordError; LeaseHeld while a run is under way.
+    """
+    known_name(name, configuration.replications, "replication")
+    lease = keeping.take(engine, replication_name(name), owner)
+    try:
+        return look(replication_job(configuration, name, epoch=lease.epoch), number)
     finally:
         keeping.give_back(engine, replication_name(name), owner)
 

@@ -89,6 +89,9 @@ NOT_FOR_LINKS = {
     (APPLIER, "table concord.overturn", "INSERT"),
     # Replications need these (tests/transactional/test_provisioned.py).
     (READER, "table concord.replay", "SELECT"),
+    (READER, "table concord.skipped", "SELECT"),
+    *((APPLIER, "table concord.skipped", right) for right in ("INSERT", "SELECT")),
+    (APPLIER, "table concord.skipped(mended_at)", "UPDATE"),
     *((APPLIER, "table concord.replay", right) for right in ("INSERT", "SELECT", "UPDATE")),
     (APPLIER, "function concord.purge_conflicts(timestamp with time zone,integer)", "EXECUTE"),
     # Waiting rows are looked at by `status`, and deleted where some wait.

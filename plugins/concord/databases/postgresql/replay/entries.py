@@ -47,6 +47,11 @@ class Gathered:
     def full(self) -> bool:
         return self.operations >= OPERATIONS or self.bytes >= BYTES
 
+    @property
+    def is_worth_it(self) -> bool:
+        """An entry whose last operation filled the batch before has but its end here."""
+        return self.operations > 0 or self.level is not None
+
 
 class Entries:
     """Takes messages in the order of the log, and hands out batches."""
@@ -71,9 +76,9 @@ class Entries:
                 self._take(message)
                 if self._batch.full or self._batch.is_large or self._grows_large:
                     yield self._handed_out()
-            elif message is None and self._batch.operations and not self._inside:
+            elif message is None and self._batch.is_worth_it and not self._inside:
                 yield self._handed_out()
-        if self._batch.operations:
+        if self._batch.is_worth_it:
             yield self._handed_out()
 
     @property

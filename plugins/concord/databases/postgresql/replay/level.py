@@ -19,6 +19,18 @@ CREATE TABLE IF NOT EXISTS concord.replay (
   entries bigint NOT NULL DEFAULT 0,
   conversions bigint NOT NULL DEFAULT 0,
   epoch bigint NOT NULL) WITH (fillfactor = 10)""",
+    # Never replayed, since a person said so (S2-22); `mended_at`: the tables were copied anew.
+    """
+CREATE TABLE IF NOT EXISTS concord.skipped (
+  replication text NOT NULL,
+  number bigint NOT NULL,
+  reason text NOT NULL,
+  by text NOT NULL,
+  at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  tables text[] NOT NULL,
+  operations jsonb NOT NULL,
+  mended_at timestamptz,
+  PRIMARY KEY (replication, number))""",
 ]
 
 
@@ -80,6 +92,8 @@ class Level:
         anew = f"level = {level}, publisher = {literal(self.publisher)}"
         if not run(connection, f"UPDATE concord.replay SET {anew} WHERE {self._mine}"):
             raise self.lost
+        mended = f"replication = {literal(self.replication)} AND mended_at IS NULL"
+        run(connection, f"UPDATE concord.skipped SET mended_at = now() WHERE {mended}")
 
     @property
     def lost(self) -> LeaseLost:

@@ -25,7 +25,7 @@ DECLARE
   r record; last bigint := 0; begun boolean := false; converted bigint := 0; n bigint;
   {counters(tables)}
 BEGIN
-  FOR r IN {_operations(tables)} LOOP
+  FOR r IN {operations(tables)} LOOP
     IF r.place < 0 THEN
       IF begun THEN
         {ended(level)}
@@ -35,7 +35,7 @@ BEGIN
       {level.entry("r.number", "r.at")};
       IF NOT FOUND THEN RAISE EXCEPTION 'a newer run has taken over' USING ERRCODE = '{LOST}'; END IF;
     ELSIF r.seq <= last THEN
-      CASE r.place{"".join(_cases(tables, conversions))}
+      CASE r.place{"".join(cases(tables, conversions))}
       END CASE;
     END IF;
   END LOOP;
@@ -50,7 +50,7 @@ END"""
     )
 
 
-def _operations(tables: Sequence[ReplicatedTable]) -> str:
+def operations(tables: Sequence[ReplicatedTable]) -> str:
     """Entries and operations in one order: an entry's own row comes before its operations."""
     nothing = [f"NULL::{each.staged}" for each in tables]
     named = ", ".join(f"{value} AS t{each.place}" for value, each in zip(nothing, tables, strict=True))
@@ -87,7 +87,8 @@ def _counted(table: ReplicatedTable) -> str:
     return f"jsonb_build_object({literal(table.name)}, jsonb_build_object({effects}))"
 
 
-def _cases(tables: Sequence[ReplicatedTable], conversions: Conversions) -> Iterator[str]:
+def cases(tables: Sequence[ReplicatedTable], conversions: Conversions) -> Iterator[str]:
+    """By the place of a table: the statements of its operations."""
     for table in tables:
         yield f"\n      WHEN {table.place} THEN{_Table(table, conversions).operations}"
 

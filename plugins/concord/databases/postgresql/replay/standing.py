@@ -19,10 +19,15 @@ def level(subscriber: SiteAccess, replication: str) -> ReplayedLevel | None:
     """None where it was never initialized. Raises a ConcordError."""
     found = _asked(
         subscriber,
-        "SELECT level, level_at, entries, conversions FROM concord.replay"
+        "SELECT level, level_at, entries, conversions, ARRAY("
+        "SELECT DISTINCT t FROM concord.skipped s, unnest(s.tables) t WHERE s.replication = r.replication"
+        " AND s.mended_at IS NULL ORDER BY t) FROM concord.replay r"
         f" WHERE replication = {literal(replication_name(replication))} AND level IS NOT NULL",
     )
-    return ReplayedLevel(int(found[0][0]), lsn(int(found[0][0])), *found[0][1:]) if found else None
+    if not found:
+        return None
+    number, at, entries, conversions, differing = found[0]
+    return ReplayedLevel(int(number), lsn(int(number)), at, entries, conversions, tuple(differing))
 
 
 def kept_log(publisher: SiteAccess, replication: str, since: int) -> KeptLog | None:

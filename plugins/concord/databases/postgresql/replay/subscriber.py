@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 import psycopg
@@ -14,14 +15,15 @@ from concord.databases.postgresql.facts.connection import in_transaction, one, r
 from concord.databases.postgresql.facts.refusal import is_refusal, told
 from concord.databases.postgresql.log.frames import number
 from concord.databases.postgresql.log.published import Published
-from concord.databases.postgresql.replay import large_entry, procedure, staging
+from concord.databases.postgresql.replay import large_entry, procedure, refused_entry, staging
 from concord.databases.postgresql.replay.entries import Gathered
 from concord.databases.postgresql.replay.level import Level
+from concord.databases.postgresql.replay.set_aside import EntrySetAside
 from concord.databases.postgresql.replay.staging import Layout, ReplicatedTable
 from concord.databases.postgresql.replay.tables import layout
 from concord.databases.postgresql.sites.end import worded
 from concord.databases.postgresql.sites.ends import WrittenEnd
-from concord.jobs.replication import ReplicationJob
+from concord.jobs.replication import EntryOperation, ReplicationJob
 from concord.messages.errors import EntryRefused, SitesDiffer, WriteContended
 
 #: Target triggers stay silent (S0-17), capture is blind to the applier, and applications never give way.
@@ -89,21 +91,54 @@ class Subscriber(WrittenEnd):
     @worded
     def replay(self) -> Replayed:
         """Raises EntryRefused, WriteContended, LeaseLost: all entries before stand, and nothing of this one."""
+        aside = self._set_aside()
+        if aside is None:
+            done = self._replayed()
+        else:
+            aside.hide()
+            done = self._replayed()
+            done = _together(done, aside.pass_over(self.job.replication.conversions))
+            done = _together(done, self._replayed())
+        self.let_go()
+        return done
+
+    def _set_aside(self) -> EntrySetAside | None:
+        """The entry that a person let pass, if it is among those that wait."""
+        if self.job.set_aside is None:
+            return None
+        how = (self._layout.tables, self._private, self.job.set_aside)
+        aside = EntrySetAside(self.connection, self._level, *how)
+        return aside if aside.waits() else None
+
+    @property
+    def _private(self) -> dict[str, tuple[str, ...]]:
+        return {each.name: tuple(each.private) for each in self.job.replication.tables}
+
+    @worded
+    def waiting(self, number: int) -> list[EntryOperation] | None:
+        if not rows(self.connection, f"SELECT FROM {staging.ENTRIES} WHERE number = {number}"):
+            return None
+        return refused_entry.operations_of(self.connection, self._private, self._layout.tables, number)
+
+    @worded
+    def let_go(self) -> None:
+        staging.clear(self.connection, self._layout, self._last)
+
+    def _replayed(self) -> Replayed:
         began = time.monotonic()
         before = self._level.read(self.connection)
         entries = one(self.connection, f"SELECT count(*) FROM {staging.ENTRIES} WHERE number > {before}")[0]
+        if not entries:
+            return Replayed(0, {})
         while True:
             try:
-                done = self._called()
-                break
+                return Replayed(int(entries), self._called())
             except CONTENDED as error:
                 if time.monotonic() - began > PATIENCE:
                     said = told(error, private=True)
                     raise WriteContended(f"{self.access.name}: {said}; the next run goes on there") from error
             except psycopg.Error as error:
                 raise self._refused(error) from error
-        staging.clear(self.connection, self._layout, self._last)
-        return Replayed(int(entries), done)
 
     def _called(self) -> Mapping[str, Mapping[str, int]]:
         """From the subscriber's level on: an entry that a try has committed is not replayed again."""
@@ -143,9 +178,23 @@ class Subscriber(WrittenEnd):
             f"SELECT number, at::text FROM {staging.ENTRIES} WHERE number > {level} ORDER BY number LIMIT 1",
         )
         said = told(error, private=any(table.is_private for table in self.job.replication.tables))
+        name = self.job.replication.name
         return EntryRefused(
-            f"{self.access.name}: entry {number}, committed at {at}, cannot be replayed: {said}. All before it are."
-            " Mend the row or the table, and the next run tries it again."
+            f"{self.access.name}: entry {number}, committed at {at}, cannot be replayed{self._where(level, number)}:"
+            f" {said}. All before it are. Mend the row or the table, and the next run tries it again; or see"
+            f" `python -m concord entry show {name} {number}`"
+        )
+
+    def _where(self, level: int, number: int) -> str:
+        """Which of its operations fails, as a try of this entry alone tells."""
+        tables, how = self._layout.tables, self.job.replication.conversions
+        seq = refused_entry.first_failure(self.connection, tables, how, level)
+        found = refused_entry.operations_of(self.connection, self._private, tables, number) if seq else []
+        place = next((at for at, each in enumerate(found, 1) if each.seq == seq), 0)
+        return (
+            f" at operation {place} of {len(found)} ({found[place - 1].operation} of {found[place - 1].table})"
+            if place
+            else ""
         )
 
     @worded
@@ -193,3 +242,13 @@ class Subscriber(WrittenEnd):
                 for block in blocks:
                     copy.write(block)
             return cursor.rowcount
+
+
+def _together(one: Replayed, other: Replayed) -> Replayed:
+    """The effects of both."""
+    counted = {
+        table: dict(Counter(one.effects.get(table, {})) + Counter(other.effects.get(table, {})))
+        for table in {**one.effects, **other.effects}
+    }
+    aside = one.set_aside if other.set_aside is None else other.set_aside
+    return Replayed(one.entries + other.entries, counted, aside)

@@ -27,6 +27,7 @@ OWN_TABLES = {
     "initialization": ("INSERT", "UPDATE", "DELETE"),
     "late_index": (),  # its installer's
     "replay": ("INSERT", "UPDATE"),
+    "skipped": ("INSERT",),
     "waiting": ("INSERT", "UPDATE", "DELETE"),
 }
 
@@ -34,6 +35,7 @@ OWN_TABLES = {
 OWN_COLUMNS = {
     "site": ("heartbeat", "acquired", "stamp_floor"),
     "replicated_table": ("registered", "writers"),
+    "skipped": ("mended_at",),
 }
 
 OWN_FUNCTIONS = ("vector_includes", "vector_unite", "vector_newest", "purge_conflicts")

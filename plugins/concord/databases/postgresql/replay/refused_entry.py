@@ -1,0 +1,147 @@
+"""An entry that cannot be replayed: which operation fails, all that it holds, and its record (S2-22, S4-136, T17)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
+from concord.databases.postgresql.replay.level import Level
+from concord.databases.postgresql.replay.procedure import cases, counted, counters, ended, operations
+from concord.databases.postgresql.replay.staging import ENTRIES, ReplicatedTable
+from concord.jobs.replication import Conversions, EntryOperation, SetAside
+
+_WORDS = """CASE s.operation WHEN 'I' THEN 'insert' WHEN 'D' THEN 'delete' WHEN 'T' THEN 'truncate' ELSE 'update' END"""
+
+
+class Failed(NamedTuple):
+    """One operation that fails."""
+
+    seq: int
+    said: str
+
+
+def first_failure(
+    connection: Connection, tables: Sequence[ReplicatedTable], how: Conversions, number: int
+) -> int:
+    """The seq of the operation at which an entry fails when it is tried once more; 0 where it does not."""
+    run(connection, _tried(tables, how))
+    with in_transaction(connection) as trying:
+        (seq,) = one(connection, f"SELECT pg_temp.concord_tried({number})")
+        trying.last.append("ROLLBACK")
+    return int(seq)
+
+
+def _tried(tables: Sequence[ReplicatedTable], how: Conversions) -> str:
+    """One block, and not one for each operation: a try costs one number of a transaction."""
+    return _function(
+        "concord_tried(since bigint) RETURNS bigint",
+        tables,
+        f"""
+  BEGIN
+    FOR r IN {operations(tables)} LOOP
+      IF r.place >= 0 AND r.seq > mine.seq AND r.seq <= mine.last THEN
+        at := r.seq;
+        CASE r.place{"".join(cases(tables, how))}
+        END CASE;
+      END IF;
+    END LOOP;
+  EXCEPTION WHEN OTHERS THEN
+    RETURN at;
+  END;
+  RETURN 0;""",
+    )
+
+
+def one_by_one(tables: Sequence[ReplicatedTable], how: Conversions, level: Level) -> str:
+    """The statement that makes a function: an entry without the operations that fail, and what these said."""
+    return _function(
+        "concord_one_by_one(since bigint) RETURNS jsonb",
+        tables,
+        f"""
+  {level.entry("mine.number", "mine.at")};
+  IF NOT FOUND THEN RETURN NULL; END IF;
+  FOR r IN {operations(tables)} LOOP
+    IF r.place >= 0 AND r.seq > mine.seq AND r.seq <= mine.last THEN
+      at := converted;
+      BEGIN
+        CASE r.place{"".join(cases(tables, how))}
+        END CASE;
+      EXCEPTION WHEN OTHERS THEN
+        IF SQLSTATE IN ('40P01', '55P03', '40001') THEN RAISE; END IF;
+        converted := at;
+        failed := failed || jsonb_build_array(jsonb_build_array(r.seq, SQLSTATE, SQLERRM));
+      END;
+    END IF;
+  END LOOP;
+  {ended(level)}
+  RETURN jsonb_build_array({counted(tables)}, failed);""",
+    )
+
+
+def _function(head: str, tables: Sequence[ReplicatedTable], body: str) -> str:
+    return f"""
+CREATE OR REPLACE FUNCTION pg_temp.{head} LANGUAGE plpgsql AS $concord$
+DECLARE
+  mine record; r record; n bigint; at bigint := 0; converted bigint := 0; failed jsonb := '[]';
+  {counters(tables)}
+BEGIN
+  SELECT * INTO STRICT mine FROM {ENTRIES} WHERE number > since ORDER BY number LIMIT 1;{body}
+END$concord$"""
+
+
+def operations_of(
+    connection: Connection,
+    tables: Mapping[str, Sequence[str]],
+    layout: Sequence[ReplicatedTable],
+    number: int,
+) -> list[EntryOperation]:
+    """The operations of a staged entry in their order; without the values of private columns (`tables`)."""
+    parts = [_operations_of(each, tables[each.name]) for each in layout]
+    query = (
+        f"SELECT o.* FROM {ENTRIES} e JOIN LATERAL ({' UNION ALL '.join(parts)}) o"
+        f" ON o.seq > e.seq AND o.seq <= e.last WHERE e.number = {number} ORDER BY o.seq"
+    )
+    return [
+        EntryOperation(seq=seq, table=table, operation=what, key=key, row=row)
+        for seq, table, what, key, row in rows(connection, query)
+    ]
+
+
+def _operations_of(table: ReplicatedTable, private: Sequence[str]) -> str:
+    columns = [column.name for column in table.columns]
+    after = ", ".join(f"s.c{at} AS {column.sql}" for at, column in enumerate(table.columns))
+    before = ", ".join(
+        f"s.o{table.before.index(column.name)} AS {column.sql}" for column in table.key_columns
+    )
+    hidden = _texts(private)
+    unsent = (
+        f"ARRAY(SELECT n.name FROM unnest({_texts(columns)}) WITH ORDINALITY n(name, place)"
+        " WHERE get_bit(s.kept, n.place::int - 1) = 1)"
+    )
+    return f"""
+SELECT s.seq, {literal(table.name)} AS name, {_WORDS} AS operation,
+       CASE WHEN s.operation IN ('U', 'V', 'D') THEN (SELECT to_jsonb(x) FROM (SELECT {before}) x) - {hidden}
+       END AS key,
+       CASE WHEN s.operation IN ('I', 'U', 'V') THEN (SELECT to_jsonb(x) FROM (SELECT {after}) x) - {hidden} - {unsent}
+       END AS image FROM {table.staged} s"""
+
+
+def _texts(names: Sequence[str]) -> str:
+    return f"ARRAY[{', '.join(map(literal, names))}]::text[]"
+
+
+def record(
+    connection: Connection, replication: str, asked: SetAside, found: Sequence[EntryOperation]
+) -> None:
+    """Keep what is not replayed, for people: its tables differ from here on (S4-136)."""
+    tables = sorted({each.table for each in found})
+    told: list[Any] = [each.model_dump(mode="json", exclude_none=True) for each in found]
+    run(
+        connection,
+        "INSERT INTO concord.skipped (replication, number, reason, by, tables, operations) VALUES"
+        f" ({literal(replication)}, {asked.number}, {literal(asked.reason)}, {literal(asked.by)},"
+        f" {_texts(tables)}, {literal(json.dumps(told))}::jsonb)",
+    )

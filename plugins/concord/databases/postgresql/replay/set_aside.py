@@ -1,0 +1,75 @@
+"""An entry that a person lets pass unreplayed, or without the operations that fail: once, and on record (S2-22)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from concord.databases.contract.replication_ends import Replayed
+from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
+from concord.databases.postgresql.replay import refused_entry
+from concord.databases.postgresql.replay.level import Level
+from concord.databases.postgresql.replay.staging import ENTRIES, ReplicatedTable
+from concord.jobs.replication import Aside, Conversions, EntryOperation, SetAside
+
+PRIVATE = "its values are private"
+
+
+class EntrySetAside:
+    """It waits among others; those before it are replayed first, and those after it later."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        level: Level,
+        tables: Sequence[ReplicatedTable],
+        private: Mapping[str, Sequence[str]],
+        asked: SetAside,
+    ) -> None:
+        self.connection, self.level, self.tables = connection, level, tables
+        self.private, self.asked = private, asked
+
+    def waits(self) -> bool:
+        """Is it staged as a whole, and not replayed yet?"""
+        level = self.level.read(self.connection)
+        query = f"SELECT FROM {ENTRIES} WHERE number = {self.asked.number} AND number > {level}"
+        return bool(rows(self.connection, query))
+
+    def hide(self) -> None:
+        """From the replay of those before it."""
+        run(self.connection, f"UPDATE {ENTRIES} SET number = - number WHERE number >= {self.asked.number}")
+
+    def pass_over(self, conversions: Conversions) -> Replayed:
+        """In one transaction with the level: what is not replayed is kept. Raises LeaseLost."""
+        run(self.connection, f"UPDATE {ENTRIES} SET number = - number WHERE number < 0")
+        with in_transaction(self.connection, "SET LOCAL synchronous_commit = on"):
+            found = refused_entry.operations_of(self.connection, self.private, self.tables, self.asked.number)
+            effects: Mapping[str, Mapping[str, int]] = {}
+            if self.asked.how is Aside.QUARANTINE:
+                effects, found = self._without_failures(conversions, found)
+            elif not run(self.connection, self._level_moved()):
+                raise self.level.lost
+            if found:
+                refused_entry.record(self.connection, self.level.replication, self.asked, found)
+        return Replayed(1, effects, len(found))
+
+    def _level_moved(self) -> str:
+        number = f"(SELECT e.{{}} FROM {ENTRIES} e WHERE e.number = {self.asked.number})"
+        return self.level.entry(number.format("number"), number.format("at"))
+
+    def _without_failures(
+        self, conversions: Conversions, found: Sequence[EntryOperation]
+    ) -> tuple[Mapping[str, Mapping[str, int]], list[EntryOperation]]:
+        run(self.connection, refused_entry.one_by_one(self.tables, conversions, self.level))
+        since = self.asked.number - 1
+        (done,) = one(self.connection, f"SELECT pg_temp.concord_one_by_one({since})")
+        if done is None:
+            raise self.level.lost
+        effects, failed = done
+        said = {seq: (state, message) for seq, state, message in failed}
+        return effects, [self._failed(each, said[each.seq]) for each in found if each.seq in said]
+
+    def _failed(self, operation: EntryOperation, said: tuple[str, Any]) -> EntryOperation:
+        state, message = said
+        told = f"{PRIVATE} (SQLSTATE {state})" if self.private[operation.table] else message
+        return operation.model_copy(update={"error": told})

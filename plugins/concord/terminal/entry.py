@@ -1,0 +1,57 @@
+"""`python -m concord entry`: a transaction that cannot be replayed, and a person's decision on it (S2-22)."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+from collections.abc import Mapping
+from typing import Any
+
+from concord.configuration.configuration import Configuration
+from concord.jobs.replication import Aside, SetAside
+from concord.messages.how_many import how_many
+from concord.orchestration.leases import owners
+from concord.orchestration.surroundings.repository_connection import repository
+from concord.orchestration.tasks import replication_run
+from concord.terminal.pace_shown import shown
+from concord.terminal.replicate import replicated, said
+from concord.terminal.shown import Columns, notice, say, show
+
+_COLUMNS = Columns(("operation", "table", "kind", "key", "row"), prose=("key", "row"))
+
+
+def run(asked: argparse.Namespace, configuration: Configuration) -> int:
+    """Do what the command line asks; the exit status. Raises a ConcordError."""
+    if asked.action == "show":
+        return _show(asked, configuration)
+    who = getpass.getuser()
+    aside = None
+    if asked.action != "retry":
+        aside = SetAside(number=asked.number, how=Aside(asked.action), reason=asked.reason, by=who)
+    with shown() as tell:
+        owner = owners.of_command(who)
+        report = replicated(repository(), configuration, asked.name, owner, tell, aside)
+    for line in said(asked.name, report):
+        say(line)
+    if report.set_aside:
+        left = how_many(report.set_aside, "operation")
+        notice(
+            f"{left} of entry {asked.number} will never be replayed, and stand in concord.skipped of the subscriber."
+            f" Its tables differ until `python -m concord replicate {asked.name} --initialize --replace`"
+        )
+    return 0
+
+
+def _show(asked: argparse.Namespace, configuration: Configuration) -> int:
+    owner = owners.of_command(getpass.getuser())
+    found = replication_run.entry(repository(), configuration, asked.name, asked.number, owner)
+    rows = [
+        (place, each.table, each.operation, _text(each.key), _text(each.row))
+        for place, each in enumerate(found, 1)
+    ]
+    show("operations", f"Entry {asked.number} of {asked.name}", _COLUMNS, rows)
+    return 0
+
+
+def _text(image: Mapping[str, Any] | None) -> str | None:
+    return None if image is None else ", ".join(f"{name}={value}" for name, value in image.items())
