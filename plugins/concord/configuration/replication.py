@@ -6,7 +6,7 @@ from pydantic import Field, StrictInt
 
 from concord.configuration.field import Name, Schedule, Settings
 from concord.configuration.settings import ReplicationSetSettings
-from concord.jobs.replication import Conversions, ReplicationDefinition
+from concord.jobs.replication import Conversions, Largest, ReplicationDefinition
 from concord.tables.replication_set import ReplicatedTable
 
 
@@ -23,6 +23,10 @@ class ReplicationSettings(Settings):
         default=Conversions.COUNT,
         description="Of an insert that finds its row, or an update that does not: count brings the row to the"
         " publisher's; refuse stops there.",
+    )
+    largest_transaction: Largest = Field(
+        default=Largest(),
+        description="Operations, and bytes of log, beyond which a transaction waits for `approve`. Default: no limit.",
     )
     set_based_from: StrictInt = Field(
         default=500,
@@ -50,4 +54,5 @@ class ReplicationSettings(Settings):
             ),
             conversions=self.conversions,
             set_based_from=self.set_based_from,
+            largest_transaction=self.largest_transaction,
         )

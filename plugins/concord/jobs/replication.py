@@ -20,6 +20,25 @@ class Conversions(StrEnum):
     REFUSE = "refuse"  #: the replication stops at that entry
 
 
+#: Where a hold names a table.
+ONE_TRANSACTION = "one transaction"
+
+
+class Largest(BaseModel):
+    """How large an entry may be without a person's approval; nothing set is no limit (S0-47)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    operations: int | None = Field(default=None, ge=1, description="Of rows, and of tables emptied.")
+    bytes: int | None = Field(default=None, ge=1, description="Of the publisher's log, as it is sent.")
+
+    def exceeded(self, operations: int, bytes: int) -> bool:
+        """By an entry of so many operations, and so many bytes of log."""
+        return (self.operations is not None and operations > self.operations) or (
+            self.bytes is not None and bytes > self.bytes
+        )
+
+
 class Updates(StrEnum):
     """The sites at which users write (S0-01, S2-06)."""
 
@@ -43,6 +62,7 @@ class ReplicationDefinition(BaseModel):
     subscriber: str
     tables: tuple[ReplicatedTable, ...]
     conversions: Conversions = Conversions.COUNT
+    largest_transaction: Largest = Largest()
     set_based_from: int = 500  #: operations from which on an entry is netted, and replayed by set
     updates: Updates = Updates.PUBLISHER
 
@@ -107,6 +127,7 @@ class ReplicationJob(BaseModel):
         Credentials  #: a login with REPLICATION at the publisher, which reads every table of its cluster
     )
     set_aside: SetAside | None = None
+    approved: tuple[str, ...] = ()  #: the places in the log of large entries that a person let pass
     initialize: bool = False  #: copy the tables anew, and begin the log there
     replace: bool = False  #: with `initialize`: rows that the subscriber has are deleted first
 

@@ -160,7 +160,7 @@ class ConstraintViolated(ConcordError):
 
 
 class BrakeHeld(ConcordError):
-    """A link would delete or change more rows than its brakes allow without a person's approval."""
+    """More would be deleted, changed or replayed than the brakes allow without a person's approval."""
 
     code = "brake_held"
 

@@ -21,6 +21,7 @@ class Kind(StrEnum):
     DELETES = "deletes"
     CHANGES = "changes"
     OSCILLATION = "oscillation"
+    TRANSACTION = "transaction"  #: of a replication: too large to be replayed unasked (S0-47)
 
 
 #: Those that are decided by counting.

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.airflow
 
 REPLICATIONS = """\
 replications:
-  bookings_to_capetown: {replication_set: bookings, publisher: london, subscriber: capetown, schedule: "*/5 * * * *"}
+  bookings_to_capetown: {replication_set: bookings, publisher: london, subscriber: capetown, schedule: "*/5 * * * *",
+    largest_transaction: {operations: 50}}
 """
 NAME = "bookings_to_capetown"
 
@@ -99,6 +100,30 @@ def test_an_unknown_parameter_and_a_held_lease_are_refused(replicated: Pair, ter
         refused = terminal("replicate", NAME, *words)
         assert (refused.status, "another run" in refused.err) == (1, True)
     assert replicated.capetown.run("SELECT count(*) FROM bookings") == [(0,)]
+
+
+def test_a_person_decides_at_a_terminal_on_a_transaction_that_stops_it(
+    replicated: Pair, terminal: Terminal
+) -> None:
+    """One that is refused is shown and skipped (S2-22); one that is held is approved (S0-47)."""
+    assert terminal("replicate", NAME, "--initialize").status == 0
+    replicated.capetown.run("ALTER TABLE bookings ADD CHECK (name <> 'x')")
+    replicated.london.run("UPDATE bookings SET name = 'x' WHERE id = 1")
+    refused = terminal("replicate", NAME)
+    [number] = re.findall(r"entry show \w+ (\d+)", refused.err)
+    assert "id=1, name=x" in terminal("entry", "show", NAME, number).out
+    assert terminal("entry", "retry", NAME, number).status == 1
+    skipped = terminal("entry", "skip", NAME, number, "--reason", "odd")
+    assert (skipped.status, "1 operation" in skipped.err + skipped.out) == (0, True)
+    assert "differs at public.bookings" in terminal("status").out
+    replicated.london.run("INSERT INTO bookings SELECT n, 'many' FROM generate_series(100, 160) n")
+    held = terminal("replicate", NAME)
+    assert f"approve {NAME}" in held.err
+    assert "one transaction" in terminal("status").out
+    assert terminal("approve", NAME).status == 0
+    assert terminal("replicate", NAME).status == 0
+    assert "one transaction" not in terminal("status").out
+    assert replicated.capetown.run("SELECT count(*) FROM bookings") == [(66,)]
 
 
 def test_a_terminal_runs_it_and_says_what_a_person_may_type_instead(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import cast
 from uuid import uuid4
 
 import pendulum
@@ -11,8 +12,9 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
-from concord.jobs.link import TransmissionReport
+from concord.jobs.link import Direction, TransmissionReport
 from concord.jobs.replication import (
+    ONE_TRANSACTION,
     EntryOperation,
     ReplicationJob,
     ReplicationReport,
@@ -27,8 +29,10 @@ from concord.orchestration.leases import keeping
 from concord.orchestration.surroundings.connections import credentials
 from concord.orchestration.tasks.jobs import known_name, refuse_other_dialect, site_accesses
 from concord.orchestration.tasks.parameters import Parameters
+from concord.repository import holds
 from concord.repository.runs import begin_run, fail_run
 from concord.repository.transmissions import record_transmission
+from concord.rules.brake import Hold
 from spark_jobs.interruption import interrupt_all
 from spark_jobs.replicate import look, work
 
@@ -81,17 +85,32 @@ def replicate(
     started_at = pendulum.now("UTC")
     lease = keeping.take_for_run(engine, replication_name(plan.replication), plan.owner, plan.run_id)
     job = replication_job(configuration, plan.replication, epoch=lease.epoch)
-    job = job.model_copy(update={"set_aside": set_aside})
+    job = job.model_copy(update={"set_aside": set_aside, "approved": _approved(engine, plan)})
     try:
         with keeping.kept(engine, lease, interrupt_all):
             report = work(job, _step, tell)
     except ConcordError as error:
+        _hold(engine, plan, job, error)
         failed = TransmissionReport.of(job, error_code=error.code, error_message=error.message)
         _record(engine, plan, failed, started_at)
         raise
     done = TransmissionReport.of(job, tables=report.tables, seconds=report.seconds, bytes=report.bytes)
     _record(engine, plan, done, started_at)
+    holds.end(engine, job.synchronization, job.direction, [ONE_TRANSACTION], pendulum.now("UTC"))
     return report
+
+
+def _approved(engine: Engine, plan: ReplicationPlan) -> tuple[str, ...]:
+    found = holds.approvals(engine, replication_name(plan.replication), Direction.FORWARD)
+    return tuple(each.since for each in found)
+
+
+def _hold(engine: Engine, plan: ReplicationPlan, job: ReplicationJob, error: ConcordError) -> None:
+    """Take down what a person has to approve."""
+    if held := error.facts.get("holds"):
+        found = [Hold.model_validate(each) for each in cast("list[object]", held)]
+        about = (job.synchronization, job.direction, found)
+        holds.record(engine, *about, since=str(error.since), run_id=plan.run_id, now=pendulum.now("UTC"))
 
 
 def fail(engine: Engine, plan: ReplicationPlan, error: ConcordError) -> None:

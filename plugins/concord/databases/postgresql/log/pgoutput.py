@@ -25,6 +25,7 @@ class Begin(NamedTuple):
     """A committed transaction begins."""
 
     committed_at: int  #: µs since 2000-01-01 UTC
+    commit: int  #: where its commit stands in the log
 
 
 class Commit(NamedTuple):
@@ -80,8 +81,8 @@ def decode(message: bytes) -> Message | None:
 
 
 def _begin(message: bytes) -> Begin:
-    _, committed_at, _ = _BEGIN.unpack_from(message, 1)
-    return Begin(committed_at)
+    commit, committed_at, _ = _BEGIN.unpack_from(message, 1)
+    return Begin(committed_at, commit)
 
 
 def _commit(message: bytes) -> Commit:

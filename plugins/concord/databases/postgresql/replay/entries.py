@@ -22,6 +22,7 @@ from concord.databases.postgresql.log.pgoutput import (
 )
 from concord.databases.postgresql.log.published import Published
 from concord.databases.postgresql.replay import staged_row
+from concord.databases.postgresql.replay.brake import Brake
 from concord.messages.errors import StructureChanged
 
 #: The level's row, by schema and name.
@@ -56,10 +57,18 @@ class Gathered:
 class Entries:
     """Takes messages in the order of the log, and hands out batches."""
 
-    def __init__(self, published: Published, since: int, by_set_from: float = inf, ours: str = "") -> None:
+    def __init__(
+        self,
+        published: Published,
+        since: int,
+        by_set_from: float = inf,
+        ours: str = "",
+        brake: Brake | None = None,
+    ) -> None:
         """`ours` is the replication whose own transactions do not travel back (S2-09)."""
         self._published, self._places, self._since = published, published.places, since
-        self._by_set_from = by_set_from
+        self._by_set_from, self._brake = by_set_from, brake or Brake("")
+        self._commit, self._size, self._held = 0, 0, False
         self._ours, self._level_row, self._replayed = ours.encode(), 0, False
         self._row = staged_row.binary if published.binary else staged_row.text
         self._seq = self._first = self._committed_at = 0
@@ -84,7 +93,8 @@ class Entries:
     @property
     def _grows_large(self) -> bool:
         """Others before it are replayed first."""
-        return self._batch.level is not None and self._inside and self._so_far >= self._by_set_from
+        is_large = self._held or self._so_far >= self._by_set_from
+        return self._batch.level is not None and self._inside and is_large
 
     @property
     def _so_far(self) -> int:
@@ -97,6 +107,7 @@ class Entries:
 
     def _take(self, message: bytes) -> None:
         self._batch.bytes += len(message)
+        self._size += len(message)
         said = decode(message)
         if isinstance(said, Insert):
             self._operation(said.relation, b"I", said.new, None)
@@ -106,6 +117,7 @@ class Entries:
             self._operation(said.relation, b"D", None, said.old)
         elif isinstance(said, Begin):
             self._inside, self._committed_at, self._replayed = True, said.committed_at, False
+            self._commit, self._size, self._held = said.commit, 0, False
             self._seq += 1
             self._first = self._seq
         elif isinstance(said, Commit):
@@ -122,6 +134,8 @@ class Entries:
     def _ended(self, number: int) -> None:
         """An entry that the subscriber has already is staged without its end, and so never replayed."""
         self._inside, batch = False, self._batch
+        if self._held and number > self._since:
+            raise self._brake.held(self._commit, number, self._so_far, self._size)
         if number > self._since and self._so_far:
             batch.entries.append(staged_row.entry(self._first, self._seq, number, self._committed_at))
             batch.level, batch.last = number, self._seq
@@ -152,6 +166,9 @@ class Entries:
         place = self._places[relation]
         table = self._published.tables[place]
         self._seq += 1
+        self._held = self._held or self._brake.holds(self._commit, self._so_far, self._size)
+        if self._held:  # it is counted to its end, and not staged
+            return
         before: list[bytes | None] = [None] * len(table.before)
         if operation in b"UVD":
             before = staged_row.before(old, new, table.before_places)

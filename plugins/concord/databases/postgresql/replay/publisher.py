@@ -23,6 +23,7 @@ from concord.databases.postgresql.facts.connection import (
 from concord.databases.postgresql.log import publication, slot
 from concord.databases.postgresql.log.frames import Frames, connect_for_log, number
 from concord.databases.postgresql.log.published import Published, PublishedTable
+from concord.databases.postgresql.replay.brake import Brake
 from concord.databases.postgresql.replay.entries import Entries, Gathered
 from concord.databases.postgresql.replay.tables import published_tables
 from concord.databases.postgresql.sites.end import End, worded
@@ -114,7 +115,10 @@ class Publisher(End):
             # A conflict is found operation by operation, by the image of the row before it.
             by_set_from = inf if both else self.job.replication.set_based_from
             ours = self.job.synchronization if both else ""
-            yield Stream(self.access.name, frames, Entries(published, level, by_set_from, ours))
+            brake = Brake(
+                self.job.replication.name, self.job.replication.largest_transaction, self.job.approved
+            )
+            yield Stream(self.access.name, frames, Entries(published, level, by_set_from, ours, brake))
 
     @contextmanager
     def _log_connection(self) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
