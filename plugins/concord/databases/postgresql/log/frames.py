@@ -84,8 +84,10 @@ class Frames:
             select.select([], [self._socket], [])
 
     def _next(self) -> bytes | None:
-        self._pgconn.consume_input()
         size, frame = self._pgconn.get_copy_data(1)
+        if size == 0:  # to read on for each message would make libpq move all that waits, each time
+            self._pgconn.consume_input()
+            size, frame = self._pgconn.get_copy_data(1)
         if size > 0:
             return bytes(frame)
         if size == 0:

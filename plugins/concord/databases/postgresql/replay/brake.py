@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from concord.jobs.replication import ONE_TRANSACTION, Largest
 from concord.messages.errors import BrakeHeld
@@ -16,7 +16,7 @@ class Brake:
     """The limit of one replication, and the entries that a person let pass, by the place of their commit."""
 
     replication: str
-    limit: Largest = Largest()
+    limit: Largest = field(default_factory=Largest)
     approved: Collection[str] = ()
 
     def holds(self, commit: int, operations: int, bytes: int) -> bool:
