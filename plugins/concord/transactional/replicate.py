@@ -17,9 +17,6 @@ from concord.messages.errors import ParametersRefused
 from concord.messages.pace import Meter, Tell, silent
 from concord.transmission.steps import Steps, unheard
 
-#: Seconds after which a run of a busy publisher ends, and leaves what comes to the next one.
-RUN_FOR = 3_600.0
-
 
 @dataclass
 class Account:
@@ -104,12 +101,21 @@ def _replayed(replication: Replication) -> ReplicationReport:
     subscriber.begin()
     account = Account(level, level)
     with replication.publisher.stream(level, replication.published) as stream:
-        until, end = monotonic() + RUN_FOR, replication.publisher.end_of_log()
-        while _read(replication, stream, end, account) and monotonic() < until:
-            end = replication.publisher.end_of_log()
-        _settle(replication, stream, end, account)
+        _follow(replication, stream, account)
     _refuse_unmet(replication.job, account)
     return _report(replication, account)
+
+
+def _follow(replication: Replication, stream: LogStream, account: Account) -> None:
+    """Read until nothing more comes, or until the run hands over to the next one, at an entry's boundary (S0-31)."""
+    until = monotonic() + replication.job.run_for
+    more = True
+    while more:
+        end, before = replication.publisher.end_of_log(), account.entries
+        if not _read(replication, stream, end, until, account):
+            return
+        more = account.entries > before and monotonic() < until
+    _settle(replication, stream, end, account)
 
 
 def shown(job: ReplicationJob, databases: Callable[[str], Dialect], number: int) -> Sequence[EntryOperation]:
@@ -150,12 +156,13 @@ def _unknown(job: ReplicationJob, number: int) -> ParametersRefused:
     )
 
 
-def _read(replication: Replication, stream: LogStream, end: int, account: Account) -> bool:
-    """Replay up to the end. Were there entries? Then more may have come meanwhile (S0-31)."""
-    before = account.entries
+def _read(replication: Replication, stream: LogStream, end: int, until: float, account: Account) -> bool:
+    """Replay up to the end. False: the time was over before, and what is left of the log is the next run's."""
     for batch in stream.batches(end):
         _take(replication, stream, batch, account)
-    return account.entries > before
+        if batch.level is not None and monotonic() >= until:
+            return batch.level >= end
+    return True
 
 
 def _take(replication: Replication, stream: LogStream, batch: Batch, account: Account) -> None:
