@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from concord.tables.replication_set import ReplicatedTable
 from concord.transmission import route
 from embedded.postgres import Server
 from tests.conftest import Database
@@ -68,7 +69,7 @@ def replicated(
     """Call it with the tables' statements and names; Cape Town replays London's transactions."""
     made: list[Replicated] = []
 
-    def make(ddl: Sequence[str], *tables: str, **settings: Any) -> Replicated:
+    def make(ddl: Sequence[str], *tables: str | ReplicatedTable, **settings: Any) -> Replicated:
         ends = [site_on(server_with_logins, name, database().name) for name in ("london", "capetown")]
         made.append(begin_replicated(*ends, ddl, *tables, **settings))
         return made[-1]

@@ -94,12 +94,16 @@ class Replicated:
 
 
 def begin_replicated(
-    london: Site, capetown: Site, ddl: Sequence[str], *tables: str, **settings: Any
+    london: Site, capetown: Site, ddl: Sequence[str], *tables: str | ReplicatedTable, **settings: Any
 ) -> Replicated:
     """Tables at both sites, provisioned; not yet initialized."""
     for site in (london, capetown):
         site.run(*ddl)
-    replicated = tuple(ReplicatedTable(table=parse_table_name(each)) for each in tables)
+    replicated = tuple(map(_table, tables))
     made = Replicated(london, capetown, replicated, f"r{uuid.uuid4().hex[:12]}", settings)
     made.provision()
     return made
+
+
+def _table(table: str | ReplicatedTable) -> ReplicatedTable:
+    return ReplicatedTable(table=parse_table_name(table)) if isinstance(table, str) else table

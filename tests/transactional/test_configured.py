@@ -72,9 +72,11 @@ def test_a_mistake_in_a_replication_is_one_clear_line(
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("columns", "[id]", "does not yet leave out columns"),
-        ("mappings", "{capetown: {rename: {a: b}}}", "does not yet map columns"),
-        ("where", '"id > 5"', "does not yet filter rows"),
+        (
+            "mappings.capetown.constant.a",
+            "{capetown: {constant: {a: b}}}",
+            "does not yet map them by constant",
+        ),
         ("owners", '{london: "id > 5"}', "does not yet know owners of rows"),
         ("tracking", "{changed_at: a, deleted: b}", "does not yet read marks"),
     ],
@@ -82,7 +84,9 @@ def test_a_mistake_in_a_replication_is_one_clear_line(
 def test_settings_that_only_links_follow_are_refused_and_not_left_undone(
     problems: Problems, key: str, value: str, message: str
 ) -> None:
-    text = written(to_capetown=BOOKINGS).replace("at: {capetown: b.bookings}", f"{key}: {value}")
+    text = written(to_capetown=BOOKINGS).replace(
+        "at: {capetown: b.bookings}", f"{key.split('.', maxsplit=1)[0]}: {value}"
+    )
     (problem,) = problems(text)
     assert problem.key == f"replication_sets.bookings.tables[0].{key}"
     assert message in str(problem)

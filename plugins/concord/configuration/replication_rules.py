@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from concord.configuration.field import did_you_mean
-from concord.configuration.finding import Finding
+from concord.configuration.finding import Finding, Path
 from concord.configuration.replication import ReplicationSettings
 from concord.configuration.sections import Sections
 from concord.configuration.settings import TableSettings
 from concord.configuration.snapshot import Place
 from concord.jobs.snapshot import SnapshotKind
+from concord.tables.manipulation import Rename
 
 #: Settings of a table that only links know, and what they do.
 _OF_LINKS = {
-    "columns": "leave out columns",
-    "mappings": "map columns",
-    "where": "filter rows",
     "owners": "know owners of rows",
     "tracking": "read marks",
 }
@@ -59,13 +57,26 @@ def _own_rules(name: str, replication: ReplicationSettings, sections: Sections) 
 
 
 def _settings_of_links(replication: ReplicationSettings, sections: Sections) -> Iterator[Finding]:
-    """Rows travel as they are in the log: what would change or choose them is refused, never left undone."""
+    """Values travel as they are in the log: what would change them is refused, never left undone."""
     for index, table in enumerate(_tables(replication, sections)):
+        path = ("replication_sets", replication.replication_set, "tables", index)
         for key, verb in _OF_LINKS.items():
             if getattr(table, key):
                 text = f"a replication does not yet {verb}; give it a set of its own without {key}"
-                path = ("replication_sets", replication.replication_set, "tables", index, key)
-                yield Finding(path, text)
+                yield Finding((*path, key), text)
+        yield from _beyond_names((*path, "mappings"), table)
+
+
+def _beyond_names(path: Path, table: TableSettings) -> Iterator[Finding]:
+    """Of mappings, those that change no value (S0-06)."""
+    for site, mapping in table.mappings.items():
+        for keys, operation in mapping.operations():
+            if not isinstance(operation, Rename):
+                text = (
+                    f"a replication renames columns, and does not yet map them by {operation.kind}; give it a set of"
+                    " its own"
+                )
+                yield Finding((*path, site, *keys), text)
 
 
 def _captured_tables(name: str, replication: ReplicationSettings, sections: Sections) -> Iterator[Finding]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from concord.jobs.link import Direction, TableReport, link_name
 from concord.jobs.site import Credentials, SiteAccess
@@ -65,6 +66,25 @@ class ReplicationDefinition(BaseModel):
     largest_transaction: Largest = Largest()
     set_based_from: int = 500  #: operations from which on an entry is netted, and replayed by set
     updates: Updates = Updates.PUBLISHER
+
+    @model_validator(mode="after")
+    def _whole_both_ways(self) -> Self:
+        """Rows that are compared with their images are whole, and are the same at both sites."""
+        if self.both_ways and any(each.manipulations or each.columns or each.where for each in self.tables):
+            raise ValueError(
+                "a replication both ways does not yet choose rows or columns, or name them otherwise"
+            )
+        return self
+
+    @property
+    def scope(self) -> str | None:
+        """Of the columns and rows that it carries, to tell them from others; None is all of them."""
+        chosen = sorted(
+            (each.name, sorted(each.columns or ()), each.filter_text)
+            for each in self.tables
+            if each.columns is not None or each.where is not None
+        )
+        return hashlib.sha256(repr(chosen).encode()).hexdigest()[:16] if chosen else None
 
     @property
     def both_ways(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Collection, Iterator, Sequence
 
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.facts.connection import Connection, rows
@@ -17,29 +18,59 @@ def publication_name(replication_set: str) -> str:
     return f"concord_{replication_set}"
 
 
-def statements(name: str, tables: Sequence[PublishedTable], known: bool) -> list[str]:
-    """Make it, or bring it to these tables. Its installer owns them.
+def statements(
+    name: str, tables: Sequence[PublishedTable], known: bool, whole: Collection[int] = ()
+) -> list[str]:
+    """Make it, or bring it to these tables. Its installer owns them. `whole`: those with a replica identity FULL.
 
     Where both sites write, the level's row is published too: a transaction that begins with it was replayed (S2-09).
     """
     level = [LEVEL_ROW] if any(each.images for each in tables) else []
     listed = ", ".join([*map(_listed, tables), *level])
-    identities = [f"ALTER TABLE {each.table.sql} REPLICA IDENTITY FULL" for each in tables if each.images]
-    if known:
-        return [*identities, f"ALTER PUBLICATION {quote(name)} SET TABLE {listed}"]
-    return [*identities, f"CREATE PUBLICATION {quote(name)} FOR TABLE {listed}"]
+    identities = [
+        f"ALTER TABLE {each.table.sql} REPLICA IDENTITY {'FULL' if each.full else 'DEFAULT'}"
+        for each in tables
+        if each.full or each.table.oid in whole
+    ]
+    made = "ALTER PUBLICATION {} SET TABLE {}" if known else "CREATE PUBLICATION {} FOR TABLE {}"
+    mark = _filters_mark(tables)
+    noted = "NULL" if mark is None else literal(mark)
+    return [
+        *identities,
+        made.format(quote(name), listed),
+        f"COMMENT ON PUBLICATION {quote(name)} IS {noted}",
+    ]
 
 
 def _listed(table: PublishedTable) -> str:
-    """PostgreSQL refuses updates of a table with images that has a list of columns."""
-    if table.images:
-        return table.table.sql
-    return f"{table.table.sql} ({', '.join(column.sql for column in table.columns)})"
+    """PostgreSQL refuses updates of a table with a list of columns where its replica identity is FULL.
+
+    By the filter PostgreSQL itself makes a delete of an update that leaves it, and an insert of one that enters it.
+    """
+    chosen = "" if table.full else f" ({', '.join(column.sql for column in table.columns)})"
+    return f"{table.table.sql}{chosen}{'' if table.where is None else f' WHERE ({table.where})'}"
+
+
+def _filters_mark(tables: Sequence[PublishedTable]) -> str | None:
+    """The publication's own memory of its filters: PostgreSQL tells them in words of its own."""
+    filters = sorted(f"{each.table.sql} {each.where}" for each in tables if each.where is not None)
+    return f"concord: filters {hashlib.sha256(repr(filters).encode()).hexdigest()[:16]}" if filters else None
 
 
 def is_known(connection: Connection, name: str) -> bool:
     """Is there a publication of that name?"""
     return bool(rows(connection, f"SELECT 1 FROM pg_publication WHERE pubname = {literal(name)}"))
+
+
+def whole_identities(connection: Connection, tables: Sequence[PublishedTable]) -> set[int]:
+    """The tables whose replica identity is FULL, by oid."""
+    oids = ", ".join(["0", *(str(each.table.oid) for each in tables)])
+    return {
+        oid
+        for (oid,) in rows(
+            connection, f"SELECT oid FROM pg_class WHERE oid IN ({oids}) AND relreplident = 'f'"
+        )
+    }
 
 
 def deviations(connection: Connection, name: str, tables: Sequence[PublishedTable]) -> Iterator[str]:
@@ -49,35 +80,53 @@ def deviations(connection: Connection, name: str, tables: Sequence[PublishedTabl
     """
     found = rows(
         connection,
-        "SELECT r.prrelid, r.prattrs IS NULL AND c.relreplident = 'f', (SELECT array_agg(a.attname::text)"
+        "SELECT r.prrelid, r.prattrs IS NULL, c.relreplident = 'f', obj_description(p.oid, 'pg_publication'),"
+        " r.prqual IS NOT NULL, (SELECT array_agg(a.attname::text)"
         " FROM pg_attribute a WHERE a.attrelid = r.prrelid AND a.attnum > 0 AND NOT a.attisdropped"
         " AND a.attgenerated = '' AND coalesce(a.attnum = ANY (r.prattrs::int2[]), true))"
         " FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid JOIN pg_class c ON c.oid = r.prrelid"
         f" WHERE p.pubname = {literal(name)}",
     )
-    listed = {oid: (images, columns) for oid, images, columns in found}
+    listed = {oid: told for oid, *told in found}
     for each in tables:
-        images, columns = listed.get(each.table.oid, (False, None))
+        unlisted, full, mark, filtered, columns = listed.get(
+            each.table.oid, (False, False, None, False, None)
+        )
         if columns is None:
             yield f"{each.table.name} is not in the publication {name}"
-        elif sorted(columns) != sorted(column.name for column in each.columns):
+        elif sorted(columns) != sorted(column.name for column in each.logged):
             yield f"{each.table.name} has other columns than the publication {name}"
-        elif each.images and not images:
+        elif filtered != (each.where is not None) or (filtered and mark != _filters_mark(tables)):
+            yield f"{each.table.name} has another row filter than the publication {name}"
+        elif each.full and not (full and unlisted):
             yield f"{each.table.name} is published without its rows as they were (REPLICA IDENTITY FULL)"
+        elif full and not (each.full or unlisted):
+            yield (
+                f"{each.table.name} has the REPLICA IDENTITY FULL, with which PostgreSQL refuses updates of a published"
+                " table whose columns are listed"
+            )
 
 
-def identity_problems(connection: Connection, tables: Sequence[PublishedTable]) -> Iterator[str]:
+def identity_problems(connection: Connection, name: str, tables: Sequence[PublishedTable]) -> Iterator[str]:
     """Of a table without a replica identity, a publication makes PostgreSQL refuse every update and delete."""
     for each in tables:
         found = rows(
             connection,
-            "SELECT c.relreplident = 'f', (SELECT array_agg(a.attname::text) FROM pg_index i JOIN pg_attribute a"
+            "SELECT c.relreplident = 'f' AND NOT EXISTS (SELECT FROM pg_publication_rel r JOIN pg_publication p"
+            f" ON p.oid = r.prpubid WHERE r.prrelid = c.oid AND p.pubname = {literal(name)}),"
+            " (SELECT array_agg(a.attname::text) FROM pg_index i JOIN pg_attribute a"
             " ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey::int2[]) WHERE i.indrelid = c.oid AND"
-            " CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident ELSE false END)"
+            " CASE WHEN c.relreplident IN ('d', 'f') THEN i.indisprimary"
+            " ELSE c.relreplident = 'i' AND i.indisreplident END)"
             f" FROM pg_class c WHERE c.oid = {each.table.oid}",
         )
-        (has_all, identity) = found[0]
-        if not (has_all or each.images) and set(identity or ()) != set(each.key):
+        (somebodys, identity) = found[0]
+        if somebodys and not each.full:
+            yield (
+                f"{each.table.name}: its replica identity is FULL, with which PostgreSQL would refuse its updates once"
+                " it is published; say ALTER TABLE … REPLICA IDENTITY DEFAULT"
+            )
+        elif not each.full and set(identity or ()) != set(each.key):
             yield (
                 f"{each.table.name}: its replica identity is not its replication key ({', '.join(each.key)});"
                 " make that the primary key, or say ALTER TABLE … REPLICA IDENTITY USING INDEX …"

@@ -14,11 +14,36 @@ class PublishedTable:
     name: str  #: in the replication set
     table: Table
     key: tuple[str, ...]
-    images: bool = False  #: the log brings rows as they were, too: its replica identity is FULL (S2-24)
+    images: bool = False  #: rows as they were are replayed, too (S2-24)
+    travelling: frozenset[str] | None = None  #: the columns that are replicated; None is all
+    where: str | None = None  #: SQL: the rows that are replicated; None is all
+    shared: bool = False  #: another publication needs this table's rows as they were
+
+    @property
+    def full(self) -> bool:
+        """The log brings rows as they were: its replica identity is FULL. A filter must see them (T18)."""
+        return self.images or self.where is not None or self.shared
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return self.table.sent
+        """Those that are replicated."""
+        return self._chosen(self.table.sent)
+
+    @property
+    def logged(self) -> tuple[Column, ...]:
+        """Those that the log brings: PostgreSQL takes no list of columns where the replica identity is FULL."""
+        return self.table.sent if self.full else self.columns
+
+    @property
+    def cut(self) -> tuple[int, ...] | None:
+        """Where `columns` stand among `logged`; None where they are the same."""
+        if len(self.columns) == len(self.logged):
+            return None
+        return tuple(place for place, column in enumerate(self.logged) if column in self.columns)
+
+    def _chosen(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+        wanted = self.travelling
+        return columns if wanted is None else tuple(each for each in columns if each.name in wanted)
 
     @property
     def before(self) -> tuple[str, ...]:

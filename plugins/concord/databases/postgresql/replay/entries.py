@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf
+from typing import overload
 
 from concord.databases.postgresql.log.frames import Read
 from concord.databases.postgresql.log.pgoutput import (
@@ -69,6 +70,7 @@ class Entries:
         self._published, self._places, self._since = published, published.places, since
         self._by_set_from, self._brake = by_set_from, brake or Brake("")
         self._commit, self._size, self._held = 0, 0, False
+        self._cuts = [each.cut for each in published.tables]
         self._ours, self._level_row, self._replayed = ours.encode(), 0, False
         self._row = staged_row.binary if published.binary else staged_row.text
         self._seq = self._first = self._committed_at = 0
@@ -147,14 +149,13 @@ class Entries:
         if said.relation == self._level_row:
             self._replayed_here(said.new)
             return
-        table = self._published.tables[self._places[said.relation]]
-        new = said.new
-        if None in new and said.old is not None:
-            new = [
-                said.old[at] if value is None and at in table.before_places else value
-                for at, value in enumerate(new)
-            ]
-        self._operation(said.relation, b"V" if None in new else b"U", new, said.old)
+        place = self._places[said.relation]
+        table, cut = self._published.tables[place], self._cuts[place]
+        old, new = _cut(said.old, cut), _cut(said.new, cut)
+        if None in new and old is not None:
+            sent = range(len(new)) if table.full else table.before_places
+            new = [old[at] if value is None and at in sent else value for at, value in enumerate(new)]
+        self._staged(said.relation, b"V" if None in new else b"U", new, old)
 
     def _replayed_here(self, new: Values) -> None:
         """The first operation of each transaction that was replayed at the publisher, by whichever replication."""
@@ -162,6 +163,12 @@ class Entries:
 
     def _operation(self, relation: int, operation: bytes, new: Values | None, old: Values | None) -> None:
         if self._replayed or relation == self._level_row:
+            return
+        cut = self._cuts[self._places[relation]]
+        self._staged(relation, operation, _cut(new, cut), _cut(old, cut))
+
+    def _staged(self, relation: int, operation: bytes, new: Values | None, old: Values | None) -> None:
+        if self._replayed:
             return
         place = self._places[relation]
         table = self._published.tables[place]
@@ -179,9 +186,18 @@ class Entries:
     def _refuse_altered(self, said: Relation) -> None:
         """Raises StructureChanged where the log was written for other columns than the table has now."""
         place = self._places.get(said.oid)
-        known = () if place is None else tuple(c.name for c in self._published.tables[place].columns)
+        known = () if place is None else tuple(c.name for c in self._published.tables[place].logged)
         if tuple(name for name, _ in said.columns) != known:
             raise StructureChanged(
                 f"{said.schema}.{said.name} has other columns in the publisher's log than it has now;"
                 " run `provision`, and initialize the replication again"
             )
+
+
+@overload
+def _cut(values: Values, places: tuple[int, ...] | None) -> Values: ...
+@overload
+def _cut(values: Values | None, places: tuple[int, ...] | None) -> Values | None: ...
+def _cut(values: Values | None, places: tuple[int, ...] | None) -> Values | None:
+    """Without the columns that are not replicated."""
+    return values if values is None or places is None else [values[place] for place in places]

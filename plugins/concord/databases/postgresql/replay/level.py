@@ -31,6 +31,8 @@ CREATE TABLE IF NOT EXISTS concord.skipped (
   operations jsonb NOT NULL,
   mended_at timestamptz,
   PRIMARY KEY (replication, number))""",
+    # The columns and rows that its copy holds; NULL: all.
+    "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS scope text",
 ]
 
 
@@ -42,6 +44,7 @@ class Level:
     publisher: str
     epoch: int
     site: str
+    scope: str | None = None  #: of the columns and rows that travel
 
     @property
     def _mine(self) -> str:
@@ -60,14 +63,19 @@ class Level:
 
     def read(self, connection: Connection) -> int:
         """The number of the last entry that was replayed. Raises NotInitialized or LeaseLost."""
-        found = rows(connection, f"SELECT level, publisher FROM concord.replay WHERE {self._mine}")
+        found = rows(connection, f"SELECT level, publisher, scope FROM concord.replay WHERE {self._mine}")
         if not found:
             raise self.lost
-        level, publisher = found[0]
+        level, publisher, scope = found[0]
         if level is None or publisher != self.publisher:
             raise NotInitialized(
                 f"{self.site}: {self.replication} was never initialized from {self.publisher};"
                 f" run the replication's initialize__{self.replication.removeprefix('replication/')}"
+            )
+        if scope != self.scope:
+            raise NotInitialized(
+                f"{self.site}: {self.replication} carries other columns or rows than when it was initialized; run its"
+                f" initialize__{self.replication.removeprefix('replication/')} with `replace`"
             )
         return int(level)
 
@@ -89,7 +97,8 @@ class Level:
 
     def begin(self, connection: Connection, level: int) -> None:
         """The copy stands at this level, whatever was before. Raises LeaseLost."""
-        anew = f"level = {level}, publisher = {literal(self.publisher)}"
+        scope = "NULL" if self.scope is None else literal(self.scope)
+        anew = f"level = {level}, publisher = {literal(self.publisher)}, scope = {scope}"
         if not run(connection, f"UPDATE concord.replay SET {anew} WHERE {self._mine}"):
             raise self.lost
         mended = f"replication = {literal(self.replication)} AND mended_at IS NULL"

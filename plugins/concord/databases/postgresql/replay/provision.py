@@ -11,6 +11,7 @@ from concord.databases.postgresql.facts.connection import Connection, one, rows
 from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.log import publication
 from concord.databases.postgresql.log.published import PublishedTable
+from concord.databases.postgresql.replay.tables import column_problems, filter_problems, published_table
 from concord.databases.postgresql.sites import grants, preflight
 from concord.databases.postgresql.sites.grants import Logins
 from concord.jobs.replication import ReplicationDefinition
@@ -29,15 +30,20 @@ class Replications:
     def published(self) -> dict[str, list[PublishedTable]]:
         """By publication: the tables that exist and have a key."""
         made: dict[str, list[PublishedTable]] = {}
+        mine = [each for each in self.replications if each.published_by(self.site)]
+        whole = {
+            table.oid
+            for each in mine
+            for wanted, table in self._existing(each)
+            if each.both_ways or wanted.where is not None
+        }
         # Those that need the most of it come last.
-        for each in sorted(self.replications, key=lambda one: one.both_ways):
-            if each.published_by(self.site):
-                name = publication.publication_name(each.replication_set)
-                made[name] = [
-                    PublishedTable(wanted.name, table, key, each.both_ways)
-                    for wanted, table in self._existing(each)
-                    if (key := table.key_of(wanted.key_at(self.site)))
-                ]
+        for each in sorted(mine, key=lambda one: one.both_ways):
+            made[publication.publication_name(each.replication_set)] = [
+                published_table(self.site, wanted, table, images=each.both_ways, shared=table.oid in whole)
+                for wanted, table in self._existing(each)
+                if table.key_of(wanted.key_at(self.site))
+            ]
         return made
 
     @property
@@ -56,8 +62,17 @@ class Replications:
         for each in self.replications:
             for wanted in each.tables:
                 yield from self._table_refusals(wanted)
-        for tables in self.published().values():
-            for problem in publication.identity_problems(connection, tables):
+            if each.published_by(self.site):
+                filters = [
+                    f"{self.site}: {table.name} {line}"
+                    for wanted, table in self._existing(each)
+                    for line in filter_problems(self.site, wanted, table)
+                ]
+                if filters:
+                    yield from filters
+                    return
+        for publication_name, tables in self.published().items():
+            for problem in publication.identity_problems(connection, publication_name, tables):
                 yield f"{self.site}: {problem}"
         if self.published():
             yield from self._log_refusals(connection, log_reader)
@@ -68,8 +83,9 @@ class Replications:
         if table is None:
             yield f"{self.site}: {name} does not exist, or the installer may not see it; create it or correct its name"
             return
+        chosen = column_problems(self.site, wanted, table)
         problems = (*preflight.kind_problems(table), *preflight.cast_problems(table.columns))
-        yield from (f"{self.site}: {name} {problem}" for problem in problems)
+        yield from (f"{self.site}: {name} {problem}" for problem in (*problems, *chosen))
         if not table.key_of(wanted.key_at(self.site)):
             yield f"{self.site}: {name} has no primary key; name its `key` in the replication set"
         for unique in table.deferrable_unique:
@@ -99,7 +115,8 @@ class Replications:
         for name, tables in self.published().items():
             known = publication.is_known(connection, name)
             if not known or any(publication.deviations(connection, name, tables)):
-                yield from publication.statements(name, tables, known)
+                whole = publication.whole_identities(connection, tables)
+                yield from publication.statements(name, tables, known, whole)
 
     def needed_grants(self, logins: Logins, log_reader: str) -> list[Grant]:
         """The needs of their runs here, beside those of every link."""

@@ -150,7 +150,8 @@ class Publisher(End):
         columns = ", ".join(column.sql for column in table.columns)
         with _worded(self.access.name), self._connect() as connection:
             _join(connection, snapshot)
-            query = f"COPY (SELECT {columns} FROM ONLY {table.table.sql}) TO STDOUT (FORMAT {form})"
+            where = "" if table.where is None else f" WHERE {table.where}"
+            query = f"COPY (SELECT {columns} FROM ONLY {table.table.sql}{where}) TO STDOUT (FORMAT {form})"
             with connection.cursor().copy(query.encode()) as copy:
                 for block in copy:
                     yield bytes(block)

@@ -52,7 +52,9 @@ class Subscriber(WrittenEnd):
 
     def __init__(self, job: ReplicationJob) -> None:
         super().__init__(job)
-        self._level = Level(job.synchronization, job.source.name, job.epoch, self.access.name)
+        self._level = Level(
+            job.synchronization, job.source.name, job.epoch, self.access.name, job.replication.scope
+        )
         self._last = 0
         self._by_set = False  #: what waits is one large entry
         self._knows_sets = False
@@ -63,7 +65,7 @@ class Subscriber(WrittenEnd):
         self._look(())
         wanted, site = self.job.replication.tables, self.access.name
         tables = read_tables(self.connection, [each.at_site(site) for each in wanted])
-        self._layout = layout(site, wanted, tables, published)
+        self._layout = layout(site, self.job.source.name, wanted, tables, published)
         return self._layout
 
     @worded
@@ -112,7 +114,11 @@ class Subscriber(WrittenEnd):
 
     @property
     def _private(self) -> dict[str, tuple[str, ...]]:
-        return {each.name: tuple(each.private) for each in self.job.replication.tables}
+        """By table: the columns that nobody is shown, as this site names them."""
+        return {
+            each.name: each.manipulation_at(self.access.name).own_names(tuple(each.private))
+            for each in self.job.replication.tables
+        }
 
     @worded
     def waiting(self, number: int) -> list[EntryOperation] | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from concord.databases.postgresql.facts.catalogue import Table
+from concord.databases.contract.quoting import quote
+from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.log.published import Published, PublishedTable
 from concord.databases.postgresql.replay import staging
 from concord.databases.postgresql.replay.staging import Layout
+from concord.databases.postgresql.rows import row_filter
 from concord.messages.errors import StructureChanged
 from concord.tables.replication_set import ReplicatedTable, TableName
 
@@ -16,22 +19,79 @@ def published_tables(
     site: str, wanted: Sequence[ReplicatedTable], tables: Mapping[TableName, Table], *, images: bool
 ) -> tuple[PublishedTable, ...]:
     """Raises StructureChanged where one is missing, or has no key."""
-    return tuple(
-        PublishedTable(each.name, table, table.key_of(each.key_at(site)), images)
-        for each in wanted
-        for table in [_existing(site, each, tables)]
+    return tuple(published_table(site, each, _existing(site, each, tables), images=images) for each in wanted)
+
+
+def published_table(
+    site: str, wanted: ReplicatedTable, table: Table, *, images: bool, shared: bool = False
+) -> PublishedTable:
+    """One that exists, and has a key. Raises StructureChanged where its filter has no such columns."""
+    listed = wanted.columns_at(site)
+    made = PublishedTable(
+        wanted.name,
+        table,
+        table.key_of(wanted.key_at(site)),
+        images,
+        None if listed is None else frozenset(listed),
+        shared=shared,
     )
+    if wanted.where is None:
+        return made
+    if wrong := list(filter_problems(site, wanted, table)):
+        raise StructureChanged("; ".join(f"{site}: {table.name} {line}" for line in wrong))
+    held = row_filter.condition(wanted.where, _filtered(site, wanted, table), quote(table.name.name))
+    return replace(made, where=held)
+
+
+def column_problems(site: str, wanted: ReplicatedTable, table: Table) -> Iterator[str]:
+    """Columns that the replication set chooses or renames, and the table does not have; each one line."""
+    renamed = [name for each in wanted.manipulation_at(site).operations for name in each.own]
+    for name in dict.fromkeys([*(wanted.columns_at(site) or ()), *renamed]):
+        if name not in {column.name for column in table.sent}:
+            yield f"has no column {name} that travels; correct `columns` or `mappings`"
+
+
+def filter_problems(site: str, wanted: ReplicatedTable, table: Table) -> Iterator[str]:
+    """Why the publication cannot filter the table's rows, each one line."""
+    if wanted.where is None:
+        return
+    found = _filtered(site, wanted, table)
+    yield from row_filter.problems(wanted.where, found)
+    for name in wanted.where.columns:
+        column = found(name)
+        if column is not None and column.type.kind != "b":
+            yield (
+                f"filters by {name} of type {column.type.sql}, which is no type of PostgreSQL's own; its publications"
+                " compare no others"
+            )
+
+
+def _filtered(site: str, wanted: ReplicatedTable, table: Table) -> Callable[[str], Column | None]:
+    listed = wanted.columns_at(site)
+
+    def column(name: str) -> Column | None:
+        own = wanted.manipulation_at(site).own_names((name,))
+        return next(
+            (c for c in table.sent if (c.name,) == own and (listed is None or c.name in listed)), None
+        )
+
+    return column
 
 
 def layout(
-    site: str, wanted: Sequence[ReplicatedTable], tables: Mapping[TableName, Table], published: Published
+    site: str,
+    publisher: str,
+    wanted: Sequence[ReplicatedTable],
+    tables: Mapping[TableName, Table],
+    published: Published,
 ) -> Layout:
     """The subscriber's tables in the publisher's order of columns. Raises StructureChanged where they differ."""
     found = [_existing(site, each, tables) for each in wanted]
+    names = [_names(each, publisher, site) for each in wanted]
     if wrong := [
         line
-        for table, source in zip(found, published.tables, strict=True)
-        for line in problems(table, source)
+        for table, source, name in zip(found, published.tables, names, strict=True)
+        for line in problems(table, source, name)
     ]:
         raise StructureChanged("; ".join(f"{site}: {line}" for line in wrong))
     return Layout(
@@ -41,18 +101,29 @@ def layout(
                 source.name,
                 place,
                 table,
-                tuple(table.column(c.name) for c in source.columns),
-                source.key,
-                source.before,
+                tuple(table.column(name(c.name)) for c in source.columns),
+                tuple(map(name, source.key)),
+                tuple(map(name, source.before)),
             )
-            for place, (table, source) in enumerate(zip(found, published.tables, strict=True))
+            for place, (table, source, name) in enumerate(zip(found, published.tables, names, strict=True))
         ),
     )
 
 
-def problems(table: Table, source: PublishedTable) -> Iterator[str]:
+def _names(wanted: ReplicatedTable, publisher: str, subscriber: str) -> Callable[[str], str]:
+    """The subscriber's name for a column of the publisher's (S0-06): only names are mapped."""
+    here, there = wanted.manipulation_at(publisher), wanted.manipulation_at(subscriber)
+
+    def name(own: str) -> str:
+        [other] = there.own_names(here.canonical_names((own,)))
+        return other
+
+    return name
+
+
+def problems(table: Table, source: PublishedTable, named: Callable[[str], str]) -> Iterator[str]:
     """Why rows of the publisher's table do not fit into the subscriber's, each one line."""
-    sent = {column.name: column.type.descriptor for column in source.columns}
+    sent = {named(column.name): column.type.descriptor for column in source.columns}
     kept = {column.name: column.type.descriptor for column in table.sent}
     for name in sorted(sent.keys() | kept.keys()):
         if name not in kept:
@@ -63,8 +134,11 @@ def problems(table: Table, source: PublishedTable) -> Iterator[str]:
                 yield f"{table.name}.{name} has no default, and the publisher has no such column; give it one"
         elif sent[name] != kept[name]:
             yield f"{table.name}.{name} is of another type than at the publisher ({kept[name]}, {sent[name]})"
-    if set(source.key) not in [{*table.primary_key}, *({*key} for key in table.unique_keys)]:
-        yield f"{table.name} has no unique index on its replication key ({', '.join(source.key)})"
+    if set(key := tuple(map(named, source.key))) not in [
+        {*table.primary_key},
+        *({*key} for key in table.unique_keys),
+    ]:
+        yield f"{table.name} has no unique index on its replication key ({', '.join(key)})"
 
 
 def _existing(site: str, wanted: ReplicatedTable, tables: Mapping[TableName, Table]) -> Table:
