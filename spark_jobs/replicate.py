@@ -10,6 +10,7 @@ from concord.databases.registry import dialect
 from concord.jobs.replication import EntryOperation, ReplicationJob, ReplicationReport
 from concord.messages.event_log import log_event
 from concord.messages.pace import Tell
+from concord.transactional.both_ways import initialize_both_ways
 from concord.transactional.replicate import replicate, shown
 
 logger = logging.getLogger("concord.replication")
@@ -22,11 +23,22 @@ def look(job: ReplicationJob, number: int) -> Sequence[EntryOperation]:
 
 def work(job: ReplicationJob, progress: Progress, tell: Tell) -> ReplicationReport:
     """One run, logged: in the process of whoever calls. Raises a ConcordError."""
-    report = replicate(job, dialect, progress, tell)
+    return _logged(job, replicate(job, dialect, progress, tell))
+
+
+def work_both_ways(
+    forward: ReplicationJob, reverse: ReplicationJob, progress: Progress, tell: Tell
+) -> ReplicationReport:
+    """The beginning of both directions, logged. Raises a ConcordError."""
+    return _logged(forward, initialize_both_ways(forward, reverse, dialect, progress, tell))
+
+
+def _logged(job: ReplicationJob, report: ReplicationReport) -> ReplicationReport:
     log_event(
         logger,
         "initialized" if report.initialized else "replicated",
         replication=job.replication.name,
+        direction=job.direction,
         entries=report.entries,
         operations=report.operations,
         conversions=report.conversions,

@@ -6,8 +6,11 @@ from collections.abc import Callable
 import pytest
 
 from concord.jobs.link import Direction
-from concord.messages.errors import HistoryLost, NotInitialized
-from tests.given.replicated_sites import Replicated
+from concord.messages.errors import EntryConflict, HistoryLost, NotInitialized
+from embedded.postgres import Server
+from tests.conftest import Database
+from tests.given.fixtures import site_on
+from tests.given.replicated_sites import DROP_SLOTS, Replicated
 from tests.transactional.test_one_way import Make
 
 STOCK = (
@@ -102,3 +105,102 @@ def test_a_way_back_that_was_not_begun_refuses_to_run(replicated: Make) -> None:
     )
     with pytest.raises(HistoryLost):
         made.run(direction=Direction.REVERSE)
+
+
+@pytest.fixture
+def contested(sites: Replicated) -> Replicated:
+    """Both sites' users changed part 5; each transaction wrote another row as well."""
+    sites.london.run(
+        "BEGIN; UPDATE part SET price = 1 WHERE id = 1; UPDATE part SET price = 50 WHERE id = 5; COMMIT"
+    )
+    sites.capetown.run(
+        "BEGIN; UPDATE part SET price = 2 WHERE id = 2; UPDATE part SET name = 'mine' WHERE id = 5; COMMIT"
+    )
+    return sites
+
+
+def test_a_row_that_users_of_both_sites_changed_stops_both_directions_and_nothing_of_the_entry_stands(
+    contested: Replicated,
+) -> None:
+    """S2-21, S2-24: what was committed before it is replayed."""
+    before = contested.rows("part")
+    for direction, site in ((Direction.FORWARD, "capetown"), (Direction.REVERSE, "london")):
+        with pytest.raises(
+            EntryConflict, match=rf"^{site}: entry \d+, .* public.part: it meets a row changed here"
+        ):
+            contested.run(direction=direction)
+    assert contested.rows("part") == before
+
+
+@pytest.mark.parametrize(
+    ("london", "capetown"),
+    [
+        ("UPDATE part SET price = 9 WHERE id = 3", "DELETE FROM part WHERE id = 3"),
+        ("DELETE FROM part WHERE id = 3", "UPDATE part SET seen = '[]' WHERE id = 3"),
+        ("INSERT INTO part VALUES (30, 'one')", "INSERT INTO part VALUES (30, 'other')"),
+        ("UPDATE part SET id = 40 WHERE id = 3", "UPDATE part SET id = 41 WHERE id = 3"),
+        ("UPDATE part SET price = 1.0 WHERE id = 3", "UPDATE part SET price = 1.00 WHERE id = 3"),
+        ("UPDATE part SET id = 40 WHERE id = 3", "INSERT INTO part VALUES (40, 'other')"),
+    ],
+)
+def test_each_kind_of_conflict_is_found_in_both_directions(
+    sites: Replicated, london: str, capetown: str
+) -> None:
+    sites.london.run(london)
+    sites.capetown.run(capetown)
+    before = sites.rows("part")
+    for direction in Direction:
+        with pytest.raises(EntryConflict):
+            sites.run(direction=direction)
+    assert sites.rows("part") == before
+
+
+def test_what_users_of_both_sites_did_alike_is_no_conflict(sites: Replicated) -> None:
+    for site in sites.sites:
+        site.run(
+            "UPDATE part SET price = 9, seen = '{\"a\": 1}' WHERE id = 3",
+            "DELETE FROM part WHERE id = 4",
+            "INSERT INTO part VALUES (30, 'one', 1.50, NULL)",
+            "UPDATE part SET id = 40 WHERE id = 5",
+        )
+    reports = sites.run_both()
+    assert sites.are_equal()
+    assert [(each.tables[0].alike, each.tables[0].applied) for each in reports] == [(4, 0), (4, 0)]
+
+
+def test_a_truncate_is_refused_since_nobody_knows_which_rows_its_user_had_seen(sites: Replicated) -> None:
+    sites.capetown.run("INSERT INTO stock VALUES ('c', 1, 1, NULL)")
+    sites.london.run("TRUNCATE stock")
+    with pytest.raises(EntryConflict, match="a truncate; delete the rows instead"):
+        sites.run()
+    assert len(sites.capetown.rows("TABLE stock")) == 1
+
+
+def test_a_hub_carries_the_changes_of_each_spoke_to_the_other(
+    replicated: Make, server_with_logins: Server, database: Callable[[], Database]
+) -> None:
+    """S2-26: London is the hub, Cape Town and Oslo are its spokes."""
+    spoke = replicated(STOCK, *TABLES, updates="both")
+    oslo = site_on(server_with_logins, "capetown", database().name)
+    oslo.run(*STOCK)
+    other = Replicated(spoke.london, oslo, spoke.tables, f"{spoke.name}2", {"updates": "both"})
+    other.provision()
+    try:
+        for each in (spoke, other):
+            each.initialize_both_ways()
+        spoke.capetown.run("INSERT INTO part VALUES (1, 'of Cape Town')")
+        oslo.run("INSERT INTO part VALUES (2, 'of Oslo')")
+        spoke.london.run("INSERT INTO part VALUES (3, 'of London')")
+        counts = [
+            each.run(direction=direction).entries
+            for direction in reversed(Direction)
+            for each in (spoke, other)
+        ]
+        assert counts == [1, 1, 2, 2], "each spoke gets the other's and the hub's, and not its own"
+        assert [each.run_both()[0].entries for each in (spoke, other)] == [0, 0]
+        assert spoke.are_equal()
+        assert other.are_equal()
+        assert len(oslo.rows("TABLE part")) == 3
+    finally:
+        oslo.run(DROP_SLOTS)
+        oslo.connection.close()

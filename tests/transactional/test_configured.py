@@ -132,6 +132,37 @@ def test_a_chain_of_replications_ends_somewhere(parse: Parse, problems: Problems
     assert set(parse(further).replications) == {"there", "back"}, "a chain that ends elsewhere"
 
 
+BOTH = BASE.replace("connection: capetown", "connection: capetown\n    log_reader: cape_log", 1)
+
+
+def test_both_ways_need_both_logs_and_form_a_hub_with_spokes(parse: Parse, problems: Problems) -> None:
+    """S2-26: one site publishes to all the others, and nothing else writes its tables."""
+    both = BOOKINGS | {"updates": "both"}
+    assert [each.message for each in problems(written(a=both))] == ["site 'capetown' has no log_reader"]
+    assert parse(BOTH + section("replications", {"a": both})).replication("a").both_ways
+
+    turned = {**both, "publisher": "capetown", "subscriber": "london"}
+    found = [each.message for each in problems(BOTH + section("replications", {"a": both, "b": turned}))]
+    assert "users of both sites write public.bookings, and 'b' writes it at 'london' as well" in found
+
+
+def test_an_incremental_snapshot_of_a_hub_is_refused_since_it_would_see_no_change_of_a_spoke(
+    problems: Problems,
+) -> None:
+    copied = {
+        "kind": "incremental",
+        "source": "london",
+        "target": "capetown",
+        "from": "public.bookings",
+        "table": "b.copy",
+    }
+    both = section("replications", {"a": BOOKINGS | {"updates": "both"}})
+    found = [problem.message for problem in problems(BOTH + both + section("snapshots", {"copy": copied}))]
+    assert any("by a replication, whose changes no incremental snapshot sees" in each for each in found), (
+        found
+    )
+
+
 def test_a_replication_is_called_like_no_synchronization(problems: Problems) -> None:
     (problem,) = problems(written(london_capetown=BOOKINGS))
     assert (problem.key, "both would make the DAG initialize__london_capetown" in problem.message) == (

@@ -6,7 +6,7 @@ from pydantic import Field, StrictInt
 
 from concord.configuration.field import Name, Schedule, Settings
 from concord.configuration.settings import ReplicationSetSettings
-from concord.jobs.replication import Conversions, Largest, ReplicationDefinition
+from concord.jobs.replication import Conversions, Largest, ReplicationDefinition, Updates
 from concord.tables.replication_set import ReplicatedTable
 
 
@@ -16,6 +16,10 @@ class ReplicationSettings(Settings):
     replication_set: Name = Field(description="Which tables: a name under replication_sets.")
     publisher: Name = Field(description="The site whose log is read: a name under sites, with a log_reader.")
     subscriber: Name = Field(description="The site where its transactions are replayed: a name under sites.")
+    updates: Updates = Field(
+        default=Updates.PUBLISHER,
+        description="The sites at which users write: publisher, or both, where each replays the other's transactions.",
+    )
     schedule: Schedule | None = Field(
         default=None, description="Five cron fields in UTC, or @hourly and the like. Default: on demand only."
     )
@@ -39,6 +43,16 @@ class ReplicationSettings(Settings):
     def sites(self) -> tuple[str, str]:
         return (self.publisher, self.subscriber)
 
+    @property
+    def both_ways(self) -> bool:
+        return self.updates is Updates.BOTH
+
+    @property
+    def directions(self) -> tuple[tuple[str, str], ...]:
+        """The ways of transactions, from site to site."""
+        forward = (self.publisher, self.subscriber)
+        return (forward, forward[::-1]) if self.both_ways else (forward,)
+
     def definition(self, name: str, wanted: ReplicationSetSettings) -> ReplicationDefinition:
         """The replication as a run carries it."""
         return ReplicationDefinition(
@@ -55,4 +69,5 @@ class ReplicationSettings(Settings):
             conversions=self.conversions,
             set_based_from=self.set_based_from,
             largest_transaction=self.largest_transaction,
+            updates=self.updates,
         )

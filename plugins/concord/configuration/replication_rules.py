@@ -28,6 +28,7 @@ def replication_findings(sections: Sections) -> Iterator[Finding]:
         yield from _settings_of_links(replication, sections)
         yield from _captured_tables(name, replication, sections)
     yield from _written_twice(sections)
+    yield from _hubs(sections)
     yield from _blind_snapshots(sections)
     yield from _rings(sections)
 
@@ -44,13 +45,14 @@ def _unknown_names(name: str, replication: ReplicationSettings, sections: Sectio
 
 def _own_rules(name: str, replication: ReplicationSettings, sections: Sections) -> Iterator[Finding]:
     """Two sites (S4-172), a login that reads the log, and DAGs of its own."""
-    publisher = sections.sites.get(replication.publisher)
     if replication.publisher == replication.subscriber:
         text = "publisher and subscriber are the same site; name another site"
         yield Finding(("replications", name, "subscriber"), text)
-    if publisher is not None and publisher.log_reader is None:
-        text = f"site '{replication.publisher}' has no log_reader; name there a connection with REPLICATION"
-        yield Finding(("replications", name, "publisher"), text)
+    for source, _ in replication.directions:
+        site = sections.sites.get(source)
+        if site is not None and site.log_reader is None:
+            text = f"site '{source}' has no log_reader; name there a connection with REPLICATION"
+            yield Finding(("replications", name, "publisher"), text)
     if name in sections.synchronizations:
         text = f"a synchronization has this name, and both would make the DAG initialize__{name}; rename one"
         yield Finding(("replications", name), text)
@@ -92,19 +94,37 @@ def _captured_tables(name: str, replication: ReplicationSettings, sections: Sect
 
 
 def _written_twice(sections: Sections) -> Iterator[Finding]:
-    """A table has one replication or one snapshot that writes it."""
+    """A table has one replication or one snapshot that writes it; a hub's has the ways back of all its replications."""
     known = {(each.target, each.table): f"the snapshot '{name}'" for name, each in sections.snapshots.items()}
     for name, replication in sections.replications.items():
-        for place in _written(replication, sections):
+        for place in _places(replication, sections, replication.subscriber):
             if place in known:
                 text = f"{place[1]} of '{place[0]}' is written by {known[place]} already; keep one of the two"
                 yield Finding(("replications", name, "subscriber"), text)
             known.setdefault(place, f"the replication '{name}'")
 
 
+def _hubs(sections: Sections) -> Iterator[Finding]:
+    """Replications both ways that share a table form one hub with its spokes (S2-26); nothing else writes the hub's."""
+    written = {
+        place: name
+        for name, each in sections.replications.items()
+        for place in _places(each, sections, each.subscriber)
+    }
+    copied = {(each.target, each.table): name for name, each in sections.snapshots.items()}
+    for name, replication in sections.replications.items():
+        for place in _places(replication, sections, replication.publisher) if replication.both_ways else ():
+            if other := written.get(place) or copied.get(place):
+                text = (
+                    f"users of both sites write {place[1]}, and '{other}' writes it at '{place[0]}' as well;"
+                    " let one hub publish to all the others"
+                )
+                yield Finding(("replications", name, "publisher"), text)
+
+
 def _blind_snapshots(sections: Sections) -> Iterator[Finding]:
     """An incremental snapshot hears of changes by capture, which does not see what the applier writes."""
-    written = _sources(sections)
+    written = {place for each in sections.replications.values() for place in _written(each, sections)}
     for name, snapshot in sections.snapshots.items():
         place = (snapshot.source, snapshot.relation)
         if snapshot.kind is SnapshotKind.INCREMENTAL and place in written:
@@ -123,7 +143,9 @@ def _rings(sections: Sections) -> Iterator[Finding]:
         **sources,
     }
     for name, replication in sections.replications.items():
-        if any(_returns(place, comes_from) for place in _written(replication, sections)):
+        if any(
+            _returns(place, comes_from) for place in _places(replication, sections, replication.subscriber)
+        ):
             text = (
                 "its chain of replications comes back to where it began; take one replication out of the ring"
             )
@@ -140,7 +162,7 @@ def _returns(place: Place, comes_from: dict[Place, Place]) -> bool:
 
 
 def _sources(sections: Sections) -> dict[Place, Place]:
-    """Where each replayed table comes from."""
+    """Where each replayed table comes from; the ways back to a hub are none of it."""
     return {
         (each.subscriber, table.name_at(each.subscriber)): (each.publisher, table.name_at(each.publisher))
         for each in sections.replications.values()
@@ -150,7 +172,11 @@ def _sources(sections: Sections) -> dict[Place, Place]:
 
 
 def _written(replication: ReplicationSettings, sections: Sections) -> list[Place]:
-    site = replication.subscriber
+    return [place for _, site in replication.directions for place in _places(replication, sections, site)]
+
+
+def _places(replication: ReplicationSettings, sections: Sections, site: str) -> list[Place]:
+    """Its tables at one of its sites."""
     return [(site, table.name_at(site)) for table in _tables(replication, sections)]
 
 

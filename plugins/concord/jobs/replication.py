@@ -90,6 +90,11 @@ class ReplicationDefinition(BaseModel):
     def both_ways(self) -> bool:
         return self.updates is Updates.BOTH
 
+    def ends(self, direction: Direction) -> tuple[str, str]:
+        """The site whose log is read, and the one that replays it."""
+        ends = (self.publisher, self.subscriber)
+        return ends if direction is Direction.FORWARD else ends[::-1]
+
     def published_by(self, site: str) -> bool:
         """Is this site's log read?"""
         return site == self.publisher or (self.both_ways and site == self.subscriber)
@@ -167,7 +172,7 @@ class ReplicationJob(BaseModel):
 
 
 #: Operations of one table by their effect at the subscriber.
-EFFECTS = ("inserted", "updated", "deleted", "updated_for_insert", "inserted_for_update", "missing")
+EFFECTS = ("inserted", "updated", "deleted", "updated_for_insert", "inserted_for_update", "missing", "alike")
 
 
 class ReplayedTable(TableReport):
@@ -178,6 +183,7 @@ class ReplayedTable(TableReport):
     deleted: int = 0
     updated_for_insert: int = 0  #: inserts that found their row
     missing: int = 0  #: deletes that did not find their row: nothing was left to do
+    alike: int = 0  #: where both sites write: the row was as the operation makes it
 
 
 class ReplicationReport(BaseModel):
@@ -210,7 +216,7 @@ class ReplicationReport(BaseModel):
 def replayed(table: str, effects: Mapping[str, int]) -> ReplayedTable:
     """A table's report from the counts of `EFFECTS`; a missing one is 0."""
     counts: dict[str, Any] = {effect: effects.get(effect, 0) for effect in EFFECTS}
-    acquired, missing = sum(counts.values()), counts["missing"]
+    acquired, converged = sum(counts.values()), counts["missing"] + counts["alike"]
     return ReplayedTable(
-        table=table, acquired=acquired, applied=acquired - missing, converged=missing, **counts
+        table=table, acquired=acquired, applied=acquired - converged, converged=converged, **counts
     )

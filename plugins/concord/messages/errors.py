@@ -171,6 +171,12 @@ class EntryRefused(ConcordError):
     code = "entry_refused"
 
 
+class EntryConflict(ConcordError):
+    """Users of both sites changed the same row, and a replication both ways stops until a person has decided."""
+
+    code = "entry_conflict"
+
+
 class RowsOscillate(ConcordError):
     """Rows are rewritten run after run, each time in answer to the last write."""
 

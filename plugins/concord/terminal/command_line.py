@@ -174,6 +174,12 @@ def _add_entry(commands: Commands) -> None:
     for each in (shown, retry, skip, quarantine):
         each.add_argument("name", help="of the replication, as in the configuration")
         each.add_argument("number", type=int, help="of the transaction, as the error names it")
+        each.add_argument(
+            "--direction",
+            choices=["forward", "reverse"],
+            default="forward",
+            help="reverse: of the subscriber, where both sites write",
+        )
     for each in (skip, quarantine):
         each.add_argument("--reason", required=True, help="is kept beside the operations")
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from concord.configuration.configuration import Configuration
+from concord.jobs.link import Direction
 from concord.jobs.replication import Aside, SetAside
 from concord.messages.how_many import how_many
 from concord.orchestration.leases import owners
@@ -30,9 +31,9 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
         aside = SetAside(number=asked.number, how=Aside(asked.action), reason=asked.reason, by=who)
     with shown() as tell:
         owner = owners.of_command(who)
-        report = replicated(repository(), configuration, asked.name, owner, tell, aside)
-    for line in said(asked.name, report):
-        say(line)
+        ways = [Direction(asked.direction)]
+        [(way, report)] = replicated(repository(), configuration, asked.name, owner, tell, ways, aside)
+    say(said(configuration, asked.name, way, report))
     if report.set_aside:
         left = how_many(report.set_aside, "operation")
         notice(
@@ -44,7 +45,8 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
 
 def _show(asked: argparse.Namespace, configuration: Configuration) -> int:
     owner = owners.of_command(getpass.getuser())
-    found = replication_run.entry(repository(), configuration, asked.name, asked.number, owner)
+    way = Direction(asked.direction)
+    found = replication_run.entry(repository(), configuration, asked.name, asked.number, owner, way)
     rows = [
         (place, each.table, each.operation, _text(each.key), _text(each.row))
         for place, each in enumerate(found, 1)

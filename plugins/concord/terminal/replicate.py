@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import getpass
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 import pendulum
 from sqlalchemy import Engine
@@ -12,6 +12,7 @@ from sqlalchemy import Engine
 from concord.configuration.configuration import Configuration
 from concord.databases.contract.replication_ends import KeptLog, ReplayedLevel
 from concord.databases.registry import dialect
+from concord.jobs.link import Direction
 from concord.jobs.replication import EFFECTS, ReplicationReport, SetAside, replication_name
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.messages.how_many import how_many
@@ -52,9 +53,12 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
         if asked.initialize:
             wanted = InitializeReplicationParameters(replace=asked.replace)
             report = replication_run.initialize(engine, configuration, asked.name, wanted, owner, tell)
+            lines = [_initialized(asked.name, report)]
         else:
-            report = replicated(engine, configuration, asked.name, owner, tell)
-    for line in said(asked.name, report):
+            ways = list(Direction)[: len(configuration.replications[asked.name].directions)]
+            reports = replicated(engine, configuration, asked.name, owner, tell, ways)
+            lines = [said(configuration, asked.name, *each) for each in reports]
+    for line in lines:
         say(line)
     return 0
 
@@ -65,35 +69,42 @@ def replicated(
     name: str,
     owner: str,
     tell: Tell,
-    set_aside: SetAside | None = None,
-) -> ReplicationReport:
-    """One run, under the lease. Raises a ConcordError."""
+    ways: Sequence[Direction],
+    aside: SetAside | None = None,
+) -> list[tuple[Direction, ReplicationReport]]:
+    """One run of each of these directions, under one lease. Raises a ConcordError."""
     plan = replication_run.begin(
         engine, configuration, name, owner=owner, dag_run_id=owner, run_type="command"
     )
     try:
-        report = replication_run.replicate(engine, configuration, plan, tell, set_aside)
+        reports = [
+            (way, replication_run.replicate(engine, configuration, plan, tell, way, aside)) for way in ways
+        ]
         complete_run(engine, plan.run_id, pendulum.now("UTC"))
     except ConcordError as error:
         replication_run.fail(engine, plan, error)
         raise
     finally:
         keeping.give_back(engine, replication_name(name), owner)
-    return report
+    return reports
 
 
-def said(name: str, report: ReplicationReport) -> Iterator[str]:
-    """Of a run, in the order of its acts."""
-    if report.initialized:
-        copied = how_many(report.operations, "row")
-        yield f"{name}: initialized: {copied} of {how_many(len(report.tables), 'table')}."
-        return
+def _initialized(name: str, report: ReplicationReport) -> str:
+    copied = how_many(report.operations, "row")
+    return f"{name}: initialized: {copied} of {how_many(len(report.tables), 'table')}."
+
+
+def said(configuration: Configuration, name: str, direction: Direction, report: ReplicationReport) -> str:
+    """The outcome of one direction."""
+    way = " to ".join(configuration.replication(name).ends(direction))
+    if configuration.replications[name].both_ways:
+        name = f"{name}, {way}"
     done = ", ".join(
         f"{sum(getattr(table, effect) for table in report.tables)} {effect.replace('_', ' ')}"
         for effect in EFFECTS
         if any(getattr(table, effect) for table in report.tables)
     )
-    yield f"{name}: {how_many(report.entries, 'transaction')} replayed{f': {done}' if done else ''}."
+    return f"{name}: {how_many(report.entries, 'transaction')} replayed{f': {done}' if done else ''}."
 
 
 def show_all(configuration: Configuration) -> bool:

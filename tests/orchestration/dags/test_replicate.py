@@ -30,9 +30,7 @@ NAME = "bookings_to_capetown"
 
 def configured(pair: Pair, replications: str) -> Pair:
     """London publishes bookings, beside the tables that both sites share."""
-    text = CONFIGURATION.replace(
-        "applier: london_applier", "applier: london_applier, log_reader: london_log_reader"
-    )
+    text = re.sub(r"applier: (\w+)_applier", r"\g<0>, log_reader: \1_log_reader", CONFIGURATION)
     text = text.replace(
         "synchronizations:", "  bookings: {tables: [{table: public.bookings}]}\nsynchronizations:"
     )
@@ -150,6 +148,35 @@ def test_status_says_why_a_replication_cannot_go_on(replicated: Pair, terminal: 
     assert known["bytes_behind"] < 100_000
     replicated.london.run(DROP_SLOTS)
     assert "cannot go on, the slot is gone" in terminal("status").out
+
+
+def test_both_ways_are_begun_and_run_by_the_same_dags_and_by_the_terminal(
+    unprovisioned: Pair, terminal: Terminal
+) -> None:
+    """S2-06: forward, then back; none of it is sent twice."""
+    pair = configured(unprovisioned, REPLICATIONS.replace("schedule:", "updates: both, schedule:"))
+    for site in (pair.london, pair.capetown):
+        site.run("CREATE TABLE bookings (id integer PRIMARY KEY, name text)")
+    provisioning.provision(installations(pair.configuration))
+    assert pair.run(f"initialize__{NAME}").state == "success"
+    pair.london.run("INSERT INTO bookings VALUES (1, 'London')")
+    pair.capetown.run("INSERT INTO bookings VALUES (2, 'Cape Town')")
+    done = dict.fromkeys(["begin", "replicate", "replicate_back", "complete", "release"], "success")
+    assert states(pair.run(f"replicate__{NAME}")) == done
+    one, other = both(pair)
+    assert (one, len(one)) == (other, 2)
+    assert terminal("replicate", NAME).out.splitlines()[-2:] == [
+        f"{NAME}, london to capetown: 0 transactions replayed.",
+        f"{NAME}, capetown to london: 0 transactions replayed.",
+    ]
+    [recorded, *_] = [
+        each for each in status.last_runs(pair.repository, f"replication/{NAME}") if each.state == "succeeded"
+    ][1:]
+    assert [
+        (each.direction, each.acquired) for each in status.transmissions(pair.repository, recorded.id)
+    ] == [("forward", 1), ("reverse", 1)]
+    for site in (pair.london, pair.capetown):
+        site.run(DROP_SLOTS)
 
 
 def test_the_worked_example_does_what_it_says(unprovisioned: Pair, terminal: Terminal) -> None:

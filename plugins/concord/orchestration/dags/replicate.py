@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pendulum
-from airflow.sdk import DAG, BaseOperator, Context, Param, get_current_context, task, teardown
+from airflow.sdk import DAG, BaseOperator, Context, Param, chain, get_current_context, task, teardown
 
 from concord.configuration.configuration import Configuration, config_path, load
+from concord.jobs.link import Direction
 from concord.jobs.replication import EFFECTS, ReplicationReport, replication_name
 from concord.messages.errors import ConcordError
 from concord.messages.pace import logged
@@ -53,13 +54,13 @@ class ReplicationOperator(BaseOperator):
 
 
 class ReplicateOperator(ReplicationOperator):
-    """Replays what the publisher has committed, under the plan that `begin` made."""
+    """Replays what one site has committed, under the plan that `begin` made."""
 
     template_fields = ("plan",)
 
-    def __init__(self, *, plan: Mapping[str, Any], **kwargs: Any) -> None:
+    def __init__(self, *, plan: Mapping[str, Any], direction: Direction, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.plan = plan
+        self.plan, self.direction = plan, direction
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Raises what Airflow tries again, or does not."""
@@ -67,7 +68,8 @@ class ReplicateOperator(ReplicationOperator):
         with in_airflow_terms():
             engine = repository()
             try:
-                report = replication_run.replicate(engine, load(config_path()), plan, logged(self.log.info))
+                how = (logged(self.log.info), self.direction)
+                report = replication_run.replicate(engine, load(config_path()), plan, *how)
             except ConcordError as error:
                 if will_not_be_tried_again(error, context):
                     replication_run.fail(engine, plan, error)
@@ -104,10 +106,10 @@ def replicate_dag(configuration: Configuration, name: str) -> DAG:
         max_active_runs=1,
         allowed_run_types=RUN_TYPES,
         default_args={"execution_timeout": STEP_TIMEOUT, **RETRIES},
-        doc_md=_replicate_page(name, description, replication.schedule),
+        doc_md=_replicate_page(name, description, replication.schedule, replication.both_ways),
         tags=["concord", "replication"],
     ) as dag:
-        _tasks(name)
+        _tasks(name, replication.both_ways)
     return dag
 
 
@@ -143,11 +145,15 @@ _PARAMS = {
 }
 
 
-def _replicate_page(name: str, description: str, cron: str | None) -> str:
+def _replicate_page(name: str, description: str, cron: str | None, both_ways: bool) -> str:
+    back = (
+        ["`replicate_back` replays the subscriber's own transactions at the publisher."] if both_ways else []
+    )
     return page(
         [
             description,
             "The publisher's log is read up to its end, and each transaction replayed in one of its own.",
+            *back,
         ],
         f"{'no schedule' if cron is None else f'the schedule `{cron}` (UTC)'}, by hand, and when"
         f" `concord://replicate/{name}` is updated. No backfill.",
@@ -175,7 +181,7 @@ def _initialize_page(name: str, description: str) -> str:
     )
 
 
-def _tasks(name: str) -> None:
+def _tasks(name: str, both_ways: bool) -> None:
     @task
     def begin() -> dict[str, Any]:
         return _begin(name, get_current_context())
@@ -191,8 +197,13 @@ def _tasks(name: str) -> None:
         _release(name, get_current_context())
 
     plan: Any = begin()
-    replicate = ReplicateOperator(task_id="replicate", replication=name, plan=plan)
-    plan >> replicate >> complete(plan) >> release()
+    ways = {"replicate": Direction.FORWARD, "replicate_back": Direction.REVERSE}
+    links = [
+        ReplicateOperator(task_id=task_id, replication=name, plan=plan, direction=direction)
+        for task_id, direction in ways.items()
+        if both_ways or direction is Direction.FORWARD
+    ]
+    chain(plan, *links, complete(plan), release())
 
 
 def _begin(name: str, context: Context) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from concord.repository.runs import begin_run, fail_run
 from concord.repository.transmissions import record_transmission
 from concord.rules.brake import Hold
 from spark_jobs.interruption import interrupt_all
-from spark_jobs.replicate import look, work
+from spark_jobs.replicate import look, work, work_both_ways
 
 logger = logging.getLogger("concord.replication")
 
@@ -78,14 +78,15 @@ def replicate(
     configuration: Configuration,
     plan: ReplicationPlan,
     tell: Tell,
+    direction: Direction = Direction.FORWARD,
     set_aside: SetAside | None = None,
 ) -> ReplicationReport:
     """One try under a new epoch; operations by their effect, as the repository records them. Raises a
     ConcordError."""
     started_at = pendulum.now("UTC")
     lease = keeping.take_for_run(engine, replication_name(plan.replication), plan.owner, plan.run_id)
-    job = replication_job(configuration, plan.replication, epoch=lease.epoch)
-    job = job.model_copy(update={"set_aside": set_aside, "approved": _approved(engine, plan)})
+    job = replication_job(configuration, plan.replication, direction, epoch=lease.epoch)
+    job = job.model_copy(update={"set_aside": set_aside, "approved": _approved(engine, job)})
     try:
         with keeping.kept(engine, lease, interrupt_all):
             report = work(job, _step, tell)
@@ -100,8 +101,8 @@ def replicate(
     return report
 
 
-def _approved(engine: Engine, plan: ReplicationPlan) -> tuple[str, ...]:
-    found = holds.approvals(engine, replication_name(plan.replication), Direction.FORWARD)
+def _approved(engine: Engine, job: ReplicationJob) -> tuple[str, ...]:
+    found = holds.approvals(engine, job.synchronization, job.direction)
     return tuple(each.since for each in found)
 
 
@@ -138,13 +139,16 @@ def initialize(
         job = replication_job(configuration, name, epoch=lease.epoch)
         job = job.model_copy(update={"initialize": True, "replace": asked.replace})
         with keeping.kept(engine, lease, interrupt_all):
-            return work(job, _step, tell)
+            if not job.replication.both_ways:
+                return work(job, _step, tell)
+            back = replication_job(configuration, name, Direction.REVERSE, epoch=lease.epoch)
+            return work_both_ways(job, back, _step, tell)
     finally:
         keeping.give_back(engine, replication_name(name), owner)
 
 
 def entry(
-    engine: Engine, configuration: Configuration, name: str, number: int, owner: str
+    engine: Engine, configuration: Configuration, name: str, number: int, owner: str, direction: Direction
 ) -> Sequence[EntryOperation]:
     """The operations of an entry that waits for its replay; under the lease, since the log has one reader at a time.
 
@@ -153,21 +157,24 @@ def entry(
     known_name(name, configuration.replications, "replication")
     lease = keeping.take(engine, replication_name(name), owner)
     try:
-        return look(replication_job(configuration, name, epoch=lease.epoch), number)
+        return look(replication_job(configuration, name, direction, epoch=lease.epoch), number)
     finally:
         keeping.give_back(engine, replication_name(name), owner)
 
 
-def replication_job(configuration: Configuration, name: str, *, epoch: int) -> ReplicationJob:
-    """One run under a new id. Raises ConnectionRefused."""
+def replication_job(
+    configuration: Configuration, name: str, direction: Direction = Direction.FORWARD, *, epoch: int
+) -> ReplicationJob:
+    """One run of one direction under a new id. Raises ConnectionRefused."""
     definition = configuration.replication(name)
-    source, target = site_accesses(configuration, (definition.publisher, definition.subscriber))
-    log_reader = _log_reader(configuration, definition.publisher)
-    refuse_other_dialect(definition.publisher, source.reader, log_reader)
+    source, target = site_accesses(configuration, definition.ends(direction))
+    log_reader = _log_reader(configuration, source.name)
+    refuse_other_dialect(source.name, source.reader, log_reader)
     return ReplicationJob(
         replication=definition,
         transmission=uuid4().hex,
         epoch=epoch,
+        direction=direction,
         source=source,
         target=target,
         log_reader=log_reader,

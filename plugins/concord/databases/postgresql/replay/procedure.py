@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.replay.compared import Compared
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.staging import ENTRIES, ReplicatedTable
 from concord.databases.postgresql.replay.statements import Statements, generates
-from concord.jobs.replication import EFFECTS, Conversions
+from concord.jobs.replication import EFFECTS, Conversions, ReplicationDefinition
 
 #: SQLSTATEs of our own.
 LOST, REFUSED = "CNC01", "CNC02"
 
 
-def create(tables: Sequence[ReplicatedTable], level: Level, conversions: Conversions) -> str:
+def create(tables: Sequence[ReplicatedTable], level: Level, replication: ReplicationDefinition) -> str:
     """The statement that makes it, for this session."""
     body = f"""
 DECLARE
@@ -35,7 +36,7 @@ BEGIN
       {level.entry("r.number", "r.at")};
       IF NOT FOUND THEN RAISE EXCEPTION 'a newer run has taken over' USING ERRCODE = '{LOST}'; END IF;
     ELSIF r.seq <= last THEN
-      CASE r.place{"".join(cases(tables, conversions))}
+      CASE r.place{"".join(cases(tables, replication))}
       END CASE;
     END IF;
   END LOOP;
@@ -87,10 +88,11 @@ def _counted(table: ReplicatedTable) -> str:
     return f"jsonb_build_object({literal(table.name)}, jsonb_build_object({effects}))"
 
 
-def cases(tables: Sequence[ReplicatedTable], conversions: Conversions) -> Iterator[str]:
+def cases(tables: Sequence[ReplicatedTable], replication: ReplicationDefinition) -> Iterator[str]:
     """By the place of a table: the statements of its operations."""
     for table in tables:
-        yield f"\n      WHEN {table.place} THEN{_Table(table, conversions).operations}"
+        written = Compared(table) if replication.both_ways else _Table(table, replication.conversions)
+        yield f"\n      WHEN {table.place} THEN{written.operations}"
 
 
 class _Table:

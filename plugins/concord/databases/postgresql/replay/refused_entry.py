@@ -11,7 +11,7 @@ from concord.databases.postgresql.facts.connection import Connection, in_transac
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.procedure import cases, counted, counters, ended, operations
 from concord.databases.postgresql.replay.staging import ENTRIES, ReplicatedTable
-from concord.jobs.replication import Conversions, EntryOperation, SetAside
+from concord.jobs.replication import EntryOperation, ReplicationDefinition, SetAside
 
 _WORDS = """CASE s.operation WHEN 'I' THEN 'insert' WHEN 'D' THEN 'delete' WHEN 'T' THEN 'truncate' ELSE 'update' END"""
 
@@ -24,17 +24,17 @@ class Failed(NamedTuple):
 
 
 def first_failure(
-    connection: Connection, tables: Sequence[ReplicatedTable], how: Conversions, number: int
+    connection: Connection, tables: Sequence[ReplicatedTable], replication: ReplicationDefinition, number: int
 ) -> int:
     """The seq of the operation at which an entry fails when it is tried once more; 0 where it does not."""
-    run(connection, _tried(tables, how))
+    run(connection, _tried(tables, replication))
     with in_transaction(connection) as trying:
         (seq,) = one(connection, f"SELECT pg_temp.concord_tried({number})")
         trying.last.append("ROLLBACK")
     return int(seq)
 
 
-def _tried(tables: Sequence[ReplicatedTable], how: Conversions) -> str:
+def _tried(tables: Sequence[ReplicatedTable], replication: ReplicationDefinition) -> str:
     """One block, and not one for each operation: a try costs one number of a transaction."""
     return _function(
         "concord_tried(since bigint) RETURNS bigint",
@@ -44,7 +44,7 @@ def _tried(tables: Sequence[ReplicatedTable], how: Conversions) -> str:
     FOR r IN {operations(tables)} LOOP
       IF r.place >= 0 AND r.seq > mine.seq AND r.seq <= mine.last THEN
         at := r.seq;
-        CASE r.place{"".join(cases(tables, how))}
+        CASE r.place{"".join(cases(tables, replication))}
         END CASE;
       END IF;
     END LOOP;
@@ -55,7 +55,7 @@ def _tried(tables: Sequence[ReplicatedTable], how: Conversions) -> str:
     )
 
 
-def one_by_one(tables: Sequence[ReplicatedTable], how: Conversions, level: Level) -> str:
+def one_by_one(tables: Sequence[ReplicatedTable], replication: ReplicationDefinition, level: Level) -> str:
     """The statement that makes a function: an entry without the operations that fail, and what these said."""
     return _function(
         "concord_one_by_one(since bigint) RETURNS jsonb",
@@ -67,7 +67,7 @@ def one_by_one(tables: Sequence[ReplicatedTable], how: Conversions, level: Level
     IF r.place >= 0 AND r.seq > mine.seq AND r.seq <= mine.last THEN
       at := converted;
       BEGIN
-        CASE r.place{"".join(cases(tables, how))}
+        CASE r.place{"".join(cases(tables, replication))}
         END CASE;
       EXCEPTION WHEN OTHERS THEN
         IF SQLSTATE IN ('40P01', '55P03', '40001') THEN RAISE; END IF;

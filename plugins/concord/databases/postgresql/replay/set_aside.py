@@ -10,7 +10,7 @@ from concord.databases.postgresql.facts.connection import Connection, in_transac
 from concord.databases.postgresql.replay import refused_entry
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.staging import ENTRIES, ReplicatedTable
-from concord.jobs.replication import Aside, Conversions, EntryOperation, SetAside
+from concord.jobs.replication import Aside, EntryOperation, ReplicationDefinition, SetAside
 
 PRIVATE = "its values are private"
 
@@ -39,14 +39,14 @@ class EntrySetAside:
         """From the replay of those before it."""
         run(self.connection, f"UPDATE {ENTRIES} SET number = - number WHERE number >= {self.asked.number}")
 
-    def pass_over(self, conversions: Conversions) -> Replayed:
+    def pass_over(self, replication: ReplicationDefinition) -> Replayed:
         """In one transaction with the level: what is not replayed is kept. Raises LeaseLost."""
         run(self.connection, f"UPDATE {ENTRIES} SET number = - number WHERE number < 0")
         with in_transaction(self.connection, "SET LOCAL synchronous_commit = on"):
             found = refused_entry.operations_of(self.connection, self.private, self.tables, self.asked.number)
             effects: Mapping[str, Mapping[str, int]] = {}
             if self.asked.how is Aside.QUARANTINE:
-                effects, found = self._without_failures(conversions, found)
+                effects, found = self._without_failures(replication, found)
             elif not run(self.connection, self._level_moved()):
                 raise self.level.lost
             if found:
@@ -58,9 +58,9 @@ class EntrySetAside:
         return self.level.entry(number.format("number"), number.format("at"))
 
     def _without_failures(
-        self, conversions: Conversions, found: Sequence[EntryOperation]
+        self, replication: ReplicationDefinition, found: Sequence[EntryOperation]
     ) -> tuple[Mapping[str, Mapping[str, int]], list[EntryOperation]]:
-        run(self.connection, refused_entry.one_by_one(self.tables, conversions, self.level))
+        run(self.connection, refused_entry.one_by_one(self.tables, replication, self.level))
         since = self.asked.number - 1
         (done,) = one(self.connection, f"SELECT pg_temp.concord_one_by_one({since})")
         if done is None:

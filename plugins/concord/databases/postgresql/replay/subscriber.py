@@ -15,7 +15,7 @@ from concord.databases.postgresql.facts.connection import in_transaction, one, r
 from concord.databases.postgresql.facts.refusal import is_refusal, told
 from concord.databases.postgresql.log.frames import number
 from concord.databases.postgresql.log.published import Published
-from concord.databases.postgresql.replay import large_entry, procedure, refused_entry, staging
+from concord.databases.postgresql.replay import compared, large_entry, procedure, refused_entry, staging
 from concord.databases.postgresql.replay.entries import Gathered
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.set_aside import EntrySetAside
@@ -24,7 +24,7 @@ from concord.databases.postgresql.replay.tables import layout
 from concord.databases.postgresql.sites.end import worded
 from concord.databases.postgresql.sites.ends import WrittenEnd
 from concord.jobs.replication import EntryOperation, ReplicationJob
-from concord.messages.errors import EntryRefused, SitesDiffer, WriteContended
+from concord.messages.errors import EntryConflict, EntryRefused, SitesDiffer, WriteContended
 
 #: Target triggers stay silent (S0-17), capture is blind to the applier, and applications never give way.
 SETTINGS = (
@@ -79,7 +79,7 @@ class Subscriber(WrittenEnd):
     @worded
     def begin(self) -> None:
         """Make this session ready to replay."""
-        made = procedure.create(self._layout.tables, self._level, self.job.replication.conversions)
+        made = procedure.create(self._layout.tables, self._level, self.job.replication)
         run(self.connection, *SETTINGS)
         staging.create(self.connection, self._layout)
         run(self.connection, made)
@@ -99,7 +99,7 @@ class Subscriber(WrittenEnd):
         else:
             aside.hide()
             done = self._replayed()
-            done = _together(done, aside.pass_over(self.job.replication.conversions))
+            done = _together(done, aside.pass_over(self.job.replication))
             done = _together(done, self._replayed())
         self.let_go()
         return done
@@ -185,15 +185,22 @@ class Subscriber(WrittenEnd):
         )
         said = told(error, private=any(table.is_private for table in self.job.replication.tables))
         name = self.job.replication.name
+        where = self._where(level, number)
+        if self.job.replication.both_ways and error.sqlstate in compared.CONFLICTS:
+            return EntryConflict(
+                f"{self.access.name}: entry {number}, committed at {at}, cannot be replayed{where}: {said}. All before"
+                " it are, and nothing of it; the other direction stops at the same row. See"
+                f" `python -m concord entry show {name} {number} --direction {self.job.direction}`"
+            )
         return EntryRefused(
-            f"{self.access.name}: entry {number}, committed at {at}, cannot be replayed{self._where(level, number)}:"
-            f" {said}. All before it are. Mend the row or the table, and the next run tries it again; or see"
+            f"{self.access.name}: entry {number}, committed at {at}, cannot be replayed{where}: {said}."
+            " All before it are. Mend the row or the table, and the next run tries it again; or see"
             f" `python -m concord entry show {name} {number}`"
         )
 
     def _where(self, level: int, number: int) -> str:
         """Which of its operations fails, as a try of this entry alone tells."""
-        tables, how = self._layout.tables, self.job.replication.conversions
+        tables, how = self._layout.tables, self.job.replication
         seq = refused_entry.first_failure(self.connection, tables, how, level)
         found = refused_entry.operations_of(self.connection, self._private, tables, number) if seq else []
         place = next((at for at, each in enumerate(found, 1) if each.seq == seq), 0)

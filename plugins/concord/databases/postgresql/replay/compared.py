@@ -1,0 +1,101 @@
+"""The operations on a table to which both sites write (S2-06, S2-24).
+
+Each finds its row as it was at the publisher, or the row is as the operation would make it already. Else users of both
+sites have changed the same row: the entry ends there, and nothing of it stands (S2-21).
+"""
+
+from __future__ import annotations
+
+from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.replay.staging import ReplicatedTable
+from concord.databases.postgresql.replay.statements import Statements, generates
+
+#: SQLSTATE of our own.
+CONFLICT = "CNC04"
+#: A new key, or a value of another unique rule, that a user here has given to another row (`unique_violation`).
+CONFLICTS = (CONFLICT, "23505")
+
+
+class Compared:
+    """The statements of one table. `(r.tN)` is the staged row."""
+
+    def __init__(self, table: ReplicatedTable) -> None:
+        self.table, self.of, self.sql = table, Statements(table, f"(r.t{table.place})"), table.table.sql
+
+    @property
+    def operations(self) -> str:
+        """Of a truncate nobody can say which rows its user had seen."""
+        of = self.of
+        return f"""
+        CASE r.operation
+        WHEN 'U' THEN
+          {of.update(self.same_row, of.values)};
+          IF FOUND THEN {self.count("updated")} ELSE {self.else_anew} END IF;
+        WHEN 'I' THEN
+          {self.insert} ON CONFLICT ({of.key}) DO NOTHING;
+          IF FOUND THEN {self.count("inserted")} ELSE {self.else_alike} END IF;
+        WHEN 'D' THEN
+          DELETE FROM {self.sql} t WHERE {self.as_before};
+          IF FOUND THEN {self.count("deleted")} ELSE {self.else_gone} END IF;
+        ELSE {self.conflict("a truncate; delete the rows instead")}
+        END CASE;"""
+
+    def count(self, effect: str) -> str:
+        counter = f"{effect}_{self.table.place}"
+        return f"{counter} := {counter} + 1;"
+
+    @property
+    def insert(self) -> str:
+        return f"{self.of.insert} VALUES ({', '.join(self.of.values.values())})"
+
+    @property
+    def as_before(self) -> str:
+        """The row is, value by value, as it was at the publisher before the operation."""
+        before = {name: f"{self.of.row}.o{at}" for at, name in enumerate(self.table.before)}
+        return f"{self.of.at_old_key} AND {self._alike(before)}"
+
+    @property
+    def same_row(self) -> str:
+        """It is, and an update can make the new one of it."""
+        generated = [column for column in self.table.columns if generates(column)]
+        return " AND ".join(
+            [self.as_before, *(f"t.{each.sql} = {self.of.values[each.name]}" for each in generated)]
+        )
+
+    def _alike(self, values: dict[str, str]) -> str:
+        """Compared by image: 1.0 and 1.00 are two values, and a type need not know what is equal."""
+        ours = ", ".join(f"t.{column.sql}" for column in self.table.columns)
+        theirs = ", ".join(values[column.name] for column in self.table.columns)
+        return f"record_image_eq(ROW({ours}), ROW({theirs}))"
+
+    @property
+    def else_anew(self) -> str:
+        """The row's generated value changed, or it is not as it was."""
+        if not any(map(generates, self.table.columns)):
+            return self.else_alike
+        return (
+            f"DELETE FROM {self.sql} t WHERE {self.as_before};"
+            f" IF FOUND THEN {self.insert}; {self.count('updated')} ELSE {self.else_alike} END IF;"
+        )
+
+    @property
+    def else_alike(self) -> str:
+        """Of the keys before and after, one row is there, and as the operation would make it."""
+        is_made = f"{self.of.at_new_key} AND {self._alike(self.of.values)}"
+        one = f"r.operation = 'U' AND {self.of.at_old_key} OR {self.of.at_new_key}"
+        return (
+            f"PERFORM FROM {self.sql} t WHERE {one} HAVING count(*) = 1 AND bool_and({is_made});"
+            f" IF NOT FOUND THEN {self.conflict('a row changed here as well')} END IF; {self.count('alike')}"
+        )
+
+    @property
+    def else_gone(self) -> str:
+        return (
+            f"PERFORM FROM {self.sql} t WHERE {self.of.at_old_key};"
+            f" IF FOUND THEN {self.conflict('a row changed here as well')} END IF; {self.count('alike')}"
+        )
+
+    def conflict(self, what: str) -> str:
+        """No value is told: some may be private."""
+        said = literal(f"{self.table.table.name}: it meets {what}".replace("%", "%%"))
+        return f"RAISE EXCEPTION {said} USING ERRCODE = '{CONFLICT}';"
