@@ -189,3 +189,11 @@ def test_a_configuration_may_have_replications_alone_and_one_without_any_work_is
         "sites",
         True,
     )
+
+
+def test_rows_are_whole_and_the_same_where_both_sites_write(problems: Problems) -> None:
+    chosen = BOTH.replace(
+        "      - table: public.bookings\n", "      - table: public.bookings\n        columns: [id]\n"
+    )
+    found = problems(chosen + section("replications", {"a": BOOKINGS | {"updates": "both"}}))
+    assert [each.message for each in found] == ["where both sites write, rows are whole and the same at both"]
