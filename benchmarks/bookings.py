@@ -42,7 +42,12 @@ jsonb_build_object('meal', {number} % 12, 'bags', {number} % 4, 'tier', 'gold')"
 
 def filling(rows: int) -> str:
     """Query of the first so many rows."""
-    return f"SELECT {_row('g')} FROM generate_series(1::bigint, {rows}) g"
+    return between("1", str(rows))
+
+
+def between(first: str, last: str) -> str:
+    """Query of the rows from one key to another, as the table is made with them."""
+    return f"SELECT {_row('g')} FROM generate_series({first}::bigint, {last}::bigint) g"
 
 
 def creation(rows: int) -> tuple[str, ...]:

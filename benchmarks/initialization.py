@@ -20,6 +20,11 @@ SYNCHRONIZATION = "london_capetown"
 _epochs = count(time.time_ns() // 1_000_000)
 
 
+def next_epoch() -> int:
+    """Of a job."""
+    return next(_epochs)
+
+
 def provision_pair(pair: Pair, table: ReplicatedTable = TABLE) -> None:
     """Capture changes at both sites."""
     provision([installation(pair.london, table), installation(pair.capetown, table)])
@@ -50,7 +55,7 @@ def job(
         synchronization=SYNCHRONIZATION,
         direction=direction,
         transmission=uuid.uuid4().hex,
-        epoch=next(_epochs),
+        epoch=next_epoch(),
         source=source.access,
         target=target.access,
         tables=tuple(tables),

@@ -49,12 +49,18 @@ def _carry(pair: Pair) -> float:
     """From enabling the subscription until Cape Town has confirmed what London had written before."""
     (position,) = pair.london.row("SELECT pg_current_wal_flush_lsn()::text")
     began = time.monotonic()
+    with enabled(pair):
+        _wait(pair.london, _CONFIRMED, str(position))
+        return time.monotonic() - began
+
+
+@contextmanager
+def enabled(pair: Pair) -> Iterator[None]:
+    """The subscription at work while the block runs."""
     pair.capetown.run(f"ALTER SUBSCRIPTION {NAME} ENABLE")
-    _wait(pair.london, _CONFIRMED, str(position))
-    seconds = time.monotonic() - began
+    yield
     pair.capetown.run(f"ALTER SUBSCRIPTION {NAME} DISABLE")
     _wait(pair.london, _AT_REST)
-    return seconds
 
 
 def _wait(database: Database, query: str, *parameters: str) -> None:

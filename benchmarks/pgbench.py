@@ -21,6 +21,7 @@ class Users:
     clients: int
     seconds: int
     settings: Mapping[str, str] = field(default_factory=dict)  #: of their sessions
+    rate: int = 0  #: transactions a second of all together; 0: as fast as each can
 
 
 def fill(database: Database, schema: str, accounts: int) -> None:
@@ -30,7 +31,7 @@ def fill(database: Database, schema: str, accounts: int) -> None:
 
 
 def transactions_per_second(database: Database, script: str, users: Users) -> float:
-    """The users' transactions of the script together, each on its own connection, as fast as each can.
+    """The users' transactions of the script together, each on its own connection.
 
     Raises ProgramFailed when a statement fails.
     """
@@ -63,6 +64,8 @@ def _file(script: str) -> Iterator[str]:
 
 def _rate(database: Database, script: str, users: Users) -> float:
     options = ["--no-vacuum", f"--client={users.clients}", f"--time={users.seconds}", script]
+    if users.rate:
+        options.append(f"--rate={users.rate}")
     (rate,) = _RATE.findall(_run(database, options, users.settings))
     return float(rate)
 
