@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from concord.databases.contract.ends import Progress
 from concord.databases.registry import dialect
@@ -11,7 +11,7 @@ from concord.jobs.replication import EntryOperation, ReplicationJob, Replication
 from concord.messages.event_log import log_event
 from concord.messages.pace import Tell
 from concord.transactional.both_ways import initialize_both_ways
-from concord.transactional.replicate import replicate, shown
+from concord.transactional.replicate import never, replicate, shown
 
 logger = logging.getLogger("concord.replication")
 
@@ -21,9 +21,11 @@ def look(job: ReplicationJob, number: int) -> Sequence[EntryOperation]:
     return shown(job, dialect, number)
 
 
-def work(job: ReplicationJob, progress: Progress, tell: Tell) -> ReplicationReport:
+def work(
+    job: ReplicationJob, progress: Progress, tell: Tell, asked_to_end: Callable[[], bool] = never
+) -> ReplicationReport:
     """One run, logged: in the process of whoever calls. Raises a ConcordError."""
-    return _logged(job, replicate(job, dialect, progress, tell))
+    return _logged(job, replicate(job, dialect, progress, tell, asked_to_end))
 
 
 def work_both_ways(

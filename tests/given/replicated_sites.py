@@ -1,7 +1,7 @@
 """London publishes its transactions, and Cape Town replays them."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from concord.jobs.link import Direction
 from concord.jobs.replication import ReplicationDefinition, ReplicationJob, ReplicationReport
 from concord.tables.replication_set import ReplicatedTable
 from concord.transactional.both_ways import initialize_both_ways
-from concord.transactional.replicate import replicate
+from concord.transactional.replicate import never, replicate
 from concord.values.identifier import parse_table_name
 from tests.given.at_step import At
 from tests.given.bare_sites import installation
@@ -79,8 +79,11 @@ class Replicated:
     def run_both(self) -> tuple[ReplicationReport, ReplicationReport]:
         return self.run(), self.run(direction=Direction.REVERSE)
 
-    def run(self, at: At | None = None, **changed: Any) -> ReplicationReport:
-        report = replicate(self.job(**changed), dialect, at or (lambda step: None))
+    def run(
+        self, at: At | None = None, asked_to_end: Callable[[], bool] = never, **changed: Any
+    ) -> ReplicationReport:
+        heard = at or (lambda step: None)
+        report = replicate(self.job(**changed), dialect, heard, asked_to_end=asked_to_end)
         assert at is None or at.reached, f"no run takes the step {at.step}"
         return report
 

@@ -58,6 +58,9 @@ def test_a_replication_knows_its_tables_by_their_names_at_both_sites(parse: Pars
         ),
         ({"conversions": "ignore"}, "conversions", "unknown value; write 'count' or 'refuse'"),
         ({"schedule": "hourly"}, "schedule", ""),
+        ({"schedule": '"@hourly"', "continuous": "{}"}, "continuous", "keep one of the two"),
+        ({"continuous": "{run_for: 10 s}"}, "continuous.run_for", "not between 1 minute and 11 hours"),
+        ({"continuous": "{run_for: 12 h}"}, "continuous.run_for", "not between 1 minute and 11 hours"),
         ({"publsher": "london"}, "publsher", "unknown key; did you mean 'publisher'?"),
     ],
 )
@@ -144,6 +147,12 @@ def test_both_ways_need_both_logs_and_form_a_hub_with_spokes(parse: Parse, probl
     turned = {**both, "publisher": "capetown", "subscriber": "london"}
     found = [each.message for each in problems(BOTH + section("replications", {"a": both, "b": turned}))]
     assert "users of both sites write public.bookings, and 'b' writes it at 'london' as well" in found
+
+
+def test_continuous_runs_go_one_way(problems: Problems) -> None:
+    both = BOOKINGS | {"updates": "both", "continuous": "{}"}
+    [found] = problems(BOTH + section("replications", {"a": both}))
+    assert (found.key, "not yet there" in found.message) == ("replications.a.continuous", True)
 
 
 def test_an_incremental_snapshot_of_a_hub_is_refused_since_it_would_see_no_change_of_a_spoke(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field, StrictInt
 
 from concord.configuration.field import Name, Schedule, Settings
+from concord.configuration.replication_start import ContinuousSettings
 from concord.configuration.settings import ReplicationSetSettings
 from concord.jobs.replication import Conversions, Largest, ReplicationDefinition, Updates
 from concord.tables.replication_set import ReplicatedTable
@@ -22,6 +25,9 @@ class ReplicationSettings(Settings):
     )
     schedule: Schedule | None = Field(
         default=None, description="Five cron fields in UTC, or @hourly and the like. Default: on demand only."
+    )
+    continuous: ContinuousSettings | None = Field(
+        default=None, description="Instead of a schedule: one run after the other."
     )
     conversions: Conversions = Field(
         default=Conversions.COUNT,
@@ -52,6 +58,14 @@ class ReplicationSettings(Settings):
         """The ways of transactions, from site to site."""
         forward = (self.publisher, self.subscriber)
         return (forward, forward[::-1]) if self.both_ways else (forward,)
+
+    @property
+    def stays(self) -> dict[str, Any]:
+        """How long a run of its DAG does, as its job says it."""
+        if self.continuous is None:
+            return {}
+        run_for = self.continuous.run_for.total_seconds()
+        return {"run_for": run_for, "linger": run_for}
 
     def definition(self, name: str, wanted: ReplicationSetSettings) -> ReplicationDefinition:
         """The replication as a run carries it."""

@@ -53,9 +53,22 @@ def _own_rules(name: str, replication: ReplicationSettings, sections: Sections) 
         if site is not None and site.log_reader is None:
             text = f"site '{source}' has no log_reader; name there a connection with REPLICATION"
             yield Finding(("replications", name, "publisher"), text)
+    yield from _starts(name, replication)
     if name in sections.synchronizations:
         text = f"a synchronization has this name, and both would make the DAG initialize__{name}; rename one"
         yield Finding(("replications", name), text)
+
+
+def _starts(name: str, replication: ReplicationSettings) -> Iterator[Finding]:
+    """A run starts in one way; one that stays in the first direction would keep the other waiting."""
+    if replication.continuous is None:
+        return
+    path = ("replications", name, "continuous")
+    if replication.schedule is not None:
+        text = "its runs follow one another, and a schedule beside it starts none; keep one of the two"
+        yield Finding(path, text)
+    if replication.both_ways:
+        yield Finding(path, "is not yet there for updates: both; write a schedule such as '* * * * *'")
 
 
 def _settings_of_links(replication: ReplicationSettings, sections: Sections) -> Iterator[Finding]:

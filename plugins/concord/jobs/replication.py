@@ -154,6 +154,7 @@ class ReplicationJob(BaseModel):
     set_aside: SetAside | None = None
     approved: tuple[str, ...] = ()  #: the places in the log of large entries that a person let pass
     run_for: float = 3_600.0  #: seconds after which a run of a busy publisher leaves the rest to the next one
+    linger: float = 0.0  #: seconds for which a run stays after the last entry, and replays what comes
     initialize: bool = False  #: copy the tables anew, and begin the log there
     replace: bool = False  #: with `initialize`: rows that the subscriber has are deleted first
 

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -16,6 +17,11 @@ from concord.jobs.replication import EntryOperation, ReplicationJob, Replication
 from concord.messages.errors import ParametersRefused
 from concord.messages.pace import Meter, Tell, silent
 from concord.transmission.steps import Steps, unheard
+
+#: Seconds between two confirmations of a run that lingers: each may make the publisher write its slot.
+_CONFIRMS = 1.0
+#: Seconds after which a run that lingers lets go of a log without entries. A publisher that is shut down waits for it.
+_SETTLES = 10.0
 
 
 @dataclass
@@ -28,6 +34,10 @@ class Account:
     largest: int = 0
     bytes: int = 0
     set_aside: int | None = None
+    until: float = inf  #: when the run hands over to the next one
+    newest: float = 0.0  #: when it last replayed an entry
+    told: int = 0  #: the level that the publisher last heard of,
+    confirmed: float = -inf  #: and when
     effects: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
 
@@ -40,6 +50,12 @@ class Replication:
     subscriber: SubscriberEnd
     published: Any
     steps: Steps
+    asked_to_end: Callable[[], bool]
+
+
+def never() -> bool:
+    """Nobody asks a run to end before its time."""
+    return False
 
 
 def replicate(
@@ -47,20 +63,28 @@ def replicate(
     databases: Callable[[str], Dialect],
     progress: Progress = unheard,
     tell: Tell = silent,
+    asked_to_end: Callable[[], bool] = never,
 ) -> ReplicationReport:
     """Replay what the publisher has committed until now, or copy its tables and begin there.
+
+    A run that lingers replays what comes meanwhile. Once `asked_to_end` it ends after the batch in hand.
 
     It may be killed at any instant and repeated any number of times. Raises a ConcordError; then the entries that were
     replayed stand, and the next run goes on after them.
     """
-    with opened(job, databases, Steps(progress, tell)) as replication:
+    with opened(job, databases, Steps(progress, tell), asked_to_end) as replication:
         if job.initialize:
             return _initialized(replication)
         return _replayed(replication)
 
 
 @contextmanager
-def opened(job: ReplicationJob, databases: Callable[[str], Dialect], steps: Steps) -> Iterator[Replication]:
+def opened(
+    job: ReplicationJob,
+    databases: Callable[[str], Dialect],
+    steps: Steps,
+    asked_to_end: Callable[[], bool] = never,
+) -> Iterator[Replication]:
     """Both ends, looked at, and no older run's any more. Raises a ConcordError."""
     with steps.step("open"):
         publisher = databases(job.source.dialect).replications.publisher(job)
@@ -72,7 +96,7 @@ def opened(job: ReplicationJob, databases: Callable[[str], Dialect], steps: Step
                 published = publisher.inspect_published()
                 subscriber.inspect_subscribed(published)
                 subscriber.take_epoch()
-            yield Replication(job, publisher, subscriber, published, steps)
+            yield Replication(job, publisher, subscriber, published, steps, asked_to_end)
 
 
 def _initialized(replication: Replication) -> ReplicationReport:
@@ -99,7 +123,8 @@ def _replayed(replication: Replication) -> ReplicationReport:
     _refuse_replayed(replication, level)
     replication.publisher.refuse_lost(level)
     subscriber.begin()
-    account = Account(level, level)
+    now = monotonic()
+    account = Account(level, level, until=now + replication.job.run_for, newest=now)
     with replication.publisher.stream(level, replication.published) as stream:
         _follow(replication, stream, account)
     _refuse_unmet(replication.job, account)
@@ -107,15 +132,61 @@ def _replayed(replication: Replication) -> ReplicationReport:
 
 
 def _follow(replication: Replication, stream: LogStream, account: Account) -> None:
-    """Read until nothing more comes, or until the run hands over to the next one, at an entry's boundary (S0-31)."""
-    until = monotonic() + replication.job.run_for
+    """Read until nothing more comes, or until the run hands over to the next one, at an entry's boundary (S0-31).
+
+    The publisher writes a row each time it is asked for its end: a run that lingers asks at its beginning and its end.
+    """
+    while _caught_up(replication, stream, account) and _stays(replication, account):
+        for batch in stream.coming():
+            if batch is not None:
+                _take(replication, stream, batch, account)
+            else:
+                _rest(replication, stream, account)
+            if not _stays(replication, account):
+                break
+
+
+def _stays(replication: Replication, account: Account) -> bool:
+    """Is it too early to end? It never is once somebody asks for that (S2-30)."""
+    until = min(account.until, account.newest + replication.job.linger)
+    return monotonic() < until and not replication.asked_to_end()
+
+
+def _caught_up(replication: Replication, stream: LogStream, account: Account) -> bool:
+    """Replay until nothing more comes. False: what is left of the log is the next run's."""
     more = True
     while more:
+        if replication.asked_to_end():
+            return _handed_over(replication, stream, account)
         end, before = replication.publisher.end_of_log(), account.entries
-        if not _read(replication, stream, end, until, account):
-            return
-        more = account.entries > before and monotonic() < until
+        if not _read(replication, stream, end, account):
+            return _handed_over(replication, stream, account)
+        more = account.entries > before and monotonic() < account.until
     _settle(replication, stream, end, account)
+    return True
+
+
+def _handed_over(replication: Replication, stream: LogStream, account: Account) -> bool:
+    """The next run reads on from here. The level of a run that was killed may not be on the subscriber's disk yet."""
+    if account.level_to > account.level_from:
+        _confirm(replication, stream, account)
+    return False
+
+
+def _rest(replication: Replication, stream: LogStream, account: Account) -> None:
+    """Nothing comes: the publisher need keep nothing for us."""
+    since = monotonic() - account.confirmed
+    if since >= _SETTLES and stream.passed > account.level_to:
+        _settle(replication, stream, stream.passed, account)
+    elif since >= _CONFIRMS and account.level_to > account.told:
+        _confirm(replication, stream, account)
+
+
+def _confirm(replication: Replication, stream: LogStream, account: Account) -> None:
+    """The publisher hears of a level that is on the subscriber's disk, and of no other."""
+    with replication.steps.step("confirm"):
+        stream.confirm(account.level_to)
+    account.told, account.confirmed = account.level_to, monotonic()
 
 
 def shown(job: ReplicationJob, databases: Callable[[str], Dialect], number: int) -> Sequence[EntryOperation]:
@@ -156,17 +227,19 @@ def _unknown(job: ReplicationJob, number: int) -> ParametersRefused:
     )
 
 
-def _read(replication: Replication, stream: LogStream, end: int, until: float, account: Account) -> bool:
-    """Replay up to the end. False: the time was over before, and what is left of the log is the next run's."""
+def _read(replication: Replication, stream: LogStream, end: int, account: Account) -> bool:
+    """Replay up to the end. False: the run is to end before."""
     for batch in stream.batches(end):
         _take(replication, stream, batch, account)
-        if batch.level is not None and monotonic() >= until:
+        if replication.asked_to_end():
+            return False
+        if batch.level is not None and monotonic() >= account.until:
             return batch.level >= end
     return True
 
 
 def _take(replication: Replication, stream: LogStream, batch: Batch, account: Account) -> None:
-    """The publisher hears of a level that is on the subscriber's disk, and of no other."""
+    """Stage a batch, and replay the entries that have ended with it."""
     steps, subscriber = replication.steps, replication.subscriber
     with steps.step("stage"):
         subscriber.stage(batch)
@@ -181,8 +254,9 @@ def _take(replication: Replication, stream: LogStream, batch: Batch, account: Ac
     account.set_aside = done.set_aside if account.set_aside is None else account.set_aside
     for table, effects in done.effects.items():
         account.effects[table].update(effects)
-    with steps.step("confirm"):
-        stream.confirm(batch.level)
+    account.newest = monotonic()
+    if not replication.job.linger or account.newest - account.confirmed >= _CONFIRMS:
+        _confirm(replication, stream, account)
 
 
 def _settle(replication: Replication, stream: LogStream, end: int, account: Account) -> None:
@@ -190,7 +264,7 @@ def _settle(replication: Replication, stream: LogStream, end: int, account: Acco
     with replication.steps.step("confirm"):
         account.level_to = max(account.level_to, end)
         replication.subscriber.move_level(account.level_to)
-        stream.confirm(account.level_to)
+    _confirm(replication, stream, account)
 
 
 def _report(replication: Replication, account: Account) -> ReplicationReport:

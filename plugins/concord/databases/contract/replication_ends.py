@@ -36,6 +36,13 @@ class LogStream(Protocol):
     def batches(self, end: int) -> Iterator[Batch]:
         """Whole entries, until the log is read up to `end`. Only an entry larger than a batch comes in several."""
 
+    def coming(self) -> Iterator[Batch | None]:
+        """The same without an end, as users commit. None when nothing has come for a moment."""
+
+    @property
+    def passed(self) -> int:
+        """Where `coming` gives None: no entry up to this number is still to come."""
+
     def confirm(self, level: int) -> None:
         """The subscriber has everything up to `level` on disk: the publisher need not keep it."""
 

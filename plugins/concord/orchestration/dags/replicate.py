@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from threading import Timer
 from typing import Any
 
 import pendulum
 from airflow.sdk import DAG, BaseOperator, Context, Param, chain, get_current_context, task, teardown
 
 from concord.configuration.configuration import Configuration, config_path, load
+from concord.configuration.replication import ReplicationSettings
 from concord.jobs.link import Direction
 from concord.jobs.replication import EFFECTS, ReplicationReport, replication_name
 from concord.messages.errors import ConcordError
@@ -30,6 +32,9 @@ from concord.orchestration.tasks.replication_run import (
 )
 from concord.repository.runs import complete_run, release_run
 from spark_jobs.interruption import interrupt_all
+
+#: Seconds that a run which is to end has for its batch. Airflow kills a task five seconds after it asks it to end.
+PATIENCE = 3.0
 
 
 class ReplicationOperator(BaseOperator):
@@ -62,6 +67,19 @@ class ReplicateOperator(ReplicationOperator):
         super().__init__(**kwargs)
         self.plan, self.direction = plan, direction
 
+    _asked_to_end = False
+
+    def asked_to_end(self) -> bool:
+        """Has a person or Airflow ended the task?"""
+        return self._asked_to_end
+
+    def on_kill(self) -> None:
+        """End after the batch in hand; if that takes long, end what the databases do before Airflow kills the task."""
+        self._asked_to_end = True
+        timer = Timer(PATIENCE, super().on_kill)
+        timer.daemon = True
+        timer.start()
+
     def execute(self, context: Context) -> dict[str, Any]:
         """Raises what Airflow tries again, or does not."""
         plan = ReplicationPlan.model_validate(self.plan)
@@ -69,7 +87,9 @@ class ReplicateOperator(ReplicationOperator):
             engine = repository()
             try:
                 how = (logged(self.log.info), self.direction)
-                report = replication_run.replicate(engine, load(config_path()), plan, *how)
+                report = replication_run.replicate(
+                    engine, load(config_path()), plan, *how, asked_to_end=self.asked_to_end
+                )
             except ConcordError as error:
                 if will_not_be_tried_again(error, context):
                     replication_run.fail(engine, plan, error)
@@ -100,13 +120,13 @@ def replicate_dag(configuration: Configuration, name: str) -> DAG:
     with DAG(
         f"replicate__{name}",
         description=description,
-        schedule=schedule(f"replicate__{name}", f"concord://replicate/{name}", replication.schedule),
+        schedule=_starts(name, replication),
         start_date=START,
         catchup=False,
         max_active_runs=1,
         allowed_run_types=RUN_TYPES,
         default_args={"execution_timeout": STEP_TIMEOUT, **RETRIES},
-        doc_md=_replicate_page(name, description, replication.schedule, replication.both_ways),
+        doc_md=_replicate_page(name, description, replication),
         tags=["concord", "replication"],
     ) as dag:
         _tasks(name, replication.both_ways)
@@ -145,9 +165,25 @@ _PARAMS = {
 }
 
 
-def _replicate_page(name: str, description: str, cron: str | None, both_ways: bool) -> str:
+def _starts(name: str, replication: ReplicationSettings) -> Any:
+    """A run of a replication that never rests needs no asset to start it."""
+    if replication.continuous is not None:
+        return "@continuous"
+    return schedule(f"replicate__{name}", f"concord://replicate/{name}", replication.schedule)
+
+
+def _runs(name: str, replication: ReplicationSettings) -> str:
+    if replication.continuous is not None:
+        return "one after the other, without a pause. No backfill."
+    cron = "no schedule" if replication.schedule is None else f"the schedule `{replication.schedule}` (UTC)"
+    return f"{cron}, by hand, and when `concord://replicate/{name}` is updated. No backfill."
+
+
+def _replicate_page(name: str, description: str, replication: ReplicationSettings) -> str:
     back = (
-        ["`replicate_back` replays the subscriber's own transactions at the publisher."] if both_ways else []
+        ["`replicate_back` replays the subscriber's own transactions at the publisher."]
+        if replication.both_ways
+        else []
     )
     return page(
         [
@@ -155,8 +191,7 @@ def _replicate_page(name: str, description: str, cron: str | None, both_ways: bo
             "The publisher's log is read up to its end, and each transaction replayed in one of its own.",
             *back,
         ],
-        f"{'no schedule' if cron is None else f'the schedule `{cron}` (UTC)'}, by hand, and when"
-        f" `concord://replicate/{name}` is updated. No backfill.",
+        _runs(name, replication),
         [
             "the end of the log of `replicate`: transactions, and operations per table and effect;",
             "`python -m concord status`: level, lag, conversions, and the log that the publisher keeps;",
@@ -211,9 +246,12 @@ def _begin(name: str, context: Context) -> dict[str, Any]:
     dag_run = context["dag_run"]
     with in_airflow_terms():
         parameters.read(ReplicateParameters, dag_run.conf)
+        engine, configuration = repository(), load(config_path())
+        if dag_run.run_type == "scheduled" and configuration.replications[name].continuous:
+            replication_run.rest_after_failure(engine, name)
         plan = replication_run.begin(
-            repository(),
-            load(config_path()),
+            engine,
+            configuration,
             name,
             LeaseHolder(context["ti"]).has_ended,
             owner=owners.of_run(dag_run),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import cast
 from uuid import uuid4
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
+from concord.databases.contract.ends import Progress
 from concord.jobs.link import Direction, TransmissionReport
 from concord.jobs.replication import (
     ONE_TRANSACTION,
@@ -30,11 +32,17 @@ from concord.orchestration.surroundings.connections import credentials
 from concord.orchestration.tasks.jobs import known_name, refuse_other_dialect, site_accesses
 from concord.orchestration.tasks.parameters import Parameters
 from concord.repository import holds
+from concord.repository.models import RunState
 from concord.repository.runs import begin_run, fail_run
+from concord.repository.status import last_runs
 from concord.repository.transmissions import record_transmission
 from concord.rules.brake import Hold
+from concord.transactional.replicate import never
 from spark_jobs.interruption import interrupt_all
 from spark_jobs.replicate import look, work, work_both_ways
+
+#: Seconds between a continuous run that failed and the next one.
+AFTER_FAILURE = 60.0
 
 logger = logging.getLogger("concord.replication")
 
@@ -59,6 +67,14 @@ class ReplicationPlan(BaseModel):
     owner: str
 
 
+def rest_after_failure(engine: Engine, name: str) -> None:
+    """A continuous replication that cannot go on is not tried again without a pause."""
+    for run in last_runs(engine, replication_name(name), limit=1):
+        if run.state == RunState.FAILED and run.ended_at is not None:
+            ago = time.time() - run.ended_at.timestamp()
+            time.sleep(max(0.0, AFTER_FAILURE - ago))
+
+
 def begin(
     engine: Engine,
     configuration: Configuration,
@@ -80,16 +96,21 @@ def replicate(
     tell: Tell,
     direction: Direction = Direction.FORWARD,
     set_aside: SetAside | None = None,
+    asked_to_end: Callable[[], bool] | None = None,
 ) -> ReplicationReport:
-    """One try under a new epoch; operations by their effect, as the repository records them. Raises a
-    ConcordError."""
+    """One try under a new epoch; operations by their effect, as the repository records them.
+
+    It stays as long as the configuration says where it can be `asked_to_end`, and else to the end of the log. Raises
+    a ConcordError.
+    """
     started_at = pendulum.now("UTC")
     lease = keeping.take_for_run(engine, replication_name(plan.replication), plan.owner, plan.run_id)
     job = replication_job(configuration, plan.replication, direction, epoch=lease.epoch)
-    job = job.model_copy(update={"set_aside": set_aside, "approved": _approved(engine, job)})
+    stays = configuration.replications[plan.replication].stays if asked_to_end else {}
+    job = job.model_copy(update={"set_aside": set_aside, "approved": _approved(engine, job), **stays})
     try:
         with keeping.kept(engine, lease, interrupt_all):
-            report = work(job, _step, tell)
+            report = work(job, _steps(), tell, asked_to_end or never)
     except ConcordError as error:
         _hold(engine, plan, job, error)
         failed = TransmissionReport.of(job, error_code=error.code, error_message=error.message)
@@ -140,9 +161,9 @@ def initialize(
         job = job.model_copy(update={"initialize": True, "replace": asked.replace})
         with keeping.kept(engine, lease, interrupt_all):
             if not job.replication.both_ways:
-                return work(job, _step, tell)
+                return work(job, _steps(), tell)
             back = replication_job(configuration, name, Direction.REVERSE, epoch=lease.epoch)
-            return work_both_ways(job, back, _step, tell)
+            return work_both_ways(job, back, _steps(), tell)
     finally:
         keeping.give_back(engine, replication_name(name), owner)
 
@@ -187,8 +208,16 @@ def _log_reader(configuration: Configuration, publisher: str) -> Credentials:
     return credentials(site.log_reader, insecure=site.insecure)
 
 
-def _step(step: str) -> None:
-    log_event(logger, "step", name=step)
+def _steps() -> Progress:
+    """Each step is told once: a run that stays takes it thousands of times."""
+    known = set[str]()
+
+    def tell(step: str) -> None:
+        if step not in known:
+            known.add(step)
+            log_event(logger, "step", name=step)
+
+    return tell
 
 
 def _record(

@@ -17,7 +17,7 @@ from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts import open_connections
 
 _DATA, _ALIVE, _STATUS = Struct(">cQQq"), Struct(">cQqB"), Struct(">cQQQqB")
-#: How often the server is asked how far it has read, while it says nothing, in seconds.
+#: For how long a message is waited for, until the server is asked how far it has read, in seconds.
 _ASK_AFTER = 0.2
 
 
@@ -58,27 +58,39 @@ class Frames:
 
         It ends when the server has read up to `end`. Raises psycopg.Error.
         """
+        for message in self._messages(ask=True):
+            yield message
+            if isinstance(message, Read) and message.number >= end:
+                return
+
+    def coming(self) -> Iterator[bytes | Read | None]:
+        """The same without an end. The server is not asked: it says how far it is once it has read on."""
+        return self._messages(ask=False)
+
+    def _messages(self, *, ask: bool) -> Iterator[bytes | Read | None]:
         while True:
             frame = self._next()
             if frame is None:
                 yield None
-                self._wait()
+                self._wait(ask=ask)
             elif frame[:1] == b"w":
                 yield frame[_DATA.size :]
             elif frame[:1] == b"k":
-                _, read, _, reply = _ALIVE.unpack_from(frame)
-                yield Read(read)
-                if read >= end:
-                    return
+                _, self.passed, _, reply = _ALIVE.unpack_from(frame)
                 if reply:
                     self.confirm(self._confirmed)
+                yield Read(self.passed)
 
     _confirmed = 0
+    passed = 0  #: how far the server had read when it last said so
 
     def confirm(self, level: int, *, answer: bool = False) -> None:
-        """Everything up to the level is on the subscriber's disk. `answer`: the server says how far it has read."""
+        """Everything up to the level is on the subscriber's disk. `answer`: the server says how far it has read.
+
+        A server that were not told what has arrived would ask without a pause.
+        """
         self._confirmed = level
-        status = _STATUS.pack(b"r", level, level, level, 0, answer)
+        status = _STATUS.pack(b"r", max(level, self.passed), level, level, 0, answer)
         self._pgconn.put_copy_data(status)
         while self._pgconn.flush():
             select.select([], [self._socket], [])
@@ -97,9 +109,9 @@ class Frames:
             raise psycopg.errors.error_from_result(result)
         raise psycopg.OperationalError("the server has ended the stream of its log")
 
-    def _wait(self) -> None:
-        """Until something arrives; the server is asked how far it is where it says nothing."""
-        if not select.select([self._socket], [], [], _ASK_AFTER)[0]:
+    def _wait(self, *, ask: bool) -> None:
+        """Until something arrives, for a moment; the server is asked how far it is where it says nothing."""
+        if not select.select([self._socket], [], [], _ASK_AFTER)[0] and ask:
             self.confirm(self._confirmed, answer=True)
 
 

@@ -82,15 +82,19 @@ class Entries:
 
         A large entry is in a batch with no other.
         """
+        yield from filter(None, self.coming(messages))
+        if self._batch.is_worth_it:
+            yield self._handed_out()
+
+    def coming(self, messages: Iterator[bytes | Read | None]) -> Iterator[Gathered | None]:
+        """The same, and None when nothing waits and nothing is gathered."""
         for message in messages:
             if isinstance(message, bytes):
                 self._take(message)
                 if self._batch.full or self._batch.is_large or self._grows_large:
                     yield self._handed_out()
-            elif message is None and self._batch.is_worth_it and not self._inside:
-                yield self._handed_out()
-        if self._batch.is_worth_it:
-            yield self._handed_out()
+            elif message is None and not self._inside:
+                yield self._handed_out() if self._batch.is_worth_it else None
 
     @property
     def _grows_large(self) -> bool:

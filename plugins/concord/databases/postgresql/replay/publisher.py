@@ -42,6 +42,14 @@ class Stream:
         with _worded(self._site):
             yield from self._entries.batches(self._frames.until(end))
 
+    def coming(self) -> Iterator[Gathered | None]:
+        with _worded(self._site):
+            yield from self._entries.coming(self._frames.coming())
+
+    @property
+    def passed(self) -> int:
+        return self._frames.passed
+
     def confirm(self, level: int) -> None:
         with _worded(self._site):
             self._frames.confirm(level)
