@@ -4,6 +4,9 @@ import psutil
 
 from embedded.postgres import Server
 
+#: Seconds: the system counts in such steps, and less than one may be told as nothing.
+LEAST = 0.01
+
 #: Processes that every server has, by the beginning of their titles. They write what backends have left to them.
 _OWN = tuple(
     f"postgres: {name}"
@@ -15,7 +18,7 @@ _OWN = tuple(
 
 
 def processor_seconds(server: Server) -> float:
-    """Since the server was started; the system counts them in hundredths.
+    """Since the server was started.
 
     The time of a backend goes over to the postmaster when it ends: they are read until none has ended meanwhile.
     """

@@ -99,7 +99,7 @@ def _cost(subscriber: Subscriber, costs: Costs) -> Cost:
     server = subscriber.pair.capetown.server
     before = backends.processor_seconds(server)
     run = subscriber.carry()
-    spent = backends.processor_seconds(server) - before
+    spent = max(backends.processor_seconds(server) - before, backends.LEAST)
     if run is None:
         return Cost(spent)
     if run.report.entries != costs.entries or not run.report.operations:
