@@ -15,7 +15,7 @@ from tests.given.bare_sites import Bare
 from tests.given.many_sites import Network, Topology, begin_network
 from tests.given.mapped_pair import begin_mapped, configured
 from tests.given.marked_sites import Shops, open_shops
-from tests.given.replicated_sites import DROP_SLOTS, Replicated, begin_replicated
+from tests.given.replicated_sites import Replicated, begin_replicated, drop_slots
 from tests.given.site import Site
 from tests.given.snapshot_sites import FLIGHTS, Copies, counts
 from tests.given.two_sites import Pair, begin
@@ -77,7 +77,7 @@ def replicated(
     yield make
     for each in made:
         for site in each.sites:
-            site.run(DROP_SLOTS)
+            drop_slots(site)
             site.connection.close()
 
 

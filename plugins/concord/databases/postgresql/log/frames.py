@@ -85,12 +85,9 @@ class Frames:
     passed = 0  #: how far the server had read when it last said so
 
     def confirm(self, level: int, *, answer: bool = False) -> None:
-        """Everything up to the level is on the subscriber's disk. `answer`: the server says how far it has read.
-
-        A server that were not told what has arrived would ask without a pause.
-        """
+        """Everything up to the level is on the subscriber's disk. `answer`: the server says how far it has read."""
         self._confirmed = level
-        status = _STATUS.pack(b"r", max(level, self.passed), level, level, 0, answer)
+        status = _STATUS.pack(b"r", level, level, level, 0, answer)
         self._pgconn.put_copy_data(status)
         while self._pgconn.flush():
             select.select([], [self._socket], [])
