@@ -11,7 +11,8 @@ from concord.jobs.replication import EntryOperation, ReplicationJob, Replication
 from concord.messages.event_log import log_event
 from concord.messages.pace import Tell
 from concord.transactional.both_ways import initialize_both_ways
-from concord.transactional.replicate import never, replicate, shown
+from concord.transactional.replicate import never, replicate
+from concord.transactional.upkeep import shown
 
 logger = logging.getLogger("concord.replication")
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
 from concord.configuration.configuration import Configuration
+from concord.jobs.max_delta import MaxDelta
 from concord.jobs.replication import Conversions
 from concord.messages.errors import Problem
 from tests.configuration.examples import spoiled
@@ -41,6 +43,8 @@ def test_a_replication_knows_its_tables_by_their_names_at_both_sites(parse: Pars
     assert (table.name, str(table.at_site("capetown"))) == ("public.bookings", "b.bookings")
     refusing = parse(written(to_capetown=BOOKINGS | {"conversions": "refuse"})).replication("to_capetown")
     assert refusing.conversions is Conversions.REFUSE
+    limited = parse(written(to_capetown=BOOKINGS | {"max_delta": "{bytes: 20 GB, age: 3 d}"}))
+    assert limited.replication("to_capetown").max_delta == MaxDelta(bytes=20 * 1024**3, age=timedelta(days=3))
 
 
 @pytest.mark.parametrize(

@@ -100,8 +100,11 @@ def test_no_transaction_is_lost_or_replayed_twice_while_continuous_runs_follow_o
     inserts = [
         f"INSERT INTO movement SELECT 2 * {n} + m, m FROM generate_series(0, 1) m" for n in range(1500)
     ]
+    pause = "SELECT pg_sleep(0.7)"  # longer than a run stays
     with ThreadPoolExecutor(1) as pool:
-        writer = pool.submit(sites.london.run, *inserts)
+        writer = pool.submit(
+            sites.london.run, *inserts[:500], pause, *inserts[500:1000], pause, *inserts[1000:]
+        )
         reports = [sites.run(run_for=0.5, linger=0.5)]
         while not writer.done() or reports[-1].entries:
             reports.append(sites.run(run_for=0.5, linger=0.5))

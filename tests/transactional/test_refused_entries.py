@@ -9,7 +9,7 @@ from concord.databases.postgresql.replay import subscriber
 from concord.databases.registry import dialect
 from concord.jobs.replication import Aside, SetAside
 from concord.messages.errors import EntryRefused, ParametersRefused, WriteContended
-from concord.transactional.replicate import shown
+from concord.transactional.upkeep import shown
 from tests.given.replicated_sites import Replicated
 from tests.transactional.test_one_way import Make, accounts
 

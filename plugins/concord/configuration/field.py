@@ -24,6 +24,7 @@ from concord.tables.replication_set import TableName
 from concord.values.cron import parse_schedule
 from concord.values.duration import parse_duration
 from concord.values.identifier import parse_identifier, parse_table_name
+from concord.values.size import parse_size
 
 T = TypeVar("T")
 
@@ -108,6 +109,11 @@ Duration = Annotated[
     timedelta,
     BeforeValidator(parse_duration),
     WithJsonSchema({"type": "string", "examples": ["90s", "15 minutes", "2h", "14 days", "PT15M"]}),
+]
+Size = Annotated[
+    int,
+    BeforeValidator(parse_size),
+    WithJsonSchema({"type": "string", "examples": ["500 MB", "20 GB"]}),
 ]
 Schedule = Annotated[str, AfterValidator(parse_schedule)]
 Table = Annotated[TableName, BeforeValidator(_table_name, json_schema_input_type=str)]

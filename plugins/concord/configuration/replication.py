@@ -6,11 +6,24 @@ from typing import Any
 
 from pydantic import Field, StrictInt
 
-from concord.configuration.field import Name, Schedule, Settings
+from concord.configuration.field import Duration, Name, Schedule, Settings, Size
 from concord.configuration.replication_start import ContinuousSettings
 from concord.configuration.settings import ReplicationSetSettings
+from concord.jobs.max_delta import MaxDelta
 from concord.jobs.replication import Conversions, Largest, ReplicationDefinition, Updates
 from concord.tables.replication_set import ReplicatedTable
+
+
+class MaxDeltaSettings(Settings):
+    """How far the subscriber may be behind; beyond it the log is no longer kept for it."""
+
+    bytes: Size | None = Field(
+        default=None,
+        description="Of the publisher's log since the level, those of other tables included. Default: no limit.",
+    )
+    age: Duration | None = Field(
+        default=None, description="Of the oldest transaction that waits. Default: no limit."
+    )
 
 
 class ReplicationSettings(Settings):
@@ -43,6 +56,10 @@ class ReplicationSettings(Settings):
         ge=1,
         description="Operations of a transaction from which on it is netted per key, and replayed by set. Default:"
         " 500.",
+    )
+    max_delta: MaxDeltaSettings = Field(
+        default=MaxDeltaSettings(),
+        description="How far the subscriber may be behind. Beyond it the replication must be initialized again.",
     )
 
     @property
@@ -84,4 +101,5 @@ class ReplicationSettings(Settings):
             set_based_from=self.set_based_from,
             largest_transaction=self.largest_transaction,
             updates=self.updates,
+            max_delta=MaxDelta(bytes=self.max_delta.bytes, age=self.max_delta.age),
         )

@@ -10,6 +10,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from concord.jobs.link import Direction, TableReport, link_name
+from concord.jobs.max_delta import MaxDelta
 from concord.jobs.site import Credentials, SiteAccess
 from concord.tables.replication_set import ReplicatedTable
 
@@ -66,6 +67,7 @@ class ReplicationDefinition(BaseModel):
     largest_transaction: Largest = Largest()
     set_based_from: int = 500  #: operations from which on an entry is netted, and replayed by set
     updates: Updates = Updates.PUBLISHER
+    max_delta: MaxDelta = MaxDelta()
 
     @model_validator(mode="after")
     def _whole_both_ways(self) -> Self:

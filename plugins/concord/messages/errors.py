@@ -177,6 +177,12 @@ class EntryConflict(ConcordError):
     code = "entry_conflict"
 
 
+class SubscriberInvalid(ConcordError):
+    """A subscriber was further behind its publisher than it may be: the log for it is no longer kept."""
+
+    code = "subscriber_invalid"
+
+
 class RowsOscillate(ConcordError):
     """Rows are rewritten run after run, each time in answer to the last write."""
 

@@ -132,6 +132,8 @@ def _standing(configuration: Configuration, name: str) -> tuple[object, ...]:
     log = dialect(publisher.dialect).replications.kept_log(publisher, name, level.number)
     at = None if level.committed_at is None else Ago(level.committed_at)
     mine = (level.text, at, level.entries, level.conversions)
+    if level.reason is not None:
+        return (*mine, None, None, None, f"cannot go on, {level.reason}: `replicate --initialize`")
     if log is None:
         return (*mine, None, None, None, "cannot go on, the slot is gone: `replicate --initialize`")
     return (*mine, log.behind, log.kept, log.state, _state(log, level))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from math import inf
 from time import monotonic
 from typing import Any
@@ -13,9 +14,10 @@ from typing import Any
 from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ends import Progress
 from concord.databases.contract.replication_ends import Batch, LogStream, PublisherEnd, SubscriberEnd
-from concord.jobs.replication import EntryOperation, ReplicationJob, ReplicationReport, replayed
-from concord.messages.errors import ParametersRefused
+from concord.jobs.replication import ReplicationJob, ReplicationReport, replayed
+from concord.messages.errors import ConcordError, ParametersRefused
 from concord.messages.pace import Meter, Tell, silent
+from concord.transactional import validity
 from concord.transmission.steps import Steps, unheard
 
 #: Seconds between two confirmations of a run that lingers: each may make the publisher write its slot.
@@ -90,13 +92,25 @@ def opened(
         publisher = databases(job.source.dialect).replications.publisher(job)
     with closing(publisher):
         with steps.step("open"):
-            subscriber = databases(job.target.dialect).replications.subscriber(job)
+            subscriber = _subscriber(job, databases, publisher)
         with closing(subscriber):
             with steps.step("inspect"):
                 published = publisher.inspect_published()
                 subscriber.inspect_subscribed(published)
                 subscriber.take_epoch()
             yield Replication(job, publisher, subscriber, published, steps, asked_to_end)
+
+
+def _subscriber(
+    job: ReplicationJob, databases: Callable[[str], Dialect], publisher: PublisherEnd
+) -> SubscriberEnd:
+    """One that does not answer may cost the publisher no more of its disk than `max_delta`."""
+    try:
+        return databases(job.target.dialect).replications.subscriber(job)
+    except ConcordError:
+        if not job.initialize:
+            validity.spare_the_disk(job, publisher)
+        raise
 
 
 def _initialized(replication: Replication) -> ReplicationReport:
@@ -119,9 +133,10 @@ def _initialized(replication: Replication) -> ReplicationReport:
 
 def _replayed(replication: Replication) -> ReplicationReport:
     subscriber = replication.subscriber
+    replication.publisher.refuse_lost(subscriber.level())
+    validity.refuse_beyond(replication.job, replication.publisher, subscriber, replication.published)
     level = subscriber.level()
     _refuse_replayed(replication, level)
-    replication.publisher.refuse_lost(level)
     subscriber.begin()
     now = monotonic()
     account = Account(level, level, until=now + replication.job.run_for, newest=now)
@@ -159,10 +174,10 @@ def _caught_up(replication: Replication, stream: LogStream, account: Account) ->
         if replication.asked_to_end():
             return _handed_over(replication, stream, account)
         end, before = replication.publisher.end_of_log(), account.entries
-        if not _read(replication, stream, end, account):
+        if not _read(replication, stream, end.number, account):
             return _handed_over(replication, stream, account)
         more = account.entries > before and monotonic() < account.until
-    _settle(replication, stream, end, account)
+    _settle(replication, account, stream, end.number, end.at)
     return True
 
 
@@ -177,7 +192,7 @@ def _rest(replication: Replication, stream: LogStream, account: Account) -> None
     """Nothing comes: the publisher need keep nothing for us."""
     since = monotonic() - account.confirmed
     if since >= _SETTLES and stream.passed > account.level_to:
-        _settle(replication, stream, stream.passed, account)
+        _settle(replication, account, stream, stream.passed)
     elif since >= _CONFIRMS and account.level_to > account.told:
         _confirm(replication, stream, account)
 
@@ -189,38 +204,19 @@ def _confirm(replication: Replication, stream: LogStream, account: Account) -> N
     account.told, account.confirmed = account.level_to, monotonic()
 
 
-def shown(job: ReplicationJob, databases: Callable[[str], Dialect], number: int) -> Sequence[EntryOperation]:
-    """The operations of an entry that is not replayed yet; nothing is replayed, and the log stays (S2-22).
-
-    Raises a ConcordError; ParametersRefused where no such entry is left.
-    """
-    with opened(job, databases, Steps(unheard, silent)) as replication:
-        subscriber, level = replication.subscriber, replication.subscriber.level()
-        replication.publisher.refuse_lost(level)
-        subscriber.begin()
-        with replication.publisher.stream(level, replication.published) as stream:
-            for batch in stream.batches(replication.publisher.end_of_log()):
-                subscriber.stage(batch)
-                found: Sequence[EntryOperation] | None = subscriber.waiting(number)
-                if found is not None:
-                    return found
-                if batch.level is not None:
-                    subscriber.let_go()
-    raise _unknown(job, number)
-
-
 def _refuse_replayed(replication: Replication, level: int) -> None:
     asked = replication.job.set_aside
     if asked is not None and asked.number <= level:
-        raise _unknown(replication.job, asked.number)
+        raise unknown(replication.job, asked.number)
 
 
 def _refuse_unmet(job: ReplicationJob, account: Account) -> None:
     if job.set_aside is not None and account.set_aside is None:
-        raise _unknown(job, job.set_aside.number)
+        raise unknown(job, job.set_aside.number)
 
 
-def _unknown(job: ReplicationJob, number: int) -> ParametersRefused:
+def unknown(job: ReplicationJob, number: int) -> ParametersRefused:
+    """No such entry waits."""
     return ParametersRefused(
         f"{job.replication.name}: no entry {number} waits for its replay; the error of the last run names the one that"
         " does"
@@ -259,11 +255,13 @@ def _take(replication: Replication, stream: LogStream, batch: Batch, account: Ac
         _confirm(replication, stream, account)
 
 
-def _settle(replication: Replication, stream: LogStream, end: int, account: Account) -> None:
-    """The log up to the end held no more for this replication: the publisher need not keep it."""
+def _settle(
+    replication: Replication, account: Account, stream: LogStream, end: int, at: datetime | None = None
+) -> None:
+    """The log up to the end, where it ended `at`, held no more for this replication: nobody need keep it."""
     with replication.steps.step("confirm"):
         account.level_to = max(account.level_to, end)
-        replication.subscriber.move_level(account.level_to)
+        replication.subscriber.move_level(account.level_to, at)
     _confirm(replication, stream, account)
 
 

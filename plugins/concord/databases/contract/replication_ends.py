@@ -12,6 +12,14 @@ from concord.jobs.replication import EntryOperation, ReplicationJob
 from concord.jobs.site import SiteAccess
 
 
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """Where a publisher's log ends."""
+
+    number: int  #: no entry committed until then exceeds it
+    at: datetime  #: by the publisher's clock
+
+
 class Batch(Protocol):
     """Operations in commit order, as the subscriber stages them."""
 
@@ -28,6 +36,10 @@ class Batch(Protocol):
     @property
     def largest(self) -> int:
         """Operations of its largest entry."""
+
+    @property
+    def committed_at(self) -> datetime | None:
+        """When its first whole entry was committed."""
 
 
 class LogStream(Protocol):
@@ -67,14 +79,20 @@ class PublisherEnd(Protocol):
     def inspect_published(self) -> Any:
         """The published tables as they are now. Raises NotProvisioned, IdentityChanged or StructureChanged."""
 
-    def end_of_log(self) -> int:
-        """A number that no entry committed until now exceeds."""
+    def end_of_log(self) -> LogEnd:
+        """It ends here now."""
 
     def refuse_lost(self, level: int) -> None:
         """Raises HistoryLost where the log no longer begins at the level."""
 
     def stream(self, level: int, published: Any) -> AbstractContextManager[LogStream]:
         """Raises WriteContended while an older run reads."""
+
+    def unconfirmed(self) -> int | None:
+        """Bytes of log that the subscriber has not confirmed; None where none is kept for it."""
+
+    def drop_log(self) -> None:
+        """No log is kept for this replication from here on."""
 
     def begin_anew(self) -> AbstractContextManager[Begun]:
         """The log begins now; the snapshot is there while the context is open."""
@@ -112,7 +130,13 @@ class SubscriberEnd(Protocol):
         """From here on no older run's entry commits. Raises LeaseLost when a newer run was here."""
 
     def level(self) -> int:
-        """The number of the last entry that was replayed. Raises NotInitialized."""
+        """The number of the last entry that was replayed. Raises NotInitialized or SubscriberInvalid."""
+
+    def current_at(self) -> datetime | None:
+        """The latest moment up to which all of the publisher's entries are known to be here; None: unknown."""
+
+    def invalidate(self, reason: str) -> None:
+        """No run goes on before the next `initialize`."""
 
     def begin(self) -> None:
         """Make its session ready to replay."""
@@ -132,8 +156,8 @@ class SubscriberEnd(Protocol):
     def let_go(self) -> None:
         """Forget the whole entries that are staged, without replaying them."""
 
-    def move_level(self, level: int) -> None:
-        """The log has no entry for this replication up to `level`; on disk. Raises LeaseLost."""
+    def move_level(self, level: int, at: datetime | None) -> None:
+        """The log has no entry for this replication up to `level`, where it ended `at`; on disk. Raises LeaseLost."""
 
     def begin_at(self, level: int) -> None:
         """The tables are as the publisher's log finds them after this level; on disk. Raises LeaseLost."""
@@ -156,6 +180,8 @@ class ReplayedLevel:
     committed_at: datetime | None  #: the last entry, at the publisher; None before the first
     entries: int  #: that were replayed so far
     conversions: int
+    current_at: datetime | None  #: up to this moment all entries are here, as far as is known
+    reason: str | None  #: why it is no longer valid; None: it is
     differing: tuple[str, ...] = ()  #: tables of entries that a person skipped, until they are copied anew
 
 
@@ -167,6 +193,7 @@ class KeptLog:
     kept: int | None  #: bytes of log that may not be removed
     state: str | None  #: the publisher's own word for it: `lost` when it was removed all the same
     is_read: bool  #: a run reads it now
+    now: datetime  #: by the publisher's clock
 
 
 @dataclass(frozen=True, slots=True)

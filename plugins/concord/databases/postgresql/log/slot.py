@@ -71,6 +71,16 @@ def release(connection: Connection, slot: str) -> None:
         time.sleep(0.05)
 
 
+def unconfirmed(connection: Connection, slot: str) -> int | None:
+    """Bytes of log; None where the slot is gone."""
+    found = rows(
+        connection,
+        "SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), confirmed_flush_lsn)::bigint FROM pg_replication_slots"
+        f" WHERE slot_name = {literal(slot)} AND database = current_database()",
+    )
+    return int(found[0][0]) if found else None
+
+
 def refuse_lost(connection: Connection, slot: str, level: int, publisher: str, replication: str) -> None:
     """Raises HistoryLost where the log no longer begins at the subscriber's level.
 

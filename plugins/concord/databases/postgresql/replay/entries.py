@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from math import inf
 from typing import overload
 
@@ -31,6 +32,9 @@ LEVEL_ROW = ("concord", "replay")
 #: A batch ends at the entry that reaches one of these, or in the midst of an entry that exceeds them.
 OPERATIONS, BYTES = 20_000, 16_000_000
 
+#: PostgreSQL counts its microseconds from here.
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+
 
 @dataclass(slots=True)
 class Gathered:
@@ -44,6 +48,7 @@ class Gathered:
     last: int = 0  #: the seq of the last operation of whole entries
     largest: int = 0
     is_large: bool = False  #: its one entry is replayed by set
+    committed_at: datetime | None = None
 
     @property
     def full(self) -> bool:
@@ -144,6 +149,8 @@ class Entries:
             raise self._brake.held(self._commit, number, self._so_far, self._size)
         if number > self._since and self._so_far:
             batch.entries.append(staged_row.entry(self._first, self._seq, number, self._committed_at))
+            if batch.committed_at is None:
+                batch.committed_at = _EPOCH + timedelta(microseconds=self._committed_at)
             batch.level, batch.last = number, self._seq
             batch.largest = max(batch.largest, self._so_far)
             batch.is_large = self._so_far >= self._by_set_from

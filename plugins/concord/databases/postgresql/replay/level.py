@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import Connection, rows, run
-from concord.messages.errors import LeaseLost, NotInitialized
+from concord.messages.errors import LeaseLost, NotInitialized, SubscriberInvalid
 
 STATEMENTS = [
     # Each entry updates its row: room in the page keeps the updates off the index.
@@ -33,6 +34,8 @@ CREATE TABLE IF NOT EXISTS concord.skipped (
   PRIMARY KEY (replication, number))""",
     # The columns and rows that its copy holds; NULL: all.
     "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS scope text",
+    "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS settled_at timestamptz,"
+    " ADD COLUMN IF NOT EXISTS valid boolean NOT NULL DEFAULT true, ADD COLUMN IF NOT EXISTS reason text",
 ]
 
 
@@ -89,20 +92,42 @@ class Level:
     def converted(self, number: str) -> str:
         return f"UPDATE concord.replay SET conversions = conversions + {number} WHERE {self._mine}"
 
-    def move(self, connection: Connection, level: int) -> None:
-        """Without an entry. Raises LeaseLost."""
-        moved = f"UPDATE concord.replay SET level = greatest(level, {level}) WHERE {self._mine}"
-        if not run(connection, moved):
-            raise self.lost
+    def move(self, connection: Connection, level: int, at: datetime | None) -> None:
+        """Without an entry: where the publisher's log ended at that moment. Raises LeaseLost."""
+        settled = "" if at is None else f", settled_at = {literal(at.isoformat())}"
+        self._set(connection, f"level = greatest(level, {level}){settled}")
 
     def begin(self, connection: Connection, level: int) -> None:
         """The copy stands at this level, whatever was before. Raises LeaseLost."""
         scope = "NULL" if self.scope is None else literal(self.scope)
-        anew = f"level = {level}, publisher = {literal(self.publisher)}, scope = {scope}"
-        if not run(connection, f"UPDATE concord.replay SET {anew} WHERE {self._mine}"):
-            raise self.lost
+        stands = f"level = {level}, publisher = {literal(self.publisher)}, scope = {scope}"
+        self._set(connection, f"{stands}, settled_at = now(), valid = true, reason = NULL")
         mended = f"replication = {literal(self.replication)} AND mended_at IS NULL"
         run(connection, f"UPDATE concord.skipped SET mended_at = now() WHERE {mended}")
+
+    def invalidate(self, connection: Connection, reason: str) -> None:
+        """Until it begins again (S4-124). Raises LeaseLost."""
+        self._set(connection, f"valid = false, reason = {literal(reason)}")
+
+    def _set(self, connection: Connection, changed: str) -> None:
+        if not run(connection, f"UPDATE concord.replay SET {changed} WHERE {self._mine}"):
+            raise self.lost
+
+    def refuse_invalid(self, connection: Connection) -> None:
+        """Raises SubscriberInvalid."""
+        if found := rows(connection, f"SELECT reason FROM concord.replay WHERE {self._mine} AND NOT valid"):
+            name = self.replication.removeprefix("replication/")
+            raise SubscriberInvalid(
+                f"{self.site}: {name} is no longer valid, it was {found[0][0]};"
+                f" run the replication's initialize__{name}"
+            )
+
+    def current_at(self, connection: Connection) -> datetime | None:
+        """All that was committed before is here."""
+        found = rows(
+            connection, f"SELECT greatest(level_at, settled_at) FROM concord.replay WHERE {self._mine}"
+        )
+        return found[0][0] if found else None
 
     @property
     def lost(self) -> LeaseLost:

@@ -10,6 +10,7 @@ from math import inf
 import psycopg
 
 from concord.databases.contract.quoting import literal
+from concord.databases.contract.replication_ends import LogEnd
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import (
     Connection,
@@ -87,19 +88,19 @@ class Publisher(End):
         return published
 
     @worded
-    def end_of_log(self) -> int:
+    def end_of_log(self) -> LogEnd:
         """Where the log goes on now. A commit follows, so that all before is on disk, and the server reads up to it.
 
         It is the beat of an idle publisher as well: without it the slot of an idle database keeps the log of others.
         """
         if self._beating is None:
             self._beating = connect(self.access.applier, self._application)
-        (end,) = one(
+        end, at = one(
             self._beating,
             "UPDATE concord.site SET heartbeat = pg_current_xact_id()::text::bigint"
-            " RETURNING pg_current_wal_insert_lsn()::text",
+            " RETURNING pg_current_wal_insert_lsn()::text, now()",
         )
-        return number(end)
+        return LogEnd(number(end), at)
 
     def close(self) -> None:
         super().close()
@@ -138,6 +139,15 @@ class Publisher(End):
             raise could_not_connect(self.job.log_reader, error) from None
         with closing(connection):
             yield connection
+
+    @worded
+    def unconfirmed(self) -> int | None:
+        return slot.unconfirmed(self.connection, self._slot)
+
+    @worded
+    def drop_log(self) -> None:
+        with connect(self.job.log_reader, self._application) as control:
+            slot.drop(control, self._slot)
 
     @contextmanager
     def begin_anew(self) -> Iterator[slot.Begun]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 
 import psycopg
 
@@ -74,7 +75,18 @@ class Subscriber(WrittenEnd):
 
     @worded
     def level(self) -> int:
-        return self._level.read(self.connection)
+        level = self._level.read(self.connection)
+        self._level.refuse_invalid(self.connection)
+        return level
+
+    @worded
+    def current_at(self) -> datetime | None:
+        return self._level.current_at(self.connection)
+
+    @worded
+    def invalidate(self, reason: str) -> None:
+        with in_transaction(self.connection, "SET LOCAL synchronous_commit = on"):
+            self._level.invalidate(self.connection, reason)
 
     @worded
     def begin(self) -> None:
@@ -211,9 +223,9 @@ class Subscriber(WrittenEnd):
         )
 
     @worded
-    def move_level(self, level: int) -> None:
+    def move_level(self, level: int, at: datetime | None) -> None:
         with in_transaction(self.connection, "SET LOCAL synchronous_commit = on"):
-            self._level.move(self.connection, level)
+            self._level.move(self.connection, level, at)
 
     @worded
     def begin_at(self, level: int) -> None:

@@ -1,0 +1,43 @@
+"""A look at a replication without a run: the entries that wait, and a log that need not be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from concord.databases.contract.dialect import Dialect
+from concord.jobs.replication import EntryOperation, ReplicationJob
+from concord.messages.pace import silent
+from concord.transactional import validity
+from concord.transactional.replicate import opened, unknown
+from concord.transmission.steps import Steps, unheard
+
+
+def keep_up(job: ReplicationJob, databases: Callable[[str], Dialect]) -> bool:
+    """Confirm the log where nothing waits in it, and give it up beyond `max_delta`, without replaying anything.
+
+    True when it was confirmed. Raises a ConcordError: SubscriberInvalid, HistoryLost, NotInitialized.
+    """
+    with opened(job, databases, Steps(unheard, silent)) as replication:
+        ends = (job, replication.publisher, replication.subscriber, replication.published)
+        replication.publisher.refuse_lost(replication.subscriber.level())
+        return validity.keep_up(*ends, replication.publisher.end_of_log())
+
+
+def shown(job: ReplicationJob, databases: Callable[[str], Dialect], number: int) -> Sequence[EntryOperation]:
+    """The operations of an entry that is not replayed yet; nothing is replayed, and the log stays (S2-22).
+
+    Raises a ConcordError; ParametersRefused where no such entry is left.
+    """
+    with opened(job, databases, Steps(unheard, silent)) as replication:
+        subscriber, level = replication.subscriber, replication.subscriber.level()
+        replication.publisher.refuse_lost(level)
+        subscriber.begin()
+        with replication.publisher.stream(level, replication.published) as stream:
+            for batch in stream.batches(replication.publisher.end_of_log().number):
+                subscriber.stage(batch)
+                found: Sequence[EntryOperation] | None = subscriber.waiting(number)
+                if found is not None:
+                    return found
+                if batch.level is not None:
+                    subscriber.let_go()
+    raise unknown(job, number)
