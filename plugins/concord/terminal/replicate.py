@@ -20,7 +20,7 @@ from concord.messages.pace import Tell
 from concord.orchestration.leases import keeping, owners
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import replication_run
-from concord.orchestration.tasks.jobs import site_access
+from concord.orchestration.tasks.jobs import known_name, site_access
 from concord.orchestration.tasks.replication_run import InitializeReplicationParameters
 from concord.repository.runs import complete_run
 from concord.terminal.pace_shown import shown
@@ -55,6 +55,7 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
             report = replication_run.initialize(engine, configuration, asked.name, wanted, owner, tell)
             lines = [_initialized(asked.name, report)]
         else:
+            known_name(asked.name, configuration.replications, "replication")
             ways = list(Direction)[: len(configuration.replications[asked.name].directions)]
             reports = replicated(engine, configuration, asked.name, owner, tell, ways)
             lines = [said(configuration, asked.name, *each) for each in reports]
