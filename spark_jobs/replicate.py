@@ -12,7 +12,7 @@ from concord.messages.event_log import log_event
 from concord.messages.pace import Tell
 from concord.transactional.both_ways import initialize_both_ways
 from concord.transactional.replicate import never, replicate
-from concord.transactional.upkeep import shown
+from concord.transactional.upkeep import keep_up, shown
 
 logger = logging.getLogger("concord.replication")
 
@@ -20,6 +20,11 @@ logger = logging.getLogger("concord.replication")
 def look(job: ReplicationJob, number: int) -> Sequence[EntryOperation]:
     """The operations of an entry that is not replayed yet. Raises a ConcordError."""
     return shown(job, dialect, number)
+
+
+def keep(job: ReplicationJob) -> bool:
+    """Is its log confirmed, since nothing waits in it? Raises a ConcordError."""
+    return keep_up(job, dialect)
 
 
 def work(

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -177,6 +178,32 @@ def test_both_ways_are_begun_and_run_by_the_same_dags_and_by_the_terminal(
     ] == [("forward", 1), ("reverse", 1)]
     for site in (pair.london, pair.capetown):
         site.run(DROP_SLOTS)
+
+
+def test_the_log_of_an_idle_replication_is_confirmed_between_its_runs(replicated: Pair) -> None:
+    """S4-156; a run that is on does it by itself."""
+    assert replicated.run(f"initialize__{NAME}").state == "success"
+    confirmed = (
+        "SELECT confirmed_flush_lsn - '0/0' FROM pg_replication_slots WHERE database = current_database()"
+    )
+    [(before,)] = replicated.london.run(confirmed)
+    replicated.london.run("CREATE TABLE other AS SELECT n FROM generate_series(1, 5000) n")
+    keeping.take(replicated.repository, f"replication/{NAME}", "another run")
+    assert _kept(replicated) == "a run is on"
+    keeping.give_back(replicated.repository, f"replication/{NAME}", "another run")
+    assert _kept(replicated) == "confirmed"
+    until = time.monotonic() + 20
+    while replicated.london.run(confirmed)[0][0] <= before + 100_000:
+        assert time.monotonic() < until
+    replicated.london.run("DELETE FROM bookings WHERE id = 1")
+    assert _kept(replicated) == "transactions wait"
+
+
+def _kept(pair: Pair) -> str:
+    run = pair.run("log_purge")
+    assert run.state == "success"
+    [done] = [each for each in run.get_task_instances() if each.task_id == "keep_up"]
+    return str(done.xcom_pull(task_ids="keep_up")[NAME])
 
 
 def test_the_worked_example_does_what_it_says(unprovisioned: Pair, terminal: Terminal) -> None:

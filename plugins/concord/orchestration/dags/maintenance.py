@@ -26,9 +26,10 @@ from concord.orchestration.dags.maintenance_pages import (
     tombstone_cleanup_page,
 )
 from concord.orchestration.dags.synchronize import LINK_TIMEOUT, RETRIES, START
+from concord.orchestration.leases import owners
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.tasks import jobs, log_purge, parameters, tombstone_cleanup
+from concord.orchestration.tasks import jobs, log_purge, parameters, replication_run, tombstone_cleanup
 from concord.orchestration.tasks.compare import CompareOperator
 from concord.orchestration.tasks.initialization import InitializeOperator
 from concord.orchestration.tasks.outcome_log import log_table
@@ -172,7 +173,7 @@ def provision_dag() -> DAG:
 
 
 def log_purge_dag() -> DAG:
-    """`log_purge`: looks every quarter of an hour whether the configured calendar says to purge."""
+    """`log_purge`: looks every quarter of an hour whether the calendar says to purge, and at replications' logs."""
     with DAG(
         "log_purge",
         description="Deletes records older than their retention, at the repository and at the sites.",
@@ -196,7 +197,22 @@ def log_purge_dag() -> DAG:
             _fail_for({each["site"]: each["problem"] for each in done["sites"] if each["problem"]})
             return done
 
+        @task(execution_timeout=LINK_TIMEOUT)
+        def keep_up() -> dict[str, str]:
+            dag_run = get_current_context()["dag_run"]
+            with in_airflow_terms():
+                if parameters.read(PurgeParameters, dag_run.conf).dry_run:
+                    return {}
+                engine, configuration, owner = repository(), load(config_path()), owners.of_run(dag_run)
+                done = {
+                    name: replication_run.keep_up(engine, configuration, name, owner)
+                    for name in configuration.replications
+                }
+            log_table("logs of replications", ["replication", "log"], [list(each) for each in done.items()])
+            return done
+
         purge()
+        keep_up()
     return dag
 
 

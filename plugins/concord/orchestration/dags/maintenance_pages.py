@@ -69,7 +69,8 @@ def log_purge_page(params: _Params) -> str:
     return page(
         [
             "Deletes conflicts, runs, transmissions and comparisons older than `retention` allows, and staging tables"
-            " that killed runs left behind."
+            " that killed runs left behind.",
+            "Confirms the log of each replication in which nothing waits, and gives up one beyond its `max_delta`.",
         ],
         "each quarter of an hour it asks whether `retention.purge_schedule` is due; if not, the task is skipped. By"
         " hand at any time.",

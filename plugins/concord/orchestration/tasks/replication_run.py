@@ -24,7 +24,7 @@ from concord.jobs.replication import (
     replication_name,
 )
 from concord.jobs.site import Credentials
-from concord.messages.errors import ConcordError, LeaseLost
+from concord.messages.errors import ConcordError, LeaseHeld, LeaseLost
 from concord.messages.event_log import log_event
 from concord.messages.pace import Tell
 from concord.orchestration.leases import keeping
@@ -39,7 +39,7 @@ from concord.repository.transmissions import record_transmission
 from concord.rules.brake import Hold
 from concord.transactional.replicate import never
 from spark_jobs.interruption import interrupt_all
-from spark_jobs.replicate import look, work, work_both_ways
+from spark_jobs.replicate import keep, look, work, work_both_ways
 
 #: Seconds between a continuous run that failed and the next one.
 AFTER_FAILURE = 60.0
@@ -179,6 +179,25 @@ def entry(
     lease = keeping.take(engine, replication_name(name), owner)
     try:
         return look(replication_job(configuration, name, direction, epoch=lease.epoch), number)
+    finally:
+        keeping.give_back(engine, replication_name(name), owner)
+
+
+def keep_up(engine: Engine, configuration: Configuration, name: str, owner: str) -> str:
+    """Between runs: confirm a log in which nothing waits, and give one up beyond `max_delta` (S4-124, S4-156).
+
+    Returns the outcome in words. A run that is on does the same.
+    """
+    try:
+        lease = keeping.take(engine, replication_name(name), owner)
+    except LeaseHeld:
+        return "a run is on"
+    try:
+        ways = list(Direction)[: len(configuration.replications[name].directions)]
+        kept = [keep(replication_job(configuration, name, way, epoch=lease.epoch)) for way in ways]
+        return "confirmed" if all(kept) else "transactions wait"
+    except ConcordError as error:
+        return error.message
     finally:
         keeping.give_back(engine, replication_name(name), owner)
 
