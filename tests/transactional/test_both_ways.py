@@ -1,12 +1,16 @@
 """Both sites write, and each replays the other's transactions (S2-06 to S2-09)."""
 
 import random
+import re
 from collections.abc import Callable
 
 import pytest
 
+from concord.databases.registry import dialect
 from concord.jobs.link import Direction
+from concord.jobs.replication import Aside, SetAside
 from concord.messages.errors import EntryConflict, HistoryLost, NotInitialized
+from concord.transactional.upkeep import shown
 from embedded.postgres import Server
 from tests.conftest import Database
 from tests.given.fixtures import site_on
@@ -130,6 +134,35 @@ def test_a_row_that_users_of_both_sites_changed_stops_both_directions_and_nothin
         ):
             contested.run(direction=direction)
     assert contested.rows("part") == before
+
+
+def test_a_person_sees_all_images_of_a_conflict_and_decides_by_leaving_out_the_operation_that_lost(
+    contested: Replicated,
+) -> None:
+    """S2-22, S4-137: London's row stays; what else Cape Town's transaction wrote is replayed."""
+    with pytest.raises(EntryConflict) as refused:
+        contested.run(direction=Direction.REVERSE)
+    number = int(re.findall(r"entry (\d+),", refused.value.message)[0])
+    [_, lost] = shown(contested.job(Direction.REVERSE), dialect, number)
+    assert [each["name"] for each in (lost.before, lost.row, lost.here) if each] == [
+        "part 5",
+        "mine",
+        "part 5",
+    ]
+    assert [each["price"] for each in (lost.before, lost.row, lost.here) if each] == [5, 5, 50]
+
+    contested.capetown.run("UPDATE part SET name = 'part 5', price = 50 WHERE id = 5")
+    aside = SetAside(number=number, how=Aside.QUARANTINE, reason="London knows better", by="a person")
+    assert contested.run(direction=Direction.REVERSE, set_aside=aside).set_aside == 1
+    contested.run_both()
+    assert contested.are_equal()
+    assert contested.capetown.rows("SELECT id, price, name FROM part WHERE id IN (1, 2, 5) ORDER BY 1") == [
+        (1, 1, "part 1"),
+        (2, 2, "part 2"),
+        (5, 50, "part 5"),
+    ]
+    [(kept,)] = contested.london.rows("SELECT operations FROM concord.skipped")
+    assert (kept[0]["row"]["name"], kept[0]["here"]["price"]) == ("mine", 50)
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,9 @@ class EntryOperation(BaseModel):
     table: str
     operation: str
     key: Mapping[str, Any] | None = None  #: of the row before the operation
+    before: Mapping[str, Any] | None = None  #: the whole row before it, where both sites write
     row: Mapping[str, Any] | None = None  #: after it, as far as the publisher sent it
+    here: Mapping[str, Any] | None = None  #: the row that it meets at the subscriber now
     error: str | None = None
 
 

@@ -18,7 +18,9 @@ from concord.terminal.pace_shown import shown
 from concord.terminal.replicate import replicated, said
 from concord.terminal.shown import Columns, notice, say, show
 
-_COLUMNS = Columns(("operation", "table", "kind", "key", "row"), prose=("key", "row"))
+_COLUMNS = Columns(
+    ("operation", "table", "kind", "key", "before", "row", "here"), prose=("key", "before", "row", "here")
+)
 
 
 def run(asked: argparse.Namespace, configuration: Configuration) -> int:
@@ -48,7 +50,7 @@ def _show(asked: argparse.Namespace, configuration: Configuration) -> int:
     way = Direction(asked.direction)
     found = replication_run.entry(repository(), configuration, asked.name, asked.number, owner, way)
     rows = [
-        (place, each.table, each.operation, _text(each.key), _text(each.row))
+        (place, each.table, each.operation, *map(_text, (each.key, each.before, each.row, each.here)))
         for place, each in enumerate(found, 1)
     ]
     show("operations", f"Entry {asked.number} of {asked.name}", _COLUMNS, rows)

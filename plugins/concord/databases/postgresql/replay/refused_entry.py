@@ -6,11 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from concord.databases.contract.quoting import literal
+from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.procedure import cases, counted, counters, ended, operations
 from concord.databases.postgresql.replay.staging import ENTRIES, ReplicatedTable
+from concord.databases.postgresql.replay.statements import Statements
 from concord.jobs.replication import EntryOperation, ReplicationDefinition, SetAside
 
 _WORDS = """CASE s.operation WHEN 'I' THEN 'insert' WHEN 'D' THEN 'delete' WHEN 'T' THEN 'truncate' ELSE 'update' END"""
@@ -105,17 +106,18 @@ def operations_of(
         f" ON o.seq > e.seq AND o.seq <= e.last WHERE e.number = {number} ORDER BY o.seq"
     )
     return [
-        EntryOperation(seq=seq, table=table, operation=what, key=key, row=row)
-        for seq, table, what, key, row in rows(connection, query)
+        EntryOperation(seq=seq, table=table, operation=what, key=key, before=before, row=row, here=here)
+        for seq, table, what, key, before, row, here in rows(connection, query)
     ]
 
 
 def _operations_of(table: ReplicatedTable, private: Sequence[str]) -> str:
-    columns = [column.name for column in table.columns]
+    columns, of = [column.name for column in table.columns], Statements(table, "s")
     after = ", ".join(f"s.c{at} AS {column.sql}" for at, column in enumerate(table.columns))
-    before = ", ".join(
-        f"s.o{table.before.index(column.name)} AS {column.sql}" for column in table.key_columns
-    )
+    olds = {name: f"s.o{at} AS {quote(name)}" for at, name in enumerate(table.before)}
+    key = ", ".join(olds[column.name] for column in table.key_columns)
+    old = ", ".join(olds.values()) if set(columns) == olds.keys() else "NULL WHERE false"
+    present = ", ".join(f"t.{column.sql}" for column in table.columns)
     hidden = _texts(private)
     unsent = (
         f"ARRAY(SELECT n.name FROM unnest({_texts(columns)}) WITH ORDINALITY n(name, place)"
@@ -123,10 +125,17 @@ def _operations_of(table: ReplicatedTable, private: Sequence[str]) -> str:
     )
     return f"""
 SELECT s.seq, {literal(table.name)} AS name, {_WORDS} AS operation,
-       CASE WHEN s.operation IN ('U', 'V', 'D') THEN (SELECT to_jsonb(x) FROM (SELECT {before}) x) - {hidden}
+       CASE WHEN s.operation IN ('U', 'V', 'D') THEN (SELECT to_jsonb(x) FROM (SELECT {key}) x) - {hidden}
        END AS key,
+       CASE WHEN s.operation IN ('U', 'V', 'D') THEN (SELECT to_jsonb(x) FROM (SELECT {old}) x) - {hidden}
+       END AS before,
        CASE WHEN s.operation IN ('I', 'U', 'V') THEN (SELECT to_jsonb(x) FROM (SELECT {after}) x) - {hidden} - {unsent}
-       END AS image FROM {table.staged} s"""
+       END AS image,
+       CASE WHEN s.operation = 'I'
+            THEN (SELECT to_jsonb(x) FROM (SELECT {present} FROM {of.sql} t WHERE {of.at_new_key}) x) - {hidden}
+            WHEN s.operation <> 'T'
+            THEN (SELECT to_jsonb(x) FROM (SELECT {present} FROM {of.sql} t WHERE {of.at_old_key}) x) - {hidden}
+       END AS here FROM {table.staged} s"""
 
 
 def _texts(names: Sequence[str]) -> str:
