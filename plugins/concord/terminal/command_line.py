@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from concord.terminal import replication_arguments
+from concord.terminal.arguments import add_output, command
 from concord.values.duration import parse_duration
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[Any]
-
+    from concord.terminal.arguments import Commands
 
 _SYNCHRONIZATION = "its name in the configuration"
 
@@ -35,26 +36,12 @@ def _moment(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _add_output(parser: argparse.ArgumentParser, *, default: Any) -> None:
-    """Options of every command, which may stand before or after its name."""
-    parser.add_argument(
-        "-v", "--verbose", action="store_true", default=default, help="show what Airflow and Spark log"
-    )
-    parser.add_argument("--json", action="store_true", default=default, help="print one JSON document")
-
-
-def _command(commands: Commands, name: str, help: str) -> argparse.ArgumentParser:
-    made: argparse.ArgumentParser = commands.add_parser(name, help=help)
-    _add_output(made, default=argparse.SUPPRESS)
-    return made
-
-
 def parser() -> argparse.ArgumentParser:
     """For all commands, in the order in which people meet them."""
     made = argparse.ArgumentParser(
         prog="python -m concord", description="Keep copies of tables in agreement."
     )
-    _add_output(made, default=False)
+    add_output(made, default=False)
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_prepare(commands)
     _add_provision(commands)
@@ -64,22 +51,22 @@ def parser() -> argparse.ArgumentParser:
     _add_compare(commands)
     _add_conflicts(commands)
     _add_snapshot(commands)
-    _add_replicate(commands)
-    _add_entry(commands)
+    replication_arguments.add_replicate(commands)
+    replication_arguments.add_entry(commands)
     _add_status(commands)
-    approve = _command(commands, "approve", help="let pass, once, what the brakes hold")
+    approve = command(commands, "approve", help="let pass, once, what the brakes hold")
     approve.add_argument("synchronization", help=_SYNCHRONIZATION)
     _add_forget(commands)
     _add_tombstones(commands)
     _add_waiting(commands)
     _add_restamp(commands)
-    _command(commands, "config-schema", help="print the JSON schema of the configuration")
-    _command(commands, "check-config", help="read the configuration and name every mistake in it")
+    command(commands, "config-schema", help="print the JSON schema of the configuration")
+    command(commands, "check-config", help="read the configuration and name every mistake in it")
     return made
 
 
 def _add_provision(commands: Commands) -> None:
-    provision = _command(commands, "provision", help="make the sites ready")
+    provision = command(commands, "provision", help="make the sites ready")
     provision.add_argument("--site", help="only this one")
     instead = provision.add_mutually_exclusive_group()
     instead.add_argument(
@@ -94,7 +81,7 @@ def _add_provision(commands: Commands) -> None:
 
 
 def _add_initialize(commands: Commands) -> None:
-    initialize = _command(
+    initialize = command(
         commands, "initialize", help="give two sites their common history, and let their links start there"
     )
     initialize.add_argument("synchronization", help=_SYNCHRONIZATION)
@@ -121,13 +108,13 @@ def _add_initialize(commands: Commands) -> None:
 
 
 def _add_plan(commands: Commands) -> None:
-    plan = _command(commands, "plan", help="count what a run would do, and write nothing")
+    plan = command(commands, "plan", help="count what a run would do, and write nothing")
     plan.add_argument("synchronization", help=_SYNCHRONIZATION)
     plan.add_argument("--direction", choices=["both", "forward", "reverse"], default="both", help=_DIRECTION)
 
 
 def _add_compare(commands: Commands) -> None:
-    compare = _command(commands, "compare", help="say what differs between two sites, and repair it")
+    compare = command(commands, "compare", help="say what differs between two sites, and repair it")
     compare.add_argument("synchronization", help=_SYNCHRONIZATION)
     compare.add_argument("--table", action="append", metavar="TABLE", help="only this one; may be repeated")
     compare.add_argument("--repair", choices=["plan", "apply"], help="say what a repair would do, or do it")
@@ -137,7 +124,7 @@ def _add_compare(commands: Commands) -> None:
 
 
 def _add_snapshot(commands: Commands) -> None:
-    snapshot = _command(commands, "snapshot", help="refresh or drop a snapshot")
+    snapshot = command(commands, "snapshot", help="refresh or drop a snapshot")
     snapshot.add_argument(
         "action",
         choices=["refresh", "drop"],
@@ -151,41 +138,8 @@ def _add_snapshot(commands: Commands) -> None:
     snapshot.add_argument("--with-table", action="store_true", help="drop: the copy too")
 
 
-def _add_replicate(commands: Commands) -> None:
-    replicate = _command(
-        commands, "replicate", help="replay what a publisher has committed, at its subscriber"
-    )
-    replicate.add_argument("name", help="of the replication, as in the configuration")
-    replicate.add_argument(
-        "--initialize", action="store_true", help="copy the tables, and begin the publisher's log there"
-    )
-    replicate.add_argument(
-        "--replace", action="store_true", help="initialize: delete the rows that the subscriber has first"
-    )
-
-
-def _add_entry(commands: Commands) -> None:
-    entry = _command(commands, "entry", help="a transaction that cannot be replayed, and what becomes of it")
-    actions = entry.add_subparsers(dest="action", required=True, metavar="ACTION")
-    shown = _command(actions, "show", help="its operations; nothing is replayed")
-    retry = _command(actions, "retry", help="replay it now, and all after it")
-    skip = _command(actions, "skip", help="replay none of its operations; its tables differ from then on")
-    quarantine = _command(actions, "quarantine", help="replay it without the operations that fail")
-    for each in (shown, retry, skip, quarantine):
-        each.add_argument("name", help="of the replication, as in the configuration")
-        each.add_argument("number", type=int, help="of the transaction, as the error names it")
-        each.add_argument(
-            "--direction",
-            choices=["forward", "reverse"],
-            default="forward",
-            help="reverse: of the subscriber, where both sites write",
-        )
-    for each in (skip, quarantine):
-        each.add_argument("--reason", required=True, help="is kept beside the operations")
-
-
 def _add_status(commands: Commands) -> None:
-    status = _command(commands, "status", help="runs, links and conflicts, here and at the sites")
+    status = command(commands, "status", help="runs, links and conflicts, here and at the sites")
     status.add_argument(
         "--max-lag",
         type=_duration,
@@ -195,14 +149,14 @@ def _add_status(commands: Commands) -> None:
 
 
 def _add_forget(commands: Commands) -> None:
-    forget = _command(commands, "forget", help="let the sites forget links that have left the configuration")
+    forget = command(commands, "forget", help="let the sites forget links that have left the configuration")
     forget.add_argument(
         "name", metavar="SITE_OR_SYNCHRONIZATION", help="which has left it; its links are forgotten"
     )
 
 
 def _add_restamp(commands: Commands) -> None:
-    restamp = _command(commands, "restamp", help="stamp anew what a site stamped in the future")
+    restamp = command(commands, "restamp", help="stamp anew what a site stamped in the future")
     restamp.add_argument("site", metavar="SITE", help="where such versions were made")
     restamp.add_argument("--table", metavar="SCHEMA.NAME", help="only this one")
     restamp.add_argument("--dry-run", action="store_true", help="say which rows; write nothing")
@@ -212,7 +166,7 @@ def _add_restamp(commands: Commands) -> None:
 
 
 def _add_synchronize(commands: Commands) -> None:
-    synchronize = _command(commands, "synchronize", help="run a synchronization now, and say what came of it")
+    synchronize = command(commands, "synchronize", help="run a synchronization now, and say what came of it")
     synchronize.add_argument("synchronization", help=_SYNCHRONIZATION)
     synchronize.add_argument(
         "--direction", choices=["both", "forward", "reverse"], default="both", help=_DIRECTION
@@ -224,7 +178,7 @@ def _add_synchronize(commands: Commands) -> None:
 
 
 def _add_tombstones(commands: Commands) -> None:
-    tombstones = _command(commands, "tombstones", help="which site holds which tombstones, and why")
+    tombstones = command(commands, "tombstones", help="which site holds which tombstones, and why")
     tombstones.add_argument(
         "--force-older-than",
         type=_duration,
@@ -237,7 +191,7 @@ def _add_tombstones(commands: Commands) -> None:
 
 
 def _add_prepare(commands: Commands) -> None:
-    prepare = _command(
+    prepare = command(
         commands,
         "prepare",
         help="write what two databases of your own need: configuration, logins, connections",
@@ -265,14 +219,14 @@ def _add_prepare(commands: Commands) -> None:
 
 
 def _add_waiting(commands: Commands) -> None:
-    waiting = _command(commands, "waiting", help="rows that were held or refused, and what becomes of them")
+    waiting = command(commands, "waiting", help="rows that were held or refused, and what becomes of them")
     actions = waiting.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listed = _command(actions, "list", help="the rows that wait, each with the present one")
+    listed = command(actions, "list", help="the rows that wait, each with the present one")
     listed.add_argument("--synchronization", metavar="NAME", help="only of this one")
     listed.add_argument("--limit", type=int, default=50, help="so many a link at most; default 50")
-    decide = _command(actions, "decide", help="say which row holds; every site follows")
-    retry = _command(actions, "retry", help="try refused rows among the first of the next run")
-    drop = _command(actions, "drop", help="let go of a row whose link has left the configuration")
+    decide = command(actions, "decide", help="say which row holds; every site follows")
+    retry = command(actions, "retry", help="try refused rows among the first of the next run")
+    drop = command(actions, "drop", help="let go of a row whose link has left the configuration")
     for each in (decide, retry, drop):
         each.add_argument("waiting", metavar="ID", help="as `list` shows it")
     chosen = decide.add_mutually_exclusive_group(required=True)
@@ -283,12 +237,12 @@ def _add_waiting(commands: Commands) -> None:
 
 
 def _add_conflicts(commands: Commands) -> None:
-    conflicts = _command(commands, "conflicts", help="the losers of conflicts, and how they come back")
+    conflicts = command(commands, "conflicts", help="the losers of conflicts, and how they come back")
     actions = conflicts.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listed = _command(actions, "list", help="the collected conflicts, newest first")
+    listed = command(actions, "list", help="the collected conflicts, newest first")
     listed.add_argument("--limit", type=int, default=50, help="so many at most; default 50")
     _add_chosen(listed)
-    what_if = _command(actions, "what-if", help="the decisions of another policy; writes nothing")
+    what_if = command(actions, "what-if", help="the decisions of another policy; writes nothing")
     what_if.add_argument(
         "--policy",
         type=lambda text: tuple(name.strip() for name in text.split(",")),
@@ -298,8 +252,8 @@ def _add_conflicts(commands: Commands) -> None:
     )
     what_if.add_argument("--limit", type=int, default=20, help="rows shown at most; all are counted")
     _add_chosen(what_if)
-    shown = _command(actions, "show", help="one conflict with both rows and both versions")
-    overturn = _command(actions, "overturn", help="bring the loser back; every site follows")
+    shown = command(actions, "show", help="one conflict with both rows and both versions")
+    overturn = command(actions, "overturn", help="bring the loser back; every site follows")
     for each in (shown, overturn):
         each.add_argument("conflict", metavar="ID", help="the beginning of its id, as `list` shows it")
     overturn.add_argument(

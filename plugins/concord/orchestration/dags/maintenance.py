@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Annotated, Any
 
 import pendulum
-from airflow.sdk import DAG, Param, get_current_context, task
+from airflow.sdk import DAG, Context, Param, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from pydantic import BeforeValidator
 
@@ -199,21 +199,26 @@ def log_purge_dag() -> DAG:
 
         @task(execution_timeout=LINK_TIMEOUT)
         def keep_up() -> dict[str, str]:
-            dag_run = get_current_context()["dag_run"]
-            with in_airflow_terms():
-                if parameters.read(PurgeParameters, dag_run.conf).dry_run:
-                    return {}
-                engine, configuration, owner = repository(), load(config_path()), owners.of_run(dag_run)
-                done = {
-                    name: replication_run.keep_up(engine, configuration, name, owner)
-                    for name in configuration.replications
-                }
-            log_table("logs of replications", ["replication", "log"], [list(each) for each in done.items()])
-            return done
+            return _keep_up(get_current_context())
 
         purge()
         keep_up()
     return dag
+
+
+def _keep_up(context: Context) -> dict[str, str]:
+    """The log of each replication, in words."""
+    dag_run = context["dag_run"]
+    with in_airflow_terms():
+        if parameters.read(PurgeParameters, dag_run.conf).dry_run:
+            return {}
+        engine, configuration, owner = repository(), load(config_path()), owners.of_run(dag_run)
+        done = {
+            name: replication_run.keep_up(engine, configuration, name, owner)
+            for name in configuration.replications
+        }
+    log_table("logs of replications", ["replication", "log"], [list(each) for each in done.items()])
+    return done
 
 
 def tombstone_cleanup_dag() -> DAG:

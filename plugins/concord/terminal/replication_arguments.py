@@ -1,0 +1,45 @@
+"""The commands about replications, and their arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from concord.terminal.arguments import command
+
+if TYPE_CHECKING:
+    from concord.terminal.arguments import Commands
+
+
+def add_replicate(commands: Commands) -> None:
+    """`replicate`."""
+    replicate = command(
+        commands, "replicate", help="replay what a publisher has committed, at its subscriber"
+    )
+    replicate.add_argument("name", help="of the replication, as in the configuration")
+    replicate.add_argument(
+        "--initialize", action="store_true", help="copy the tables, and begin the publisher's log there"
+    )
+    replicate.add_argument(
+        "--replace", action="store_true", help="initialize: delete the rows that the subscriber has first"
+    )
+
+
+def add_entry(commands: Commands) -> None:
+    """`entry` with its actions."""
+    entry = command(commands, "entry", help="a transaction that cannot be replayed, and what becomes of it")
+    actions = entry.add_subparsers(dest="action", required=True, metavar="ACTION")
+    shown = command(actions, "show", help="its operations; nothing is replayed")
+    retry = command(actions, "retry", help="replay it now, and all after it")
+    skip = command(actions, "skip", help="replay none of its operations; its tables differ from then on")
+    quarantine = command(actions, "quarantine", help="replay it without the operations that fail")
+    for each in (shown, retry, skip, quarantine):
+        each.add_argument("name", help="of the replication, as in the configuration")
+        each.add_argument("number", type=int, help="of the transaction, as the error names it")
+        each.add_argument(
+            "--direction",
+            choices=["forward", "reverse"],
+            default="forward",
+            help="reverse: of the subscriber, where both sites write",
+        )
+    for each in (skip, quarantine):
+        each.add_argument("--reason", required=True, help="is kept beside the operations")
