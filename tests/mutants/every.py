@@ -13,6 +13,7 @@ from tests.mutants.link import LINK
 from tests.mutants.planted import MUTANTS, Mutant
 from tests.mutants.reinitialization import REINITIALIZATION
 from tests.mutants.replication_set import REPLICATION_SET
+from tests.mutants.replications import REPLICATIONS
 from tests.mutants.runs import RUNS
 from tests.mutants.same_thing import SAME_THING
 from tests.mutants.second_forms import SECOND_FORMS
@@ -34,6 +35,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "future_stamps": FUTURE_STAMPS,
     "runs": RUNS,
     "second_forms": SECOND_FORMS,
+    "replications": REPLICATIONS,
 }
 
 

@@ -1,0 +1,100 @@
+"""Errors to plant in transactional replication: the log, its replay, and both ways.
+
+One that no test can find: an entry that the subscriber has is staged with its end. The replay passes over it once more.
+"""
+
+from __future__ import annotations
+
+from tests.mutants.planted import POSTGRESQL, Mutant
+
+RUN = "plugins/concord/transactional"
+ONE_WAY = "tests/transactional/test_one_way.py"
+BOTH_WAYS = "tests/transactional/test_both_ways.py"
+VALIDITY = "tests/transactional/test_validity.py"
+
+REPLICATIONS = (
+    Mutant(
+        "what was replayed travels back",
+        f"{POSTGRESQL}/replay/entries.py",
+        "self._replayed = bool(self._ours) and (new[0] or NULL)[4:] == self._ours",
+        "self._replayed = False",
+        f"{BOTH_WAYS} -k travels_back",
+    ),
+    Mutant(
+        "a hub keeps to itself what came from a spoke",
+        f"{POSTGRESQL}/replay/entries.py",
+        "self._replayed = bool(self._ours) and (new[0] or NULL)[4:] == self._ours",
+        "self._replayed = bool(self._ours)",
+        f"{BOTH_WAYS} -k hub",
+    ),
+    Mutant(
+        "a row that the other site's users changed is overwritten",
+        f"{POSTGRESQL}/replay/compared.py",
+        'return f"{self.of.at_old_key} AND {self._alike(before)}"',
+        "return self.of.at_old_key",
+        f"{BOTH_WAYS} -k each_kind",
+    ),
+    Mutant(
+        "a row that is gone, or is another, is taken for what an operation made",
+        f"{POSTGRESQL}/replay/compared.py",
+        "HAVING count(*) = 1 AND bool_and({is_made});",
+        "HAVING count(*) = 1;",
+        f"{BOTH_WAYS} -k each_kind",
+    ),
+    Mutant(
+        "a delete passes over a row that was changed",
+        f"{POSTGRESQL}/replay/compared.py",
+        "f\" IF FOUND THEN {self.conflict('a row changed here as well')} END IF; {self.count('alike')}\"",
+        "f\" {self.count('alike')}\"",
+        f"{BOTH_WAYS} -k each_kind",
+    ),
+    Mutant(
+        "a truncate takes rows that its user had not seen",
+        f"{POSTGRESQL}/replay/compared.py",
+        'ELSE {self.conflict("a truncate; delete the rows instead")}',
+        "ELSE DELETE FROM {self.sql};",
+        f"{BOTH_WAYS} -k truncate",
+    ),
+    Mutant(
+        "users' writes before the copy travel back",
+        f"{RUN}/both_ways.py",
+        "back.subscriber.begin_at(report.own_level)",
+        "back.subscriber.begin_at(1)",
+        f"{BOTH_WAYS} -k before_the_copy",
+    ),
+    Mutant(
+        "the publisher hears of a level before it is on disk",
+        f"{POSTGRESQL}/replay/procedure.py",
+        "  PERFORM set_config('synchronous_commit', 'on', true);\n",
+        "",
+        "tests/transactional/test_kills.py -k crashes",
+    ),
+    Mutant(
+        "a log that was confirmed beyond the level goes on",
+        f"{POSTGRESQL}/log/slot.py",
+        "if number(confirmed) > level:",
+        "if False:",
+        f"{ONE_WAY} -k restored",
+    ),
+    Mutant(
+        "nothing is too far behind",
+        "plugins/concord/jobs/max_delta.py",
+        "if self.bytes is not None and behind > self.bytes:",
+        "if False:",
+        f"{VALIDITY} -k too_far_behind_is",
+    ),
+    Mutant(
+        "the log is confirmed although a transaction waits in it",
+        f"{RUN}/validity.py",
+        "if oldest is None:",
+        "if True:",
+        f"{VALIDITY} -k no_entry_is_skipped",
+    ),
+    Mutant(
+        "a run that hands over passes over what is left of the log",
+        f"{RUN}/replicate.py",
+        "return batch.level >= end",
+        "return True",
+        "tests/transactional/test_hand_over.py",
+    ),
+)
