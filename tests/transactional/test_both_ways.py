@@ -14,8 +14,8 @@ from concord.transactional.upkeep import shown
 from embedded.postgres import Server
 from tests.conftest import Database
 from tests.given.fixtures import site_on
+from tests.given.replicated_accounts import Make
 from tests.given.replicated_sites import DROP_SLOTS, Replicated
-from tests.transactional.test_one_way import Make
 
 STOCK = (
     "CREATE TABLE part (id int PRIMARY KEY, name text, price numeric, seen json)",

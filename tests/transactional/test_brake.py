@@ -4,8 +4,8 @@ import pytest
 
 from concord.jobs.replication import Largest
 from concord.messages.errors import BrakeHeld
+from tests.given.replicated_accounts import Make, accounts
 from tests.given.replicated_sites import Replicated
-from tests.transactional.test_one_way import Make, accounts
 
 
 def held(sites: Replicated) -> BrakeHeld:

@@ -11,29 +11,10 @@ from concord.configuration.configuration import Configuration
 from concord.jobs.max_delta import MaxDelta
 from concord.jobs.replication import Conversions
 from concord.messages.errors import Problem
-from tests.configuration.examples import spoiled
+from tests.given.configured_replications import BACK, BASE, BOOKINGS, COPY, section, written
 
 Parse = Callable[[str | bytes], Configuration]
 Problems = Callable[[str | bytes], tuple[Problem, ...]]
-
-BASE = spoiled(
-    "  london: {connection: london}", "  london: {connection: london, log_reader: london_log}"
-).replace(
-    "synchronizations:",
-    "  bookings:\n    tables:\n      - table: public.bookings\n        at: {capetown: b.bookings}\n\nsynchronizations:",
-)
-BOOKINGS = {"replication_set": "bookings", "publisher": "london", "subscriber": "capetown"}
-BACK = {"replication_set": "bookings", "publisher": "capetown", "subscriber": "london"}
-COPY = {"kind": "non_incremental", "source": "capetown", "target": "london", "from": "b.bookings"}
-
-
-def section(name: str, parts: dict[str, dict[str, str]]) -> str:
-    lines = [f"  {key}: {{{', '.join(f'{k}: {v}' for k, v in each.items())}}}" for key, each in parts.items()]
-    return f"{name}:\n" + "\n".join(lines) + "\n"
-
-
-def written(**replications: dict[str, str]) -> str:
-    return BASE + section("replications", replications)
 
 
 def test_a_replication_knows_its_tables_by_their_names_at_both_sites(parse: Parse) -> None:

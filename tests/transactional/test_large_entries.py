@@ -7,8 +7,8 @@ import pytest
 from concord.databases.postgresql.replay import entries, subscriber
 from concord.messages.errors import EntryRefused
 from tests.given.killed_process import killed_at
+from tests.given.replicated_accounts import ACCOUNTS, Make
 from tests.given.replicated_sites import Replicated
-from tests.transactional.test_one_way import ACCOUNTS, Make
 
 #: The sum of all accounts and all movements is the same after every transaction.
 TRANSFER = """DO $$BEGIN

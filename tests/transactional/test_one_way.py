@@ -1,32 +1,17 @@
 """One way over the log: every committed transaction, in commit order, its boundaries kept (S0-01, S0-08 to S0-14)."""
 
-from collections.abc import Callable
-
 import pytest
 
 from concord.databases.postgresql.replay import entries
 from concord.messages.errors import EntryRefused, HistoryLost, NotInitialized, SitesDiffer
+from tests.given.replicated_accounts import ACCOUNTS, Make, accounts
 from tests.given.replicated_sites import Replicated
-
-ACCOUNTS = (
-    "CREATE TABLE account (id int PRIMARY KEY, owner text, balance numeric)",
-    "CREATE TABLE movement (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, account int, amount numeric,"
-    " note text)",
-)
-Make = Callable[..., Replicated]
 
 
 @pytest.fixture
 def sites(replicated: Make) -> Replicated:
     """Ten accounts at both sites, and a table of their movements."""
     return accounts(replicated)
-
-
-def accounts(replicated: Make, **settings: object) -> Replicated:
-    made = replicated(ACCOUNTS, "public.account", "public.movement", **settings)
-    made.london.run("INSERT INTO account SELECT n, 'owner ' || n, 100 FROM generate_series(1, 10) n")
-    made.initialize()
-    return made
 
 
 def test_a_copy_and_all_that_is_committed_after_it_arrive(sites: Replicated) -> None:

@@ -10,8 +10,8 @@ from concord.databases.registry import dialect
 from concord.jobs.replication import Aside, SetAside
 from concord.messages.errors import EntryRefused, ParametersRefused, WriteContended
 from concord.transactional.upkeep import shown
+from tests.given.replicated_accounts import Make, accounts
 from tests.given.replicated_sites import Replicated
-from tests.transactional.test_one_way import Make, accounts
 
 #: The second of three operations fails at Cape Town; an entry stands before it, and one after it.
 ENTRIES = (

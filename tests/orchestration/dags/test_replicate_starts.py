@@ -17,7 +17,7 @@ from concord.repository.migration import migrate
 from concord.repository.opening import open_repository
 from concord.repository.runs import begin_run, fail_run
 from tests.configuration.conftest import parse
-from tests.transactional.test_configured import BOOKINGS, written
+from tests.given.configured_replications import BOOKINGS, written
 
 __all__ = ["parse"]
 pytestmark = pytest.mark.airflow
