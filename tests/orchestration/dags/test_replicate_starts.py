@@ -1,6 +1,5 @@
 """When the runs of a replication start, and how they end."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -66,7 +65,7 @@ def test_a_continuous_run_that_failed_is_followed_after_a_pause(
     repository = open_repository(f"sqlite:///{tmp_path / 'repository.db'}")
     migrate(repository)
     slept: list[float] = []
-    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(replication_run, "sleep", slept.append)
     replication_run.rest_after_failure(repository, NAME)
     now = pendulum.now("UTC")
     lease = acquire(repository, f"replication/{NAME}", "owner", pendulum.duration(minutes=1), now)

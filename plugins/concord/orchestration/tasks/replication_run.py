@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
+from time import sleep, time
 from typing import cast
 from uuid import uuid4
 
@@ -71,8 +71,8 @@ def rest_after_failure(engine: Engine, name: str) -> None:
     """A continuous replication that cannot go on is not tried again without a pause."""
     for run in last_runs(engine, replication_name(name), limit=1):
         if run.state == RunState.FAILED and run.ended_at is not None:
-            ago = time.time() - run.ended_at.timestamp()
-            time.sleep(max(0.0, AFTER_FAILURE - ago))
+            ago = time() - run.ended_at.timestamp()
+            sleep(max(0.0, AFTER_FAILURE - ago))
 
 
 def begin(
