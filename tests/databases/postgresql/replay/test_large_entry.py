@@ -15,7 +15,7 @@ from concord.databases.postgresql.facts.refusal import is_refusal
 from concord.databases.postgresql.log.published import Published
 from concord.databases.postgresql.replay import large_entry, level, procedure, staging
 from concord.databases.postgresql.replay.staging import Layout, ReplicatedTable
-from concord.jobs.replication import Conversions
+from concord.jobs.replication import Conversions, ReplicationDefinition
 from concord.values.identifier import parse_table_name
 from tests.conftest import Database
 
@@ -117,7 +117,7 @@ class Subscriber:
         staging.create(connection, Layout(Published(()), tables))
         self.run("SET session_replication_role = replica", "CREATE SCHEMA other")
         for conversions in (Conversions.REFUSE, Conversions.COUNT):
-            made = [procedure.create(tables, mine, conversions)]
+            made = [procedure.create(tables, mine, _replication(conversions))]
             made += large_entry.create(tables, mine, conversions, set())
             for each in made:
                 if not each.startswith("CREATE TEMPORARY") or conversions is Conversions.COUNT:
@@ -142,6 +142,13 @@ class Subscriber:
             return error
         finally:
             self.run("ROLLBACK")
+
+
+def _replication(conversions: Conversions) -> ReplicationDefinition:
+    ends = {"publisher": "london", "subscriber": "capetown"}
+    return ReplicationDefinition(
+        name="pairs", replication_set="pairs", tables=(), conversions=conversions, **ends
+    )
 
 
 @pytest.fixture
