@@ -44,8 +44,8 @@ REPLICATIONS = (
     Mutant(
         "a delete passes over a row that was changed",
         f"{POSTGRESQL}/replay/compared.py",
-        "f\" IF FOUND THEN {self.conflict('a row changed here as well')} END IF; {self.count('alike')}\"",
-        "f\" {self.count('alike')}\"",
+        "f\" IF FOUND THEN {self.conflict('a row changed here as well')} END IF; {self.of.count('alike')}\"",
+        "f\" {self.of.count('alike')}\"",
         f"{BOTH_WAYS} -k each_kind",
     ),
     Mutant(

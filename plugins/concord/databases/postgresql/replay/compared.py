@@ -30,23 +30,15 @@ class Compared:
         CASE r.operation
         WHEN 'U' THEN
           {of.update(self.same_row, of.values)};
-          IF FOUND THEN {self.count("updated")} ELSE {self.else_anew} END IF;
+          IF FOUND THEN {self.of.count("updated")} ELSE {self.else_anew} END IF;
         WHEN 'I' THEN
-          {self.insert} ON CONFLICT ({of.key}) DO NOTHING;
-          IF FOUND THEN {self.count("inserted")} ELSE {self.else_alike} END IF;
+          {self.of.insert_row} ON CONFLICT ({of.key}) DO NOTHING;
+          IF FOUND THEN {self.of.count("inserted")} ELSE {self.else_alike} END IF;
         WHEN 'D' THEN
           DELETE FROM {self.sql} t WHERE {self.as_before};
-          IF FOUND THEN {self.count("deleted")} ELSE {self.else_gone} END IF;
+          IF FOUND THEN {self.of.count("deleted")} ELSE {self.else_gone} END IF;
         ELSE {self.conflict("a truncate; delete the rows instead")}
         END CASE;"""
-
-    def count(self, effect: str) -> str:
-        counter = f"{effect}_{self.table.place}"
-        return f"{counter} := {counter} + 1;"
-
-    @property
-    def insert(self) -> str:
-        return f"{self.of.insert} VALUES ({', '.join(self.of.values.values())})"
 
     @property
     def as_before(self) -> str:
@@ -75,7 +67,7 @@ class Compared:
             return self.else_alike
         return (
             f"DELETE FROM {self.sql} t WHERE {self.as_before};"
-            f" IF FOUND THEN {self.insert}; {self.count('updated')} ELSE {self.else_alike} END IF;"
+            f" IF FOUND THEN {self.of.insert_row}; {self.of.count('updated')} ELSE {self.else_alike} END IF;"
         )
 
     @property
@@ -85,14 +77,14 @@ class Compared:
         one = f"r.operation = 'U' AND {self.of.at_old_key} OR {self.of.at_new_key}"
         return (
             f"PERFORM FROM {self.sql} t WHERE {one} HAVING count(*) = 1 AND bool_and({is_made});"
-            f" IF NOT FOUND THEN {self.conflict('a row changed here as well')} END IF; {self.count('alike')}"
+            f" IF NOT FOUND THEN {self.conflict('a row changed here as well')} END IF; {self.of.count('alike')}"
         )
 
     @property
     def else_gone(self) -> str:
         return (
             f"PERFORM FROM {self.sql} t WHERE {self.of.at_old_key};"
-            f" IF FOUND THEN {self.conflict('a row changed here as well')} END IF; {self.count('alike')}"
+            f" IF FOUND THEN {self.conflict('a row changed here as well')} END IF; {self.of.count('alike')}"
         )
 
     def conflict(self, what: str) -> str:

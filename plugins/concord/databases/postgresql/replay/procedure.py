@@ -105,14 +105,14 @@ class _Table:
     @property
     def operations(self) -> str:
         """Updates come first: most operations are such."""
-        count, of = self.count, self.of
+        count, of = self.of.count, self.of
         return f"""
         CASE r.operation
         WHEN 'U' THEN
           {of.update(self.same_row, of.values)};
           IF FOUND THEN {count("updated")} ELSE {self.else_written_anew} END IF;
         WHEN 'I' THEN
-          {self.insert} ON CONFLICT ({of.key}) DO NOTHING;
+          {self.of.insert_row} ON CONFLICT ({of.key}) DO NOTHING;
           IF FOUND THEN {count("inserted")} ELSE {self.else_updated} END IF;
         WHEN 'D' THEN
           DELETE FROM {self.sql} t WHERE {of.at_old_key};
@@ -128,14 +128,6 @@ class _Table:
           deleted_{self.table.place} := deleted_{self.table.place} + n;
         END CASE;"""
 
-    def count(self, effect: str) -> str:
-        counter = f"{effect}_{self.table.place}"
-        return f"{counter} := {counter} + 1;"
-
-    @property
-    def insert(self) -> str:
-        return f"{self.of.insert} VALUES ({', '.join(self.of.values.values())})"
-
     @property
     def same_row(self) -> str:
         """The row before the operation, if an update can make the new one of it."""
@@ -150,21 +142,21 @@ class _Table:
             return self.else_inserted
         return (
             f"DELETE FROM {self.sql} t WHERE {self.of.at_old_key};"
-            f" IF FOUND THEN {self.insert}; {self.count('updated')} ELSE {self.else_inserted} END IF;"
+            f" IF FOUND THEN {self.of.insert_row}; {self.of.count('updated')} ELSE {self.else_inserted} END IF;"
         )
 
     @property
     def else_inserted(self) -> str:
         return (
             f"{self.convert('an update that does not find its row')}"
-            f" {self.insert}; {self.count('inserted_for_update')}"
+            f" {self.of.insert_row}; {self.of.count('inserted_for_update')}"
         )
 
     @property
     def else_updated(self) -> str:
         return (
             f"{self.convert('an insert that finds its row')}"
-            f" {self.of.update(self.of.at_new_key, self.of.values)}; {self.count('updated_for_insert')}"
+            f" {self.of.update(self.of.at_new_key, self.of.values)}; {self.of.count('updated_for_insert')}"
         )
 
     def convert(self, what: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
@@ -15,13 +15,6 @@ from concord.databases.postgresql.replay.statements import Statements
 from concord.jobs.replication import EntryOperation, ReplicationDefinition, SetAside
 
 _WORDS = """CASE s.operation WHEN 'I' THEN 'insert' WHEN 'D' THEN 'delete' WHEN 'T' THEN 'truncate' ELSE 'update' END"""
-
-
-class Failed(NamedTuple):
-    """One operation that fails."""
-
-    seq: int
-    said: str
 
 
 def first_failure(

@@ -20,6 +20,16 @@ class Statements:
         names = ", ".join(column.sql for column in self.table.columns)
         return f"INSERT INTO {self.sql} ({names}) OVERRIDING SYSTEM VALUE"
 
+    @property
+    def insert_row(self) -> str:
+        """With those of the one staged row."""
+        return f"{self.insert} VALUES ({', '.join(self.values.values())})"
+
+    def count(self, effect: str) -> str:
+        """One more operation of that effect."""
+        counter = f"{effect}_{self.table.place}"
+        return f"{counter} := {counter} + 1;"
+
     def update(self, where: str, values: dict[str, str], source: str = "") -> str:
         """A column GENERATED ALWAYS AS IDENTITY takes no value by an update."""
         settable = [column for column in self.table.columns if not generates(column)]
