@@ -180,7 +180,6 @@ class ReplayedLevel:
     committed_at: datetime | None  #: the last entry, at the publisher; None before the first
     entries: int  #: that were replayed so far
     conversions: int
-    current_at: datetime | None  #: up to this moment all entries are here, as far as is known
     reason: str | None  #: why it is no longer valid; None: it is
     differing: tuple[str, ...] = ()  #: tables of entries that a person skipped, until they are copied anew
 
@@ -193,7 +192,6 @@ class KeptLog:
     kept: int | None  #: bytes of log that may not be removed
     state: str | None  #: the publisher's own word for it: `lost` when it was removed all the same
     is_read: bool  #: a run reads it now
-    now: datetime  #: by the publisher's clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,16 +19,15 @@ def level(subscriber: SiteAccess, replication: str) -> ReplayedLevel | None:
     """None where it was never initialized. Raises a ConcordError."""
     found = _asked(
         subscriber,
-        "SELECT level, level_at, entries, conversions, greatest(level_at, settled_at),"
-        " CASE WHEN NOT valid THEN reason END, ARRAY("
+        "SELECT level, level_at, entries, conversions, CASE WHEN NOT valid THEN reason END, ARRAY("
         "SELECT DISTINCT t FROM concord.skipped s, unnest(s.tables) t WHERE s.replication = r.replication"
         " AND s.mended_at IS NULL ORDER BY t) FROM concord.replay r"
         f" WHERE replication = {literal(replication_name(replication))} AND level IS NOT NULL",
     )
     if not found:
         return None
-    number, at, entries, conversions, current_at, reason, differing = found[0]
-    known = (at, entries, conversions, current_at, reason, tuple(differing))
+    number, at, entries, conversions, reason, differing = found[0]
+    known = (at, entries, conversions, reason, tuple(differing))
     return ReplayedLevel(int(number), lsn(int(number)), *known)
 
 
@@ -37,7 +36,7 @@ def kept_log(publisher: SiteAccess, replication: str, since: int) -> KeptLog | N
     found = _asked(
         publisher,
         f"SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '{lsn(since)}')::bigint,"
-        " pg_wal_lsn_diff(pg_current_wal_flush_lsn(), restart_lsn)::bigint, wal_status, active, now()"
+        " pg_wal_lsn_diff(pg_current_wal_flush_lsn(), restart_lsn)::bigint, wal_status, active"
         f" FROM pg_replication_slots WHERE slot_name = {literal(slot.slot_name(replication))}"
         " AND database = current_database()",
     )
