@@ -66,7 +66,9 @@ class Replicated:
             **(self.settings or {}),
         )
 
-    def installations(self, log_reader: str = LOG_READER) -> list[provisioning.Installation]:
+    def installations(self, log_reader: str | None = None) -> list[provisioning.Installation]:
+        if log_reader is None:
+            log_reader = "" if self.definition.by_triggers else LOG_READER
         more = {"replications": (self.definition,), "log_reader": log_reader}
         return [installation(site, (), **more) for site in self.sites]
 
@@ -82,7 +84,7 @@ class Replicated:
             "direction": direction,
             "source": source.access,
             "target": target.access,
-            "log_reader": source.credentials(LOG_READER),
+            "log_reader": None if self.definition.by_triggers else source.credentials(LOG_READER),
         }
         return ReplicationJob(**(fields | changed))
 

@@ -24,6 +24,9 @@ def test_a_replication_knows_its_tables_by_their_names_at_both_sites(parse: Pars
     assert (table.name, str(table.at_site("capetown"))) == ("public.bookings", "b.bookings")
     refusing = parse(written(to_capetown=BOOKINGS | {"conversions": "refuse"})).replication("to_capetown")
     assert refusing.conversions is Conversions.REFUSE
+    assert parse(written(back=BACK | {"capture": "triggers"})).replication("back").by_triggers, (
+        "no log_reader"
+    )
     limited = parse(written(to_capetown=BOOKINGS | {"max_delta": "{bytes: 20 GB, age: 3 d}"}))
     assert limited.replication("to_capetown").max_delta == MaxDelta(bytes=20 * 1024**3, age=timedelta(days=3))
 
@@ -41,6 +44,8 @@ def test_a_replication_knows_its_tables_by_their_names_at_both_sites(parse: Pars
             "subscriber",
             "ops.flights of 'capetown' is in a synchronization",
         ),
+        ({"capture": "trigger"}, "capture", "unknown value; write 'log' or 'triggers'"),
+        ({"capture": "triggers", "updates": "both"}, "capture", "write capture: log"),
         ({"conversions": "ignore"}, "conversions", "unknown value; write 'count' or 'refuse'"),
         ({"schedule": "hourly"}, "schedule", ""),
         ({"schedule": '"@hourly"', "continuous": "{}"}, "continuous", "keep one of the two"),

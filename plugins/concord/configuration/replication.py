@@ -10,7 +10,7 @@ from concord.configuration.field import Duration, Name, Schedule, Settings, Size
 from concord.configuration.replication_start import ContinuousSettings
 from concord.configuration.settings import ReplicationSetSettings
 from concord.jobs.max_delta import MaxDelta
-from concord.jobs.replication import Conversions, Largest, ReplicationDefinition, Updates
+from concord.jobs.replication import Capture, Conversions, Largest, ReplicationDefinition, Updates
 from concord.tables.replication_set import ReplicatedTable
 
 
@@ -30,11 +30,18 @@ class ReplicationSettings(Settings):
     """Every committed transaction of one site, replayed at another in commit order."""
 
     replication_set: Name = Field(description="Which tables: a name under replication_sets.")
-    publisher: Name = Field(description="The site whose log is read: a name under sites, with a log_reader.")
+    publisher: Name = Field(
+        description="The site whose transactions are read: a name under sites; with a log_reader where capture is log."
+    )
     subscriber: Name = Field(description="The site where its transactions are replayed: a name under sites.")
     updates: Updates = Field(
         default=Updates.PUBLISHER,
         description="The sites at which users write: publisher, or both, where each replays the other's transactions.",
+    )
+    capture: Capture = Field(
+        default=Capture.LOG,
+        description="log reads the publisher's own log; triggers fill a table at the publisher, where its log cannot be"
+        " had.",
     )
     schedule: Schedule | None = Field(
         default=None, description="Five cron fields in UTC, or @hourly and the like. Default: on demand only."
@@ -101,5 +108,6 @@ class ReplicationSettings(Settings):
             set_based_from=self.set_based_from,
             largest_transaction=self.largest_transaction,
             updates=self.updates,
+            capture=self.capture,
             max_delta=MaxDelta(bytes=self.max_delta.bytes, age=self.max_delta.age),
         )

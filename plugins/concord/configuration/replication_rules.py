@@ -10,6 +10,7 @@ from concord.configuration.replication import ReplicationSettings
 from concord.configuration.sections import Sections
 from concord.configuration.settings import TableSettings
 from concord.configuration.snapshot import Place
+from concord.jobs.replication import Capture
 from concord.jobs.snapshot import SnapshotKind
 from concord.tables.manipulation import Rename
 
@@ -48,15 +49,28 @@ def _own_rules(name: str, replication: ReplicationSettings, sections: Sections) 
     if replication.publisher == replication.subscriber:
         text = "publisher and subscriber are the same site; name another site"
         yield Finding(("replications", name, "subscriber"), text)
-    for source, _ in replication.directions:
-        site = sections.sites.get(source)
-        if site is not None and site.log_reader is None:
-            text = f"site '{source}' has no log_reader; name there a connection with REPLICATION"
-            yield Finding(("replications", name, "publisher"), text)
+    yield from _capture(name, replication, sections)
     yield from _starts(name, replication)
     if name in sections.synchronizations:
         text = f"a synchronization has this name, and both would make the DAG initialize__{name}; rename one"
         yield Finding(("replications", name), text)
+
+
+def _capture(name: str, replication: ReplicationSettings, sections: Sections) -> Iterator[Finding]:
+    """A log has a login that reads it; triggers do not tell which site's users wrote what (S0-03)."""
+    if replication.capture is Capture.TRIGGERS:
+        if replication.both_ways:
+            text = "where both sites write, changes come from the log; write capture: log"
+            yield Finding(("replications", name, "capture"), text)
+        return
+    for source, _ in replication.directions:
+        site = sections.sites.get(source)
+        if site is not None and site.log_reader is None:
+            text = (
+                f"site '{source}' has no log_reader; name there a connection with REPLICATION, or write capture:"
+                " triggers"
+            )
+            yield Finding(("replications", name, "publisher"), text)
 
 
 def _starts(name: str, replication: ReplicationSettings) -> Iterator[Finding]:

@@ -48,6 +48,13 @@ class Updates(StrEnum):
     BOTH = "both"  #: each site replays the other's transactions; a conflict stops both directions
 
 
+class Capture(StrEnum):
+    """The place that the publisher's transactions are read from (S0-03)."""
+
+    LOG = "log"  #: the database's own log, by a login that may read it
+    TRIGGERS = "triggers"  #: a table that triggers fill in each user's transaction
+
+
 def replication_name(name: str) -> str:
     """The name that lease, epoch and status give it. No synchronization can have it: `/` is none of its letters."""
     return f"replication/{name}"
@@ -67,6 +74,7 @@ class ReplicationDefinition(BaseModel):
     largest_transaction: Largest = Largest()
     set_based_from: int = 500  #: operations from which on an entry is netted, and replayed by set
     updates: Updates = Updates.PUBLISHER
+    capture: Capture = Capture.LOG
     max_delta: MaxDelta = MaxDelta()
 
     @model_validator(mode="after")
@@ -92,13 +100,17 @@ class ReplicationDefinition(BaseModel):
     def both_ways(self) -> bool:
         return self.updates is Updates.BOTH
 
+    @property
+    def by_triggers(self) -> bool:
+        return self.capture is Capture.TRIGGERS
+
     def ends(self, direction: Direction) -> tuple[str, str]:
         """The site whose log is read, and the one that replays it."""
         ends = (self.publisher, self.subscriber)
         return ends if direction is Direction.FORWARD else ends[::-1]
 
     def published_by(self, site: str) -> bool:
-        """Is this site's log read?"""
+        """Are this site's transactions read?"""
         return site == self.publisher or (self.both_ways and site == self.subscriber)
 
     def replayed_at(self, site: str) -> bool:
@@ -150,10 +162,10 @@ class ReplicationJob(BaseModel):
     direction: Direction = (
         Direction.FORWARD
     )  #: reverse: the subscriber's transactions are replayed at the publisher
-    source: SiteAccess  #: the site whose log is read
-    target: SiteAccess  #: the site that replays it
-    log_reader: (
-        Credentials  #: a login with REPLICATION at the publisher, which reads every table of its cluster
+    source: SiteAccess  #: the site whose transactions are read
+    target: SiteAccess  #: the site that replays them
+    log_reader: Credentials | None = (
+        None  #: a login with REPLICATION, which reads every table of its cluster; None where triggers capture
     )
     set_aside: SetAside | None = None
     approved: tuple[str, ...] = ()  #: the places in the log of large entries that a person let pass
@@ -169,6 +181,12 @@ class ReplicationJob(BaseModel):
     @property
     def link(self) -> str:
         return link_name(self.synchronization, self.direction)
+
+    @property
+    def reads_log(self) -> Credentials:
+        """The login for it, where the log is what is read."""
+        assert self.log_reader is not None, "a rule of the configuration"
+        return self.log_reader
 
     @property
     def plan_only(self) -> bool:

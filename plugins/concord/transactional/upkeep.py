@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 
 from concord.databases.contract.dialect import Dialect
 from concord.jobs.replication import EntryOperation, ReplicationJob
+from concord.messages.errors import NotInitialized, SubscriberInvalid
 from concord.messages.pace import silent
 from concord.transactional import validity
-from concord.transactional.replicate import opened, unknown
+from concord.transactional.replicate import Replication, opened, unknown
 from concord.transmission.steps import Steps, unheard
 
 
@@ -19,8 +20,17 @@ def keep_up(job: ReplicationJob, databases: Callable[[str], Dialect]) -> bool:
     """
     with opened(job, databases, Steps(unheard, silent)) as replication:
         ends = (job, replication.publisher, replication.subscriber, replication.published)
-        replication.publisher.refuse_lost(replication.subscriber.level())
+        replication.publisher.refuse_lost(_level(replication))
         return validity.keep_up(*ends, replication.publisher.end_of_log())
+
+
+def _level(replication: Replication) -> int:
+    """A subscriber that has to begin anew needs none of the log: nothing is kept for it meanwhile."""
+    try:
+        return replication.subscriber.level()
+    except (NotInitialized, SubscriberInvalid):
+        replication.publisher.drop_log()
+        raise
 
 
 def shown(job: ReplicationJob, databases: Callable[[str], Dialect], number: int) -> Sequence[EntryOperation]:

@@ -32,6 +32,10 @@ GRANTED = {
     (READER, "table concord.replay"): "SELECT",
     (READER, "table concord.skipped"): "SELECT",
     (READER, "table concord.synchronization"): "SELECT",
+    **{
+        (READER, f"table concord.{name}"): "SELECT"
+        for name in ("entry", "kept_operations", "last_entry", "operation")
+    },
     (READER, 'table concord."ops.parent"'): "SELECT",
     (READER, 'table concord."ops.child"'): "SELECT",
     (READER, "table ops.parent"): "SELECT",
@@ -41,6 +45,14 @@ GRANTED = {
     (APPLIER, "schema ops"): "USAGE",
     (APPLIER, "table concord.conflict"): "INSERT SELECT",
     (APPLIER, "table concord.initialization"): "DELETE INSERT SELECT UPDATE",
+    (APPLIER, "table concord.entry"): "DELETE INSERT SELECT",
+    (APPLIER, "table concord.kept_operations"): "DELETE INSERT SELECT UPDATE",
+    (APPLIER, "table concord.last_entry"): "SELECT UPDATE",
+    (APPLIER, "table concord.operation"): "DELETE",
+    **{
+        (APPLIER, f"table concord.operation({column})"): "SELECT"
+        for column in ("at", "bytes", "place", "relation", "transaction")
+    },
     (APPLIER, "table concord.late_index"): "SELECT",
     (APPLIER, "table concord.waiting"): "DELETE INSERT SELECT UPDATE",
     (APPLIER, "table concord.link_state"): "INSERT SELECT UPDATE",

@@ -140,10 +140,10 @@ class _PostgreSQL(Dialect):
     def replications(self) -> ReplicationDialect:
         from concord.databases.contract.replication_ends import ReplicationDialect
         from concord.databases.postgresql.replay import standing
-        from concord.databases.postgresql.replay.publisher import Publisher
+        from concord.databases.postgresql.replay.captured import publisher
         from concord.databases.postgresql.replay.subscriber import Subscriber
 
-        return ReplicationDialect(Publisher, Subscriber, standing.level, standing.kept_log)
+        return ReplicationDialect(publisher, Subscriber, standing.level, standing.kept_log)
 
     @cached_property
     def arrivals(self) -> Arrivals:

@@ -23,7 +23,7 @@ from concord.jobs.replication import (
     SetAside,
     replication_name,
 )
-from concord.jobs.site import Credentials
+from concord.jobs.site import Credentials, SiteAccess
 from concord.messages.errors import ConcordError, LeaseHeld, LeaseLost
 from concord.messages.event_log import log_event
 from concord.messages.pace import Tell
@@ -208,8 +208,6 @@ def replication_job(
     """One run of one direction under a new id. Raises ConnectionRefused."""
     definition = configuration.replication(name)
     source, target = site_accesses(configuration, definition.ends(direction))
-    log_reader = _log_reader(configuration, source.name)
-    refuse_other_dialect(source.name, source.reader, log_reader)
     return ReplicationJob(
         replication=definition,
         transmission=uuid4().hex,
@@ -217,14 +215,17 @@ def replication_job(
         direction=direction,
         source=source,
         target=target,
-        log_reader=log_reader,
+        log_reader=None if definition.by_triggers else _log_reader(configuration, source),
     )
 
 
-def _log_reader(configuration: Configuration, publisher: str) -> Credentials:
-    site = configuration.sites[publisher]
+def _log_reader(configuration: Configuration, publisher: SiteAccess) -> Credentials:
+    """Raises ConnectionRefused."""
+    site = configuration.sites[publisher.name]
     assert site.log_reader is not None, "a rule of the configuration"
-    return credentials(site.log_reader, insecure=site.insecure)
+    login = credentials(site.log_reader, insecure=site.insecure)
+    refuse_other_dialect(publisher.name, publisher.reader, login)
+    return login
 
 
 def _steps() -> Progress:

@@ -70,7 +70,7 @@ def _unguarded(connection: Connection, tables: Mapping[TableName, Table]) -> lis
 SELECT t.tgrelid::bigint, t.tgname, CASE t.tgenabled WHEN 'A' THEN 'ALWAYS' ELSE 'REPLICA' END, t.tgtype & 2 <> 0
   FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
  WHERE NOT t.tgisinternal AND t.tgenabled IN ('A', 'R') AND t.tgrelid IN ({", ".join(map(str, names))})
-   AND t.tgname NOT LIKE 'zz\\_concord\\_%' AND t.tgname <> 'concord_snapshot'
+   AND t.tgname NOT LIKE 'zz\\_concord\\_%' AND t.tgname NOT LIKE 'RI\\_concord\\_%' AND t.tgname <> 'concord_snapshot'
    AND strpos(pg_get_triggerdef(t.oid) || p.prosrc, {literal(GUARD)}) = 0
  ORDER BY 1, 2""",
     )

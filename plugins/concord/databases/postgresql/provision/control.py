@@ -7,6 +7,7 @@ from concord.databases.postgresql.capture import private_columns
 from concord.databases.postgresql.facts.own_schema import FORMAT, IDENTITY, SCHEMA, STAGING
 from concord.databases.postgresql.initialize import late_indexes, progress
 from concord.databases.postgresql.ledger import retention, waiting_table
+from concord.databases.postgresql.operations import table
 from concord.databases.postgresql.replay import level
 
 #: A second form of `versions.row_version.unite`, and of what one vector says of another.
@@ -89,6 +90,7 @@ CREATE TABLE IF NOT EXISTS concord.conflict (
   loser_row jsonb,
   decided_at timestamptz NOT NULL DEFAULT now())""",
     *level.STATEMENTS,
+    *table.STATEMENTS,
     *progress.STATEMENTS,
     *late_indexes.STATEMENTS,
     *waiting_table.STATEMENTS,

@@ -1,4 +1,4 @@
-"""The needs of replications at one site: publications of its tables, and rights to read the log and to replay."""
+"""The needs of replications at one site: publications or triggers of its tables, and rights to read and to replay."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from concord.databases.postgresql.facts.connection import Connection, one, rows
 from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.log import publication
 from concord.databases.postgresql.log.published import PublishedTable
+from concord.databases.postgresql.operations import kept, triggers
 from concord.databases.postgresql.replay.tables import column_problems, filter_problems, published_table
 from concord.databases.postgresql.sites import grants, preflight
 from concord.databases.postgresql.sites.grants import Logins
@@ -30,7 +31,7 @@ class Replications:
     def published(self) -> dict[str, list[PublishedTable]]:
         """By publication: the tables that exist and have a key."""
         made: dict[str, list[PublishedTable]] = {}
-        mine = [each for each in self.replications if each.published_by(self.site)]
+        mine = [each for each in self.replications if each.published_by(self.site) and not each.by_triggers]
         whole = {
             table.oid
             for each in mine
@@ -45,6 +46,17 @@ class Replications:
                 if table.key_of(wanted.key_at(self.site))
             ]
         return made
+
+    @property
+    def captured(self) -> list[Table]:
+        """The tables whose operations triggers keep."""
+        return list(
+            {table.oid: table for each in self._by_triggers for _, table in self._existing(each)}.values()
+        )
+
+    @property
+    def _by_triggers(self) -> list[ReplicationDefinition]:
+        return [each for each in self.replications if each.published_by(self.site) and each.by_triggers]
 
     @property
     def replayed(self) -> list[int]:
@@ -76,6 +88,7 @@ class Replications:
                 yield f"{self.site}: {problem}"
         if self.published():
             yield from self._log_refusals(connection, log_reader)
+        yield from (f"{self.site}: {line}" for line in triggers.problems(connection, self.captured))
 
     def _table_refusals(self, wanted: ReplicatedTable) -> Iterator[str]:
         name = wanted.at_site(self.site)
@@ -117,6 +130,8 @@ class Replications:
             if not known or any(publication.deviations(connection, name, tables)):
                 whole = publication.whole_identities(connection, tables)
                 yield from publication.statements(name, tables, known, whole)
+        yield from triggers.statements(connection, self.captured)
+        yield from kept.only([each.name for each in self._by_triggers])
 
     def needed_grants(self, logins: Logins, log_reader: str) -> list[Grant]:
         """The needs of their runs here, beside those of every link."""
@@ -133,10 +148,12 @@ class Replications:
             yield grants.connect(log_reader, self.database)
 
     def check(self, connection: Connection) -> Iterator[str]:
-        """Whatever its publications lack."""
+        """Whatever its publications and triggers lack."""
         for name, tables in self.published().items():
             for line in publication.deviations(connection, name, tables):
                 yield f"{self.site}: {line}; run `provision`"
+        for line in triggers.deviations(connection, self.captured):
+            yield f"{self.site}: {line}; run `provision`"
 
 
 def relations(replications: Sequence[ReplicationDefinition], site: str) -> list[TableName]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from functools import partial
 from math import inf
 
 import psycopg
 
-from concord.databases.contract.quoting import literal
 from concord.databases.contract.replication_ends import LogEnd
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import (
@@ -17,18 +15,16 @@ from concord.databases.postgresql.facts.connection import (
     connect,
     conninfo,
     could_not_connect,
-    in_our_words,
     one,
-    run,
 )
 from concord.databases.postgresql.log import publication, slot
 from concord.databases.postgresql.log.frames import Frames, connect_for_log, number
-from concord.databases.postgresql.log.published import Published, PublishedTable
+from concord.databases.postgresql.log.published import Published
 from concord.databases.postgresql.replay.brake import Brake
 from concord.databases.postgresql.replay.entries import Entries, Gathered
+from concord.databases.postgresql.replay.published_end import PublishedEnd, worded_at
 from concord.databases.postgresql.replay.tables import published_tables
-from concord.databases.postgresql.sites.end import End, worded
-from concord.databases.postgresql.sites.ends import reader_name
+from concord.databases.postgresql.sites.end import worded
 from concord.jobs.replication import ReplicationJob
 from concord.messages.errors import StructureChanged
 
@@ -40,11 +36,11 @@ class Stream:
         self._site, self._frames, self._entries = site, frames, entries
 
     def batches(self, end: int) -> Iterator[Gathered]:
-        with _worded(self._site):
+        with worded_at(self._site):
             yield from self._entries.batches(self._frames.until(end))
 
     def coming(self) -> Iterator[Gathered | None]:
-        with _worded(self._site):
+        with worded_at(self._site):
             yield from self._entries.coming(self._frames.coming())
 
     @property
@@ -52,26 +48,15 @@ class Stream:
         return self._frames.passed
 
     def confirm(self, level: int) -> None:
-        with _worded(self._site):
+        with worded_at(self._site):
             self._frames.confirm(level)
 
 
-@contextmanager
-def _worded(site: str) -> Iterator[None]:
-    """Whatever the driver raises leaves as an error in our words."""
-    try:
-        yield
-    except psycopg.Error as error:
-        raise in_our_words(error, site) from error
-
-
-class Publisher(End):
+class Publisher(PublishedEnd):
     """Read by the log's own login, which has REPLICATION; rows of a first copy by the reader."""
 
-    job: ReplicationJob
-
     def __init__(self, job: ReplicationJob) -> None:
-        super().__init__(job.source, job.source.reader, job, reader_name(job.synchronization))
+        super().__init__(job)
         self._beating: Connection | None = None
         self._slot = slot.slot_name(job.replication.name, job.direction)
         self._publication = publication.publication_name(job.replication.replication_set)
@@ -116,8 +101,8 @@ class Publisher(End):
         """Raises WriteContended while an older run reads, HistoryLost, SiteUnavailable."""
         with self._log_connection() as connection:
             frames = Frames(connection)
-            with _worded(self.access.name):
-                with connect(self.job.log_reader, self._application) as control:
+            with worded_at(self.access.name):
+                with connect(self.job.reads_log, self._application) as control:
                     slot.release(control, self._slot)
                 frames.start(self._slot, level, self._publication, binary=published.binary)
             both = self.job.replication.both_ways
@@ -132,11 +117,11 @@ class Publisher(End):
     @contextmanager
     def _log_connection(self) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
         # The server would end a stream that is not read for a minute, as while a large entry is replayed.
-        login = conninfo(self.job.log_reader, self._application, wal_sender_timeout="0")
+        login = conninfo(self.job.reads_log, self._application, wal_sender_timeout="0")
         try:
             connection = connect_for_log(login)
         except psycopg.OperationalError as error:
-            raise could_not_connect(self.job.log_reader, error) from None
+            raise could_not_connect(self.job.reads_log, error) from None
         with closing(connection):
             yield connection
 
@@ -146,38 +131,15 @@ class Publisher(End):
 
     @worded
     def drop_log(self) -> None:
-        with connect(self.job.log_reader, self._application) as control:
+        with connect(self.job.reads_log, self._application) as control:
             slot.drop(control, self._slot)
 
     @contextmanager
     def begin_anew(self) -> Iterator[slot.Begun]:
         """The slot anew, and the snapshot in which its log begins, while the context is open."""
         with self._log_connection() as connection:
-            with _worded(self.access.name):
-                with connect(self.job.log_reader, self._application) as control:
+            with worded_at(self.access.name):
+                with connect(self.job.reads_log, self._application) as control:
                     slot.drop(control, self._slot)
                 begun = slot.create(connection, self._slot)
             yield begun
-
-    def copies(self, published: Published, snapshot: str) -> Mapping[str, Callable[[], Iterator[bytes]]]:
-        form = "binary" if published.binary else "text"
-        return {each.name: partial(self._copy, each, snapshot, form) for each in published.tables}
-
-    def _copy(self, table: PublishedTable, snapshot: str, form: str) -> Iterator[bytes]:
-        """One table's rows in the snapshot, as COPY sends them."""
-        columns = ", ".join(column.sql for column in table.columns)
-        with _worded(self.access.name), self._connect() as connection:
-            _join(connection, snapshot)
-            where = "" if table.where is None else f" WHERE {table.where}"
-            query = f"COPY (SELECT {columns} FROM ONLY {table.table.sql}{where}) TO STDOUT (FORMAT {form})"
-            with connection.cursor().copy(query.encode()) as copy:
-                for block in copy:
-                    yield bytes(block)
-
-
-def _join(connection: Connection, snapshot: str) -> None:
-    run(
-        connection,
-        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-        f"SET TRANSACTION SNAPSHOT {literal(snapshot)}",
-    )

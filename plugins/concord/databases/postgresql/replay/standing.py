@@ -11,6 +11,7 @@ from concord.databases.contract.replication_ends import KeptLog, ReplayedLevel
 from concord.databases.postgresql.facts.connection import connect, in_our_words, rows
 from concord.databases.postgresql.log import slot
 from concord.databases.postgresql.log.frames import lsn
+from concord.databases.postgresql.operations import kept
 from concord.jobs.replication import replication_name
 from concord.jobs.site import SiteAccess
 
@@ -32,7 +33,10 @@ def level(subscriber: SiteAccess, replication: str) -> ReplayedLevel | None:
 
 
 def kept_log(publisher: SiteAccess, replication: str, since: int) -> KeptLog | None:
-    """None where the slot is gone. Raises a ConcordError."""
+    """None where the slot is gone, and no operations are kept. Raises a ConcordError."""
+    if operations := _asked(publisher, kept.standing(replication, since)):
+        [(behind, kept_bytes)] = operations
+        return KeptLog(behind, kept_bytes, "triggers", is_read=False)
     found = _asked(
         publisher,
         f"SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '{lsn(since)}')::bigint,"

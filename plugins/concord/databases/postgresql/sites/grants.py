@@ -26,6 +26,9 @@ OWN_TABLES = {
     "overturn": ("INSERT",),
     "initialization": ("INSERT", "UPDATE", "DELETE"),
     "late_index": (),  # its installer's
+    "entry": ("INSERT", "DELETE"),
+    "last_entry": ("UPDATE",),
+    "kept_operations": ("INSERT", "UPDATE", "DELETE"),
     "replay": ("INSERT", "UPDATE"),
     "skipped": ("INSERT",),
     "waiting": ("INSERT", "UPDATE", "DELETE"),
@@ -37,6 +40,10 @@ OWN_COLUMNS = {
     "replicated_table": ("registered", "writers"),
     "skipped": ("mended_at",),
 }
+
+#: Of users' operations the applier sees no value: it orders them, and deletes those that nobody needs any more.
+OPERATIONS = ("concord", "operation")
+ORDERED_BY = ("place", "transaction", "relation", "at", "bytes")
 
 OWN_FUNCTIONS = ("vector_includes", "vector_unite", "vector_newest", "purge_conflicts")
 
@@ -61,6 +68,9 @@ def of_site(database: str, logins: Logins) -> Iterator[Grant]:
         yield usage(role, "concord")
         yield from (Grant(role, ("SELECT",), Kind.TABLE, ("concord", table)) for table in OWN_TABLES)
     applier = logins.applier
+    yield Grant(logins.reader, ("SELECT",), Kind.TABLE, OPERATIONS)
+    yield Grant(applier, ("SELECT",), Kind.TABLE, OPERATIONS, ORDERED_BY)
+    yield Grant(applier, ("DELETE",), Kind.TABLE, OPERATIONS)
     yield from (Grant(applier, ("EXECUTE",), Kind.FUNCTION, ("concord", each)) for each in OWN_FUNCTIONS)
     for table, written in OWN_TABLES.items():
         if written:

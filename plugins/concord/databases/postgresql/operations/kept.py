@@ -1,0 +1,122 @@
+"""For how long operations are kept: until each replication of their table has passed them (S0-30)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts.connection import Connection, in_transaction, rows, run
+from concord.databases.postgresql.operations.numbering import BYTES
+from concord.databases.postgresql.operations.triggers import array
+from concord.messages.errors import HistoryLost
+
+#: Operations of tables that no replication reads, or that none of them has begun with.
+_UNKEPT = (
+    "DELETE FROM concord.operation o WHERE NOT EXISTS"
+    " (SELECT FROM concord.kept_operations k WHERE o.relation = ANY (k.relations))"
+)
+_LARGEST = 2**63 - 1
+#: Two that pass an entry at once do so one after the other: the second one deletes it.
+_LOCKED = "SELECT FROM concord.kept_operations ORDER BY replication FOR UPDATE"
+
+
+class Kept(NamedTuple):
+    """One replication, as its publisher remembers it."""
+
+    level: int  #: its subscriber has everything up to it on disk
+    relations: frozenset[int]
+    end: int  #: the number of the last entry
+
+
+def read(connection: Connection, replication: str) -> Kept | None:
+    """None where nothing is kept for it."""
+    found = rows(
+        connection,
+        "SELECT k.level, k.relations::bigint[], l.number FROM concord.kept_operations k CROSS JOIN concord.last_entry l"
+        f" WHERE k.replication = {literal(replication)}",
+    )
+    return Kept(int(found[0][0]), frozenset(found[0][1]), int(found[0][2])) if found else None
+
+
+def standing(replication: str, since: int) -> str:
+    """Query: bytes of operations after `since`, and bytes that all operations take; no row where none are kept."""
+    return (
+        f"SELECT {BYTES} - {since}, pg_total_relation_size('concord.operation') FROM concord.kept_operations"
+        f" WHERE replication = {literal(replication)}"
+    )
+
+
+def refuse_lost(
+    connection: Connection, replication: str, level: int, relations: Collection[int], publisher: str
+) -> None:
+    """Raises HistoryLost where the operations after the subscriber's level are not all there."""
+    again = f"run the replication's initialize__{replication}"
+    kept = read(connection, replication)
+    if kept is None:
+        raise HistoryLost(f"{publisher}: no operations are kept for {replication}; {again}")
+    if kept.level > level:
+        raise HistoryLost(
+            f"{publisher}: operations were confirmed beyond the subscriber's level, as after a restore of the"
+            f" subscriber; {again}"
+        )
+    if level > kept.end:
+        raise HistoryLost(
+            f"{publisher}: its last transaction comes before the subscriber's level, as after a restore of the"
+            f" publisher; {again}"
+        )
+    if kept.relations != frozenset(relations):
+        raise HistoryLost(
+            f"{publisher}: {replication} has other tables than when it was initialized, or one was made anew; {again}"
+        )
+
+
+def beginning(replication: str, relations: Sequence[int], level: int) -> str:
+    """Statement: operations after the level are kept for it."""
+    return (
+        "INSERT INTO concord.kept_operations (replication, level, relations)"
+        f" VALUES ({literal(replication)}, {level}, {array(relations)})"
+    )
+
+
+def confirm(connection: Connection, replication: str, level: int) -> None:
+    """The subscriber has everything up to the level on disk; entries that all have passed are deleted."""
+    mine = f"replication = {literal(replication)}"
+    with in_transaction(connection, "SET LOCAL synchronous_commit = off", _LOCKED):
+        found = rows(
+            connection, f"SELECT level FROM concord.kept_operations WHERE {mine} AND level < {level}"
+        )
+        if found:
+            moved = f"UPDATE concord.kept_operations SET level = {level} WHERE {mine}"
+            run(connection, moved, *_passed(int(found[0][0]), level))
+
+
+def _passed(since: int, level: int) -> list[str]:
+    """Statements: those among the entries after `since` that nobody needs any more go, with their operations."""
+    among = f"e.number > {since} AND e.number <= {level}"
+    return [
+        f"DELETE FROM concord.operation o USING concord.entry e WHERE {among} AND o.transaction = e.transaction"
+        " AND NOT EXISTS (SELECT FROM concord.kept_operations k"
+        " WHERE k.level < e.number AND o.relation = ANY (k.relations))",
+        f"DELETE FROM concord.entry e WHERE {among}"
+        " AND NOT EXISTS (SELECT FROM concord.operation o WHERE o.transaction = e.transaction)",
+    ]
+
+
+def drop(connection: Connection, replication: str) -> None:
+    """Nothing is kept for it from here on."""
+    with in_transaction(connection, _LOCKED):
+        kept = read(connection, replication)
+        gone = f"DELETE FROM concord.kept_operations WHERE replication = {literal(replication)}"
+        run(connection, gone, _UNKEPT, *([] if kept is None else _passed(kept.level, kept.end)))
+
+
+def only(replications: Collection[str]) -> list[str]:
+    """Statements: whatever is kept for other replications goes."""
+    listed = ", ".join(map(literal, sorted(replications)))
+    return [
+        _LOCKED,
+        f"DELETE FROM concord.kept_operations WHERE replication <> ALL (ARRAY[{listed}]::text[])",
+        _UNKEPT,
+        *_passed(0, _LARGEST),
+    ]

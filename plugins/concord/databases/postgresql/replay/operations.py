@@ -1,0 +1,210 @@
+"""Captured operations as batches of whole entries: PostgreSQL itself makes the rows that the subscriber stages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from concord.databases.contract.quoting import literal, quote
+from concord.databases.postgresql.facts.connection import Connection, rows
+from concord.databases.postgresql.log.published import Published, PublishedTable
+from concord.databases.postgresql.operations import triggers
+from concord.databases.postgresql.operations.triggers import array
+from concord.databases.postgresql.replay import entries, staged_row
+from concord.databases.postgresql.replay.brake import Brake
+from concord.databases.postgresql.replay.entries import Gathered
+from concord.messages.errors import StructureChanged
+
+#: Entries that are looked at together.
+AT_ONCE = 2_000
+#: Seconds between two looks at a publisher of which nothing comes.
+POLL = 0.2
+
+#: PostgreSQL counts its microseconds from here.
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+class Entry(NamedTuple):
+    """One transaction, as far as its operations are of this replication's tables."""
+
+    number: int
+    since: int
+    first: int
+    last: int
+    at: int  #: µs since 2000-01-01 UTC
+    operations: int
+    bytes: int
+    relations: list[int | None]
+
+    @property
+    def last_seq(self) -> int:
+        """Its operations have the numbers after `since`, by their places."""
+        return self.since + self.last - self.first + 1
+
+
+class Operations:
+    """The operations of one replication's tables, from one level on."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        published: Published,
+        structures: Mapping[int, str],
+        level: int,
+        by_set_from: float,
+        brake: Brake,
+    ) -> None:
+        """`structures` are those of the tables when they were looked at."""
+        self._connection, self._published, self._level = connection, published, level
+        self._structures, self._by_set_from, self._brake = structures, by_set_from, brake
+
+    def batches(self, end: int) -> Iterator[Gathered]:
+        """Up to the number `end`. A large entry is in a batch with no other."""
+        while self._level < end:
+            found = self._entries(end)
+            for group in self._groups(found):
+                yield from self._gathered(group)
+            self._level = found[-1].number if found else end
+
+    def coming(self, end: Callable[[], int]) -> Iterator[Gathered | None]:
+        """Without an end: `end` is asked for it time and again. None when nothing has come."""
+        while True:
+            yield from self.batches(end())
+            yield None
+            time.sleep(POLL)
+
+    @property
+    def passed(self) -> int:
+        return self._level
+
+    def _entries(self, end: int) -> list[Entry]:
+        """The next ones, those without operations for us included."""
+        tables = self._published.tables
+        kept = [f"WHEN {each.table.oid} THEN {_travels(each)}" for each in tables if each.where is not None]
+        travels = f" AND CASE o.relation {' '.join(kept)} ELSE true END" if kept else ""
+        marks = " ".join(f"WHEN {oid} THEN {literal(mark)}" for oid, mark in self._structures.items())
+        found = rows(
+            self._connection,
+            "SELECT e.number, e.since, e.first_place, e.last_place,"
+            " (extract(epoch FROM e.at - '2000-01-01 00:00:00+00') * 1000000)::bigint,"
+            " count(o.place), coalesce(sum(o.bytes), 0)::bigint, array_agg(DISTINCT o.relation::bigint),"
+            f" bool_and(o.structure = CASE o.relation {marks} END)"
+            f" FROM (SELECT * FROM concord.entry WHERE number > {self._level} AND number <= {end}"
+            f" ORDER BY number LIMIT {AT_ONCE}) e LEFT JOIN concord.operation o ON o.transaction = e.transaction"
+            f" AND o.relation = ANY ({array([each.table.oid for each in tables])}){travels}"
+            " GROUP BY 1, 2, 3, 4, 5 ORDER BY 1",
+        )
+        if not all(each[8] in (True, None) for each in found):
+            raise self._altered
+        return [Entry(*each[:8]) for each in found]
+
+    @property
+    def _altered(self) -> StructureChanged:
+        return StructureChanged(
+            "a table has other columns than when its operations were captured; run `provision`, and initialize the"
+            " replication again"
+        )
+
+    def _refuse_altered(self) -> None:
+        """A record is read by its columns' places. Raises StructureChanged where these are others by now."""
+        if triggers.structures(self._connection, list(self._structures)) != self._structures:
+            raise self._altered
+
+    def _groups(self, found: Sequence[Entry]) -> Iterator[list[Entry]]:
+        """Those that make one batch, or begin it. Raises BrakeHeld once those before the entry are handed out."""
+        group = list[Entry]()
+        for each in found:
+            if not each.operations:
+                continue
+            held = self._brake.holds(each.number, each.operations, each.bytes)
+            if group and (held or self._is_large(each) or _fills(group)):
+                yield group
+                group = []
+            if held:
+                raise self._brake.held(each.number, each.number, each.operations, each.bytes)
+            group.append(each)
+            if self._is_large(each):
+                yield group
+                group = []
+        if group:
+            yield group
+
+    def _is_large(self, entry: Entry) -> bool:
+        return entry.operations >= self._by_set_from
+
+    def _gathered(self, group: Sequence[Entry]) -> Iterator[Gathered]:
+        """The last one has the entries; whatever is too much for one batch comes before."""
+        batch = Gathered()
+        for place, row in self._rows(group):
+            batch.rows[place].append(row)
+            batch.operations += 1
+            batch.bytes += len(row)
+            if batch.full:
+                yield batch
+                batch = Gathered()
+        self._refuse_altered()
+        batch.entries = [staged_row.entry(each.since, each.last_seq, each.number, each.at) for each in group]
+        batch.level, batch.last = group[-1].number, group[-1].last_seq
+        batch.largest = max(each.operations for each in group)
+        batch.is_large = batch.largest >= self._by_set_from
+        batch.committed_at = _EPOCH + timedelta(microseconds=group[0].at)
+        yield batch
+
+    def _rows(self, group: Sequence[Entry]) -> Iterator[tuple[int, bytes]]:
+        """Table by table: the number of each says its place among them all."""
+        written = {oid for each in group for oid in each.relations}
+        for place, table in enumerate(self._published.tables):
+            if table.table.oid in written:
+                query = _staged(table, group[0].number, group[-1].number)
+                yield from (
+                    (place, row) for row in copied(self._connection, query, binary=self._published.binary)
+                )
+
+
+def _fills(group: Sequence[Entry]) -> bool:
+    operations, size = sum(each.operations for each in group), sum(each.bytes for each in group)
+    return operations >= entries.OPERATIONS or size >= entries.BYTES
+
+
+def _staged(table: PublishedTable, first: int, last: int) -> str:
+    """The rows as they are staged. OFFSET 0: a record is read once, and not for each of its columns."""
+    sql = table.table.sql
+    after = [f"(s.n).{column.sql}" for column in table.columns]
+    before = [f"(s.b).{quote(name)}" for name in table.before]
+    operation, travels = "s.operation", "true"
+    if table.where is not None:
+        was, now = _held(table, "s.b"), _held(table, "s.n")
+        operation = f"CASE WHEN s.operation <> 'U' OR {was} AND {now} THEN s.operation WHEN {now} THEN 'I' ELSE 'D' END"
+        travels = f"s.operation = 'T' OR {was} OR {now}"
+    return (
+        f"SELECT s.seq, {operation}, NULL::varbit, {', '.join([*after, *before])} FROM ("
+        f"SELECT e.since + o.place - e.first_place + 1 AS seq, o.operation, o.after::{sql} AS n, o.before::{sql} AS b"
+        " FROM concord.entry e JOIN concord.operation o ON o.transaction = e.transaction"
+        f" WHERE e.number >= {first} AND e.number <= {last} AND o.relation = {table.table.oid} OFFSET 0) s"
+        f" WHERE {travels}"
+    )
+
+
+def _held(table: PublishedTable, row: str) -> str:
+    """Does the filter let this row travel?"""
+    return f"EXISTS (SELECT FROM (SELECT ({row}).*) AS {quote(table.table.name.name)} WHERE {table.where})"
+
+
+def _travels(table: PublishedTable) -> str:
+    was, now = (_held(table, f"o.{image}::{table.table.sql}") for image in ("before", "after"))
+    return f"o.operation = 'T' OR {was} OR {now}"
+
+
+def copied(connection: Connection, query: str, *, binary: bool) -> Iterator[bytes]:
+    """Row by row, as COPY sends them."""
+    form = "binary" if binary else "text"
+    with connection.cursor().copy(f"COPY ({query}) TO STDOUT (FORMAT {form})".encode()) as copy:
+        begins = binary
+        for block in copy:
+            row = bytes(block)
+            if begins:
+                row, begins = row[len(staged_row.SIGNATURE) :], False
+            if row and not (binary and row == staged_row.TRAILER):
+                yield row

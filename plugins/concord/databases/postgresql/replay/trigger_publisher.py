@@ -1,0 +1,135 @@
+"""The publisher's end where triggers capture: its tables, the operations that they keep, and nothing of its log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import psycopg
+
+from concord.databases.contract.replication_ends import LogEnd
+from concord.databases.postgresql.facts.catalogue import read_tables
+from concord.databases.postgresql.facts.connection import Connection, connect, one, run
+from concord.databases.postgresql.log.published import Published
+from concord.databases.postgresql.operations import kept, numbering, triggers
+from concord.databases.postgresql.operations.numbering import Begun
+from concord.databases.postgresql.replay.brake import Brake
+from concord.databases.postgresql.replay.entries import Gathered
+from concord.databases.postgresql.replay.operations import Operations
+from concord.databases.postgresql.replay.published_end import PublishedEnd, worded_at
+from concord.databases.postgresql.replay.tables import published_tables
+from concord.databases.postgresql.sites.end import worded
+from concord.jobs.replication import ReplicationJob
+from concord.messages.errors import StructureChanged
+
+
+class TriggerPublisher(PublishedEnd):
+    """Read by the site's reader. The applier numbers entries, and deletes them: it writes what is Concord's own."""
+
+    def __init__(self, job: ReplicationJob) -> None:
+        super().__init__(job)
+        self._numbering: Connection | None = None
+        self._structures = dict[int, str]()
+
+    @worded
+    def inspect_published(self) -> Published:
+        """The tables with their keys; all have their triggers. Raises NotProvisioned or StructureChanged."""
+        self._look(())
+        wanted, site = self.job.replication.tables, self.access.name
+        tables = read_tables(self.connection, [each.at_site(site) for each in wanted])
+        published = Published(published_tables(site, wanted, tables, images=False))
+        oids = [each.table.oid for each in published.tables]
+        self._structures = triggers.structures(self.connection, oids)
+        if wrong := triggers.deviations(self.connection, [each.table for each in published.tables]):
+            raise StructureChanged(f"{site}: {'; '.join(wrong)}; run `provision`")
+        return published
+
+    @property
+    def _numbers(self) -> Connection:
+        if self._numbering is None:
+            self._numbering = connect(self.access.applier, self._application)
+        return self._numbering
+
+    def close(self) -> None:
+        super().close()
+        if self._numbering is not None:
+            self._numbering.close()
+
+    @worded
+    def end_of_log(self) -> LogEnd:
+        return numbering.end(self._numbers)
+
+    @worded
+    def refuse_lost(self, level: int) -> None:
+        name = self.job.replication.name
+        kept.refuse_lost(self.connection, name, level, self._structures, self.access.name)
+
+    @contextmanager
+    def stream(self, level: int, published: Published) -> Iterator[Stream]:
+        """Raises SiteUnavailable."""
+        job = self.job
+        brake = Brake(job.replication.name, job.replication.largest_transaction, job.approved)
+        with self._connect() as connection:
+            how = (connection, published, self._structures, level, job.replication.set_based_from, brake)
+            yield Stream(self, Operations(*how))
+
+    @worded
+    def confirm(self, level: int) -> None:
+        """Older runs may still say what was true in their time."""
+        kept.confirm(self._numbers, self.job.replication.name, level)
+
+    @worded
+    def unconfirmed(self) -> int | None:
+        end, known = numbering.end(self._numbers), kept.read(self._numbers, self.job.replication.name)
+        return None if known is None else end.number - known.level
+
+    @worded
+    def drop_log(self) -> None:
+        kept.drop(self._numbers, self.job.replication.name)
+
+    @contextmanager
+    def begin_anew(self) -> Iterator[Begun]:
+        """Operations are kept from an exported snapshot on, which is there while the context is open."""
+        self.drop_log()
+        with self._connect() as holding:
+            with worded_at(self.access.name):
+                begun = self._begun(holding)
+            yield begun
+
+    def _begun(self, holding: Connection) -> Begun:
+        """In a snapshot in which no other replication's run has numbered entries since."""
+        name = self.job.replication.name
+        while True:
+            run(holding, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            (snapshot,) = one(holding, "SELECT pg_export_snapshot()")
+            try:
+                level = numbering.begin(
+                    self._numbers, snapshot, partial(kept.beginning, name, list(self._structures))
+                )
+            except psycopg.errors.SerializationFailure:
+                run(holding, "ROLLBACK")
+            else:
+                return Begun(level, snapshot)
+
+
+class Stream:
+    """Its entries from one level on."""
+
+    def __init__(self, publisher: TriggerPublisher, operations: Operations) -> None:
+        self._publisher, self._operations = publisher, operations
+
+    def batches(self, end: int) -> Iterator[Gathered]:
+        with worded_at(self._publisher.access.name):
+            yield from self._operations.batches(end)
+
+    def coming(self) -> Iterator[Gathered | None]:
+        with worded_at(self._publisher.access.name):
+            yield from self._operations.coming(lambda: self._publisher.end_of_log().number)
+
+    @property
+    def passed(self) -> int:
+        return self._operations.passed
+
+    def confirm(self, level: int) -> None:
+        self._publisher.confirm(level)

@@ -1,0 +1,1 @@
+"""Operations that triggers keep: their order, their numbers, their end."""

@@ -1,0 +1,5 @@
+"""A publisher whose triggers capture."""
+
+from tests.given.fixtures import replicated
+
+__all__ = ["replicated"]
