@@ -107,6 +107,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "wal_level": "logical",
         "max_replication_slots": "64",
         "max_wal_senders": "64",
+        "max_slot_wal_keep_size": "50GB",
     }
     with ExitStack() as stack:
         folder = _in_memory(stack) or tmp_path_factory.mktemp("postgres")

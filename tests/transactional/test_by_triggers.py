@@ -189,12 +189,17 @@ def test_beyond_max_delta_nothing_is_kept_until_it_is_initialized_again(sites: R
     assert keep_up(sites.job(), dialect) is True
     sites.london.run("UPDATE account SET balance = balance + 1")
     assert keep_up(sites.job(), dialect) is False
-    log = standing.kept_log(
-        sites.london.access, sites.name, sites.capetown.value("SELECT level FROM concord.replay")
-    )
+    log = standing.kept_log(sites.job(), sites.capetown.value("SELECT level FROM concord.replay"))
     assert log
+    assert (log.waits, log.waiting_since is not None) == (True, True)
     assert (log.state, 640 < log.behind < 2000, (log.kept or 0) > 8000) == ("triggers", True, True)
     assert sites.run().entries == 1
+    level = standing.level(sites.job())
+    assert level
+    assert level.largest == 10
+    log = standing.kept_log(sites.job(), level.number)
+    assert log
+    assert (log.waits, log.waiting_since) == (False, None)
 
 
 def test_a_replication_that_never_began_keeps_nothing(replicated: Make) -> None:

@@ -49,7 +49,7 @@ def test_each_right_on_the_level_is_needed_and_the_refusal_names_it(sites: Repli
 
     sites.capetown.run(f"REVOKE SELECT ON concord.replay FROM {READER}")
     with pytest.raises(ConcordError, match="replay"):
-        standing.level(sites.capetown.access, sites.name)
+        standing.level(sites.job())
 
 
 def test_a_log_reader_without_replication_or_none_at_all_is_refused(sites: Replicated) -> None:

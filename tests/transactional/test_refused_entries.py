@@ -94,7 +94,7 @@ def test_a_skipped_entry_is_kept_and_the_replication_goes_on(sites: Replicated) 
 
 
 def differing(sites: Replicated) -> tuple[str, ...]:
-    level = dialect("postgresql").replications.level(sites.capetown.access, sites.name)
+    level = dialect("postgresql").replications.level(sites.job())
     assert level is not None
     return level.differing
 

@@ -55,7 +55,7 @@ def test_a_subscriber_too_far_behind_is_given_up_until_it_is_initialized_again(
     with pytest.raises(SubscriberInvalid):
         sites.run()
     assert sites.capetown.value("SELECT count(*) FROM note") == 0
-    found = standing.level(sites.capetown.access, sites.name)
+    found = standing.level(sites.job())
     assert found
     assert "more than max_delta" in str(found.reason)
 

@@ -1,4 +1,4 @@
-"""A person's acts on a replication at a terminal: initialize it, run it, see how it stands."""
+"""A person's acts on a replication at a terminal: initialize it, run it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import pendulum
 from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
-from concord.databases.contract.replication_ends import KeptLog, ReplayedLevel
-from concord.databases.registry import dialect
 from concord.jobs.link import Direction
 from concord.jobs.replication import EFFECTS, ReplicationReport, SetAside, replication_name
 from concord.messages.errors import ConcordError, ParametersRefused
@@ -20,28 +18,11 @@ from concord.messages.pace import Tell
 from concord.orchestration.leases import keeping, owners
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import replication_run
-from concord.orchestration.tasks.jobs import known_name, site_access
+from concord.orchestration.tasks.jobs import known_name
 from concord.orchestration.tasks.replication_run import InitializeReplicationParameters
 from concord.repository.runs import complete_run
 from concord.terminal.pace_shown import shown
-from concord.terminal.shown import Ago, Columns, problem, say, show
-
-_COLUMNS = Columns(
-    (
-        "replication",
-        "publisher",
-        "subscriber",
-        "level",
-        "committed_at",
-        "entries",
-        "conversions",
-        "bytes_behind",
-        "bytes_kept",
-        "log",
-        "state",
-    ),
-    prose=("state",),
-)
+from concord.terminal.shown import say
 
 
 def run(asked: argparse.Namespace, configuration: Configuration) -> int:
@@ -106,45 +87,3 @@ def said(configuration: Configuration, name: str, direction: Direction, report: 
         if any(getattr(table, effect) for table in report.tables)
     )
     return f"{name}: {how_many(report.entries, 'transaction')} replayed{f': {done}' if done else ''}."
-
-
-def show_all(configuration: Configuration) -> bool:
-    """How each replication stands, asked of both of its ends; True when one did not answer."""
-    failed, rows = False, list[tuple[object, ...]]()
-    for name, settings in configuration.replications.items():
-        try:
-            known = _standing(configuration, name)
-        except ConcordError as error:
-            problem(f"replication {name}: {error.message}", error.code)
-            failed, known = True, (*[None] * 7, "unknown")
-        rows.append((name, *settings.sites, *known))
-    show("replications", "Replications", _COLUMNS, rows, if_any=True)
-    return failed
-
-
-def _standing(configuration: Configuration, name: str) -> tuple[object, ...]:
-    """Level, its commit's time, entries, conversions, bytes behind, bytes kept, the slot's state, and ours."""
-    publisher, subscriber = (
-        site_access(configuration, site) for site in configuration.replications[name].sites
-    )
-    level = dialect(subscriber.dialect).replications.level(subscriber, name)
-    if level is None:
-        return (*[None] * 7, "never initialized: `replicate --initialize`")
-    log = dialect(publisher.dialect).replications.kept_log(publisher, name, level.number)
-    at = None if level.committed_at is None else Ago(level.committed_at)
-    mine = (level.text, at, level.entries, level.conversions)
-    if level.reason is not None:
-        return (*mine, None, None, None, f"cannot go on, {level.reason}: `replicate --initialize`")
-    if log is None:
-        return (*mine, None, None, None, "cannot go on, the slot is gone: `replicate --initialize`")
-    return (*mine, log.behind, log.kept, log.state, _state(log, level))
-
-
-def _state(log: KeptLog, level: ReplayedLevel) -> str:
-    if log.state == "lost":
-        return "cannot go on, the log is lost: `replicate --initialize`"
-    if level.differing:
-        return f"differs at {', '.join(level.differing)}, a transaction was skipped: `replicate --initialize --replace`"
-    if log.is_read:
-        return "a run is on"
-    return "waits for its next run"

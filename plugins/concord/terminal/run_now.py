@@ -58,6 +58,15 @@ def is_scheduled(dag_id: str) -> bool:
     return not dag.is_paused
 
 
+def is_paused(dag_id: str) -> bool:
+    """Does Airflow know that it starts none of this DAG's runs?"""
+    try:
+        dag = _dag(dag_id)
+    except DBAPIError:
+        return False
+    return dag is not None and dag.is_paused
+
+
 def by_scheduler(dag_id: str, conf: Mapping[str, Any], person: str, look: Look) -> str:
     """Trigger a run and wait for its end; "success" or "failed". Ctrl-C ends the waiting, not the run.
 

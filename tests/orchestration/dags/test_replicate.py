@@ -14,6 +14,7 @@ from concord.databases import provisioning
 from concord.orchestration.leases import keeping
 from concord.orchestration.tasks.jobs import installations
 from concord.repository import status
+from concord.terminal import run_now
 from tests.conftest import PROJECT
 from tests.given.airflow_pair import CANARY, CONFIGURATION, Pair, states
 from tests.given.replicated_sites import DROP_SLOTS
@@ -102,7 +103,7 @@ def test_an_unknown_parameter_and_a_held_lease_are_refused(replicated: Pair, ter
 
 
 def test_a_person_decides_at_a_terminal_on_a_transaction_that_stops_it(
-    replicated: Pair, terminal: Terminal
+    replicated: Pair, terminal: Terminal, unpaused: None
 ) -> None:
     """One that is refused is shown and skipped (S2-22); one that is held is approved (S0-47)."""
     assert terminal("replicate", NAME, "--initialize").status == 0
@@ -112,12 +113,14 @@ def test_a_person_decides_at_a_terminal_on_a_transaction_that_stops_it(
     [number] = re.findall(r"entry show \w+ (\d+)", refused.err)
     assert "id=1, name=x" in terminal("entry", "show", NAME, number).out
     assert terminal("entry", "retry", NAME, number).status == 1
+    assert standing(terminal)[0] == (4, "disconnected locally")
     skipped = terminal("entry", "skip", NAME, number, "--reason", "odd")
     assert (skipped.status, "1 operation" in skipped.err + skipped.out) == (0, True)
-    assert "differs at public.bookings" in terminal("status").out
+    assert "in sync: differs at public.bookings" in terminal("status").out
     replicated.london.run("INSERT INTO bookings SELECT n, 'many' FROM generate_series(100, 160) n")
     held = terminal("replicate", NAME)
     assert f"approve {NAME}" in held.err
+    assert standing(terminal)[0] == (4, "disconnected locally")
     assert "one transaction" in terminal("status").out
     assert terminal("approve", NAME).status == 0
     assert terminal("replicate", NAME).status == 0
@@ -137,7 +140,9 @@ def test_a_terminal_runs_it_and_says_what_a_person_may_type_instead(
     assert re.search(r"never initialized: `replicate --initialize`", terminal("status").out)
 
 
-def test_status_says_why_a_replication_cannot_go_on(replicated: Pair, terminal: Terminal) -> None:
+def test_status_says_why_a_replication_cannot_go_on(
+    replicated: Pair, terminal: Terminal, unpaused: None
+) -> None:
     assert terminal("replicate", NAME, "--initialize").status == 0
     replicated.london.run("UPDATE bookings SET name = 'new' WHERE id < 3")
     replicated.capetown.run("DELETE FROM bookings WHERE id = 1")
@@ -145,14 +150,39 @@ def test_status_says_why_a_replication_cannot_go_on(replicated: Pair, terminal: 
     told = terminal("status", "--json").out
     [known] = json.loads(told[told.index("{\n") :])["replications"]
     assert (known["entries"], known["conversions"], known["log"]) == (1, 1, "reserved")
+    assert (known["stat"], known["state"], known["largest"], known["seconds_behind"]) == (2, "in sync", 2, 0)
     assert re.fullmatch(r"[0-9A-F]+/[0-9A-F]+", known["level"])
     assert known["bytes_behind"] < 100_000
     replicated.london.run(DROP_SLOTS)
-    assert "cannot go on, the slot is gone" in terminal("status").out
+    assert "disconnected by remote: the slot is gone" in terminal("status").out
+
+
+@pytest.fixture
+def unpaused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow makes DAGs paused, and a test before may have run this one's."""
+    monkeypatch.setattr(run_now, "is_paused", lambda dag_id: False)
+
+
+def standing(terminal: Terminal) -> list[tuple[int, str]]:
+    """By direction: the state's number, and its words without the reason."""
+    told = terminal("status", "--json").out
+    found = json.loads(told[told.index("{\n") :])["replications"]
+    return [(each["stat"], each["state"].split(":")[0]) for each in found]
+
+
+def test_status_tells_by_number_whether_a_replication_is_off_behind_or_cut_off(
+    replicated: Pair, terminal: Terminal, unpaused: None
+) -> None:
+    """S4-140: a terminal asks both ends and the repository."""
+    assert standing(terminal) == [(0, "off")]
+    assert terminal("replicate", NAME, "--initialize").status == 0
+    assert standing(terminal) == [(2, "in sync")]
+    replicated.london.run("DELETE FROM bookings WHERE id = 1")
+    assert standing(terminal) == [(1, "syncing")]
 
 
 def test_both_ways_are_begun_and_run_by_the_same_dags_and_by_the_terminal(
-    unprovisioned: Pair, terminal: Terminal
+    unprovisioned: Pair, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S2-06: forward, then back; none of it is sent twice."""
     pair = configured(unprovisioned, REPLICATIONS.replace("schedule:", "updates: both, schedule:"))
@@ -176,6 +206,10 @@ def test_both_ways_are_begun_and_run_by_the_same_dags_and_by_the_terminal(
     assert [
         (each.direction, each.acquired) for each in status.transmissions(pair.repository, recorded.id)
     ] == [("forward", 1), ("reverse", 1)]
+    pair.capetown.run("INSERT INTO bookings VALUES (3, 'waits')")
+    assert standing(terminal) == [(0, "off")] * 2, "Airflow has made the DAG paused"
+    monkeypatch.setattr(run_now, "is_paused", lambda dag_id: False)
+    assert standing(terminal) == [(2, "in sync"), (1, "syncing")]
     for site in (pair.london, pair.capetown):
         site.run(DROP_SLOTS)
 

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from concord.jobs.replication import EntryOperation, ReplicationJob
-from concord.jobs.site import SiteAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +177,10 @@ class ReplayedLevel:
     number: int
     text: str  #: the same as its publisher writes it
     committed_at: datetime | None  #: the last entry, at the publisher; None before the first
+    current_at: datetime | None  #: all that the publisher had committed until then is here
     entries: int  #: that were replayed so far
     conversions: int
+    largest: int  #: operations of the largest entry since the copy
     reason: str | None  #: why it is no longer valid; None: it is
     differing: tuple[str, ...] = ()  #: tables of entries that a person skipped, until they are copied anew
 
@@ -192,6 +193,9 @@ class KeptLog:
     kept: int | None  #: bytes of log that may not be removed
     state: str | None  #: the publisher's own word for it: `lost` when it was removed all the same
     is_read: bool  #: a run reads it now
+    now: datetime  #: by the publisher's clock
+    waits: bool  #: it holds an entry that is not replayed yet
+    waiting_since: datetime | None = None  #: when the first of these was committed; None: unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +204,7 @@ class ReplicationDialect:
 
     publisher: Callable[[ReplicationJob], PublisherEnd]
     subscriber: Callable[[ReplicationJob], SubscriberEnd]
-    level: Callable[[SiteAccess, str], ReplayedLevel | None]  #: None: never initialized
+    level: Callable[[ReplicationJob], ReplayedLevel | None]  #: None: never initialized
     kept_log: Callable[
-        [SiteAccess, str, int], KeptLog | None
+        [ReplicationJob, int], KeptLog | None
     ]  #: since the subscriber's level; None: it is gone

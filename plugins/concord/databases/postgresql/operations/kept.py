@@ -40,10 +40,15 @@ def read(connection: Connection, replication: str) -> Kept | None:
 
 
 def standing(replication: str, since: int) -> str:
-    """Query: bytes of operations after `since`, and bytes that all operations take; no row where none are kept."""
+    """Query: bytes of operations after `since`, and bytes that all operations take; the publisher's clock, and since
+    when the first operation waits. No row where none are kept."""
+    waits = (
+        "SELECT min(o.at) FROM concord.operation o LEFT JOIN concord.entry e USING (transaction)"
+        f" WHERE o.relation = ANY (k.relations) AND (e.number IS NULL OR e.number > {since})"
+    )
     return (
-        f"SELECT {BYTES} - {since}, pg_total_relation_size('concord.operation') FROM concord.kept_operations"
-        f" WHERE replication = {literal(replication)}"
+        f"SELECT {BYTES} - {since}, pg_total_relation_size('concord.operation'), now(), ({waits})"
+        f" FROM concord.kept_operations k WHERE k.replication = {literal(replication)}"
     )
 
 

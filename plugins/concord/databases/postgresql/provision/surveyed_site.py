@@ -175,6 +175,7 @@ class Surveyed:
         yield from site_statements.notices(self.state, self.connection)
         relations = {**self.state.tables, **self.relations}
         yield from others_functions.notices(self.connection, self.site, relations)
+        yield from self.replications.notices(self.connection)
 
     def remove(self) -> None:
         site_statements.remove_now(self.connection, self.state)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from math import inf
 from typing import overload
 
+from concord.databases.postgresql.log.first_waiting import EPOCH, LEVEL_ROW
 from concord.databases.postgresql.log.frames import Read
 from concord.databases.postgresql.log.pgoutput import (
     NULL,
@@ -27,13 +28,8 @@ from concord.databases.postgresql.replay import staged_row
 from concord.databases.postgresql.replay.brake import Brake
 from concord.messages.errors import StructureChanged
 
-#: The level's row, by schema and name.
-LEVEL_ROW = ("concord", "replay")
 #: A batch ends at the entry that reaches one of these, or in the midst of an entry that exceeds them.
 OPERATIONS, BYTES = 20_000, 16_000_000
-
-#: PostgreSQL counts its microseconds from here.
-_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(slots=True)
@@ -148,9 +144,11 @@ class Entries:
         if self._held and number > self._since:
             raise self._brake.held(self._commit, number, self._so_far, self._size)
         if number > self._since and self._so_far:
-            batch.entries.append(staged_row.entry(self._first, self._seq, number, self._committed_at))
+            batch.entries.append(
+                staged_row.entry(self._first, self._seq, number, self._committed_at, self._so_far)
+            )
             if batch.committed_at is None:
-                batch.committed_at = _EPOCH + timedelta(microseconds=self._committed_at)
+                batch.committed_at = EPOCH + timedelta(microseconds=self._committed_at)
             batch.level, batch.last = number, self._seq
             batch.largest = max(batch.largest, self._so_far)
             batch.is_large = self._so_far >= self._by_set_from

@@ -36,7 +36,7 @@ DECLARE
   {" ".join(each.declared for each in chains)}
 BEGIN
   SELECT * INTO STRICT e FROM {ENTRIES} WHERE number > since;
-  {level.entry("e.number", "e.at")};
+  {level.entry("e")};
   IF NOT FOUND THEN RAISE EXCEPTION 'a newer run has taken over' USING ERRCODE = '{LOST}'; END IF;
   {"".join(_refused(each) for each in tables if each not in exact)}
   {"".join(each.found() for each in chains)}

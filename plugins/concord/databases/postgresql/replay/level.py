@@ -36,6 +36,8 @@ CREATE TABLE IF NOT EXISTS concord.skipped (
     "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS scope text",
     "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS settled_at timestamptz,"
     " ADD COLUMN IF NOT EXISTS valid boolean NOT NULL DEFAULT true, ADD COLUMN IF NOT EXISTS reason text",
+    # Operations of the largest entry since its copy.
+    "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS largest bigint NOT NULL DEFAULT 0",
 ]
 
 
@@ -82,11 +84,11 @@ class Level:
             )
         return int(level)
 
-    def entry(self, number: str, committed_at: str) -> str:
-        """An entry's first statement: the level, the fence and the count in one."""
+    def entry(self, entry: str) -> str:
+        """An entry's first statement, from its staged row: the level, the fence and the counts in one."""
         return (
-            f"UPDATE concord.replay SET level = {number}, level_at = {committed_at}, entries = entries + 1"
-            f" WHERE {self._mine}"
+            f"UPDATE concord.replay SET level = {entry}.number, level_at = {entry}.at, entries = entries + 1,"
+            f" largest = greatest(largest, {entry}.size) WHERE {self._mine}"
         )
 
     def converted(self, number: str) -> str:
@@ -101,7 +103,7 @@ class Level:
         """The copy stands at this level, whatever was before. Raises LeaseLost."""
         scope = "NULL" if self.scope is None else literal(self.scope)
         stands = f"level = {level}, publisher = {literal(self.publisher)}, scope = {scope}"
-        self._set(connection, f"{stands}, settled_at = now(), valid = true, reason = NULL")
+        self._set(connection, f"{stands}, settled_at = now(), valid = true, reason = NULL, largest = 0")
         mended = f"replication = {literal(self.replication)} AND mended_at IS NULL"
         run(connection, f"UPDATE concord.skipped SET mended_at = now() WHERE {mended}")
 

@@ -145,7 +145,10 @@ class Operations:
                 yield batch
                 batch = Gathered()
         self._refuse_altered()
-        batch.entries = [staged_row.entry(each.since, each.last_seq, each.number, each.at) for each in group]
+        batch.entries = [
+            staged_row.entry(each.since, each.last_seq, each.number, each.at, each.operations)
+            for each in group
+        ]
         batch.level, batch.last = group[-1].number, group[-1].last_seq
         batch.largest = max(each.operations for each in group)
         batch.is_large = batch.largest >= self._by_set_from

@@ -33,7 +33,7 @@ BEGIN
         COMMIT;
       END IF;
       begun := true; last := r.last; converted := 0;
-      {level.entry("r.number", "r.at")};
+      {level.entry("r")};
       IF NOT FOUND THEN RAISE EXCEPTION 'a newer run has taken over' USING ERRCODE = '{LOST}'; END IF;
     ELSIF r.seq <= last THEN
       CASE r.place{"".join(cases(tables, replication))}
@@ -56,14 +56,14 @@ def operations(tables: Sequence[ReplicatedTable]) -> str:
     nothing = [f"NULL::{each.staged}" for each in tables]
     named = ", ".join(f"{value} AS t{each.place}" for value, each in zip(nothing, tables, strict=True))
     parts = [
-        f'SELECT e.seq, -1 AS place, e.last, e.number, e.at, NULL::"char" AS operation, {named}'
+        f'SELECT e.seq, -1 AS place, e.last, e.number, e.at, e.size, NULL::"char" AS operation, {named}'
         f" FROM {ENTRIES} e WHERE e.number > since"
     ]
     for each in tables:
         values = [*nothing]
         values[each.place] = "s"
         parts.append(
-            f"SELECT s.seq, {each.place}, NULL, NULL, NULL, s.operation, {', '.join(values)} FROM {each.staged} s"
+            f"SELECT s.seq, {each.place}, NULL, NULL, NULL, NULL, s.operation, {', '.join(values)} FROM {each.staged} s"
         )
     return " UNION ALL ".join(parts) + " ORDER BY seq"
 

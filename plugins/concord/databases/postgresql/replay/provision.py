@@ -133,6 +133,15 @@ class Replications:
         yield from triggers.statements(connection, self.captured)
         yield from kept.only([each.name for each in self._by_triggers])
 
+    def notices(self, connection: Connection) -> Iterator[str]:
+        """Nothing bounds the log that is kept while no run looks at it (S4-124), each one line."""
+        if self.published() and one(connection, "SHOW max_slot_wal_keep_size") == ("-1",):
+            yield (
+                f"{self.site}: it publishes, and max_slot_wal_keep_size is -1: a replication that does not run fills"
+                " its disk; ALTER SYSTEM SET max_slot_wal_keep_size = '20GB', somewhat more than max_delta, and"
+                " SELECT pg_reload_conf()"
+            )
+
     def needed_grants(self, logins: Logins, log_reader: str) -> list[Grant]:
         """The needs of their runs here, beside those of every link."""
         return list(dict.fromkeys(self._grants(logins, log_reader)))

@@ -55,7 +55,7 @@ def one_by_one(tables: Sequence[ReplicatedTable], replication: ReplicationDefini
         "concord_one_by_one(since bigint) RETURNS jsonb",
         tables,
         f"""
-  {level.entry("mine.number", "mine.at")};
+  {level.entry("mine")};
   IF NOT FOUND THEN RETURN NULL; END IF;
   FOR r IN {operations(tables)} LOOP
     IF r.place >= 0 AND r.seq > mine.seq AND r.seq <= mine.last THEN

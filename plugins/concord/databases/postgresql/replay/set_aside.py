@@ -54,8 +54,8 @@ class EntrySetAside:
         return Replayed(1, effects, len(found))
 
     def _level_moved(self) -> str:
-        number = f"(SELECT e.{{}} FROM {ENTRIES} e WHERE e.number = {self.asked.number})"
-        return self.level.entry(number.format("number"), number.format("at"))
+        one = f"(SELECT e FROM {ENTRIES} e WHERE e.number = {self.asked.number})"
+        return self.level.entry(one)
 
     def _without_failures(
         self, replication: ReplicationDefinition, found: Sequence[EntryOperation]

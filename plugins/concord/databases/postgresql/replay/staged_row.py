@@ -11,7 +11,7 @@ from concord.databases.postgresql.log.pgoutput import NULL, Values
 #: How a row is made: seq, operation, values (None: unchanged), key before.
 Form = Callable[[int, bytes, Sequence[bytes | None], Sequence[bytes | None]], bytes]
 
-_HEAD, _BITS, _ENTRY = Struct(">HIqI1s"), Struct(">II"), Struct(">HIqIqIqIq")
+_HEAD, _BITS, _ENTRY = Struct(">HIqI1s"), Struct(">II"), Struct(">HIqIqIqIqIq")
 #: Before the first row of a binary COPY, and after the last one.
 SIGNATURE, TRAILER = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
 _SPECIAL = re.compile(rb"[\\\t\n\r]")
@@ -53,9 +53,9 @@ def _escaped(value: bytes | None) -> bytes:
     return _SPECIAL.sub(lambda found: _ESCAPED[found[0]], value[4:])
 
 
-def entry(seq: int, last: int, number: int, committed_at: int) -> bytes:
-    """An entry as a row of binary COPY: its operations are those after `seq`, up to `last`."""
-    return _ENTRY.pack(4, 8, seq, 8, last, 8, number, 8, committed_at)
+def entry(seq: int, last: int, number: int, committed_at: int, operations: int) -> bytes:
+    """An entry as a row of binary COPY: its operations have numbers after `seq`, up to `last`."""
+    return _ENTRY.pack(5, 8, seq, 8, last, 8, number, 8, committed_at, 8, operations)
 
 
 def before(old: Values | None, new: Values | None, places: Sequence[int]) -> list[bytes | None]:

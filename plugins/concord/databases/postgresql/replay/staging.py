@@ -46,7 +46,7 @@ def create(connection: Connection, layout: Layout) -> None:
     """Temporary tables need no log, and end with the session."""
     run(
         connection,
-        "CREATE TEMPORARY TABLE concord_entry (seq bigint, last bigint, number bigint, at timestamptz)",
+        "CREATE TEMPORARY TABLE concord_entry (seq bigint, last bigint, number bigint, at timestamptz, size bigint)",
         *(_table(each) for each in layout.tables),
     )
 

@@ -10,48 +10,90 @@ from concord.databases.contract.quoting import literal
 from concord.databases.contract.replication_ends import KeptLog, ReplayedLevel
 from concord.databases.postgresql.facts.connection import connect, in_our_words, rows
 from concord.databases.postgresql.log import slot
+from concord.databases.postgresql.log.first_waiting import Waiting, first_waiting
 from concord.databases.postgresql.log.frames import lsn
 from concord.databases.postgresql.operations import kept
-from concord.jobs.replication import replication_name
-from concord.jobs.site import SiteAccess
+from concord.jobs.replication import ReplicationJob
+from concord.jobs.site import Credentials
 
 
-def level(subscriber: SiteAccess, replication: str) -> ReplayedLevel | None:
+def level(job: ReplicationJob) -> ReplayedLevel | None:
     """None where it was never initialized. Raises a ConcordError."""
     found = _asked(
-        subscriber,
-        "SELECT level, level_at, entries, conversions, CASE WHEN NOT valid THEN reason END, ARRAY("
+        job.target.reader,
+        job.target.name,
+        "SELECT level, level_at, greatest(level_at, settled_at), entries, conversions, largest,"
+        " CASE WHEN NOT valid THEN reason END, ARRAY("
         "SELECT DISTINCT t FROM concord.skipped s, unnest(s.tables) t WHERE s.replication = r.replication"
         " AND s.mended_at IS NULL ORDER BY t) FROM concord.replay r"
-        f" WHERE replication = {literal(replication_name(replication))} AND level IS NOT NULL",
+        f" WHERE replication = {literal(job.synchronization)} AND level IS NOT NULL",
     )
     if not found:
         return None
-    number, at, entries, conversions, reason, differing = found[0]
-    known = (at, entries, conversions, reason, tuple(differing))
-    return ReplayedLevel(int(number), lsn(int(number)), *known)
-
-
-def kept_log(publisher: SiteAccess, replication: str, since: int) -> KeptLog | None:
-    """None where the slot is gone, and no operations are kept. Raises a ConcordError."""
-    if operations := _asked(publisher, kept.standing(replication, since)):
-        [(behind, kept_bytes)] = operations
-        return KeptLog(behind, kept_bytes, "triggers", is_read=False)
-    found = _asked(
-        publisher,
-        f"SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '{lsn(since)}')::bigint,"
-        " pg_wal_lsn_diff(pg_current_wal_flush_lsn(), restart_lsn)::bigint, wal_status, active"
-        f" FROM pg_replication_slots WHERE slot_name = {literal(slot.slot_name(replication))}"
-        " AND database = current_database()",
+    [(number, committed_at, current_at, entries, conversions, largest, reason, differing)] = found
+    counts = (entries, conversions, largest)
+    return ReplayedLevel(
+        int(number), lsn(int(number)), committed_at, current_at, *counts, reason, tuple(differing)
     )
-    return KeptLog(*found[0]) if found else None
 
 
-def _asked(site: SiteAccess, query: str) -> list[tuple[Any, ...]]:
+def kept_log(job: ReplicationJob, since: int) -> KeptLog | None:
+    """None where the slot is gone, or no operations are kept. Raises a ConcordError."""
+    return _operations(job, since) if job.replication.by_triggers else _log(job, since)
+
+
+def _operations(job: ReplicationJob, since: int) -> KeptLog | None:
+    found = _asked(job.source.reader, job.source.name, kept.standing(job.replication.name, since))
+    if not found:
+        return None
+    behind, size, now, waiting_since = found[0]
+    waits = waiting_since is not None
+    return KeptLog(behind, size, "triggers", is_read=False, now=now, waits=waits, waiting_since=waiting_since)
+
+
+def _log(job: ReplicationJob, since: int) -> KeptLog | None:
+    name = slot.slot_name(job.replication.name, job.direction)
+    found = _asked(
+        job.source.reader,
+        job.source.name,
+        f"SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '{lsn(since)}')::bigint,"
+        " pg_wal_lsn_diff(pg_current_wal_flush_lsn(), restart_lsn)::bigint, wal_status, active, now()"
+        f" FROM pg_replication_slots WHERE slot_name = {literal(name)} AND database = current_database()",
+    )
+    if not found:
+        return None
+    behind, kept, status, is_read, now = found[0]
+    if status == "lost":
+        return KeptLog(behind, kept, status, is_read=False, now=now, waits=True)
     try:
-        with connect(site.reader, "concord status") as connection:
+        waiting = None if is_read else first_waiting(job, since)
+    except psycopg.Error:  # a run has begun to read it
+        is_read, waiting = True, None
+    waits = not _is_caught_up(job, name) if is_read else waiting is not None
+    return KeptLog(behind, kept, status, is_read, now, waits, _committed_at(waiting))
+
+
+def _committed_at(waiting: Waiting | None) -> Any:
+    return None if waiting is None else waiting.committed_at
+
+
+def _is_caught_up(job: ReplicationJob, name: str) -> bool:
+    """Has the run that reads the log been sent all of it? Its own login may ask."""
+    found = _asked(
+        job.reads_log,
+        job.source.name,
+        "SELECT e.flushed <= s.sent_lsn FROM (SELECT pg_current_wal_flush_lsn() AS flushed) e,"
+        " pg_stat_replication s JOIN pg_replication_slots p ON p.active_pid = s.pid"
+        f" WHERE p.slot_name = {literal(name)}",
+    )
+    return found == [(True,)]
+
+
+def _asked(login: Credentials, site: str, query: str) -> list[tuple[Any, ...]]:
+    try:
+        with connect(login, "concord status") as connection:
             return rows(connection, query)
     except psycopg.errors.UndefinedTable:  # not provisioned since it has replications
         return []
     except psycopg.Error as error:
-        raise in_our_words(error, site.name) from error
+        raise in_our_words(error, site) from error
