@@ -10,6 +10,7 @@ from tests.mutants.comparison import COMPARISON
 from tests.mutants.future_stamps import FUTURE_STAMPS
 from tests.mutants.histories import HISTORIES
 from tests.mutants.link import LINK
+from tests.mutants.operations import BY_OPERATIONS
 from tests.mutants.planted import MUTANTS, Mutant
 from tests.mutants.reinitialization import REINITIALIZATION
 from tests.mutants.replication_set import REPLICATION_SET
@@ -36,6 +37,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "runs": RUNS,
     "second_forms": SECOND_FORMS,
     "replications": REPLICATIONS,
+    "operations": BY_OPERATIONS,
 }
 
 

@@ -14,11 +14,14 @@ def held(sites: Replicated) -> BrakeHeld:
     return caught.value
 
 
-@pytest.mark.parametrize("limit", [Largest(operations=9), Largest(bytes=300)])
+@pytest.mark.parametrize(
+    ("limit", "capture"),
+    [(Largest(operations=9), "log"), (Largest(bytes=300), "log"), (Largest(bytes=300), "triggers")],
+)
 def test_a_transaction_beyond_the_limit_waits_and_passes_once_approved(
-    replicated: Make, limit: Largest
+    replicated: Make, limit: Largest, capture: str
 ) -> None:
-    sites = accounts(replicated, largest_transaction=limit)
+    sites = accounts(replicated, largest_transaction=limit, capture=capture)
     sites.london.run("UPDATE account SET balance = 5 WHERE id = 1", "UPDATE account SET balance = 7")
     error = held(sites)
     assert "has 10 operations and" in error.message

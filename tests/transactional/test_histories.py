@@ -33,13 +33,13 @@ class Reader:
         self._thread.join()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("seed", "capture"), [(0, "log"), (1, "log"), (2, "log"), (3, "triggers")])
 def test_no_transaction_is_lost_doubled_cut_or_put_before_another(
-    replicated: Callable[..., Replicated], seed: int, monkeypatch: pytest.MonkeyPatch
+    replicated: Callable[..., Replicated], seed: int, capture: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The log begins, and goes on, while sessions commit: each transaction is in the copy or in the log."""
     monkeypatch.setattr(entries, "OPERATIONS", 40)
-    sites = replicated(REGISTERS, "public.register")
+    sites = replicated(REGISTERS, "public.register", capture=capture)
     with Writers(sites.london, seed=seed) as writers:
         sites.initialize(replace=True)
         with Reader(sites) as reader:

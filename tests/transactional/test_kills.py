@@ -44,11 +44,14 @@ def replayed_once(sites: Replicated, count: int) -> None:
     assert (entries_, conversions) == (count, 0)
 
 
-@pytest.mark.parametrize(("step", "occurrence"), STEPS)
+@pytest.mark.parametrize(
+    ("step", "occurrence", "capture"),
+    [*((*each, "log") for each in STEPS), *((*each, "triggers") for each in STEPS if each[1] > 1)],
+)
 def test_a_killed_run_is_gone_on_with(
-    replicated: Callable[..., Replicated], step: str, occurrence: int
+    replicated: Callable[..., Replicated], step: str, occurrence: int, capture: str
 ) -> None:
-    sites = replicated(JOURNAL, "public.journal")
+    sites = replicated(JOURNAL, "public.journal", capture=capture)
     sites.initialize()
     write(sites)
     assert killed_at(step, sites.run, occurrence)
@@ -57,11 +60,12 @@ def test_a_killed_run_is_gone_on_with(
     replayed_once(sites, 65)
 
 
+@pytest.mark.parametrize("capture", ["log", "triggers"])
 @pytest.mark.parametrize("step", ["slot", "copy"])
 def test_a_killed_initialization_leaves_nothing_and_is_repeated(
-    replicated: Callable[..., Replicated], step: str
+    replicated: Callable[..., Replicated], step: str, capture: str
 ) -> None:
-    sites = replicated(JOURNAL, "public.journal")
+    sites = replicated(JOURNAL, "public.journal", capture=capture)
     write(sites, 5)
     assert killed_at(step, partial(sites.run, initialize=True))
     assert sites.capetown.value("SELECT count(*) FROM journal") == 0
@@ -90,12 +94,16 @@ def site_on(server: Server, name: str) -> Site:
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["publisher", "subscriber"])
-@pytest.mark.parametrize(("step", "occurrence"), [("stage", 2), ("replay", 3), ("confirm", 3)])
+@pytest.mark.parametrize(
+    ("step", "occurrence", "capture"),
+    [("stage", 2, "log"), ("replay", 3, "log"), ("confirm", 3, "log"), ("replay", 3, "triggers")],
+)
 def test_a_server_that_crashes_during_a_run_loses_nothing(
-    two_servers: tuple[Server, Server], which: int, step: str, occurrence: int
+    two_servers: tuple[Server, Server], which: int, step: str, occurrence: int, capture: str
 ) -> None:
     """The subscriber commits without waiting for its disk, and the publisher's slot may go back: the level decides."""
-    sites = begin_replicated(*map(site_on, two_servers, ("london", "capetown")), JOURNAL, "public.journal")
+    ends = map(site_on, two_servers, ("london", "capetown"))
+    sites = begin_replicated(*ends, JOURNAL, "public.journal", capture=capture)
     sites.initialize()
     write(sites)
 

@@ -17,6 +17,7 @@ _UNKEPT = (
     " (SELECT FROM concord.kept_operations k WHERE o.relation = ANY (k.relations))"
 )
 _LARGEST = 2**63 - 1
+_GONE = "DELETE FROM concord.kept_operations WHERE incarnation <> (SELECT incarnation FROM concord.site) OR"
 #: Two that pass an entry at once do so one after the other: the second one deletes it.
 _LOCKED = "SELECT FROM concord.kept_operations ORDER BY replication FOR UPDATE"
 
@@ -26,17 +27,22 @@ class Kept(NamedTuple):
 
     level: int  #: its subscriber has everything up to it on disk
     relations: frozenset[int]
+    incarnation: int
     end: int  #: the number of the last entry
+    incarnation_now: int
 
 
 def read(connection: Connection, replication: str) -> Kept | None:
     """None where nothing is kept for it."""
     found = rows(
         connection,
-        "SELECT k.level, k.relations::bigint[], l.number FROM concord.kept_operations k CROSS JOIN concord.last_entry l"
-        f" WHERE k.replication = {literal(replication)}",
+        "SELECT k.level, k.relations::bigint[], k.incarnation, l.number, s.incarnation FROM concord.kept_operations k"
+        f" CROSS JOIN concord.last_entry l CROSS JOIN concord.site s WHERE k.replication = {literal(replication)}",
     )
-    return Kept(int(found[0][0]), frozenset(found[0][1]), int(found[0][2])) if found else None
+    if not found:
+        return None
+    [(level, relations, *others)] = found
+    return Kept(level, frozenset(relations), *others)
 
 
 def standing(replication: str, since: int) -> str:
@@ -65,10 +71,10 @@ def refuse_lost(
             f"{publisher}: operations were confirmed beyond the subscriber's level, as after a restore of the"
             f" subscriber; {again}"
         )
-    if level > kept.end:
+    if level > kept.end or kept.incarnation != kept.incarnation_now:
         raise HistoryLost(
-            f"{publisher}: its last transaction comes before the subscriber's level, as after a restore of the"
-            f" publisher; {again}"
+            f"{publisher}: it is not where the subscriber's level was taken, as after a restore of the publisher;"
+            f" {again}"
         )
     if kept.relations != frozenset(relations):
         raise HistoryLost(
@@ -79,8 +85,8 @@ def refuse_lost(
 def beginning(replication: str, relations: Sequence[int], level: int) -> str:
     """Statement: operations after the level are kept for it."""
     return (
-        "INSERT INTO concord.kept_operations (replication, level, relations)"
-        f" VALUES ({literal(replication)}, {level}, {array(relations)})"
+        "INSERT INTO concord.kept_operations (replication, level, relations, incarnation)"
+        f" SELECT {literal(replication)}, {level}, {array(relations)}, incarnation FROM concord.site"
     )
 
 
@@ -109,11 +115,9 @@ def _passed(since: int, level: int) -> list[str]:
 
 
 def drop(connection: Connection, replication: str) -> None:
-    """Nothing is kept for it from here on."""
+    """Nothing is kept for it from here on, nor from before the site was brought back."""
     with in_transaction(connection, _LOCKED):
-        kept = read(connection, replication)
-        gone = f"DELETE FROM concord.kept_operations WHERE replication = {literal(replication)}"
-        run(connection, gone, _UNKEPT, *([] if kept is None else _passed(kept.level, kept.end)))
+        run(connection, f"{_GONE} replication = {literal(replication)}", _UNKEPT, *_passed(0, _LARGEST))
 
 
 def only(replications: Collection[str]) -> list[str]:
@@ -121,7 +125,7 @@ def only(replications: Collection[str]) -> list[str]:
     listed = ", ".join(map(literal, sorted(replications)))
     return [
         _LOCKED,
-        f"DELETE FROM concord.kept_operations WHERE replication <> ALL (ARRAY[{listed}]::text[])",
+        f"{_GONE} replication <> ALL (ARRAY[{listed}]::text[])",
         _UNKEPT,
         *_passed(0, _LARGEST),
     ]

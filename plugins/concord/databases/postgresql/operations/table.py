@@ -26,6 +26,7 @@ CREATE TABLE IF NOT EXISTS concord.operation (
   structure text NOT NULL,
   before text,
   after text,
+  depth integer NOT NULL,
   at timestamptz NOT NULL DEFAULT clock_timestamp(),
   bytes integer NOT NULL
     GENERATED ALWAYS AS (64 + coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0)) STORED)""",
@@ -46,19 +47,22 @@ CREATE TABLE IF NOT EXISTS concord.last_entry (
   number bigint NOT NULL,
   snapshot pg_snapshot NOT NULL)""",
     "INSERT INTO concord.last_entry (number, snapshot) SELECT 0, pg_current_snapshot() ON CONFLICT DO NOTHING",
-    # Each replication's tables, and the level that its subscriber has on disk.
+    # Each replication's tables, and the level that its subscriber has on disk. A site that was brought back counts its
+    # transactions anew.
     """
 CREATE TABLE IF NOT EXISTS concord.kept_operations (
   replication text PRIMARY KEY,
   level bigint NOT NULL,
-  relations oid[] NOT NULL)""",
+  relations oid[] NOT NULL,
+  incarnation integer NOT NULL)""",
     # SECURITY DEFINER: application users need no right on the operations, and get none.
     f"""
 CREATE OR REPLACE FUNCTION concord.keep_operation() RETURNS trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off{_SETTINGS} AS $$
 BEGIN
-  INSERT INTO concord.operation (transaction, relation, operation, structure, before, after)
-  VALUES (pg_current_xact_id(), TG_RELID, substr(TG_OP, 1, 1)::"char", TG_ARGV[0], OLD::text, NEW::text);
+  INSERT INTO concord.operation (transaction, relation, operation, structure, depth, before, after)
+  VALUES (pg_current_xact_id(), TG_RELID, substr(TG_OP, 1, 1)::"char", TG_ARGV[0], pg_trigger_depth(), OLD::text,
+          NEW::text);
   RETURN NULL;
 END $$""",
     "REVOKE ALL ON FUNCTION concord.keep_operation() FROM PUBLIC",

@@ -12,10 +12,10 @@ from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.log.published import Published, PublishedTable
 from concord.databases.postgresql.operations import triggers
 from concord.databases.postgresql.operations.triggers import array
-from concord.databases.postgresql.replay import entries, staged_row
+from concord.databases.postgresql.replay import entries, staged_row, written_again
 from concord.databases.postgresql.replay.brake import Brake
 from concord.databases.postgresql.replay.entries import Gathered
-from concord.messages.errors import StructureChanged
+from concord.messages.errors import EntryRefused, StructureChanged
 
 #: Entries that are looked at together.
 AT_ONCE = 2_000
@@ -37,6 +37,7 @@ class Entry(NamedTuple):
     operations: int
     bytes: int
     relations: list[int | None]
+    depth: int  #: beyond 1 a user's trigger has written, too
 
     @property
     def last_seq(self) -> int:
@@ -90,15 +91,15 @@ class Operations:
             "SELECT e.number, e.since, e.first_place, e.last_place,"
             " (extract(epoch FROM e.at - '2000-01-01 00:00:00+00') * 1000000)::bigint,"
             " count(o.place), coalesce(sum(o.bytes), 0)::bigint, array_agg(DISTINCT o.relation::bigint),"
-            f" bool_and(o.structure = CASE o.relation {marks} END)"
+            f" coalesce(max(o.depth), 0), bool_and(o.structure = CASE o.relation {marks} END)"
             f" FROM (SELECT * FROM concord.entry WHERE number > {self._level} AND number <= {end}"
             f" ORDER BY number LIMIT {AT_ONCE}) e LEFT JOIN concord.operation o ON o.transaction = e.transaction"
             f" AND o.relation = ANY ({array([each.table.oid for each in tables])}){travels}"
             " GROUP BY 1, 2, 3, 4, 5 ORDER BY 1",
         )
-        if not all(each[8] in (True, None) for each in found):
+        if not all(each[9] in (True, None) for each in found):
             raise self._altered
-        return [Entry(*each[:8]) for each in found]
+        return [Entry(*each[:9]) for each in found]
 
     @property
     def _altered(self) -> StructureChanged:
@@ -145,6 +146,7 @@ class Operations:
                 yield batch
                 batch = Gathered()
         self._refuse_altered()
+        self._refuse_misplaced(group)
         batch.entries = [
             staged_row.entry(each.since, each.last_seq, each.number, each.at, each.operations)
             for each in group
@@ -154,6 +156,18 @@ class Operations:
         batch.is_large = batch.largest >= self._by_set_from
         batch.committed_at = _EPOCH + timedelta(microseconds=group[0].at)
         yield batch
+
+    def _refuse_misplaced(self, group: Sequence[Entry]) -> None:
+        """Raises EntryRefused where a user's trigger wrote a row again out of turn."""
+        if max(each.depth for each in group) < 2:
+            return
+        tables, numbers = self._published.tables, (group[0].number, group[-1].number)
+        if found := written_again.first(self._connection, tables, *numbers):
+            raise EntryRefused(
+                f"entry {found[0]} cannot be replayed: a trigger of users' wrote a row of {found[1]} again that its"
+                " statement had written, so that triggers cannot tell which came first. Take capture: log, and"
+                " initialize the replication again"
+            )
 
     def _rows(self, group: Sequence[Entry]) -> Iterator[tuple[int, bytes]]:
         """Table by table: the number of each says its place among them all."""
