@@ -70,7 +70,8 @@ class Replicated:
         if log_reader is None:
             log_reader = "" if self.definition.by_triggers else LOG_READER
         more = {"replications": (self.definition,), "log_reader": log_reader}
-        return [installation(site, (), **more) for site in self.sites]
+        captured = self.tables if self.definition.queued else ()
+        return [installation(site, captured, **more) for site in self.sites]
 
     def provision(self) -> None:
         provisioning.provision(self.installations())

@@ -196,3 +196,33 @@ def test_rows_are_whole_and_the_same_where_both_sites_write(problems: Problems) 
     )
     found = problems(chosen + section("replications", {"a": BOOKINGS | {"updates": "both"}}))
     assert [each.message for each in found] == ["where both sites write, rows are whole and the same at both"]
+
+
+def test_queued_updating_says_how_conflicts_are_decided(parse: Parse, problems: Problems) -> None:
+    """S2-04, S3-19, S3-20: row versions are kept of all changes to a table, or of none."""
+    queued = BOOKINGS | {"updates": "queued"}
+    plain = parse(BOTH + section("replications", {"a": queued})).replication("a")
+    assert (plain.rejects, plain.rejects_whole, plain.queued) == (True, True, True)
+    chosen = queued | {"conflict": "{policy: subscriber_wins, scope: row}"}
+    assert not parse(BOTH + section("replications", {"a": chosen})).replication("a").rejects
+    for changed, key, message in (
+        ({"updates": "both", "conflict": "{scope: row}"}, "conflict", "write updates: queued"),
+        ({"conversions": "refuse"}, "conversions", "rows differ until they are heard"),
+        ({"continuous": "{}"}, "continuous", "not yet there where both sites write"),
+    ):
+        [found] = problems(BOTH + section("replications", {"a": queued | changed}))
+        assert (found.key, message in str(found)) == (f"replications.a.{key}", True)
+    oslo = BOTH.replace(
+        "\nreplication_sets:", "  oslo: {connection: oslo, log_reader: oslo_log}\n\nreplication_sets:"
+    )
+    mixed = {"a": queued, "b": BOOKINGS | {"subscriber": "oslo", "updates": "both"}}
+    [found] = problems(oslo + section("replications", mixed))
+    assert (found.key, "updates: queued by 'a', and both here" in found.message) == (
+        "replications.b.updates",
+        True,
+    )
+    private = (BOTH + section("replications", {"a": queued})).replace(
+        "at: {capetown: b.bookings}", "private: {name: dropped}"
+    )
+    [found] = problems(private)
+    assert "does not yet withhold columns" in found.message

@@ -10,6 +10,7 @@ from concord.configuration.field import Duration, Name, Schedule, Settings, Size
 from concord.configuration.replication_start import ContinuousSettings
 from concord.configuration.settings import ReplicationSetSettings
 from concord.jobs.max_delta import MaxDelta
+from concord.jobs.queued import QueuedConflicts
 from concord.jobs.replication import Capture, Conversions, Largest, ReplicationDefinition, Updates
 from concord.tables.replication_set import ReplicatedTable
 
@@ -36,7 +37,8 @@ class ReplicationSettings(Settings):
     subscriber: Name = Field(description="The site where its transactions are replayed: a name under sites.")
     updates: Updates = Field(
         default=Updates.PUBLISHER,
-        description="The sites at which users write: publisher, or both, where each replays the other's transactions.",
+        description="The sites at which users write: publisher; both, where a conflict stops the replication; or"
+        " queued, where it is decided.",
     )
     capture: Capture = Field(
         default=Capture.LOG,
@@ -64,6 +66,9 @@ class ReplicationSettings(Settings):
         description="Operations of a transaction from which on it is netted per key, and replayed by set. Default:"
         " 500.",
     )
+    conflict: QueuedConflicts | None = Field(
+        default=None, description="With updates: queued: which row stands, and what falls with the other."
+    )
     max_delta: MaxDeltaSettings = Field(
         default=MaxDeltaSettings(),
         description="How far the subscriber may be behind. Beyond it the replication must be initialized again.",
@@ -75,7 +80,12 @@ class ReplicationSettings(Settings):
 
     @property
     def both_ways(self) -> bool:
-        return self.updates is Updates.BOTH
+        """Do users of both sites write?"""
+        return self.updates is not Updates.PUBLISHER
+
+    @property
+    def queued(self) -> bool:
+        return self.updates is Updates.QUEUED
 
     @property
     def directions(self) -> tuple[tuple[str, str], ...]:
@@ -109,5 +119,6 @@ class ReplicationSettings(Settings):
             largest_transaction=self.largest_transaction,
             updates=self.updates,
             capture=self.capture,
+            conflict=self.conflict or QueuedConflicts(),
             max_delta=MaxDelta(bytes=self.max_delta.bytes, age=self.max_delta.age),
         )

@@ -10,9 +10,10 @@ from concord.configuration.replication import ReplicationSettings
 from concord.configuration.sections import Sections
 from concord.configuration.settings import TableSettings
 from concord.configuration.snapshot import Place
-from concord.jobs.replication import Capture
+from concord.jobs.replication import Capture, Conversions
 from concord.jobs.snapshot import SnapshotKind
 from concord.tables.manipulation import Rename
+from concord.tables.privacy import Treatment
 
 #: Settings of a table that only links know, and what they do.
 _OF_LINKS = {
@@ -30,6 +31,7 @@ def replication_findings(sections: Sections) -> Iterator[Finding]:
         yield from _captured_tables(name, replication, sections)
     yield from _written_twice(sections)
     yield from _hubs(sections)
+    yield from _mixed_hubs(sections)
     yield from _blind_snapshots(sections)
     yield from _rings(sections)
 
@@ -51,6 +53,7 @@ def _own_rules(name: str, replication: ReplicationSettings, sections: Sections) 
         yield Finding(("replications", name, "subscriber"), text)
     yield from _capture(name, replication, sections)
     yield from _starts(name, replication)
+    yield from _decided(name, replication)
     if name in sections.synchronizations:
         text = f"a synchronization has this name, and both would make the DAG initialize__{name}; rename one"
         yield Finding(("replications", name), text)
@@ -82,7 +85,17 @@ def _starts(name: str, replication: ReplicationSettings) -> Iterator[Finding]:
         text = "its runs follow one another, and a schedule beside it starts none; keep one of the two"
         yield Finding(path, text)
     if replication.both_ways:
-        yield Finding(path, "is not yet there for updates: both; write a schedule such as '* * * * *'")
+        yield Finding(path, "is not yet there where both sites write; write a schedule such as '* * * * *'")
+
+
+def _decided(name: str, replication: ReplicationSettings) -> Iterator[Finding]:
+    """Conflicts are decided where updates are queued, and row versions make conversions needless."""
+    if replication.conflict is not None and not replication.queued:
+        text = f"decides where updates are queued, and they are {replication.updates}; write updates: queued"
+        yield Finding(("replications", name, "conflict"), text)
+    if replication.queued and replication.conversions is Conversions.REFUSE:
+        text = "where updates are queued, rows differ until they are heard; take it out"
+        yield Finding(("replications", name, "conversions"), text)
 
 
 def _settings_of_links(replication: ReplicationSettings, sections: Sections) -> Iterator[Finding]:
@@ -98,6 +111,9 @@ def _settings_of_links(replication: ReplicationSettings, sections: Sections) -> 
             if getattr(table, key):
                 text = f"where both sites write, rows are whole and the same at both; give it a set without {key}"
                 yield Finding((*path, key), text)
+        if replication.queued and any(each is not Treatment.STORED for each in table.private.values()):
+            text = "the rows that lose are logged, and a replication does not yet withhold columns of them"
+            yield Finding((*path, "private"), text)
 
 
 def _beyond_names(path: Path, table: TableSettings) -> Iterator[Finding]:
@@ -133,6 +149,20 @@ def _written_twice(sections: Sections) -> Iterator[Finding]:
                 text = f"{place[1]} of '{place[0]}' is written by {known[place]} already; keep one of the two"
                 yield Finding(("replications", name, "subscriber"), text)
             known.setdefault(place, f"the replication '{name}'")
+
+
+def _mixed_hubs(sections: Sections) -> Iterator[Finding]:
+    """Row versions are kept of all changes to a table or of none."""
+    known = dict[Place, tuple[str, ReplicationSettings]]()
+    for name, replication in sections.replications.items():
+        for place in _places(replication, sections, replication.publisher) if replication.both_ways else ():
+            other, first = known.setdefault(place, (name, replication))
+            if first.updates is not replication.updates:
+                text = (
+                    f"{place[1]} of '{place[0]}' has updates: {first.updates} by '{other}', and {replication.updates}"
+                    " here; write the same"
+                )
+                yield Finding(("replications", name, "updates"), text)
 
 
 def _hubs(sections: Sections) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from concord.jobs.link import Direction, TableReport, link_name
 from concord.jobs.max_delta import MaxDelta
+from concord.jobs.queued import Precedence, QueuedConflicts, Scope
 from concord.jobs.site import Credentials, SiteAccess
 from concord.tables.replication_set import ReplicatedTable
 
@@ -46,6 +47,7 @@ class Updates(StrEnum):
 
     PUBLISHER = "publisher"  #: one way: the subscriber is read
     BOTH = "both"  #: each site replays the other's transactions; a conflict stops both directions
+    QUEUED = "queued"  #: the subscriber's wait until they are heard; a conflict is decided by policy (S2-04)
 
 
 class Capture(StrEnum):
@@ -76,6 +78,7 @@ class ReplicationDefinition(BaseModel):
     updates: Updates = Updates.PUBLISHER
     capture: Capture = Capture.LOG
     max_delta: MaxDelta = MaxDelta()
+    conflict: QueuedConflicts = QueuedConflicts()
 
     @model_validator(mode="after")
     def _whole_both_ways(self) -> Self:
@@ -98,7 +101,23 @@ class ReplicationDefinition(BaseModel):
 
     @property
     def both_ways(self) -> bool:
-        return self.updates is Updates.BOTH
+        """Do users of both sites write?"""
+        return self.updates is not Updates.PUBLISHER
+
+    @property
+    def queued(self) -> bool:
+        """Are conflicts decided by row versions?"""
+        return self.updates is Updates.QUEUED
+
+    @property
+    def rejects(self) -> bool:
+        """Does the publisher's row stand?"""
+        return self.conflict.policy is not Precedence.SUBSCRIBER
+
+    @property
+    def rejects_whole(self) -> bool:
+        """Does all of a transaction fall with one of its rows?"""
+        return self.rejects and self.conflict.scope is Scope.TRANSACTION
 
     @property
     def by_triggers(self) -> bool:
@@ -195,11 +214,17 @@ class ReplicationJob(BaseModel):
 
 
 #: Operations of one table by their effect at the subscriber.
-EFFECTS = ("inserted", "updated", "deleted", "updated_for_insert", "inserted_for_update", "missing", "alike")
+EFFECTS = (
+    *("inserted", "updated", "deleted", "updated_for_insert", "inserted_for_update", "missing", "alike"),
+    *("superseded", "lost", "compensated"),
+)
+#: Counted beside them.
+COUNTED = (*EFFECTS, "conflicts")
 
 
 class ReplayedTable(TableReport):
-    """One table of a replication: acquired = applied + converged, in operations (rule 11)."""
+    """One table of a replication, in operations (rule 11). Of a queued one, the row that stays `superseded` the
+    publisher's for now, or made the subscriber's `lost`."""
 
     inserted: int = 0
     updated: int = 0
@@ -207,6 +232,7 @@ class ReplayedTable(TableReport):
     updated_for_insert: int = 0  #: inserts that found their row
     missing: int = 0  #: deletes that did not find their row: nothing was left to do
     alike: int = 0  #: where both sites write: the row was as the operation makes it
+    compensated: int = 0  #: rows that the subscriber took back (S3-26, S3-27)
 
 
 class ReplicationReport(BaseModel):
@@ -237,9 +263,9 @@ class ReplicationReport(BaseModel):
 
 
 def replayed(table: str, effects: Mapping[str, int]) -> ReplayedTable:
-    """A table's report from the counts of `EFFECTS`; a missing one is 0."""
-    counts: dict[str, Any] = {effect: effects.get(effect, 0) for effect in EFFECTS}
-    acquired, converged = sum(counts.values()), counts["missing"] + counts["alike"]
-    return ReplayedTable(
-        table=table, acquired=acquired, applied=acquired - converged, converged=converged, **counts
-    )
+    """A table's report from the counts of `COUNTED`; a missing one is 0."""
+    counts: dict[str, Any] = {effect: effects.get(effect, 0) for effect in COUNTED}
+    acquired = sum(counts[effect] for effect in EFFECTS)
+    converged = counts["missing"] + counts["alike"]
+    applied = acquired - converged - counts["superseded"] - counts["lost"]
+    return ReplayedTable(table=table, acquired=acquired, applied=applied, converged=converged, **counts)

@@ -21,7 +21,10 @@ def keep_up(job: ReplicationJob, databases: Callable[[str], Dialect]) -> bool:
     with opened(job, databases, Steps(unheard, silent)) as replication:
         ends = (job, replication.publisher, replication.subscriber, replication.published)
         replication.publisher.refuse_lost(_level(replication))
-        return validity.keep_up(*ends, replication.publisher.end_of_log())
+        confirmed = validity.keep_up(*ends, replication.publisher.end_of_log())
+        if confirmed:
+            replication.publisher.forget_delivered()
+        return confirmed
 
 
 def _level(replication: Replication) -> int:

@@ -28,6 +28,7 @@ GRANTED = {
             "waiting",
         )
     },
+    (READER, "table concord.compensation"): "SELECT",
     (READER, "table concord.overturn"): "SELECT",
     (READER, "table concord.replay"): "SELECT",
     (READER, "table concord.skipped"): "SELECT",
@@ -43,6 +44,7 @@ GRANTED = {
     (APPLIER, "schema concord"): "USAGE",
     (APPLIER, "schema concord_staging"): "CREATE USAGE",
     (APPLIER, "schema ops"): "USAGE",
+    (APPLIER, "table concord.compensation"): "DELETE INSERT SELECT",
     (APPLIER, "table concord.conflict"): "INSERT SELECT",
     (APPLIER, "table concord.initialization"): "DELETE INSERT SELECT UPDATE",
     (APPLIER, "table concord.entry"): "DELETE INSERT SELECT",

@@ -90,6 +90,9 @@ class PublisherEnd(Protocol):
     def unconfirmed(self) -> int | None:
         """Bytes of log that the subscriber has not confirmed; None where none is kept for it."""
 
+    def forget_delivered(self) -> None:
+        """Nothing waits, and no run is on: what was kept for the subscriber beside the log may go."""
+
     def drop_log(self) -> None:
         """No log is kept for this replication from here on."""
 

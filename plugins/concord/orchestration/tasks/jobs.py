@@ -172,6 +172,9 @@ def tables_of(configuration: Configuration, site: str) -> tuple[ReplicatedTable,
     for snapshot in snapshots_of(configuration, site):
         if snapshot.tracked is not None and snapshot.tracked.captured_only and snapshot.source == site:
             tables[snapshot.tracked.name] = snapshot.tracked
+    for replication in replications_of(configuration, site):
+        if replication.queued:
+            tables |= {_scope(table): table for table in replication.tables}
     return tuple(tables.values())
 
 

@@ -31,6 +31,7 @@ from concord.orchestration.leases import keeping
 from concord.orchestration.surroundings.connections import credentials
 from concord.orchestration.tasks.jobs import known_name, refuse_other_dialect, site_accesses
 from concord.orchestration.tasks.parameters import Parameters
+from concord.orchestration.tasks.queued_conflicts import collect
 from concord.repository import holds
 from concord.repository.models import RunState
 from concord.repository.runs import begin_run, fail_run
@@ -117,6 +118,8 @@ def replicate(
         _record(engine, plan, failed, started_at)
         raise
     done = TransmissionReport.of(job, tables=report.tables, seconds=report.seconds, bytes=report.bytes)
+    if job.replication.queued:
+        collect(engine, job)
     _record(engine, plan, done, started_at)
     holds.end(engine, job.synchronization, job.direction, [ONE_TRANSACTION], pendulum.now("UTC"))
     return report

@@ -90,6 +90,8 @@ NOT_FOR_LINKS = {
     *((login, "table concord.late_index", "SELECT") for login in (READER, APPLIER)),
     (APPLIER, "table concord.overturn", "INSERT"),
     # Replications need these (tests/transactional/test_provisioned.py).
+    (READER, "table concord.compensation", "SELECT"),
+    *((APPLIER, "table concord.compensation", right) for right in ("DELETE", "INSERT", "SELECT")),
     (READER, "table concord.replay", "SELECT"),
     (READER, "table concord.skipped", "SELECT"),
     *((APPLIER, "table concord.skipped", right) for right in ("INSERT", "SELECT")),

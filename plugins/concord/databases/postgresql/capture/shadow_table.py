@@ -156,5 +156,7 @@ def statements(shadow: Shadow) -> list[str]:
         f"ALTER TABLE {shadow.sql} ADD COLUMN IF NOT EXISTS rebounds integer,"
         " ADD COLUMN IF NOT EXISTS rebounded_in text",
         *([before_image.kept_in(shadow.sql)] if shadow.keeps_base else []),
+        # A copied version counts as this site's own transaction's.
+        f"ALTER TABLE {shadow.sql} ALTER COLUMN position SET DEFAULT pg_current_xact_id()",
         f"CREATE INDEX IF NOT EXISTS {quote(shortened(shadow.relation + ' position'))} ON {shadow.sql} (position)",
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.facts.connection import Connection, rows
@@ -13,20 +14,35 @@ from concord.databases.postgresql.log.published import PublishedTable
 LEVEL_ROW = "concord.replay (replication)"
 
 
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Concord's own tables that a publication brings besides, as SQL."""
+
+    whole: tuple[str, ...] = ()  #: with rows as they were
+    plain: tuple[str, ...] = ()
+
+
+NOTHING = Own()
+
+
 def publication_name(replication_set: str) -> str:
     """One for each replication set that is published here."""
     return f"concord_{replication_set}"
 
 
 def statements(
-    name: str, tables: Sequence[PublishedTable], known: bool, whole: Collection[int] = ()
+    name: str,
+    tables: Sequence[PublishedTable],
+    known: bool,
+    whole: Collection[int] = (),
+    own: Own = NOTHING,
 ) -> list[str]:
     """Make it, or bring it to these tables. Its installer owns them. `whole`: those with a replica identity FULL.
 
     Where both sites write, the level's row is published too: a transaction that begins with it was replayed (S2-09).
     """
     level = [LEVEL_ROW] if any(each.images for each in tables) else []
-    listed = ", ".join([*map(_listed, tables), *level])
+    listed = ", ".join([*map(_listed, tables), *own.whole, *own.plain, *level])
     identities = [
         f"ALTER TABLE {each.table.sql} REPLICA IDENTITY {'FULL' if each.full else 'DEFAULT'}"
         for each in tables
@@ -37,6 +53,7 @@ def statements(
     noted = "NULL" if mark is None else literal(mark)
     return [
         *identities,
+        *(f"ALTER TABLE {each} REPLICA IDENTITY FULL" for each in own.whole),
         made.format(quote(name), listed),
         f"COMMENT ON PUBLICATION {quote(name)} IS {noted}",
     ]
@@ -73,11 +90,14 @@ def whole_identities(connection: Connection, tables: Sequence[PublishedTable]) -
     }
 
 
-def deviations(connection: Connection, name: str, tables: Sequence[PublishedTable]) -> Iterator[str]:
+def deviations(
+    connection: Connection, name: str, tables: Sequence[PublishedTable], own: Own = NOTHING
+) -> Iterator[str]:
     """The parts of these tables that the publication lacks, each one line.
 
     A table that was dropped and made again has left it without a word.
     """
+    yield from _own_deviations(connection, name, own)
     found = rows(
         connection,
         "SELECT r.prrelid, r.prattrs IS NULL, c.relreplident = 'f', obj_description(p.oid, 'pg_publication'),"
@@ -105,6 +125,20 @@ def deviations(connection: Connection, name: str, tables: Sequence[PublishedTabl
                 f"{each.table.name} has the REPLICA IDENTITY FULL, with which PostgreSQL refuses updates of a published"
                 " table whose columns are listed"
             )
+
+
+def _own_deviations(connection: Connection, name: str, own: Own) -> Iterator[str]:
+    for table in (*own.whole, *own.plain):
+        found = rows(
+            connection,
+            "SELECT c.relreplident = 'f' FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid"
+            f" JOIN pg_class c ON c.oid = r.prrelid WHERE p.pubname = {literal(name)}"
+            f" AND r.prrelid = to_regclass({literal(table)})",
+        )
+        if not found:
+            yield f"{table} is not in the publication {name}"
+        elif table in own.whole and not found[0][0]:
+            yield f"{table} is published without its rows as they were (REPLICA IDENTITY FULL)"
 
 
 def identity_problems(connection: Connection, name: str, tables: Sequence[PublishedTable]) -> Iterator[str]:

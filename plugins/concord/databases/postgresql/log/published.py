@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from concord.databases.postgresql.facts.catalogue import Column, Table
+
+
+class Kind(StrEnum):
+    """The content of a published table."""
+
+    ROWS = "rows"  #: users' own
+    VERSIONS = "versions"  #: the shadow table of those, where updates are queued
+    COMPENSATIONS = "compensations"  #: rows that a subscriber takes back
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +27,7 @@ class PublishedTable:
     travelling: frozenset[str] | None = None  #: the columns that are replicated; None is all
     where: str | None = None  #: SQL: the rows that are replicated; None is all
     shared: bool = False  #: another publication needs this table's rows as they were
+    kind: Kind = Kind.ROWS
 
     @property
     def full(self) -> bool:
@@ -53,8 +63,15 @@ class PublishedTable:
     @property
     def before_places(self) -> tuple[int, ...]:
         """Where these stand among `columns`."""
+        return self._places_of(self.before)
+
+    @property
+    def key_places(self) -> tuple[int, ...]:
+        return self._places_of(self.key)
+
+    def _places_of(self, wanted: tuple[str, ...]) -> tuple[int, ...]:
         names = [column.name for column in self.columns]
-        return tuple(names.index(name) for name in self.before)
+        return tuple(names.index(name) for name in wanted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from concord.databases.postgresql.facts.own_schema import FORMAT, IDENTITY, SCHE
 from concord.databases.postgresql.initialize import late_indexes, progress
 from concord.databases.postgresql.ledger import retention, waiting_table
 from concord.databases.postgresql.operations import table
-from concord.databases.postgresql.replay import level
+from concord.databases.postgresql.replay import compensation, level
 
 #: A second form of `versions.row_version.unite`, and of what one vector says of another.
 _VECTOR_FUNCTIONS = [
@@ -91,6 +91,7 @@ CREATE TABLE IF NOT EXISTS concord.conflict (
   decided_at timestamptz NOT NULL DEFAULT now())""",
     *level.STATEMENTS,
     *table.STATEMENTS,
+    *compensation.STATEMENTS,
     *progress.STATEMENTS,
     *late_indexes.STATEMENTS,
     *waiting_table.STATEMENTS,

@@ -100,7 +100,6 @@ class Surveyed:
         for ends in self._snapshots(sites):
             if ends.snapshot.target == self.site:
                 made += snapshot_provision.target_statements(ends, self.installation.applier)
-        made += self.replications.statements(self.connection)
         needed = [*self._snapshot_grants(sites), *self._replication_grants]
         return [*made, *(grant.sql for grant in needed)]
 
@@ -116,12 +115,13 @@ class Surveyed:
 
     def _afterwards(self, sites: Sequence[Surveyed]) -> list[str]:
         """The objects that need the shadow tables, or more than one site. They are announcements where a
-        synchronization says `watch`, and sequences, for tables whose configuration says `identity`."""
+        synchronization says `watch`, sequences, for tables whose configuration says `identity`, and publications."""
         wanted, shadows = self.installation, self.state.shadows()
         announcements = notify.statements(self.connection, shadows, wanted.announced, wanted.applier)
         kept = retention.keep(wanted.conflicts_kept)
         numbers = identities.statements([each.sequences for each in sites], self.sequences)
-        return [kept, *announcements, *numbers]
+        published = self.replications.statements(self.connection)
+        return [kept, *announcements, *numbers, *published]
 
     def provision(self, sites: Sequence[Surveyed]) -> set[tuple[str, str]]:
         roles = (self.installation.reader, self.installation.applier)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import inf
@@ -73,6 +73,7 @@ class Entries:
         self._commit, self._size, self._held = 0, 0, False
         self._cuts = [each.cut for each in published.tables]
         self._ours, self._level_row, self._replayed = ours.encode(), 0, False
+        self._own = set[int]()  # Concord's own tables, which other readers of this publication need
         self._row = staged_row.binary if published.binary else staged_row.text
         self._seq = self._first = self._committed_at = 0
         self._inside = False
@@ -127,6 +128,7 @@ class Entries:
             self._commit, self._size, self._held = said.commit, 0, False
             self._seq += 1
             self._first = self._seq
+            self._begun()
         elif isinstance(said, Commit):
             self._ended(said.number)
         elif isinstance(said, Truncate):
@@ -135,32 +137,37 @@ class Entries:
         elif isinstance(said, Relation):
             if (said.schema, said.name) == LEVEL_ROW:
                 self._level_row = said.oid
+            if said.schema == LEVEL_ROW[0] and said.oid not in self._places:
+                self._own.add(said.oid)
             else:
                 self._refuse_altered(said)
+
+    def _begun(self) -> None:
+        """An entry begins."""
 
     def _ended(self, number: int) -> None:
         """An entry that the subscriber has already is staged without its end, and so never replayed."""
         self._inside, batch = False, self._batch
         if self._held and number > self._since:
             raise self._brake.held(self._commit, number, self._so_far, self._size)
-        if number > self._since and self._so_far:
-            batch.entries.append(
-                staged_row.entry(self._first, self._seq, number, self._committed_at, self._so_far)
-            )
+        if number > self._since and self._seq > self._first:
+            first, last = self._bounds
+            batch.entries.append(staged_row.entry(first, last, number, self._committed_at, self._so_far))
             if batch.committed_at is None:
                 batch.committed_at = EPOCH + timedelta(microseconds=self._committed_at)
-            batch.level, batch.last = number, self._seq
+            batch.level, batch.last = number, last
             batch.largest = max(batch.largest, self._so_far)
             batch.is_large = self._so_far >= self._by_set_from
 
     def _updated(self, said: Update) -> None:
         """A value in TOAST that was not changed is not sent; the old image has it, as far as there is one."""
-        if said.relation == self._level_row:
-            self._replayed_here(said.new)
+        if said.relation in self._own:
+            if said.relation == self._level_row:
+                self._replayed_here(said.new)
             return
         place = self._places[said.relation]
         table, cut = self._published.tables[place], self._cuts[place]
-        old, new = _cut(said.old, cut), _cut(said.new, cut)
+        old, new = chosen(said.old, cut), chosen(said.new, cut)
         if None in new and old is not None:
             sent = range(len(new)) if table.full else table.before_places
             new = [old[at] if value is None and at in sent else value for at, value in enumerate(new)]
@@ -171,26 +178,40 @@ class Entries:
         self._replayed = bool(self._ours) and (new[0] or NULL)[4:] == self._ours
 
     def _operation(self, relation: int, operation: bytes, new: Values | None, old: Values | None) -> None:
-        if self._replayed or relation == self._level_row:
+        if self._replayed or relation in self._own:
             return
         cut = self._cuts[self._places[relation]]
-        self._staged(relation, operation, _cut(new, cut), _cut(old, cut))
+        self._staged(relation, operation, chosen(new, cut), chosen(old, cut))
 
     def _staged(self, relation: int, operation: bytes, new: Values | None, old: Values | None) -> None:
         if self._replayed:
             return
         place = self._places[relation]
         table = self._published.tables[place]
-        self._seq += 1
-        self._held = self._held or self._brake.holds(self._commit, self._so_far, self._size)
-        if self._held:  # it is counted to its end, and not staged
-            return
         before: list[bytes | None] = [None] * len(table.before)
         if operation in b"UVD":
             before = staged_row.before(old, new, table.before_places)
         values = new if new is not None else [NULL] * len(table.columns)
-        self._batch.rows[place].append(self._row(self._seq, operation, values, before))
+        self._put(place, operation, values, before)
+
+    def _put(
+        self, place: int, operation: bytes, values: Sequence[bytes | None], before: Sequence[bytes | None]
+    ) -> None:
+        self._seq += 1
+        self._held = self._held or self._brake.holds(self._commit, self._so_far, self._size)
+        if self._held:  # it is counted to its end, and not staged
+            return
+        self._batch.rows[place].append(self._row(self._placed(operation), operation, values, before))
         self._batch.operations += 1
+
+    def _placed(self, operation: bytes) -> int:
+        """Where the operation that was just counted is replayed."""
+        return self._seq
+
+    @property
+    def _bounds(self) -> tuple[int, int]:
+        """All of the entry's operations stand after the first, up to the last."""
+        return self._first, self._seq
 
     def _refuse_altered(self, said: Relation) -> None:
         """Raises StructureChanged where the log was written for other columns than the table has now."""
@@ -204,9 +225,9 @@ class Entries:
 
 
 @overload
-def _cut(values: Values, places: tuple[int, ...] | None) -> Values: ...
+def chosen(values: Values, places: tuple[int, ...] | None) -> Values: ...
 @overload
-def _cut(values: Values | None, places: tuple[int, ...] | None) -> Values | None: ...
-def _cut(values: Values | None, places: tuple[int, ...] | None) -> Values | None:
+def chosen(values: Values | None, places: tuple[int, ...] | None) -> Values | None: ...
+def chosen(values: Values | None, places: tuple[int, ...] | None) -> Values | None:
     """Without the columns that are not replicated."""
     return values if values is None or places is None else [values[place] for place in places]

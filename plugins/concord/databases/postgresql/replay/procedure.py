@@ -13,7 +13,7 @@ from concord.databases.postgresql.replay.compared import Compared
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.staging import ENTRIES, ReplicatedTable
 from concord.databases.postgresql.replay.statements import Statements, generates
-from concord.jobs.replication import EFFECTS, Conversions, ReplicationDefinition
+from concord.jobs.replication import COUNTED, Conversions, ReplicationDefinition
 
 #: SQLSTATEs of our own.
 LOST, REFUSED = "CNC01", "CNC02"
@@ -75,7 +75,7 @@ def ended(level: Level) -> str:
 
 def counters(tables: Sequence[ReplicatedTable]) -> str:
     """Variables: operations of each table by their effect."""
-    return " ".join(f"{effect}_{each.place} bigint := 0;" for each in tables for effect in EFFECTS)
+    return " ".join(f"{effect}_{each.place} bigint := 0;" for each in tables for effect in COUNTED)
 
 
 def counted(tables: Sequence[ReplicatedTable]) -> str:
@@ -84,18 +84,18 @@ def counted(tables: Sequence[ReplicatedTable]) -> str:
 
 
 def _counted(table: ReplicatedTable) -> str:
-    effects = ", ".join(f"'{effect}', {effect}_{table.place}" for effect in EFFECTS)
+    effects = ", ".join(f"'{effect}', {effect}_{table.place}" for effect in COUNTED)
     return f"jsonb_build_object({literal(table.name)}, jsonb_build_object({effects}))"
 
 
 def cases(tables: Sequence[ReplicatedTable], replication: ReplicationDefinition) -> Iterator[str]:
     """By the place of a table: the statements of its operations."""
     for table in tables:
-        written = Compared(table) if replication.both_ways else _Table(table, replication.conversions)
+        written = Compared(table) if replication.both_ways else Written(table, replication.conversions)
         yield f"\n      WHEN {table.place} THEN{written.operations}"
 
 
-class _Table:
+class Written:
     """The statements of one table. `(r.tN)` is the staged row."""
 
     def __init__(self, table: ReplicatedTable, conversions: Conversions) -> None:

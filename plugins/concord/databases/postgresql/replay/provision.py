@@ -12,6 +12,7 @@ from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.log import publication
 from concord.databases.postgresql.log.published import PublishedTable
 from concord.databases.postgresql.operations import kept, triggers
+from concord.databases.postgresql.replay import compensation, version_tables
 from concord.databases.postgresql.replay.tables import column_problems, filter_problems, published_table
 from concord.databases.postgresql.sites import grants, preflight
 from concord.databases.postgresql.sites.grants import Logins
@@ -123,13 +124,25 @@ class Replications:
                 " REPLICATION). Such a login reads every table of the server: let pg_hba.conf admit it from here alone"
             )
 
+    def _own(self, name: str) -> publication.Own:
+        """Concord's own tables in a publication: versions, where updates are queued."""
+        wanted = [
+            table
+            for each in self.replications
+            if each.queued and publication.publication_name(each.replication_set) == name
+            for table in each.tables
+        ]
+        if not wanted:
+            return publication.NOTHING
+        return publication.Own(tuple(dict.fromkeys(version_tables.relations(wanted))), (compensation.SQL,))
+
     def statements(self, connection: Connection) -> Iterator[str]:
-        """Idempotent."""
+        """Idempotent; they need the shadow tables."""
         for name, tables in self.published().items():
-            known = publication.is_known(connection, name)
-            if not known or any(publication.deviations(connection, name, tables)):
+            known, own = publication.is_known(connection, name), self._own(name)
+            if not known or any(publication.deviations(connection, name, tables, own)):
                 whole = publication.whole_identities(connection, tables)
-                yield from publication.statements(name, tables, known, whole)
+                yield from publication.statements(name, tables, known, whole, own)
         yield from triggers.statements(connection, self.captured)
         yield from kept.only([each.name for each in self._by_triggers])
 
@@ -159,7 +172,7 @@ class Replications:
     def check(self, connection: Connection) -> Iterator[str]:
         """Whatever its publications and triggers lack."""
         for name, tables in self.published().items():
-            for line in publication.deviations(connection, name, tables):
+            for line in publication.deviations(connection, name, tables, self._own(name)):
                 yield f"{self.site}: {line}; run `provision`"
         for line in triggers.deviations(connection, self.captured):
             yield f"{self.site}: {line}; run `provision`"

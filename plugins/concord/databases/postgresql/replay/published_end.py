@@ -10,7 +10,7 @@ import psycopg
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import Connection, in_our_words, run
-from concord.databases.postgresql.log.published import Published, PublishedTable
+from concord.databases.postgresql.log.published import Kind, Published, PublishedTable
 from concord.databases.postgresql.sites.end import End
 from concord.databases.postgresql.sites.ends import reader_name
 from concord.jobs.replication import ReplicationJob
@@ -24,9 +24,13 @@ class PublishedEnd(End):
     def __init__(self, job: ReplicationJob) -> None:
         super().__init__(job.source, job.source.reader, job, reader_name(job.synchronization))
 
+    def forget_delivered(self) -> None:
+        """Most replications keep nothing for a subscriber but its log, which goes as it is confirmed."""
+
     def copies(self, published: Published, snapshot: str) -> Mapping[str, Callable[[], Iterator[bytes]]]:
         form = "binary" if published.binary else "text"
-        return {each.name: partial(self._copy, each, snapshot, form) for each in published.tables}
+        copied = [each for each in published.tables if each.kind is not Kind.COMPENSATIONS]
+        return {each.name: partial(self._copy, each, snapshot, form) for each in copied}
 
     def _copy(self, table: PublishedTable, snapshot: str, form: str) -> Iterator[bytes]:
         """One table's rows in the snapshot, as COPY sends them."""

@@ -20,11 +20,14 @@ from concord.databases.postgresql.facts.connection import (
 from concord.databases.postgresql.log import publication, slot
 from concord.databases.postgresql.log.frames import Frames, connect_for_log, number
 from concord.databases.postgresql.log.published import Published
+from concord.databases.postgresql.replay import delivered, version_tables
 from concord.databases.postgresql.replay.brake import Brake
 from concord.databases.postgresql.replay.entries import Entries, Gathered
 from concord.databases.postgresql.replay.published_end import PublishedEnd, worded_at
 from concord.databases.postgresql.replay.tables import published_tables
+from concord.databases.postgresql.replay.versioned_entries import VersionedEntries
 from concord.databases.postgresql.sites.end import worded
+from concord.jobs.link import Direction
 from concord.jobs.replication import ReplicationJob
 from concord.messages.errors import StructureChanged
 
@@ -66,8 +69,13 @@ class Publisher(PublishedEnd):
         """The tables with their keys; all in the publication. Raises NotProvisioned or StructureChanged."""
         self._look(())
         wanted, site = self.job.replication.tables, self.access.name
-        tables = read_tables(self.connection, [each.at_site(site) for each in wanted])
-        published = Published(published_tables(site, wanted, tables, images=self.job.replication.both_ways))
+        how = self.job.replication
+        own = version_tables.names(wanted) if how.queued else []
+        tables = read_tables(self.connection, [*(each.at_site(site) for each in wanted), *own])
+        of_rows = published_tables(site, wanted, tables, images=how.both_ways)
+        published = (
+            version_tables.published(site, wanted, of_rows, tables) if how.queued else Published(of_rows)
+        )
         if wrong := list(publication.deviations(self.connection, self._publication, published.tables)):
             raise StructureChanged(f"{site}: {'; '.join(wrong)}; run `provision`")
         return published
@@ -112,7 +120,12 @@ class Publisher(PublishedEnd):
             brake = Brake(
                 self.job.replication.name, self.job.replication.largest_transaction, self.job.approved
             )
-            yield Stream(self.access.name, frames, Entries(published, level, by_set_from, ours, brake))
+            entries = (
+                VersionedEntries(published, level, ours, brake)
+                if self.job.replication.queued
+                else Entries(published, level, by_set_from, ours, brake)
+            )
+            yield Stream(self.access.name, frames, entries)
 
     @contextmanager
     def _log_connection(self) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
@@ -128,6 +141,13 @@ class Publisher(PublishedEnd):
     @worded
     def unconfirmed(self) -> int | None:
         return slot.unconfirmed(self.connection, self._slot)
+
+    @worded
+    def forget_delivered(self) -> None:
+        if self.job.replication.queued and self.job.direction is Direction.FORWARD:
+            with connect(self.access.applier, self._application) as connection:
+                shadows = version_tables.relations(self.job.replication.tables)
+                delivered.forget(connection, self.job.synchronization, shadows)
 
     @worded
     def drop_log(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.facts.connection import Connection, run
-from concord.databases.postgresql.log.published import Published
+from concord.databases.postgresql.log.published import Kind, Published
 from concord.databases.postgresql.replay import staged_row
 from concord.databases.postgresql.replay.entries import Gathered
 
@@ -24,6 +24,7 @@ class ReplicatedTable:
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     before: tuple[str, ...]  #: the columns whose values before an operation are staged
+    kind: Kind = Kind.ROWS
 
     @property
     def staged(self) -> str:
@@ -40,6 +41,10 @@ class Layout:
 
     published: Published
     tables: tuple[ReplicatedTable, ...]
+
+    def of(self, kind: Kind) -> tuple[ReplicatedTable, ...]:
+        """Those of one kind, in the order of the replication set."""
+        return tuple(each for each in self.tables if each.kind is kind)
 
 
 def create(connection: Connection, layout: Layout) -> None:

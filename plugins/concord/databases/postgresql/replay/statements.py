@@ -31,10 +31,12 @@ class Statements:
         return f"{counter} := {counter} + 1;"
 
     def update(self, where: str, values: dict[str, str], source: str = "") -> str:
+        return f"UPDATE {self.sql} t SET {self.changed(values)}{f' FROM {source}' if source else ''} WHERE {where}"
+
+    def changed(self, values: dict[str, str]) -> str:
         """A column GENERATED ALWAYS AS IDENTITY takes no value by an update."""
         settable = [column for column in self.table.columns if not generates(column)]
-        changed = ", ".join(f"{column.sql} = {values[column.name]}" for column in settable)
-        return f"UPDATE {self.sql} t SET {changed}{f' FROM {source}' if source else ''} WHERE {where}"
+        return ", ".join(f"{column.sql} = {values[column.name]}" for column in settable)
 
     @property
     def key(self) -> str:

@@ -15,8 +15,16 @@ from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import in_transaction, one, rows, run
 from concord.databases.postgresql.facts.refusal import is_refusal, told
 from concord.databases.postgresql.log.frames import number
-from concord.databases.postgresql.log.published import Published
-from concord.databases.postgresql.replay import compared, large_entry, procedure, refused_entry, staging
+from concord.databases.postgresql.log.published import Kind, Published
+from concord.databases.postgresql.replay import (
+    compared,
+    large_entry,
+    procedure,
+    queued_procedure,
+    refused_entry,
+    staging,
+    version_tables,
+)
 from concord.databases.postgresql.replay.entries import Gathered
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.set_aside import EntrySetAside
@@ -65,7 +73,8 @@ class Subscriber(WrittenEnd):
         """The layout of both ends' tables. Raises NotProvisioned, IdentityChanged or StructureChanged."""
         self._look(())
         wanted, site = self.job.replication.tables, self.access.name
-        tables = read_tables(self.connection, [each.at_site(site) for each in wanted])
+        own = version_tables.names(wanted) if self.job.replication.queued else []
+        tables = read_tables(self.connection, [*(each.at_site(site) for each in wanted), *own])
         self._layout = layout(site, self.job.source.name, wanted, tables, published)
         return self._layout
 
@@ -91,10 +100,12 @@ class Subscriber(WrittenEnd):
     @worded
     def begin(self) -> None:
         """Make this session ready to replay."""
-        made = procedure.create(self._layout.tables, self._level, self.job.replication)
         run(self.connection, *SETTINGS)
         staging.create(self.connection, self._layout)
-        run(self.connection, made)
+        if self.job.replication.queued:
+            run(self.connection, *queued_procedure.create(self._layout, self._level, self.job))
+        else:
+            run(self.connection, procedure.create(self._layout.tables, self._level, self.job.replication))
 
     @worded
     def stage(self, batch: Gathered) -> None:
@@ -120,7 +131,7 @@ class Subscriber(WrittenEnd):
         """The entry that a person let pass, if it is among those that wait."""
         if self.job.set_aside is None:
             return None
-        how = (self._layout.tables, self._private, self.job.set_aside)
+        how = (self._layout.of(Kind.ROWS), self._private, self.job.set_aside)
         aside = EntrySetAside(self.connection, self._level, *how)
         return aside if aside.waits() else None
 
@@ -136,7 +147,7 @@ class Subscriber(WrittenEnd):
     def waiting(self, number: int) -> list[EntryOperation] | None:
         if not rows(self.connection, f"SELECT FROM {staging.ENTRIES} WHERE number = {number}"):
             return None
-        return refused_entry.operations_of(self.connection, self._private, self._layout.tables, number)
+        return refused_entry.operations_of(self.connection, self._private, self._layout.of(Kind.ROWS), number)
 
     @worded
     def let_go(self) -> None:
@@ -198,7 +209,8 @@ class Subscriber(WrittenEnd):
         said = told(error, private=any(table.is_private for table in self.job.replication.tables))
         name = self.job.replication.name
         where = self._where(level, number)
-        if self.job.replication.both_ways and error.sqlstate in compared.CONFLICTS:
+        stops = self.job.replication.both_ways and not self.job.replication.queued
+        if stops and error.sqlstate in compared.CONFLICTS:
             return EntryConflict(
                 f"{self.access.name}: entry {number}, committed at {at}, cannot be replayed{where}: {said}. All before"
                 " it are, and nothing of it; the other direction stops at the same row. See"
@@ -212,6 +224,8 @@ class Subscriber(WrittenEnd):
 
     def _where(self, level: int, number: int) -> str:
         """Which of its operations fails, as a try of this entry alone tells."""
+        if self.job.replication.queued:
+            return ""
         tables, how = self._layout.tables, self.job.replication
         seq = refused_entry.first_failure(self.connection, tables, how, level)
         found = refused_entry.operations_of(self.connection, self._private, tables, number) if seq else []
@@ -244,13 +258,18 @@ class Subscriber(WrittenEnd):
         more = ("SET LOCAL synchronous_commit = on", f"SET LOCAL lock_timeout = '{PATIENCE:.0f}s'")
         with in_transaction(self.connection, *first, *more):
             self._level.begin(self.connection, level)
-            tables = self._layout.tables
-            listed = ", ".join(each.table.sql for each in tables)
+            tables = [each for each in self._layout.tables if each.kind is not Kind.COMPENSATIONS]
+            listed = ", ".join(each.table.sql for each in self._layout.of(Kind.ROWS))
             run(self.connection, f"LOCK TABLE {listed} IN SHARE ROW EXCLUSIVE MODE")
             # Users' transactions that wrote them have ended before this place, and the next ones end after it.
             (own,) = one(self.connection, "SELECT pg_current_wal_insert_lsn()::text")
-            rows = {each.name: self._filled(each, copies[each.name](), replace=replace) for each in tables}
-            return Filled(rows, number(own))
+            rows = {
+                each.name: self._filled(
+                    each, copies[each.name](), replace=replace or each.kind is Kind.VERSIONS
+                )
+                for each in tables
+            }
+            return Filled({each.name: rows[each.name] for each in self._layout.of(Kind.ROWS)}, number(own))
 
     def _filled(self, table: ReplicatedTable, blocks: Iterator[bytes], *, replace: bool) -> int:
         if replace:

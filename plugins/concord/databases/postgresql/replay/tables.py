@@ -8,7 +8,7 @@ from dataclasses import replace
 from concord.databases.contract.quoting import quote
 from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.log.published import Published, PublishedTable
-from concord.databases.postgresql.replay import staging
+from concord.databases.postgresql.replay import staging, version_tables
 from concord.databases.postgresql.replay.staging import Layout
 from concord.databases.postgresql.rows import row_filter
 from concord.messages.errors import StructureChanged
@@ -88,26 +88,25 @@ def layout(
     """The subscriber's tables in the publisher's order of columns. Raises StructureChanged where they differ."""
     found = [_existing(site, each, tables) for each in wanted]
     names = [_names(each, publisher, site) for each in wanted]
+    sources = published.tables[: len(wanted)]
     if wrong := [
         line
-        for table, source, name in zip(found, published.tables, names, strict=True)
+        for table, source, name in zip(found, sources, names, strict=True)
         for line in problems(table, source, name)
     ]:
         raise StructureChanged("; ".join(f"{site}: {line}" for line in wrong))
-    return Layout(
-        published,
-        tuple(
-            staging.ReplicatedTable(
-                source.name,
-                place,
-                table,
-                tuple(table.column(name(c.name)) for c in source.columns),
-                tuple(map(name, source.key)),
-                tuple(map(name, source.before)),
-            )
-            for place, (table, source, name) in enumerate(zip(found, published.tables, names, strict=True))
-        ),
+    of_rows = tuple(
+        staging.ReplicatedTable(
+            source.name,
+            place,
+            table,
+            tuple(table.column(name(c.name)) for c in source.columns),
+            tuple(map(name, source.key)),
+            tuple(map(name, source.before)),
+        )
+        for place, (table, source, name) in enumerate(zip(found, sources, names, strict=True))
     )
+    return Layout(published, version_tables.subscribed(site, of_rows, published, tables))
 
 
 def _names(wanted: ReplicatedTable, publisher: str, subscriber: str) -> Callable[[str], str]:

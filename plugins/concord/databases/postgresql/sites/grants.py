@@ -25,6 +25,7 @@ OWN_TABLES = {
     "conflict": ("INSERT",),  # what is old is deleted by a function of the site's own (`conflict_retention`)
     "overturn": ("INSERT",),
     "initialization": ("INSERT", "UPDATE", "DELETE"),
+    "compensation": ("INSERT", "DELETE"),
     "late_index": (),  # its installer's
     "entry": ("INSERT", "DELETE"),
     "last_entry": ("UPDATE",),

@@ -1,0 +1,178 @@
+"""The procedure that replays a queued entry: its rows' versions are judged, its rows changed, their versions written.
+
+A row whose version is not as it was at the other site has been changed here as well (S3-24). The publisher decides
+(S3-19, S3-20): the subscriber leaves such a row as it is (S3-22), and the publisher accepts or rejects it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.log.published import Kind
+from concord.databases.postgresql.replay.compensation import Compensation
+from concord.databases.postgresql.replay.level import Level
+from concord.databases.postgresql.replay.procedure import (
+    LOST,
+    Written,
+    counted,
+    counters,
+    operations,
+)
+from concord.databases.postgresql.replay.procedure import ended as ended_entry
+from concord.databases.postgresql.replay.rejected import Contested
+from concord.databases.postgresql.replay.staging import Layout, ReplicatedTable
+from concord.databases.postgresql.replay.versioned_rows import VersionedRows
+from concord.jobs.link import Direction
+from concord.jobs.replication import Conversions, ReplicationJob
+
+
+def create(layout: Layout, level: Level, job: ReplicationJob) -> list[str]:
+    """The statements that make it, and its temporary tables, for this session."""
+    tables = [
+        QueuedTable(VersionedRows(*pair), job)
+        for pair in zip(layout.of(Kind.ROWS), layout.of(Kind.VERSIONS), strict=True)
+    ]
+    return [
+        *(each.contested.created for each in tables),
+        "CREATE OR REPLACE PROCEDURE pg_temp.concord_replay(since bigint, INOUT done jsonb)"
+        f" LANGUAGE plpgsql AS $concord${_body(layout, level, tables)}$concord$",
+    ]
+
+
+def _body(layout: Layout, level: Level, tables: Sequence[QueuedTable]) -> str:
+    """As `procedure.create` says it, but for the end of an entry that was contested."""
+    rows, [compensations] = layout.of(Kind.ROWS), layout.of(Kind.COMPENSATIONS)
+    settled = "".join(f"\n        {each.contested.settled}" for each in tables)
+    ended = (
+        f"IF contested THEN{settled}\n        contested := false;\n      END IF;\n      {ended_entry(level)}"
+    )
+    return f"""
+#variable_conflict use_column
+DECLARE
+  r record; last bigint := 0; begun boolean := false; converted bigint := 0; n bigint; contested boolean := false;
+  origin_here text; changed_here bigint; derived_here integer;
+  {counters(rows)}
+BEGIN
+  FOR r IN {operations(layout.tables)} LOOP
+    IF r.place < 0 THEN
+      IF begun THEN
+        {ended}
+        COMMIT;
+      END IF;
+      begun := true; last := r.last; converted := 0;
+      {level.entry("r")};
+      IF NOT FOUND THEN RAISE EXCEPTION 'a newer run has taken over' USING ERRCODE = '{LOST}'; END IF;
+    ELSIF r.seq <= last THEN
+      CASE r.place{"".join(_cases(tables, compensations))}
+      END CASE;
+    END IF;
+  END LOOP;
+  {ended}
+  done := {counted(rows)};
+  PERFORM set_config('synchronous_commit', 'on', true);
+END"""
+
+
+def _cases(tables: Sequence[QueuedTable], compensations: ReplicatedTable) -> Iterator[str]:
+    for each in tables:
+        yield f"\n      WHEN {each.rows.table.place} THEN{each.changes}"
+        yield f"\n      WHEN {each.rows.versions.place} THEN{each.versions}"
+    backs = [Compensation(each.rows, compensations) for each in tables]
+    by_table = "".join(
+        f"\n        WHEN {literal(each.rows.table.name)} THEN{each.statements}" for each in backs
+    )
+    back = f"CASE {backs[0].table_name}{by_table}\n        ELSE NULL;\n        END CASE;"
+    yield f"\n      WHEN {compensations.place} THEN\n        {back}"
+
+
+class QueuedTable:
+    """The statements of one table and its versions."""
+
+    def __init__(self, rows: VersionedRows, job: ReplicationJob) -> None:
+        self.rows, self.replication = rows, job.replication
+        self.contested = Contested(rows, job)
+        self.reverse = job.direction is Direction.REVERSE
+        self._written = _Written(rows.table, Conversions.COUNT)
+
+    @property
+    def changes(self) -> str:
+        """A row of the subscriber's that is rejected is kept for the log; one that it leaves alone is not."""
+        if self.reverse and not self.replication.rejects:
+            return self._written.operations
+        of, table = self.rows.of, self.rows.table
+        key = [f"CASE r.operation WHEN 'D' THEN {old} ELSE {new} END" for old, new in self._keys]
+        image = self.rows.image(of.values)
+        incoming = f"CASE WHEN r.operation <> 'D' THEN {image} END"
+        passed = of.count("superseded")
+        if self.reverse:
+            passed = f"{self.contested.put(key, incoming=incoming)}; {of.count('lost')}"
+        whole = self.reverse and self.replication.rejects_whole
+        concerned = "true" if whole else self.contested.has(key)
+        refused = f"""
+          IF r.operation = 'T' THEN {self._written.refuse("a truncate of a table that both sites write")} END IF;"""
+        assert table.kind is Kind.ROWS
+        return f"""{refused}
+        IF contested AND ({concerned}) THEN
+          {passed}
+        ELSE{self._written.operations}
+        END IF;"""
+
+    @property
+    def _keys(self) -> Iterator[tuple[str, str]]:
+        """Before and after; the reader makes a delete and an insert of an update that changes it."""
+        of, table = self.rows.of, self.rows.table
+        for column in of.keys:
+            yield f"{of.row}.o{table.before.index(column.name)}", of.values[column.name]
+
+    @property
+    def versions(self) -> str:
+        rows = self.rows
+        return f"""
+        CASE r.operation
+        WHEN 'J' THEN{self._judged}
+        WHEN 'W' THEN{self._version_written}
+        ELSE
+          DELETE FROM {rows.shadow} s WHERE {rows.version_at(rows.forgotten_key)} AND s.deleted
+            AND (s.origin, s.changed_at, s.derived) IS NOT DISTINCT FROM {rows.before};
+        END CASE;"""
+
+    @property
+    def _judged(self) -> str:
+        """Users lock the row first, then its version. The publisher may have forgotten a deleted row's before."""
+        rows = self.rows
+        forgotten = f" AND NOT (origin_here IS NULL AND coalesce({rows.was_deleted}, false))"
+        return f"""
+          PERFORM FROM {rows.sql} t WHERE {rows.at(rows.key)} FOR UPDATE;
+          SELECT s.origin, s.changed_at, s.derived INTO origin_here, changed_here, derived_here
+            FROM {rows.shadow} s WHERE {rows.version_at(rows.key)};
+          IF (origin_here, changed_here, derived_here) IS DISTINCT FROM {rows.before}{forgotten if self.reverse else ""}
+          THEN
+            contested := true;
+            {self.contested.met};
+          END IF;"""
+
+    @property
+    def _version_written(self) -> str:
+        rows, contested = self.rows, self.contested
+        whole = self.reverse and self.replication.rejects_whole
+        concerned = "true" if whole else contested.has(rows.key)
+        noted = f"{contested.put(rows.key, after=rows.after)};" if self.reverse else "NULL;"
+        taken = f" {rows.upsert()};" if self.reverse and not self.replication.rejects else ""
+        return f"""
+          IF contested AND ({concerned}) THEN
+            {noted}{taken}
+          ELSE
+            {rows.upsert(where=rows.before)};
+          END IF;"""
+
+
+class _Written(Written):
+    """A user's insert of the very key, just now, has a version of its own, which the version's write meets."""
+
+    @property
+    def else_inserted(self) -> str:
+        return (
+            f"{self.convert('an update that does not find its row')} {self.of.insert_row}"
+            f" ON CONFLICT ({self.of.key}) DO NOTHING; {self.of.count('inserted_for_update')}"
+        )

@@ -1,0 +1,143 @@
+"""The end of an entry that met conflicts: who lost, and what the subscriber is to take back (S3-17, S3-18, S3-28)."""
+
+from __future__ import annotations
+
+from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.replay import compensation
+from concord.databases.postgresql.replay.versioned_rows import VersionedRows
+from concord.databases.postgresql.write.conflict_id import conflict_id
+from concord.jobs.link import Direction
+from concord.jobs.replication import ReplicationJob
+
+#: A key that nobody had ever written has no version: its site is the one where it was found.
+_NOBODY = (
+    "jsonb_build_object('origin', '', 'changed_at', 0, 'derived', 0, 'vector', '{}'::jsonb, 'deleted',"
+    " c.stands IS NULL)"
+)
+_WITH = "its transaction changed another row that conflicts"
+_ALONE = "both sites changed the row"
+
+
+class Contested:
+    """The keys of one table that an entry contests: a temporary table, empty between entries."""
+
+    def __init__(self, rows: VersionedRows, job: ReplicationJob) -> None:
+        self.rows, self.job = rows, job
+        self.name = f"pg_temp.concord_contested_{rows.table.place}"
+        self._key = [f"c.k{at}" for at in range(len(rows.of.keys))]
+
+    @property
+    def created(self) -> str:
+        """`present` and `here` are the version and the row that it met, `after` and `incoming` those that came."""
+        names = [f"k{at}" for at in range(len(self._key))]
+        columns = [f"{name} {column.type.sql}" for name, column in zip(names, self.rows.of.keys, strict=True)]
+        return (
+            f"CREATE TEMPORARY TABLE concord_contested_{self.rows.table.place} ({', '.join(columns)},"
+            " conflicts boolean NOT NULL DEFAULT false, inserted boolean NOT NULL DEFAULT false, present jsonb,"
+            f" here jsonb, after jsonb, incoming jsonb, PRIMARY KEY ({', '.join(names)}))"
+        )
+
+    def has(self, key: list[str]) -> str:
+        pairs = zip(self._key, key, strict=True)
+        return (
+            f"EXISTS (SELECT FROM {self.name} c WHERE {' AND '.join(f'{k} = {value}' for k, value in pairs)})"
+        )
+
+    def put(self, key: list[str], **values: str) -> str:
+        """Remember more of a key."""
+        names = ", ".join(f"k{at}" for at in range(len(key)))
+        changed = ", ".join(f"{name} = excluded.{name}" for name in values)
+        return (
+            f"INSERT INTO {self.name} ({names}, {', '.join(values)}) VALUES ({', '.join([*key, *values.values()])})"
+            f" ON CONFLICT ({names}) DO UPDATE SET {changed}"
+        )
+
+    @property
+    def met(self) -> str:
+        """Remember the key whose version was judged, and what it met, which may be overwritten."""
+        rows, key = self.rows, self.rows.key
+        version = f"(SELECT {rows.present()} FROM {rows.shadow} s WHERE {rows.version_at(key)})"
+        row = f"(SELECT {rows.row_image()} FROM {rows.sql} t WHERE {rows.at(key)})"
+        inserted = f"NOT {rows.was_there}"
+        return self.put(key, conflicts="true", inserted=inserted, present=version, here=row)
+
+    @property
+    def settled(self) -> str:
+        """At the entry's end."""
+        place = self.rows.table.place
+        if self.job.direction is Direction.FORWARD:
+            return f"DELETE FROM {self.name};"
+        logged = f"{self._logged}; GET DIAGNOSTICS n = ROW_COUNT; conflicts_{place} := conflicts_{place} + n;"
+        back = f" {self._compensated};" if self.job.replication.rejects else ""
+        return f"{logged}{back} DELETE FROM {self.name};"
+
+    @property
+    def _found(self) -> str:
+        """Each contested key with both sides; a key that falls with others meets what stands there now."""
+        rows = self.rows
+        there = f"t.{rows.of.keys[0].sql} IS NOT NULL"
+        met = (
+            f"SELECT c.*, CASE WHEN c.conflicts THEN c.present ELSE {rows.present()} END AS version,"
+            f" CASE WHEN c.conflicts THEN c.here WHEN {there} THEN {rows.row_image()} END AS stands"
+            f" FROM {self.name} c LEFT JOIN {rows.shadow} s ON {rows.version_at(self._key)}"
+            f" LEFT JOIN {rows.sql} t ON {rows.at(self._key)} WHERE c.after IS NOT NULL"
+        )
+        return f"SELECT c.*, coalesce(c.version, {_NOBODY}) AS standing FROM ({met}) c"
+
+    @property
+    def _logged(self) -> str:
+        job, rejects = self.job, self.job.replication.rejects
+        ours, theirs = (
+            (literal(job.target.name), "standing", "stands"),
+            (literal(job.source.name), "after", "incoming"),
+        )
+        winner, loser = (ours, theirs) if rejects else (theirs, ours)
+        reason = f"CASE WHEN c.conflicts THEN {literal(_ALONE)} ELSE {literal(_WITH)} END"
+        return (
+            "INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver,"
+            " reason, winner_site, loser_site, winner_version, loser_version, winner_row, loser_row)"
+            f" SELECT {self._id}, {literal(job.synchronization)}, {literal(job.link)}, {literal(job.transmission)},"
+            f" {literal(self.rows.table.name)}, {self._key_json}, {_TYPE}, {literal(job.replication.conflict.policy)},"
+            f" {reason}, {winner[0]}, {loser[0]}, c.{winner[1]}, c.{loser[1]}, c.{winner[2]}, c.{loser[2]}"
+            f" FROM ({self._found}) c ON CONFLICT (id) DO NOTHING"
+        )
+
+    @property
+    def _compensated(self) -> str:
+        rows, job = self.rows, self.job
+        told = f"(SELECT to_jsonb(k) FROM concord.conflict k WHERE k.id = {self._id})"
+        conflict = told if job.replication.conflict.report_to_subscriber else "NULL"
+        return (
+            f"INSERT INTO {compensation.SQL} (replication, table_name, key, rejected, image, version, conflict)"
+            f" SELECT {literal(job.synchronization)}, {literal(rows.table.name)}, {self._key_json}, c.after, c.stands,"
+            f" c.version, {conflict} FROM ({self._found}) c"
+        )
+
+    @property
+    def _key_texts(self) -> list[str]:
+        return [column.type.exact(k) for column, k in zip(self.rows.of.keys, self._key, strict=True)]
+
+    @property
+    def _key_json(self) -> str:
+        return f"to_jsonb(ARRAY[{', '.join(self._key_texts)}])"
+
+    @property
+    def _id(self) -> str:
+        one, other = _dot("c.standing"), _dot("c.after")
+        return conflict_id(self.rows.table.name, ", ".join(self._key_texts), one, other)
+
+
+def _dot(version: str) -> tuple[str, str, str]:
+    return (
+        f"({version} ->> 'origin')",
+        f"({version} ->> 'changed_at')::bigint",
+        f"({version} ->> 'derived')::integer",
+    )
+
+
+#: Of a row `c`, from the subscriber's side, as `versions.conflict.conflict_type` names it.
+_TYPE = (
+    "CASE WHEN (c.after -> 'deleted')::boolean THEN CASE WHEN (c.standing -> 'deleted')::boolean THEN 'delete_delete'"
+    " ELSE 'delete_update' END WHEN (c.standing -> 'deleted')::boolean THEN 'update_delete' WHEN c.inserted THEN"
+    " 'insert_insert' ELSE 'update_update' END"
+)

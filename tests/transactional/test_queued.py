@@ -1,0 +1,245 @@
+"""Queued updating: the subscriber's changes wait until they are heard, and conflicts are decided by policy (S2-04)."""
+
+from datetime import timedelta
+
+import pytest
+
+from concord.databases.postgresql.replay import delivered, subscriber
+from concord.databases.registry import dialect
+from concord.jobs.link import Direction
+from concord.messages.errors import WriteContended
+from concord.transactional.upkeep import keep_up
+from tests.given.queued_preferences import VERSIONS, are_alike, preference, preferences, settle
+from tests.given.replicated_accounts import Make
+from tests.given.replicated_sites import Replicated
+
+LOG = "SELECT type, winner_site, loser_site, winner_row, loser_row FROM concord.conflict ORDER BY decided_at, id"
+
+
+@pytest.fixture
+def sites(replicated: Make) -> Replicated:
+    return preferences(replicated)
+
+
+def test_the_changes_of_each_sites_users_arrive_at_the_other_and_none_travels_back(sites: Replicated) -> None:
+    """S2-04, S4-144, S4-145."""
+    sites.london.run(
+        "UPDATE preference SET size = 100 WHERE person <= 3", "DELETE FROM preference WHERE person = 4"
+    )
+    sites.capetown.run(
+        "UPDATE preference SET colour = 'red' WHERE person > 8",
+        "INSERT INTO preference VALUES (11, 'new', 1)",
+        "UPDATE preference SET person = 12 WHERE person = 7",
+    )
+    forward, reverse = sites.run_both()
+    assert [(each.entries, each.operations) for each in (forward, reverse)] == [(2, 4), (3, 5)]
+    assert are_alike(sites)
+    assert [each.entries for each in sites.run_both()] == [0, 0]
+    assert sites.london.rows(LOG) == []
+
+
+def test_callout_d_a_row_updated_at_both_sites_is_the_publishers_after_two_runs(sites: Replicated) -> None:
+    """S3-24, S3-27 to S3-29: the publisher changes nothing; S3-22, S3-32: the subscriber waits for the compensation."""
+    sites.london.run("UPDATE preference SET colour = 'of London' WHERE person = 5")
+    sites.capetown.run("UPDATE preference SET colour = 'of Cape Town' WHERE person = 5")
+    forward, reverse = sites.run_both()
+    assert (forward.tables[0].superseded, reverse.tables[0].lost, reverse.tables[0].conflicts) == (1, 1, 1)
+    assert preference(sites, 5) == ([("of London", 5)], [("of Cape Town", 5)])
+    forward, _ = sites.run_both()
+    assert forward.tables[0].compensated == 1
+    assert preference(sites, 5)[1] == [("of London", 5)]
+    assert are_alike(sites)
+    [(kind, winner, loser, stands, lost)] = sites.london.rows(LOG)
+    assert (kind, winner, loser) == ("update_update", "london", "capetown")
+    assert (stands["colour"], lost["colour"]) == ("of London", "of Cape Town")
+
+
+def test_callout_c_a_row_that_the_publisher_deleted_is_deleted_at_the_subscriber(sites: Replicated) -> None:
+    """S3-26."""
+    sites.london.run("DELETE FROM preference WHERE person = 5")
+    sites.capetown.run("UPDATE preference SET colour = 'mine' WHERE person = 5")
+    settle(sites)
+    assert preference(sites, 5) == ([], [])
+    assert are_alike(sites)
+    [(kind, _, _, stands, lost)] = sites.london.rows(LOG)
+    assert (kind, stands, lost["colour"]) == ("update_delete", None, "mine")
+
+
+@pytest.mark.parametrize(
+    ("london", "capetown", "kinds"),
+    [
+        ("INSERT INTO preference VALUES (20, 'one')", "INSERT INTO preference VALUES (20, 'other')", 1),
+        ("UPDATE preference SET size = 0 WHERE person = 5", "DELETE FROM preference WHERE person = 5", 1),
+        ("DELETE FROM preference WHERE person = 5", "DELETE FROM preference WHERE person = 5", 1),
+        (
+            "UPDATE preference SET size = 0 WHERE person = 5",
+            "UPDATE preference SET person = 20 WHERE person = 5",
+            2,
+        ),
+        (
+            "INSERT INTO preference VALUES (20, 'one')",
+            "UPDATE preference SET person = 20 WHERE person = 5",
+            2,
+        ),
+        (
+            "UPDATE preference SET person = 20 WHERE person = 5",
+            "UPDATE preference SET person = 21 WHERE person = 5",
+            2,
+        ),
+        (
+            "UPDATE preference SET colour = 'a' WHERE person = 5",
+            "UPDATE preference SET colour = 'a' WHERE person = 5",
+            1,
+        ),
+    ],
+)
+def test_each_kind_of_conflict_ends_as_the_publisher_has_it(
+    sites: Replicated, london: str, capetown: str, kinds: int
+) -> None:
+    """S3-25, S3-33, S4-150: a key that changes is a delete and an insert, and both fall together."""
+    sites.london.run(london)
+    sites.capetown.run(capetown)
+    before = sites.rows("preference")[0]
+    settle(sites)
+    assert sites.rows("preference") == (before, before)
+    assert are_alike(sites)
+    assert len(sites.london.rows(LOG)) == kinds
+
+
+@pytest.mark.parametrize(("scope", "size"), [("transaction", 6), ("row", 60)])
+def test_a_conflict_rejects_the_whole_transaction_or_the_row_alone(
+    replicated: Make, scope: str, size: int
+) -> None:
+    """S2-04: the log has each row that fell."""
+    sites = preferences(replicated, scope=scope)
+    sites.london.run("UPDATE preference SET size = 50 WHERE person = 5")
+    sites.capetown.run(
+        "BEGIN; UPDATE preference SET size = 60 WHERE person = 6; UPDATE preference SET size = 51 WHERE person = 5;"
+        " COMMIT"
+    )
+    settle(sites)
+    assert [preference(sites, each)[0][0][1] for each in (5, 6)] == [50, size]
+    assert are_alike(sites)
+    logged = {row[4]["person"] for row in sites.london.rows(LOG)}
+    assert logged == ({"5", "6"} if scope == "transaction" else {"5"})
+
+
+def test_subscriber_wins_the_publishers_row_is_replaced_and_logged(replicated: Make) -> None:
+    """S3-20."""
+    sites = preferences(replicated, policy="subscriber_wins")
+    sites.london.run(
+        "UPDATE preference SET colour = 'of London' WHERE person IN (5, 6)",
+        "DELETE FROM preference WHERE person = 7",
+    )
+    sites.capetown.run(
+        "UPDATE preference SET colour = 'of Cape Town' WHERE person IN (5, 7)",
+        "DELETE FROM preference WHERE person = 6",
+    )
+    settle(sites)
+    assert [preference(sites, each)[0] for each in (5, 6, 7)] == [
+        [("of Cape Town", 5)],
+        [],
+        [("of Cape Town", 7)],
+    ]
+    assert are_alike(sites)
+    found = sites.london.rows(LOG)
+    assert sorted(row[0] for row in found) == ["delete_update", "update_delete", "update_update"]
+    assert {(row[1], row[2]) for row in found} == {("capetown", "london")}
+    assert sorted(str(row[4] and row[4]["colour"]) for row in found) == ["None", "of London", "of London"]
+
+
+def test_a_later_edit_of_a_rejected_row_is_rejected_and_compensated_itself(sites: Replicated) -> None:
+    """S3-22: the compensation of the first finds another version, and leaves it alone."""
+    sites.london.run("UPDATE preference SET size = 50 WHERE person = 5")
+    sites.capetown.run("UPDATE preference SET size = 51 WHERE person = 5")
+    sites.run_both()
+    sites.capetown.run("UPDATE preference SET size = 52 WHERE person = 5")
+    forward, reverse = sites.run_both()
+    assert (forward.tables[0].superseded, reverse.tables[0].lost) == (1, 1)
+    assert preference(sites, 5) == ([("colour 5", 50)], [("colour 5", 52)])
+    settle(sites)
+    assert preference(sites, 5)[1] == [("colour 5", 50)]
+    assert are_alike(sites)
+    assert [row[4]["size"] for row in sites.london.rows(LOG)] == ["51", "52"]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_the_subscriber_logs_what_it_takes_back_where_that_is_asked(replicated: Make, told: bool) -> None:
+    """S3-05, S3-18: under the same id as the publisher."""
+    sites = preferences(replicated, report_to_subscriber=told)
+    sites.london.run("UPDATE preference SET size = 50 WHERE person = 5")
+    sites.capetown.run("UPDATE preference SET size = 51 WHERE person = 5")
+    settle(sites)
+    at_london, at_capetown = (site.rows("SELECT * FROM concord.conflict") for site in sites.sites)
+    assert len(at_london) == 1
+    assert at_capetown == (at_london if told else [])
+
+
+def test_an_update_that_changes_nothing_is_no_change(sites: Replicated) -> None:
+    """It has no version, and would else write an older row over the publisher's."""
+    sites.london.run("UPDATE preference SET size = 50 WHERE person = 5")
+    sites.capetown.run("UPDATE preference SET size = size")
+    settle(sites)
+    assert preference(sites, 5) == ([("colour 5", 50)], [("colour 5", 50)])
+    assert sites.london.rows(LOG) == []
+
+
+def test_compensations_go_once_they_are_delivered_and_old_tombstones_at_both_sites(
+    sites: Replicated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S4-156. A row that is written again meanwhile is no conflict, although its publisher has forgotten it."""
+    sites.london.run(
+        "UPDATE preference SET size = 50 WHERE person = 5", "DELETE FROM preference WHERE person IN (6, 7)"
+    )
+    sites.capetown.run("UPDATE preference SET size = 51 WHERE person = 5")
+    settle(sites)
+    assert keep_up(sites.job(), dialect)
+    assert any(row[4] for row in sites.london.rows(VERSIONS)), "younger ones stay"
+    monkeypatch.setattr(delivered, "TOMBSTONES_KEPT", timedelta(0))
+    assert keep_up(sites.job(), dialect)
+    assert sites.london.value("SELECT count(*) FROM concord.compensation") == 0
+    assert not any(row[4] for row in sites.london.rows(VERSIONS))
+    sites.capetown.run("INSERT INTO preference VALUES (6, 'again', 1)")
+    settle(sites)
+    assert preference(sites, 6) == ([("again", 1)], [("again", 1)])
+    assert are_alike(sites)
+    assert len(sites.london.rows(LOG)) == 1
+
+
+def test_large_and_odd_values_are_taken_back_exactly(replicated: Make) -> None:
+    """Values in TOAST that the publisher did not change, and types whose text is not plain."""
+    table = (
+        "CREATE TABLE odd (id int PRIMARY KEY, long text, bytes bytea, stamp timestamptz, f float8, words text[],"
+        " doc json, twice int GENERATED ALWAYS AS (id * 2) STORED)"
+    )
+    sites = replicated((table,), "public.odd", updates="queued", conflict={"report_to_subscriber": True})
+    sites.london.run(
+        "INSERT INTO odd (id, long, bytes, stamp, f, words, doc) SELECT 1, string_agg(md5(n::text), ''),"
+        " '\\x00ff27', '2026-03-29 01:30:00.123456+02', 'NaN', ARRAY['a,b', NULL, '\"'], '{\"a\":  1}'"
+        " FROM generate_series(1, 5000) n"
+    )
+    sites.initialize_both_ways()
+    sites.london.run("UPDATE odd SET f = 0.1 WHERE id = 1")
+    sites.capetown.run("UPDATE odd SET f = 0.2, words = NULL WHERE id = 1")
+    for _ in range(2):
+        sites.run_both()
+    london, capetown = (site.rows("SELECT o::text FROM odd o") for site in sites.sites)
+    assert london == capetown
+    assert len(london[0][0]) > 150_000
+
+
+def test_what_a_user_writes_at_the_very_moment_is_not_overwritten_unseen(
+    sites: Replicated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An insert of the same key that commits between judgement and write: the entry is judged again."""
+    sites.london.run("INSERT INTO preference VALUES (20, 'of London', 1)")
+    monkeypatch.setattr(subscriber, "PATIENCE", 1.0)
+    with sites.capetown.log_in(sites.capetown.superuser) as user, user.transaction():
+        user.execute("INSERT INTO preference VALUES (20, 'of Cape Town', 2)")
+        with pytest.raises(WriteContended):
+            sites.run()
+    sites.run(direction=Direction.FORWARD)
+    assert preference(sites, 20)[1] == [("of Cape Town", 2)]
+    settle(sites)
+    assert preference(sites, 20)[1] == [("of London", 1)]
+    assert are_alike(sites)
