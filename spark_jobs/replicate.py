@@ -11,6 +11,7 @@ from concord.jobs.replication import EntryOperation, ReplicationJob, Replication
 from concord.messages.event_log import log_event
 from concord.messages.pace import Tell
 from concord.transactional.both_ways import initialize_both_ways
+from concord.transactional.decide import Wanted, decide
 from concord.transactional.replicate import never, replicate
 from concord.transactional.upkeep import keep_up, shown
 
@@ -25,6 +26,11 @@ def look(job: ReplicationJob, number: int) -> Sequence[EntryOperation]:
 def keep(job: ReplicationJob) -> bool:
     """Is its log confirmed, since nothing waits in it? Raises a ConcordError."""
     return keep_up(job, dialect)
+
+
+def settle(job: ReplicationJob, back: ReplicationJob, wanted: Wanted) -> int:
+    """Rows that gave way to the winner's of an entry. Raises a ConcordError."""
+    return decide(job, back, dialect, wanted)
 
 
 def work(

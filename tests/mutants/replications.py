@@ -10,6 +10,7 @@ from tests.mutants.planted import POSTGRESQL, Mutant
 RUN = "plugins/concord/transactional"
 ONE_WAY = "tests/transactional/test_one_way.py"
 BOTH_WAYS = "tests/transactional/test_both_ways.py"
+DECIDED = "tests/transactional/test_decided.py"
 VALIDITY = "tests/transactional/test_validity.py"
 
 REPLICATIONS = (
@@ -54,6 +55,27 @@ REPLICATIONS = (
         'ELSE {self.conflict("a truncate; delete the rows instead")}',
         "ELSE DELETE FROM {self.sql};",
         f"{BOTH_WAYS} -k truncate",
+    ),
+    Mutant(
+        "what a person has decided about is replayed all the same",
+        f"{POSTGRESQL}/replay/decided.py",
+        "d.until >= entry AND {same}",
+        "d.until < entry AND {same}",
+        f"{DECIDED} -k stand_at_both",
+    ),
+    Mutant(
+        "a decision holds for ever",
+        f"{POSTGRESQL}/replay/decided.py",
+        "d.until >= entry AND {same}",
+        "{same}",
+        f"{DECIDED} -k counted_and_forgotten",
+    ),
+    Mutant(
+        "the loser's row is kept nowhere",
+        f"{POSTGRESQL}/replay/decision.py",
+        "lost = self._log(table, won, choice)",
+        "lost = 1",
+        f"{DECIDED} -k stand_at_both",
     ),
     Mutant(
         "users' writes before the copy travel back",

@@ -216,7 +216,7 @@ class ReplicationJob(BaseModel):
 #: Operations of one table by their effect at the subscriber.
 EFFECTS = (
     *("inserted", "updated", "deleted", "updated_for_insert", "inserted_for_update", "missing", "alike"),
-    *("superseded", "lost", "compensated"),
+    *("decided", "superseded", "lost", "compensated"),
 )
 #: Counted beside them.
 COUNTED = (*EFFECTS, "conflicts")
@@ -232,6 +232,7 @@ class ReplayedTable(TableReport):
     updated_for_insert: int = 0  #: inserts that found their row
     missing: int = 0  #: deletes that did not find their row: nothing was left to do
     alike: int = 0  #: where both sites write: the row was as the operation makes it
+    decided: int = 0  #: a person has decided whose row stands
     compensated: int = 0  #: rows that the subscriber took back (S3-26, S3-27)
 
 
@@ -266,6 +267,6 @@ def replayed(table: str, effects: Mapping[str, int]) -> ReplayedTable:
     """A table's report from the counts of `COUNTED`; a missing one is 0."""
     counts: dict[str, Any] = {effect: effects.get(effect, 0) for effect in COUNTED}
     acquired = sum(counts[effect] for effect in EFFECTS)
-    converged = counts["missing"] + counts["alike"]
+    converged = counts["missing"] + counts["alike"] + counts["decided"]
     applied = acquired - converged - counts["superseded"] - counts["lost"]
     return ReplayedTable(table=table, acquired=acquired, applied=applied, converged=converged, **counts)

@@ -14,9 +14,11 @@ from concord.messages.how_many import how_many
 from concord.orchestration.leases import owners
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import replication_run
+from concord.orchestration.tasks.entry_decision import decide
 from concord.terminal.pace_shown import shown
 from concord.terminal.replicate import replicated, said
 from concord.terminal.shown import Columns, notice, say, show
+from concord.transactional.decide import Wanted
 
 _COLUMNS = Columns(
     ("operation", "table", "kind", "key", "before", "row", "here"), prose=("key", "before", "row", "here")
@@ -27,6 +29,8 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     """Do what the command line asks; the exit status. Raises a ConcordError."""
     if asked.action == "show":
         return _show(asked, configuration)
+    if asked.action == "apply":
+        return _apply(asked, configuration)
     who = getpass.getuser()
     aside = None
     if asked.action != "retry":
@@ -42,6 +46,23 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
             f"{left} of entry {asked.number} will never be replayed, and stand in concord.skipped of the subscriber."
             f" Its tables differ until `python -m concord replicate {asked.name} --initialize --replace`"
         )
+    return 0
+
+
+def _apply(asked: argparse.Namespace, configuration: Configuration) -> int:
+    """Then both directions run: the other one had stopped at the same rows."""
+    who, engine = getpass.getuser(), repository()
+    owner = owners.of_command(who)
+    wanted = Wanted(asked.number, asked.winner, who)
+    lost = decide(engine, configuration, asked.name, Direction(asked.direction), wanted, owner)
+    say(
+        f"{asked.name}: of entry {asked.number} the rows of {asked.winner} stand; {how_many(lost, 'row')} of the other"
+        " site gave way: `conflicts list`"
+    )
+    with shown() as tell:
+        reports = replicated(engine, configuration, asked.name, owner, tell, list(Direction))
+    for each in reports:
+        say(said(configuration, asked.name, *each))
     return 0
 
 

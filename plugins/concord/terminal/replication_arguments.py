@@ -32,7 +32,8 @@ def add_entry(commands: Commands) -> None:
     retry = command(actions, "retry", help="replay it now, and all after it")
     skip = command(actions, "skip", help="replay none of its operations; its tables differ from then on")
     quarantine = command(actions, "quarantine", help="replay it without the operations that fail")
-    for each in (shown, retry, skip, quarantine):
+    apply = command(actions, "apply", help="where both sites write: one site's rows stand, and both go on")
+    for each in (shown, retry, skip, quarantine, apply):
         each.add_argument("name", help="of the replication, as in the configuration")
         each.add_argument("number", type=int, help="of the transaction, as the error names it")
         each.add_argument(
@@ -41,5 +42,6 @@ def add_entry(commands: Commands) -> None:
             default="forward",
             help="reverse: of the subscriber, where both sites write",
         )
+    apply.add_argument("--winner", required=True, help="the site whose rows stand")
     for each in (skip, quarantine):
         each.add_argument("--reason", required=True, help="is kept beside the operations")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from concord.databases.contract.dialect import Dialect
 from concord.jobs.replication import EntryOperation, ReplicationJob
@@ -11,6 +12,8 @@ from concord.messages.pace import silent
 from concord.transactional import validity
 from concord.transactional.replicate import Replication, opened, unknown
 from concord.transmission.steps import Steps, unheard
+
+T = TypeVar("T")
 
 
 def keep_up(job: ReplicationJob, databases: Callable[[str], Dialect]) -> bool:
@@ -42,15 +45,20 @@ def shown(job: ReplicationJob, databases: Callable[[str], Dialect], number: int)
     Raises a ConcordError; ParametersRefused where no such entry is left.
     """
     with opened(job, databases, Steps(unheard, silent)) as replication:
-        subscriber, level = replication.subscriber, replication.subscriber.level()
-        replication.publisher.refuse_lost(level)
-        subscriber.begin()
-        with replication.publisher.stream(level, replication.published) as stream:
-            for batch in stream.batches(replication.publisher.end_of_log().number):
-                subscriber.stage(batch)
-                found: Sequence[EntryOperation] | None = subscriber.waiting(number)
-                if found is not None:
-                    return found
-                if batch.level is not None:
-                    subscriber.let_go()
-    raise unknown(job, number)
+        return of_entry(replication, number, replication.subscriber.waiting)
+
+
+def of_entry(replication: Replication, number: int, ask: Callable[[int], T | None]) -> T:
+    """The answer about an entry that waits, once it is staged. Raises ParametersRefused where there is none."""
+    subscriber, level = replication.subscriber, replication.subscriber.level()
+    replication.publisher.refuse_lost(level)
+    subscriber.begin()
+    with replication.publisher.stream(level, replication.published) as stream:
+        for batch in stream.batches(replication.publisher.end_of_log().number):
+            subscriber.stage(batch)
+            found = ask(number)
+            if found is not None:
+                return found
+            if batch.level is not None:
+                subscriber.let_go()
+    raise unknown(replication.job, number)

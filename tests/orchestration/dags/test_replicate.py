@@ -210,8 +210,30 @@ def test_both_ways_are_begun_and_run_by_the_same_dags_and_by_the_terminal(
     assert standing(terminal) == [(0, "off")] * 2, "Airflow has made the DAG paused"
     monkeypatch.setattr(run_now, "is_paused", lambda dag_id: False)
     assert standing(terminal) == [(2, "in sync"), (1, "syncing")]
+    _decide(pair, terminal)
     for site in (pair.london, pair.capetown):
         site.run(DROP_SLOTS)
+
+
+def _decide(pair: Pair, terminal: Terminal) -> None:
+    """S2-21: a conflict stops both directions, until a person says whose row stands."""
+    pair.london.run("UPDATE bookings SET name = 'of London' WHERE id = 1")
+    pair.capetown.run("UPDATE bookings SET name = 'of Cape Town' WHERE id = 1")
+    stopped = terminal("replicate", NAME)
+    [number] = re.findall(r"entry (\d+), committed", stopped.err)
+    asked = ["entry", "apply", NAME, number, "--winner"]
+    unknown = terminal(*asked, "oslo")
+    assert (unknown.status, "its sites are london and capetown" in unknown.err) == (2, True)
+    applied = terminal(*asked, "london")
+    assert (applied.status, "the rows of london stand; 1 row of the other site gave way" in applied.out) == (
+        0,
+        True,
+    )
+    one, other = both(pair)
+    assert one == other
+    assert pair.capetown.run("SELECT name FROM bookings WHERE id = 1") == [("of London",)]
+    assert "person" in terminal("conflicts", "list").out
+    assert standing(terminal) == [(2, "in sync"), (2, "in sync")]
 
 
 def test_the_log_of_an_idle_replication_is_confirmed_between_its_runs(replicated: Pair) -> None:

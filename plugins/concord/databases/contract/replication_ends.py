@@ -103,6 +103,39 @@ class PublisherEnd(Protocol):
         """By table: its rows in the snapshot, block by block, as the subscriber takes them in."""
 
 
+#: By table: keys, each a list of texts.
+Keys = Mapping[str, Sequence[Sequence[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A person's choice between two sites' rows, as the conflict log tells it."""
+
+    synchronization: str
+    link: str
+    transmission: str
+    winner: str
+    loser: str
+    reason: str
+
+
+class Decision(Protocol):
+    """One site's part in it, while its transaction is open and nobody else writes its tables."""
+
+    @property
+    def own_level(self) -> int:
+        """Of this site's log: no user's transaction up to it is missing, and later ones have higher numbers."""
+
+    def rows(self) -> Mapping[str, bytes]:
+        """Its rows of the keys, as another site's `give_way` takes them."""
+
+    def give_way(self, rows: Mapping[str, bytes], choice: Choice) -> int:
+        """Take these rows; its own that differ go into the conflict log. Returns their number."""
+
+    def pass_over(self, until: int) -> None:
+        """Let the replay pass over the other site's operations on these keys up to that number."""
+
+
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """The effect of one batch at the subscriber."""
@@ -154,6 +187,15 @@ class SubscriberEnd(Protocol):
 
     def waiting(self, number: int) -> Sequence[EntryOperation] | None:
         """The operations of that entry, if it is staged; without private values."""
+
+    def keys(self, number: int) -> Keys | None:
+        """Of that entry's operations, if it is staged. Raises ParametersRefused where it empties a table."""
+
+    def deciding(self, keys: Keys) -> AbstractContextManager[Decision]:
+        """Nobody else writes these keys' tables while the context is open; at its end all of it is on disk.
+
+        Nothing of it travels back. Raises LeaseLost, WriteContended.
+        """
 
     def let_go(self) -> None:
         """Forget the whole entries that are staged, without replaying them."""

@@ -7,6 +7,7 @@ sites have changed the same row: the entry ends there, and nothing of it stands 
 from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.replay import decided
 from concord.databases.postgresql.replay.staging import ReplicatedTable
 from concord.databases.postgresql.replay.statements import Statements, generates
 
@@ -26,8 +27,9 @@ class Compared:
     def operations(self) -> str:
         """Of a truncate nobody can say which rows its user had seen."""
         of = self.of
-        return f"""
-        CASE r.operation
+        passed_over = f"WHEN 'S' THEN {of.count('decided')}" if self.table.has_decided else ""
+        return f"""{decided.judged(self.table, of.row)}
+        CASE r.operation {passed_over}
         WHEN 'U' THEN
           {of.update(self.same_row, of.values)};
           IF FOUND THEN {self.of.count("updated")} ELSE {self.else_anew} END IF;

@@ -38,6 +38,8 @@ CREATE TABLE IF NOT EXISTS concord.skipped (
     " ADD COLUMN IF NOT EXISTS valid boolean NOT NULL DEFAULT true, ADD COLUMN IF NOT EXISTS reason text",
     # Operations of the largest entry since its copy.
     "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS largest bigint NOT NULL DEFAULT 0",
+    # Keys of which a person has decided whose row stands (S2-21).
+    "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS decided jsonb",
 ]
 
 
@@ -52,7 +54,7 @@ class Level:
     scope: str | None = None  #: of the columns and rows that travel
 
     @property
-    def _mine(self) -> str:
+    def mine(self) -> str:
         return f"replication = {literal(self.replication)} AND epoch = {self.epoch}"
 
     def fence(self, connection: Connection) -> None:
@@ -68,7 +70,7 @@ class Level:
 
     def read(self, connection: Connection) -> int:
         """The number of the last entry that was replayed. Raises NotInitialized or LeaseLost."""
-        found = rows(connection, f"SELECT level, publisher, scope FROM concord.replay WHERE {self._mine}")
+        found = rows(connection, f"SELECT level, publisher, scope FROM concord.replay WHERE {self.mine}")
         if not found:
             raise self.lost
         level, publisher, scope = found[0]
@@ -88,36 +90,40 @@ class Level:
         """An entry's first statement, from its staged row: the level, the fence and the counts in one."""
         return (
             f"UPDATE concord.replay SET level = {entry}.number, level_at = {entry}.at, entries = entries + 1,"
-            f" largest = greatest(largest, {entry}.size) WHERE {self._mine}"
+            f" largest = greatest(largest, {entry}.size) WHERE {self.mine}"
         )
 
     def converted(self, number: str) -> str:
-        return f"UPDATE concord.replay SET conversions = conversions + {number} WHERE {self._mine}"
+        return f"UPDATE concord.replay SET conversions = conversions + {number} WHERE {self.mine}"
 
     def move(self, connection: Connection, level: int, at: datetime | None) -> None:
         """Without an entry: where the publisher's log ended at that moment. Raises LeaseLost."""
         settled = "" if at is None else f", settled_at = {literal(at.isoformat())}"
-        self._set(connection, f"level = greatest(level, {level}){settled}")
+        self.change(connection, f"level = greatest(level, {level}){settled}")
 
     def begin(self, connection: Connection, level: int) -> None:
         """The copy stands at this level, whatever was before. Raises LeaseLost."""
         scope = "NULL" if self.scope is None else literal(self.scope)
         stands = f"level = {level}, publisher = {literal(self.publisher)}, scope = {scope}"
-        self._set(connection, f"{stands}, settled_at = now(), valid = true, reason = NULL, largest = 0")
+        self.change(
+            connection,
+            f"{stands}, settled_at = now(), valid = true, reason = NULL, largest = 0, decided = NULL",
+        )
         mended = f"replication = {literal(self.replication)} AND mended_at IS NULL"
         run(connection, f"UPDATE concord.skipped SET mended_at = now() WHERE {mended}")
 
     def invalidate(self, connection: Connection, reason: str) -> None:
         """Until it begins again (S4-124). Raises LeaseLost."""
-        self._set(connection, f"valid = false, reason = {literal(reason)}")
+        self.change(connection, f"valid = false, reason = {literal(reason)}")
 
-    def _set(self, connection: Connection, changed: str) -> None:
-        if not run(connection, f"UPDATE concord.replay SET {changed} WHERE {self._mine}"):
+    def change(self, connection: Connection, changed: str) -> None:
+        """Of its row `r`. Raises LeaseLost."""
+        if not run(connection, f"UPDATE concord.replay r SET {changed} WHERE {self.mine}"):
             raise self.lost
 
     def refuse_invalid(self, connection: Connection) -> None:
         """Raises SubscriberInvalid."""
-        if found := rows(connection, f"SELECT reason FROM concord.replay WHERE {self._mine} AND NOT valid"):
+        if found := rows(connection, f"SELECT reason FROM concord.replay WHERE {self.mine} AND NOT valid"):
             name = self.replication.removeprefix("replication/")
             raise SubscriberInvalid(
                 f"{self.site}: {name} is no longer valid, it was {found[0][0]};"
@@ -127,7 +133,7 @@ class Level:
     def current_at(self, connection: Connection) -> datetime | None:
         """All that was committed before is here."""
         found = rows(
-            connection, f"SELECT greatest(level_at, settled_at) FROM concord.replay WHERE {self._mine}"
+            connection, f"SELECT greatest(level_at, settled_at) FROM concord.replay WHERE {self.mine}"
         )
         return found[0][0] if found else None
 

@@ -23,7 +23,7 @@ def create(tables: Sequence[ReplicatedTable], level: Level, replication: Replica
     """The statement that makes it, for this session."""
     body = f"""
 DECLARE
-  r record; last bigint := 0; begun boolean := false; converted bigint := 0; n bigint;
+  r record; entry bigint; last bigint := 0; begun boolean := false; converted bigint := 0; n bigint;
   {counters(tables)}
 BEGIN
   FOR r IN {operations(tables)} LOOP
@@ -32,7 +32,7 @@ BEGIN
         {ended(level)}
         COMMIT;
       END IF;
-      begun := true; last := r.last; converted := 0;
+      begun := true; entry := r.number; last := r.last; converted := 0;
       {level.entry("r")};
       IF NOT FOUND THEN RAISE EXCEPTION 'a newer run has taken over' USING ERRCODE = '{LOST}'; END IF;
     ELSIF r.seq <= last THEN

@@ -31,6 +31,9 @@ from concord.jobs.link import Direction
 from concord.jobs.replication import ReplicationJob
 from concord.messages.errors import StructureChanged
 
+#: How often a run takes the slot from others that read it.
+_TRIES = 5
+
 
 class Stream:
     """The log from one level on, as batches of entries."""
@@ -109,10 +112,8 @@ class Publisher(PublishedEnd):
         """Raises WriteContended while an older run reads, HistoryLost, SiteUnavailable."""
         with self._log_connection() as connection:
             frames = Frames(connection)
-            with worded_at(self.access.name):
-                with connect(self.job.reads_log, self._application) as control:
-                    slot.release(control, self._slot)
-                frames.start(self._slot, level, self._publication, binary=published.binary)
+            with worded_at(self.access.name), connect(self.job.reads_log, self._application) as control:
+                self._start(frames, control, level, binary=published.binary)
             both = self.job.replication.both_ways
             # A conflict is found operation by operation, by the image of the row before it.
             by_set_from = inf if both else self.job.replication.set_based_from
@@ -126,6 +127,18 @@ class Publisher(PublishedEnd):
                 else Entries(published, level, by_set_from, ours, brake)
             )
             yield Stream(self.access.name, frames, entries)
+
+    def _start(self, frames: Frames, control: Connection, level: int, *, binary: bool) -> None:
+        """Whoever only looks at the log may come between."""
+        for left in reversed(range(_TRIES)):
+            slot.release(control, self._slot)
+            try:
+                frames.start(self._slot, level, self._publication, binary=binary)
+            except psycopg.errors.ObjectInUse:
+                if not left:
+                    raise
+            else:
+                return
 
     @contextmanager
     def _log_connection(self) -> Iterator[psycopg.Connection[tuple[object, ...]]]:

@@ -79,10 +79,11 @@ def _function(head: str, tables: Sequence[ReplicatedTable], body: str) -> str:
     return f"""
 CREATE OR REPLACE FUNCTION pg_temp.{head} LANGUAGE plpgsql AS $concord$
 DECLARE
-  mine record; r record; n bigint; at bigint := 0; converted bigint := 0; failed jsonb := '[]';
+  mine record; r record; entry bigint; n bigint; at bigint := 0; converted bigint := 0; failed jsonb := '[]';
   {counters(tables)}
 BEGIN
-  SELECT * INTO STRICT mine FROM {ENTRIES} WHERE number > since ORDER BY number LIMIT 1;{body}
+  SELECT * INTO STRICT mine FROM {ENTRIES} WHERE number > since ORDER BY number LIMIT 1;
+  entry := mine.number;{body}
 END$concord$"""
 
 

@@ -25,10 +25,21 @@ class ReplicatedTable:
     key: tuple[str, ...]
     before: tuple[str, ...]  #: the columns whose values before an operation are staged
     kind: Kind = Kind.ROWS
+    has_decided: bool = False  #: operations on some of its keys are passed over
 
     @property
     def staged(self) -> str:
         return f"pg_temp.concord_operation_{self.place}"
+
+    @property
+    def decided(self) -> str:
+        """The temporary table of those keys."""
+        return f"concord_decided_{self.place}"
+
+    @property
+    def chosen(self) -> str:
+        """The temporary table of the keys that a person decides about now."""
+        return f"concord_chosen_{self.place}"
 
     @property
     def key_columns(self) -> tuple[Column, ...]:

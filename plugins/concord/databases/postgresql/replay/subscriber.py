@@ -5,19 +5,23 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 
 import psycopg
 
-from concord.databases.contract.replication_ends import Filled, Replayed
+from concord.databases.contract.replication_ends import Filled, Keys, Replayed
 from concord.databases.postgresql.facts import application_triggers
 from concord.databases.postgresql.facts.catalogue import read_tables
-from concord.databases.postgresql.facts.connection import in_transaction, one, rows, run
+from concord.databases.postgresql.facts.connection import in_our_words, in_transaction, one, rows, run
 from concord.databases.postgresql.facts.refusal import is_refusal, told
-from concord.databases.postgresql.log.frames import number
 from concord.databases.postgresql.log.published import Kind, Published
 from concord.databases.postgresql.replay import (
     compared,
+    decided,
+    decision,
+    first_copy,
     large_entry,
     procedure,
     queued_procedure,
@@ -28,12 +32,16 @@ from concord.databases.postgresql.replay import (
 from concord.databases.postgresql.replay.entries import Gathered
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.set_aside import EntrySetAside
-from concord.databases.postgresql.replay.staging import Layout, ReplicatedTable
+from concord.databases.postgresql.replay.staging import Layout
 from concord.databases.postgresql.replay.tables import layout
 from concord.databases.postgresql.sites.end import worded
 from concord.databases.postgresql.sites.ends import WrittenEnd
 from concord.jobs.replication import EntryOperation, ReplicationJob
-from concord.messages.errors import EntryConflict, EntryRefused, SitesDiffer, WriteContended
+from concord.messages.errors import (
+    EntryConflict,
+    EntryRefused,
+    WriteContended,
+)
 
 #: Target triggers stay silent (S0-17), capture is blind to the applier, and applications never give way.
 SETTINGS = (
@@ -100,6 +108,9 @@ class Subscriber(WrittenEnd):
     @worded
     def begin(self) -> None:
         """Make this session ready to replay."""
+        if self.job.replication.both_ways and not self.job.replication.queued:
+            tables = decided.prepare(self.connection, self._level, self._layout.tables)
+            self._layout = Layout(self._layout.published, tables)
         run(self.connection, *SETTINGS)
         staging.create(self.connection, self._layout)
         if self.job.replication.queued:
@@ -148,6 +159,22 @@ class Subscriber(WrittenEnd):
         if not rows(self.connection, f"SELECT FROM {staging.ENTRIES} WHERE number = {number}"):
             return None
         return refused_entry.operations_of(self.connection, self._private, self._layout.of(Kind.ROWS), number)
+
+    @worded
+    def keys(self, number: int) -> Keys | None:
+        if not rows(self.connection, f"SELECT FROM {staging.ENTRIES} WHERE number = {number}"):
+            return None
+        return decision.keys_of(self.connection, self._layout.tables, number)
+
+    @contextmanager
+    def deciding(self, keys: Keys) -> Iterator[decision.Decision]:
+        try:
+            about = (self._level, self._layout.tables, keys, self._private)
+            with decision.begun(self.connection, *about, SETTINGS) as mine:
+                yield mine
+        except psycopg.Error as error:
+            private = any(table.is_private for table in self.job.replication.tables)
+            raise in_our_words(error, self.access.name, private=private) from error
 
     @worded
     def let_go(self) -> None:
@@ -254,38 +281,11 @@ class Subscriber(WrittenEnd):
 
         Raises SitesDiffer where a table has rows and these may not be replaced, and WriteContended.
         """
-        first = [each.replace("SET ", "SET LOCAL ", 1) for each in SETTINGS]
-        more = ("SET LOCAL synchronous_commit = on", f"SET LOCAL lock_timeout = '{PATIENCE:.0f}s'")
-        with in_transaction(self.connection, *first, *more):
-            self._level.begin(self.connection, level)
-            tables = [each for each in self._layout.tables if each.kind is not Kind.COMPENSATIONS]
-            listed = ", ".join(each.table.sql for each in self._layout.of(Kind.ROWS))
-            run(self.connection, f"LOCK TABLE {listed} IN SHARE ROW EXCLUSIVE MODE")
-            # Users' transactions that wrote them have ended before this place, and the next ones end after it.
-            (own,) = one(self.connection, "SELECT pg_current_wal_insert_lsn()::text")
-            rows = {
-                each.name: self._filled(
-                    each, copies[each.name](), replace=replace or each.kind is Kind.VERSIONS
-                )
-                for each in tables
-            }
-            return Filled({each.name: rows[each.name] for each in self._layout.of(Kind.ROWS)}, number(own))
-
-    def _filled(self, table: ReplicatedTable, blocks: Iterator[bytes], *, replace: bool) -> int:
-        if replace:
-            run(self.connection, f"DELETE FROM {table.table.sql}")
-        elif rows(self.connection, f"SELECT 1 FROM {table.table.sql} LIMIT 1"):
-            raise SitesDiffer(
-                f"{self.access.name}: {table.table.name} has rows already; empty it, or initialize with `replace`"
-            )
-        columns = ", ".join(column.sql for column in table.columns)
-        form = "binary" if self._layout.published.binary else "text"
-        query = f"COPY {table.table.sql} ({columns}) FROM STDIN (FORMAT {form})"
-        with self.connection.cursor() as cursor:
-            with cursor.copy(query.encode()) as copy:
-                for block in blocks:
-                    copy.write(block)
-            return cursor.rowcount
+        settings = (*SETTINGS, f"SET lock_timeout = '{PATIENCE:.0f}s'")
+        begun = partial(self._level.begin, self.connection, level)
+        return first_copy.fill(
+            self.connection, self._layout, begun, copies, settings, self.access.name, replace=replace
+        )
 
 
 def _together(one: Replayed, other: Replayed) -> Replayed:

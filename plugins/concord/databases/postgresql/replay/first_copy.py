@@ -1,0 +1,58 @@
+"""The first copy of a replication at its subscriber: the tables' content and the level, in one transaction (S0-51)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from concord.databases.contract.replication_ends import Filled
+from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
+from concord.databases.postgresql.log.frames import number
+from concord.databases.postgresql.log.published import Kind
+from concord.databases.postgresql.replay.staging import Layout, ReplicatedTable
+from concord.messages.errors import SitesDiffer
+
+
+def fill(
+    connection: Connection,
+    layout: Layout,
+    begin: Callable[[], None],
+    copies: Mapping[str, Callable[[], Iterator[bytes]]],
+    settings: Sequence[str],
+    site: str,
+    *,
+    replace: bool,
+) -> Filled:
+    """No user writes the tables meanwhile. `begin` writes the level. Raises SitesDiffer, and psycopg.Error."""
+    local = [each.replace("SET ", "SET LOCAL ", 1) for each in settings]
+    with in_transaction(connection, *local, "SET LOCAL synchronous_commit = on"):
+        begin()
+        listed = ", ".join(each.table.sql for each in layout.of(Kind.ROWS))
+        run(connection, f"LOCK TABLE {listed} IN SHARE ROW EXCLUSIVE MODE")
+        # Users' transactions that wrote them have ended before this place, and the next ones end after it.
+        (own,) = one(connection, "SELECT pg_current_wal_insert_lsn()::text")
+        form = "binary" if layout.published.binary else "text"
+        filled = {}
+        for each in layout.tables:
+            if each.kind is not Kind.COMPENSATIONS:
+                _empty(connection, each, site, replace=replace or each.kind is Kind.VERSIONS)
+                filled[each.name] = _filled(connection, each, copies[each.name](), form)
+        return Filled({each.name: filled[each.name] for each in layout.of(Kind.ROWS)}, number(own))
+
+
+def _empty(connection: Connection, table: ReplicatedTable, site: str, *, replace: bool) -> None:
+    if replace:
+        run(connection, f"DELETE FROM {table.table.sql}")
+    elif rows(connection, f"SELECT 1 FROM {table.table.sql} LIMIT 1"):
+        raise SitesDiffer(
+            f"{site}: {table.table.name} has rows already; empty it, or initialize with `replace`"
+        )
+
+
+def _filled(connection: Connection, table: ReplicatedTable, blocks: Iterator[bytes], form: str) -> int:
+    columns = ", ".join(column.sql for column in table.columns)
+    query = f"COPY {table.table.sql} ({columns}) FROM STDIN (FORMAT {form})"
+    with connection.cursor() as cursor:
+        with cursor.copy(query.encode()) as copy:
+            for block in blocks:
+                copy.write(block)
+        return cursor.rowcount
