@@ -69,16 +69,23 @@ BY_OPERATIONS = (
     Mutant(
         "a row that a trigger wrote out of turn is replayed in the wrong order",
         READ,
-        "        self._refuse_misplaced(group)\n",
-        "",
+        "if max(each.depth for each in group) < 2:",
+        "if True:",
         f"{BY_TRIGGERS} -k out_of_turn",
+    ),
+    Mutant(
+        "a cast of a table's owner runs with the rights of Concord",
+        f"{OPERATIONS}/table.py",
+        "format('%s', NEW)",
+        "NEW::text",
+        "tests/databases/postgresql/operations/test_values.py -k no_cast",
     ),
     Mutant(
         "users' settings say how their values are kept",
         f"{OPERATIONS}/table.py",
         "SET jit = off{_SETTINGS} AS",
         "SET jit = off AS",
-        f"{BY_TRIGGERS} -k users_settings",
+        "tests/databases/postgresql/operations/test_values.py -k users_settings",
     ),
     Mutant(
         "users' operations are kept although no replication can go on with them",

@@ -248,30 +248,3 @@ def test_each_right_on_operations_is_needed_and_the_refusal_names_it(sites: Repl
             sites.run()
         sites.london.run(f"GRANT {right} ON concord.{table} TO {login}")
     assert sites.run().entries == 0
-
-
-def test_values_arrive_exactly_whatever_the_users_settings_say(replicated: Make) -> None:
-    """A row is kept as text, which is written in the user's session."""
-    sites = replicated(
-        (
-            "CREATE TYPE mood AS ENUM ('low', 'high')",
-            "CREATE TABLE day (id int PRIMARY KEY, f float8, d date, t timestamptz, i interval, b bytea, n numeric,"
-            " mood mood, list text[], note text, twice int GENERATED ALWAYS AS (id * 2) STORED, j json)",
-        ),
-        "public.day",
-        capture="triggers",
-    )
-    sites.initialize()
-    sites.london.run(
-        "SET DateStyle = 'SQL, DMY'; SET TimeZone = 'Asia/Tokyo'; SET IntervalStyle = sql_standard;"
-        " SET extra_float_digits = -15; SET bytea_output = escape; SET client_encoding = 'LATIN1'",
-        "INSERT INTO day VALUES"
-        " (1, 0.1 + 0.2, '2026-05-03', '2026-01-02 03:04:05.678901+00', '-1 day 02:03', '\\x00ff',"
-        ' 1.50, \'high\', \'{"a,b", NULL, "(\\"x\\")"}\', E\'a\\tb\\n\\\\N\', DEFAULT, \'{"a" : 1, "a":2}\'),'
-        " (2, 'NaN', 'infinity', NULL, NULL, '', 'NaN', NULL, '{}', '', DEFAULT, NULL)",
-        "UPDATE day SET f = '-Infinity', note = convert_from('\\xe28081', 'UTF8') WHERE id = 2",
-    )
-    assert sites.run().conversions == 0
-    text = "SELECT d::text FROM day d ORDER BY id"
-    with sites.london.log_in(sites.london.superuser) as plain:
-        assert sites.capetown.rows(text) == plain.execute(text).fetchall()

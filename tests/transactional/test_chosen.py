@@ -36,9 +36,9 @@ Make = Callable[..., Replicated]
 
 
 @pytest.fixture
-def sites(request: pytest.FixtureRequest, replicated: Make) -> Replicated:
+def sites(replicated: Make) -> Replicated:
     """Two flights of Cape Town's, one of London's; each seat travels."""
-    made = replicated(BASES, "public.seat", capture=getattr(request, "param", "log"))
+    made = replicated(BASES, "public.seat")
     made.capetown.run(
         "ALTER TABLE flight RENAME id TO number",
         "ALTER TABLE flight RENAME plane TO aircraft",
@@ -65,7 +65,6 @@ def expected(sites: Replicated) -> Rows:
     )
 
 
-@pytest.mark.parametrize("sites", ["log", "triggers"], indirect=True)
 def test_a_copy_and_the_log_after_it_carry_the_same_columns_and_rows(sites: Replicated) -> None:
     assert [row[0] for row in here(sites)] == [1, 2]
     assert here(sites) == expected(sites)
@@ -92,7 +91,6 @@ def test_a_row_that_leaves_the_filter_goes_and_one_that_enters_comes_whole(sites
     assert here(sites)[-1] == (3, "CPT", "C", LONG)
 
 
-@pytest.mark.parametrize("sites", ["log", "triggers"], indirect=True)
 def test_one_row_that_comes_and_goes_within_and_across_transactions_keeps_their_order(
     sites: Replicated,
 ) -> None:
@@ -108,7 +106,6 @@ def test_one_row_that_comes_and_goes_within_and_across_transactions_keeps_their_
     assert here(sites)[0][:2] == (1, "CPT")
 
 
-@pytest.mark.parametrize("sites", ["log", "triggers"], indirect=True)
 def test_a_chosen_table_and_a_whole_one_stay_in_one_transaction(sites: Replicated) -> None:
     """S0-02; of a transaction that only wrote rows outside the filter nothing comes."""
     sites.london.run(

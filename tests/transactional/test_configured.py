@@ -190,6 +190,14 @@ def test_a_configuration_may_have_replications_alone_and_one_without_any_work_is
     )
 
 
+def test_triggers_choose_no_rows(problems: Problems) -> None:
+    chosen = BASE.replace(
+        "      - table: public.bookings\n", "      - table: public.bookings\n        where: id > 1\n"
+    )
+    found = problems(chosen + section("replications", {"a": BOOKINGS | {"capture": "triggers"}}))
+    assert [each.message for each in found] == ["triggers do not yet choose rows"]
+
+
 def test_rows_are_whole_and_the_same_where_both_sites_write(problems: Problems) -> None:
     chosen = BOTH.replace(
         "      - table: public.bookings\n", "      - table: public.bookings\n        columns: [id]\n"

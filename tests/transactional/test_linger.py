@@ -21,9 +21,10 @@ LONG = 60.0
 
 
 @pytest.fixture
-def sites(replicated: Callable[..., Replicated]) -> Replicated:
+def sites(request: pytest.FixtureRequest, replicated: Callable[..., Replicated]) -> Replicated:
     """A second replay of an insert would be a conversion, which this replication refuses."""
-    made = replicated(DDL, "public.movement", conversions="refuse")
+    capture = getattr(request, "param", "log")
+    made = replicated(DDL, "public.movement", conversions="refuse", capture=capture)
     made.initialize()
     return made
 
@@ -82,6 +83,7 @@ def test_a_commit_is_visible_at_once_while_a_run_lingers_and_the_publisher_is_no
     assert sites.run().entries == 0
 
 
+@pytest.mark.parametrize("sites", ["log", "triggers"], indirect=True)
 def test_a_run_ends_once_no_transaction_has_come_for_as_long_as_it_lingers(sites: Replicated) -> None:
     with staying(sites, linger=1.5) as (run, _):
         for n in range(3):

@@ -107,6 +107,9 @@ def _settings_of_links(replication: ReplicationSettings, sections: Sections) -> 
                 text = f"a replication does not yet {verb}; give it a set of its own without {key}"
                 yield Finding((*path, key), text)
         yield from _beyond_names((*path, "mappings"), table)
+        if table.where and replication.capture is Capture.TRIGGERS:
+            text = "triggers do not yet choose rows; write capture: log, or give it a set without where"
+            yield Finding((*path, "where"), text)
         for key in ("columns", "where", "mappings") if replication.both_ways else ():
             if getattr(table, key):
                 text = f"where both sites write, rows are whole and the same at both; give it a set without {key}"

@@ -89,6 +89,13 @@ class ReplicationDefinition(BaseModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _whole_by_triggers(self) -> Self:
+        """A record that is read by no cast in the database is filtered by none either."""
+        if self.by_triggers and any(each.where for each in self.tables):
+            raise ValueError("triggers do not yet choose rows")
+        return self
+
     @property
     def scope(self) -> str | None:
         """Of the columns and rows that it carries, to tell them from others; None is all of them."""

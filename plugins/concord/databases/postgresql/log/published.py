@@ -79,11 +79,14 @@ class Published:
     """All of them, in the order of the replication set."""
 
     tables: tuple[PublishedTable, ...]
+    as_text: bool = False  #: its values were captured as text
 
     @property
     def binary(self) -> bool:
         """Does every server read the values that another one writes in binary? Else they travel as exact text."""
-        return all(column.type.is_alike_in_binary for each in self.tables for column in each.columns)
+        return not self.as_text and all(
+            column.type.is_alike_in_binary for each in self.tables for column in each.columns
+        )
 
     @property
     def places(self) -> dict[int, int]:

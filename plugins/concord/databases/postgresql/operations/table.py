@@ -16,7 +16,7 @@ _SETTINGS = "".join(
 )
 
 STATEMENTS = [
-    # A row is kept as the text of its record, in which every type's own functions write and read exactly.
+    # A row is kept as the text of its record, which the functions of its types write exactly.
     """
 CREATE TABLE IF NOT EXISTS concord.operation (
   place bigint GENERATED ALWAYS AS IDENTITY,
@@ -55,14 +55,16 @@ CREATE TABLE IF NOT EXISTS concord.kept_operations (
   level bigint NOT NULL,
   relations oid[] NOT NULL,
   incarnation integer NOT NULL)""",
-    # SECURITY DEFINER: application users need no right on the operations, and get none.
+    # SECURITY DEFINER: application users need no right on the operations, and get none. A cast of a row is the table
+    # owner's to define, and would run with Concord's rights; `format` asks each type's own function.
     f"""
 CREATE OR REPLACE FUNCTION concord.keep_operation() RETURNS trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off{_SETTINGS} AS $$
 BEGIN
   INSERT INTO concord.operation (transaction, relation, operation, structure, depth, before, after)
-  VALUES (pg_current_xact_id(), TG_RELID, substr(TG_OP, 1, 1)::"char", TG_ARGV[0], pg_trigger_depth(), OLD::text,
-          NEW::text);
+  VALUES (pg_current_xact_id(), TG_RELID, substr(TG_OP, 1, 1)::"char", TG_ARGV[0], pg_trigger_depth(),
+          CASE WHEN TG_OP IN ('UPDATE', 'DELETE') THEN format('%s', OLD) END,
+          CASE WHEN TG_OP IN ('UPDATE', 'INSERT') THEN format('%s', NEW) END);
   RETURN NULL;
 END $$""",
     "REVOKE ALL ON FUNCTION concord.keep_operation() FROM PUBLIC",

@@ -103,6 +103,13 @@ def _fault(triggers: Sequence[list[object] | None], mark: str) -> str | None:
 
 def problems(connection: Connection, tables: Sequence[Table]) -> Iterator[str]:
     """Why triggers cannot tell the order of a table's transactions or operations, each one line."""
+    for table in tables:
+        for column in table.columns:
+            if not column.type.supported:
+                yield (
+                    f"{table.name} has the column {column.name} of type {column.type.sql}, whose text does not come"
+                    " back exactly; write capture: log"
+                )
     names = {each.oid: each.name for each in tables}
     oids = array(list(names))
     deferrable = rows(

@@ -1,20 +1,23 @@
-"""Captured operations as batches of whole entries: PostgreSQL itself makes the rows that the subscriber stages."""
+"""Captured operations as batches of whole entries."""
 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from concord.databases.contract.quoting import literal, quote
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import Connection, rows
-from concord.databases.postgresql.log.published import Published, PublishedTable
+from concord.databases.postgresql.log.published import Published
 from concord.databases.postgresql.operations import triggers
 from concord.databases.postgresql.operations.triggers import array
 from concord.databases.postgresql.replay import entries, staged_row, written_again
 from concord.databases.postgresql.replay.brake import Brake
+from concord.databases.postgresql.replay.captured_row import CapturedTable, read
 from concord.databases.postgresql.replay.entries import Gathered
+from concord.databases.postgresql.replay.written_again import Images
 from concord.messages.errors import EntryRefused, StructureChanged
 
 #: Entries that are looked at together.
@@ -58,7 +61,9 @@ class Operations:
         brake: Brake,
     ) -> None:
         """`structures` are those of the tables when they were looked at."""
-        self._connection, self._published, self._level = connection, published, level
+        self._connection, self._level = connection, level
+        tables = enumerate(published.tables)
+        self._tables = {each.table.oid: (place, CapturedTable(each)) for place, each in tables}
         self._structures, self._by_set_from, self._brake = structures, by_set_from, brake
 
     def batches(self, end: int) -> Iterator[Gathered]:
@@ -82,9 +87,6 @@ class Operations:
 
     def _entries(self, end: int) -> list[Entry]:
         """The next ones, those without operations for us included."""
-        tables = self._published.tables
-        kept = [f"WHEN {each.table.oid} THEN {_travels(each)}" for each in tables if each.where is not None]
-        travels = f" AND CASE o.relation {' '.join(kept)} ELSE true END" if kept else ""
         marks = " ".join(f"WHEN {oid} THEN {literal(mark)}" for oid, mark in self._structures.items())
         found = rows(
             self._connection,
@@ -94,7 +96,7 @@ class Operations:
             f" coalesce(max(o.depth), 0), bool_and(o.structure = CASE o.relation {marks} END)"
             f" FROM (SELECT * FROM concord.entry WHERE number > {self._level} AND number <= {end}"
             f" ORDER BY number LIMIT {AT_ONCE}) e LEFT JOIN concord.operation o ON o.transaction = e.transaction"
-            f" AND o.relation = ANY ({array([each.table.oid for each in tables])}){travels}"
+            f" AND o.relation = ANY ({array(list(self._structures))})"
             " GROUP BY 1, 2, 3, 4, 5 ORDER BY 1",
         )
         if not all(each[9] in (True, None) for each in found):
@@ -146,7 +148,6 @@ class Operations:
                 yield batch
                 batch = Gathered()
         self._refuse_altered()
-        self._refuse_misplaced(group)
         batch.entries = [
             staged_row.entry(each.since, each.last_seq, each.number, each.at, each.operations)
             for each in group
@@ -157,71 +158,43 @@ class Operations:
         batch.committed_at = _EPOCH + timedelta(microseconds=group[0].at)
         yield batch
 
-    def _refuse_misplaced(self, group: Sequence[Entry]) -> None:
-        """Raises EntryRefused where a user's trigger wrote a row again out of turn."""
-        if max(each.depth for each in group) < 2:
-            return
-        tables, numbers = self._published.tables, (group[0].number, group[-1].number)
-        if found := written_again.first(self._connection, tables, *numbers):
-            raise EntryRefused(
-                f"entry {found[0]} cannot be replayed: a trigger of users' wrote a row of {found[1]} again that its"
-                " statement had written, so that triggers cannot tell which came first. Take capture: log, and"
-                " initialize the replication again"
-            )
-
     def _rows(self, group: Sequence[Entry]) -> Iterator[tuple[int, bytes]]:
-        """Table by table: the number of each says its place among them all."""
-        written = {oid for each in group for oid in each.relations}
-        for place, table in enumerate(self._published.tables):
-            if table.table.oid in written:
-                query = _staged(table, group[0].number, group[-1].number)
-                yield from (
-                    (place, row) for row in copied(self._connection, query, binary=self._published.binary)
-                )
+        """Each with the place of its table."""
+        suspicious = self._suspicious(group)
+        images: dict[tuple[int, int], Images] = defaultdict(Images)
+        for number, oid, seq, operation, before, after in self._kept(group):
+            place, table = self._tables[int(oid)]
+            was, now = read(before), read(after)
+            entry, keys = (int(number), int(oid)), (table.key(was), table.key(now))
+            if entry in suspicious and not images[entry].follow(before, after, *keys):
+                raise _misplaced(number, table.name)
+            yield place, table.line(seq, operation, was, now)
+
+    def _suspicious(self, group: Sequence[Entry]) -> set[tuple[int, int]]:
+        if max(each.depth for each in group) < 2:
+            return set()
+        return written_again.suspicious(self._connection, group[0].number, group[-1].number)
+
+    def _kept(self, group: Sequence[Entry]) -> Iterator[tuple[Any, ...]]:
+        """Operations in their order, as texts, one after the other as they are sent."""
+        query = (
+            "SELECT e.number, o.relation::bigint, e.since + o.place - e.first_place + 1, o.operation, o.before, o.after"
+            " FROM concord.entry e JOIN concord.operation o ON o.transaction = e.transaction"
+            f" WHERE e.number >= {group[0].number} AND e.number <= {group[-1].number}"
+            f" AND o.relation = ANY ({array(list(self._structures))}) ORDER BY e.number, o.place"
+        )
+        with self._connection.cursor().copy(f"COPY ({query}) TO STDOUT".encode()) as copy:
+            yield from copy.rows()
+
+
+def _misplaced(number: str, table: str) -> EntryRefused:
+    return EntryRefused(
+        f"entry {number} cannot be replayed: a trigger of users' wrote a row of {table} again that its statement had"
+        " written, so that triggers cannot tell which came first. Take capture: log, and initialize the replication"
+        " again"
+    )
 
 
 def _fills(group: Sequence[Entry]) -> bool:
     operations, size = sum(each.operations for each in group), sum(each.bytes for each in group)
     return operations >= entries.OPERATIONS or size >= entries.BYTES
-
-
-def _staged(table: PublishedTable, first: int, last: int) -> str:
-    """The rows as they are staged. OFFSET 0: a record is read once, and not for each of its columns."""
-    sql = table.table.sql
-    after = [f"(s.n).{column.sql}" for column in table.columns]
-    before = [f"(s.b).{quote(name)}" for name in table.before]
-    operation, travels = "s.operation", "true"
-    if table.where is not None:
-        was, now = _held(table, "s.b"), _held(table, "s.n")
-        operation = f"CASE WHEN s.operation <> 'U' OR {was} AND {now} THEN s.operation WHEN {now} THEN 'I' ELSE 'D' END"
-        travels = f"s.operation = 'T' OR {was} OR {now}"
-    return (
-        f"SELECT s.seq, {operation}, NULL::varbit, {', '.join([*after, *before])} FROM ("
-        f"SELECT e.since + o.place - e.first_place + 1 AS seq, o.operation, o.after::{sql} AS n, o.before::{sql} AS b"
-        " FROM concord.entry e JOIN concord.operation o ON o.transaction = e.transaction"
-        f" WHERE e.number >= {first} AND e.number <= {last} AND o.relation = {table.table.oid} OFFSET 0) s"
-        f" WHERE {travels}"
-    )
-
-
-def _held(table: PublishedTable, row: str) -> str:
-    """Does the filter let this row travel?"""
-    return f"EXISTS (SELECT FROM (SELECT ({row}).*) AS {quote(table.table.name.name)} WHERE {table.where})"
-
-
-def _travels(table: PublishedTable) -> str:
-    was, now = (_held(table, f"o.{image}::{table.table.sql}") for image in ("before", "after"))
-    return f"o.operation = 'T' OR {was} OR {now}"
-
-
-def copied(connection: Connection, query: str, *, binary: bool) -> Iterator[bytes]:
-    """Row by row, as COPY sends them."""
-    form = "binary" if binary else "text"
-    with connection.cursor().copy(f"COPY ({query}) TO STDOUT (FORMAT {form})".encode()) as copy:
-        begins = binary
-        for block in copy:
-            row = bytes(block)
-            if begins:
-                row, begins = row[len(staged_row.SIGNATURE) :], False
-            if row and not (binary and row == staged_row.TRAILER):
-                yield row

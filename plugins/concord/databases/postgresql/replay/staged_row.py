@@ -50,7 +50,12 @@ def text(seq: int, operation: bytes, values: Sequence[bytes | None], before: Seq
 def _escaped(value: bytes | None) -> bytes:
     if value is None or value is NULL:
         return b"\\N"
-    return _SPECIAL.sub(lambda found: _ESCAPED[found[0]], value[4:])
+    return escaped(value[4:])
+
+
+def escaped(value: bytes) -> bytes:
+    """A value in a line of COPY."""
+    return _SPECIAL.sub(lambda found: _ESCAPED[found[0]], value)
 
 
 def entry(seq: int, last: int, number: int, committed_at: int, operations: int) -> bytes:

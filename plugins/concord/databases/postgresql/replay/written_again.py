@@ -6,51 +6,38 @@ again: then the later operation of that row is kept first. Images that do not fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable
 
-from concord.databases.contract.quoting import quote
 from concord.databases.postgresql.facts.connection import Connection, rows
-from concord.databases.postgresql.log.published import PublishedTable
 
 _OF = "concord.entry e JOIN concord.operation o ON o.transaction = e.transaction"
 
 
-def first(
-    connection: Connection, tables: Sequence[PublishedTable], since: int, until: int
-) -> tuple[int, str] | None:
-    """The first such entry among those of these numbers, and its table."""
-    mixed = rows(
+def suspicious(connection: Connection, since: int, until: int) -> set[tuple[int, int]]:
+    """Entries of these numbers, each with a table that statements and their triggers have written."""
+    found = rows(
         connection,
-        f"SELECT DISTINCT x.relation::bigint FROM (SELECT o.relation FROM {_OF} WHERE e.number BETWEEN {since} AND"
-        f" {until} GROUP BY e.number, o.relation HAVING min(o.depth) < max(o.depth)) x",
+        f"SELECT e.number, o.relation::bigint FROM {_OF} WHERE e.number BETWEEN {since} AND {until}"
+        " GROUP BY 1, 2 HAVING min(o.depth) < max(o.depth)",
     )
-    found = [
-        (int(number), table.name)
-        for table in tables
-        if (table.table.oid,) in mixed
-        for (number,) in rows(connection, _misplaced(table, since, until))
-    ]
-    return min(found, default=None)
+    return {(number, relation) for number, relation in found}
 
 
-def _misplaced(table: PublishedTable, since: int, until: int) -> str:
-    """Of each key, an operation's image before it is that after the last one; a truncate ends all of them."""
-    was, now = (", ".join(f"(s.{row}).{quote(name)}" for name in table.key) for row in "bn")
-    keys = ", ".join(f"k{at}" for at in range(len(table.key)))
-    named = f"number, place, life, {keys}, before, after"
-    return f"""
-WITH s AS MATERIALIZED (
-  SELECT e.number, o.place, o.before, o.after, o.before::{table.table.sql} AS b, o.after::{table.table.sql} AS n,
-         count(*) FILTER (WHERE o.operation = 'T') OVER (PARTITION BY e.number ORDER BY o.place) AS life
-    FROM {_OF} WHERE e.number BETWEEN {since} AND {until} AND o.relation = {table.table.oid}
-), met ({named}) AS (
-  SELECT number, place, life, {was}, before, CASE WHEN ({was}) IS NOT DISTINCT FROM ({now}) THEN after END
-    FROM s WHERE before IS NOT NULL
-  UNION ALL
-  SELECT number, place, life, {now}, NULL, after
-    FROM s WHERE after IS NOT NULL AND (before IS NULL OR ({was}) IS DISTINCT FROM ({now}))
-)
-SELECT min(number) FROM (
-  SELECT number, before, lag(after) OVER w AS was, row_number() OVER w AS nth
-    FROM met WINDOW w AS (PARTITION BY number, life, {keys} ORDER BY place)) x
- WHERE nth > 1 AND was IS DISTINCT FROM before HAVING count(*) > 0"""
+class Images:
+    """Of one table in one entry: by key, the image that the last operation left."""
+
+    def __init__(self) -> None:
+        self._left = dict[Hashable, int | None]()
+
+    def follow(self, before: str | None, after: str | None, was: Hashable, now: Hashable) -> bool:
+        """Does the operation find its row as the one before left it? `was` and `now` are the row's keys."""
+        if before is None and after is None:  # a truncate
+            self._left.clear()
+            return True
+        found = before is None or self._left.get(was, hash(before)) == hash(before)
+        if before is not None:
+            self._left[was] = None
+        if after is not None:
+            found = found and self._left.get(now) is None
+            self._left[now] = hash(after)
+        return found
