@@ -66,9 +66,12 @@ def test_no_cast_of_a_tables_owner_runs_with_the_rights_of_concord(replicated: M
     """Whoever owns a table may say how its rows become text, and text its rows."""
     sites = replicated(("CREATE TABLE own (id int PRIMARY KEY)",), "public.own", capture="triggers")
     sites.initialize()
-    for taken, given in (("public.own", "text"), ("text", "public.own")):
+    for taken, given, other in (
+        ("public.own", "text", "'(7)'"),
+        ("text", "public.own", "ROW(7)::public.own"),
+    ):
         sites.london.run(
-            f"CREATE FUNCTION peek({taken}) RETURNS {given} LANGUAGE plpgsql AS $$BEGIN RAISE 'a cast ran'; END$$",
+            f"CREATE FUNCTION peek({taken}) RETURNS {given} LANGUAGE sql AS $$SELECT {other}$$",
             f"CREATE CAST ({taken} AS {given}) WITH FUNCTION peek({taken}) AS ASSIGNMENT",
         )
     sites.london.run("INSERT INTO own VALUES (1)", "UPDATE own SET id = 2")
