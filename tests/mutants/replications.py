@@ -11,6 +11,7 @@ RUN = "plugins/concord/transactional"
 ONE_WAY = "tests/transactional/test_one_way.py"
 BOTH_WAYS = "tests/transactional/test_both_ways.py"
 DECIDED = "tests/transactional/test_decided.py"
+WATCH = "tests/orchestration/dags/test_commit_trigger.py"
 VALIDITY = "tests/transactional/test_validity.py"
 
 REPLICATIONS = (
@@ -76,6 +77,34 @@ REPLICATIONS = (
         "lost = self._log(table, won, choice)",
         "lost = 1",
         f"{DECIDED} -k stand_at_both",
+    ),
+    Mutant(
+        "a log that has not grown is read again and again",
+        f"{POSTGRESQL}/log/watch.py",
+        "if is_read or end == self._idle_up_to:",
+        "if is_read:",
+        f"{WATCH} -k has_not_grown",
+    ),
+    Mutant(
+        "each look at a transaction that waits starts a run",
+        "plugins/concord/orchestration/dags/commit_trigger.py",
+        "if commit is not None and commit != last:",
+        "if commit is not None:",
+        f"{WATCH} -k another",
+    ),
+    Mutant(
+        "what was replayed from the other site starts a run",
+        f"{POSTGRESQL}/log/first_waiting.py",
+        'replayed = bool(ours) and (said.new[0] or b"")[4:] == ours.encode()',
+        "replayed = False",
+        f"{WATCH} -k both_sites",
+    ),
+    Mutant(
+        "a run gives up where somebody looks at its log",
+        f"{POSTGRESQL}/replay/publisher.py",
+        "_TRIES = 5",
+        "_TRIES = 1",
+        f"{WATCH} -k whoever_only_looks",
     ),
     Mutant(
         "users' writes before the copy travel back",

@@ -49,6 +49,18 @@ def test_a_replication_knows_its_tables_by_their_names_at_both_sites(parse: Pars
         ({"conversions": "ignore"}, "conversions", "unknown value; write 'count' or 'refuse'"),
         ({"schedule": "hourly"}, "schedule", ""),
         ({"schedule": '"@hourly"', "continuous": "{}"}, "continuous", "keep one of the two"),
+        (
+            {"watch": "{}", "continuous": "{}"},
+            "continuous",
+            "a watch beside it starts none; keep one of the two",
+        ),
+        ({"watch": "{poll: 100 ms}"}, "watch.poll", "asks the publisher too often; write 1 s or more"),
+        ({"watch": "{linger: 1 h}"}, "watch.linger", "longer than 10 minutes; write continuous instead"),
+        (
+            {"watch": "{}", "capture": "triggers"},
+            "watch",
+            "looks at the log, which capture: triggers does without",
+        ),
         ({"continuous": "{run_for: 10 s}"}, "continuous.run_for", "not between 1 minute and 11 hours"),
         ({"continuous": "{run_for: 12 h}"}, "continuous.run_for", "not between 1 minute and 11 hours"),
         ({"publsher": "london"}, "publsher", "unknown key; did you mean 'publisher'?"),

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field, StrictInt
 
 from concord.configuration.field import Duration, Name, Schedule, Settings, Size
-from concord.configuration.replication_start import ContinuousSettings
+from concord.configuration.replication_start import ContinuousSettings, ReplicationWatchSettings
 from concord.configuration.settings import ReplicationSetSettings
 from concord.jobs.max_delta import MaxDelta
 from concord.jobs.queued import QueuedConflicts
@@ -50,6 +50,9 @@ class ReplicationSettings(Settings):
     )
     continuous: ContinuousSettings | None = Field(
         default=None, description="Instead of a schedule: one run after the other."
+    )
+    watch: ReplicationWatchSettings | None = Field(
+        default=None, description="Beside a schedule, or instead: a transaction starts a run."
     )
     conversions: Conversions = Field(
         default=Conversions.COUNT,
@@ -96,10 +99,12 @@ class ReplicationSettings(Settings):
     @property
     def stays(self) -> dict[str, Any]:
         """How long a run of its DAG does, as its job says it."""
-        if self.continuous is None:
+        if self.continuous is not None:
+            run_for = self.continuous.run_for.total_seconds()
+            return {"run_for": run_for, "linger": run_for}
+        if self.watch is None or self.both_ways:  # the way back would wait for it
             return {}
-        run_for = self.continuous.run_for.total_seconds()
-        return {"run_for": run_for, "linger": run_for}
+        return {"linger": self.watch.linger.total_seconds()}
 
     def definition(self, name: str, wanted: ReplicationSetSettings) -> ReplicationDefinition:
         """The replication as a run carries it."""

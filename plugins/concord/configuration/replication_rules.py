@@ -78,12 +78,19 @@ def _capture(name: str, replication: ReplicationSettings, sections: Sections) ->
 
 def _starts(name: str, replication: ReplicationSettings) -> Iterator[Finding]:
     """A run starts in one way; one that stays in the first direction would keep the other waiting."""
+    if replication.watch is not None and replication.capture is Capture.TRIGGERS:
+        text = "looks at the log, which capture: triggers does without; write a schedule, or continuous"
+        yield Finding(("replications", name, "watch"), text)
     if replication.continuous is None:
         return
     path = ("replications", name, "continuous")
     if replication.schedule is not None:
         text = "its runs follow one another, and a schedule beside it starts none; keep one of the two"
         yield Finding(path, text)
+    if replication.watch is not None:
+        yield Finding(
+            path, "its runs follow one another, and a watch beside it starts none; keep one of the two"
+        )
     if replication.both_ways:
         yield Finding(path, "is not yet there where both sites write; write a schedule such as '* * * * *'")
 

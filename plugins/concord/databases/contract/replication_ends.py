@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from concord.jobs.link import Direction
 from concord.jobs.replication import EntryOperation, ReplicationJob
+from concord.jobs.site import Credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +233,25 @@ class ReplayedLevel:
 
 
 @dataclass(frozen=True, slots=True)
+class WatchedLog:
+    """One direction of a replication, for whoever only looks at its publisher's log."""
+
+    replication: str
+    replication_set: str
+    direction: Direction
+    both_ways: bool
+
+
+class LogWatch(Protocol):
+    """Looks at a publisher's log again and again. Every method raises ConcordError alone."""
+
+    def look(self) -> int | None:
+        """Where the first entry that waits was committed; None while a run reads the log, or where nothing waits."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
 class KeptLog:
     """The log that a publisher keeps for one replication."""
 
@@ -253,3 +274,4 @@ class ReplicationDialect:
     kept_log: Callable[
         [ReplicationJob, int], KeptLog | None
     ]  #: since the subscriber's level; None: it is gone
+    watch: Callable[[Credentials, WatchedLog], LogWatch]  #: by the log's own login

@@ -139,11 +139,12 @@ class _PostgreSQL(Dialect):
     @cached_property
     def replications(self) -> ReplicationDialect:
         from concord.databases.contract.replication_ends import ReplicationDialect
+        from concord.databases.postgresql.log.watch import Watch
         from concord.databases.postgresql.replay import standing
         from concord.databases.postgresql.replay.captured import publisher
         from concord.databases.postgresql.replay.subscriber import Subscriber
 
-        return ReplicationDialect(publisher, Subscriber, standing.level, standing.kept_log)
+        return ReplicationDialect(publisher, Subscriber, standing.level, standing.kept_log, Watch)
 
     @cached_property
     def arrivals(self) -> Arrivals:

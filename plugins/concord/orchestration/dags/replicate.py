@@ -15,6 +15,7 @@ from concord.jobs.link import Direction
 from concord.jobs.replication import EFFECTS, ReplicationReport, replication_name
 from concord.messages.errors import ConcordError
 from concord.messages.pace import logged
+from concord.orchestration.dags.commit_trigger import commit_watchers
 from concord.orchestration.dags.page import page
 from concord.orchestration.dags.snapshot import RUN_TYPES
 from concord.orchestration.dags.synchronize import LINK_TIMEOUT, RETRIES, START, STEP_TIMEOUT, schedule
@@ -120,7 +121,7 @@ def replicate_dag(configuration: Configuration, name: str) -> DAG:
     with DAG(
         f"replicate__{name}",
         description=description,
-        schedule=_starts(name, replication),
+        schedule=_starts(configuration, name),
         start_date=START,
         catchup=False,
         max_active_runs=1,
@@ -165,17 +166,21 @@ _PARAMS = {
 }
 
 
-def _starts(name: str, replication: ReplicationSettings) -> Any:
+def _starts(configuration: Configuration, name: str) -> Any:
     """A run of a replication that never rests needs no asset to start it."""
+    replication = configuration.replications[name]
     if replication.continuous is not None:
         return "@continuous"
-    return schedule(f"replicate__{name}", f"concord://replicate/{name}", replication.schedule)
+    watchers = commit_watchers(configuration, name)
+    return schedule(f"replicate__{name}", f"concord://replicate/{name}", replication.schedule, watchers)
 
 
 def _runs(name: str, replication: ReplicationSettings) -> str:
     if replication.continuous is not None:
         return "one after the other, without a pause. No backfill."
     cron = "no schedule" if replication.schedule is None else f"the schedule `{replication.schedule}` (UTC)"
+    if replication.watch is not None:
+        cron = f"{cron}, soon after a commit"
     return f"{cron}, by hand, and when `concord://replicate/{name}` is updated. No backfill."
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import psycopg
 
+from concord.databases.contract.replication_ends import WatchedLog
 from concord.databases.postgresql.facts.connection import connect, conninfo, could_not_connect, one
 from concord.databases.postgresql.log import publication, slot
 from concord.databases.postgresql.log.frames import Frames, Read, connect_for_log, number
@@ -21,10 +22,14 @@ from concord.databases.postgresql.log.pgoutput import (
     Update,
     decode,
 )
-from concord.jobs.replication import ReplicationJob
+from concord.jobs.replication import ReplicationJob, replication_name
+from concord.jobs.site import Credentials
 
 #: The level's row, by schema and name.
 LEVEL_ROW = ("concord", "replay")
+#: Where updates are queued: rows that a subscriber takes back.
+COMPENSATIONS = "compensation"
+APPLICATION = "concord watch"
 #: PostgreSQL counts its microseconds from here.
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -36,46 +41,55 @@ class Waiting(NamedTuple):
     committed_at: datetime
 
 
-def first_waiting(job: ReplicationJob, since: int = 0) -> Waiting | None:
+def watched_log(job: ReplicationJob) -> WatchedLog:
+    """The log that the job reads."""
+    of = job.replication
+    return WatchedLog(of.name, of.replication_set, job.direction, of.both_ways)
+
+
+def first_waiting(login: Credentials, log: WatchedLog, since: int = 0) -> Waiting | None:
     """None where nothing waits beyond the level `since`, or beyond what was confirmed.
 
     It ends at the first one: its rows are not read. Raises psycopg.Error, as while a run reads the log, and
     SiteUnavailable.
     """
-    name = slot.slot_name(job.replication.name, job.direction)
-    published = publication.publication_name(job.replication.replication_set)
-    with closing(_connected(job)) as connection, connect(job.reads_log, "concord status") as asking:
+    name = slot.slot_name(log.replication, log.direction)
+    published = publication.publication_name(log.replication_set)
+    with closing(_connected(login)) as connection, connect(login, APPLICATION) as asking:
         (end,) = one(asking, "SELECT pg_current_wal_flush_lsn()::text")
         frames = Frames(connection)
         frames.start(name, 0, published, binary=False)
-        ours = job.synchronization if job.replication.both_ways else ""
+        ours = replication_name(log.replication) if log.both_ways else ""
         return found(frames.until(number(end)), ours, since)
 
 
-def _connected(job: ReplicationJob) -> psycopg.Connection[tuple[object, ...]]:
+def _connected(login: Credentials) -> psycopg.Connection[tuple[object, ...]]:
     try:
-        return connect_for_log(conninfo(job.reads_log, "concord status"))
+        return connect_for_log(conninfo(login, APPLICATION))
     except psycopg.OperationalError as error:
-        raise could_not_connect(job.reads_log, error) from None
+        raise could_not_connect(login, error) from None
 
 
 def found(messages: Iterable[bytes | Read | None], ours: str, since: int) -> Waiting | None:
     """Of `messages`, the first transaction beyond `since` that was not replayed here by the replication `ours`."""
-    begun, level_row, replayed = Begin(0, 0), 0, False
+    begun, replayed, own = Begin(0, 0), False, dict[int, str]()
     for message in messages:
         said = decode(message) if isinstance(message, bytes) else None
         if isinstance(said, Begin):
             begun, replayed = said, False
-        elif isinstance(said, Relation) and (said.schema, said.name) == LEVEL_ROW:
-            level_row = said.oid
-        elif isinstance(said, Update) and said.relation == level_row:
+        elif isinstance(said, Relation) and said.schema == LEVEL_ROW[0]:
+            own[said.oid] = said.name
+        elif isinstance(said, Update) and own.get(said.relation) == LEVEL_ROW[1]:
             replayed = bool(ours) and (said.new[0] or b"")[4:] == ours.encode()
-        elif _touches(said, level_row) and not replayed and begun.commit >= since:
+        elif begun.commit >= since and _waits(said, own, ours, replayed=replayed):
             return Waiting(begun.commit, EPOCH + timedelta(microseconds=begun.committed_at))
     return None
 
 
-def _touches(said: object, level_row: int) -> bool:
-    """A row of a replicated table, or all of them."""
-    row = isinstance(said, Insert | Update | Delete) and said.relation != level_row
-    return row or isinstance(said, Truncate)
+def _waits(said: object, own: Mapping[int, str], ours: str, *, replayed: bool) -> bool:
+    """Is it a user's change, or a compensation, which stands in a transaction that was replayed (S3-30)?"""
+    if isinstance(said, Insert) and own.get(said.relation) == COMPENSATIONS:
+        return bool(ours)
+    if isinstance(said, Truncate):
+        return not replayed
+    return isinstance(said, Insert | Update | Delete) and said.relation not in own and not replayed

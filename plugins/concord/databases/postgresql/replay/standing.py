@@ -10,7 +10,7 @@ from concord.databases.contract.quoting import literal
 from concord.databases.contract.replication_ends import KeptLog, ReplayedLevel
 from concord.databases.postgresql.facts.connection import connect, in_our_words, rows
 from concord.databases.postgresql.log import slot
-from concord.databases.postgresql.log.first_waiting import Waiting, first_waiting
+from concord.databases.postgresql.log.first_waiting import Waiting, first_waiting, watched_log
 from concord.databases.postgresql.log.frames import lsn
 from concord.databases.postgresql.operations import kept
 from concord.jobs.replication import ReplicationJob
@@ -66,7 +66,7 @@ def _log(job: ReplicationJob, since: int) -> KeptLog | None:
     if status == "lost":
         return KeptLog(behind, kept, status, is_read=False, now=now, waits=True)
     try:
-        waiting = None if is_read else first_waiting(job, since)
+        waiting = None if is_read else first_waiting(job.reads_log, watched_log(job), since)
     except psycopg.Error:  # a run has begun to read it
         is_read, waiting = True, None
     waits = not _is_caught_up(job, name) if is_read else waiting is not None
