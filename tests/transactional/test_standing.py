@@ -106,6 +106,24 @@ def limited(sites: Replicated, size: str) -> Iterator[Replicated]:
             yield sites
 
 
+def test_a_compensation_waits_for_the_subscriber_and_row_versions_alone_do_not(replicated: Make) -> None:
+    """S3-30: it stands in a transaction that was replayed from the subscriber."""
+    made = replicated(TABLE, "public.note", updates="queued")
+    made.london.run("INSERT INTO note VALUES (1, 'both know it')")
+    made.initialize_both_ways()
+    made.run_both()
+    assert [told(made, direction)[1].waits for direction in Direction] == [False, False]
+    for site in made.sites:
+        site.run(f"UPDATE note SET said = 'of {site.name}' WHERE id = 1")
+    assert [told(made, direction)[1].waits for direction in Direction] == [True, True]
+    made.run_both()
+    assert [told(made, direction)[1].waits for direction in Direction] == [True, False]
+    for _ in range(2):
+        made.run_both()
+    assert [told(made, direction)[1].waits for direction in Direction] == [False, False]
+    assert made.are_equal()
+
+
 @pytest.fixture
 def short_of_disk(sites: Replicated) -> Iterator[Replicated]:
     """Its server keeps no log for a slot beyond the last segment."""
