@@ -12,6 +12,7 @@ ONE_WAY = "tests/transactional/test_one_way.py"
 BOTH_WAYS = "tests/transactional/test_both_ways.py"
 DECIDED = "tests/transactional/test_decided.py"
 WATCH = "tests/orchestration/dags/test_commit_trigger.py"
+QUEUED = "tests/transactional/test_queued.py"
 VALIDITY = "tests/transactional/test_validity.py"
 
 REPLICATIONS = (
@@ -147,5 +148,61 @@ REPLICATIONS = (
         "return batch.level >= end",
         "return True",
         "tests/transactional/test_hand_over.py",
+    ),
+    Mutant(
+        "a row that both sites changed is not told from others",
+        f"{POSTGRESQL}/replay/queued_procedure.py",
+        "            contested := true;",
+        "            contested := false;",
+        f"{QUEUED} -k callout_d",
+    ),
+    Mutant(
+        "a compensation takes back a later edit as well",
+        f"{POSTGRESQL}/replay/compensation.py",
+        "IS NOT DISTINCT FROM {rows.dot_of(self.rejected)} THEN",
+        "IS NOT DISTINCT FROM (origin_here, changed_here, derived_here) THEN",
+        f"{QUEUED} -k later_edit",
+    ),
+    Mutant(
+        "an update that changes nothing writes an older row over the publisher's",
+        f"{POSTGRESQL}/replay/versioned_entries.py",
+        'if operation == b"U" and new == old:',
+        "if operation is None:",
+        f"{QUEUED} -k changes_nothing",
+    ),
+    Mutant(
+        "a conflict rejects its row alone, whatever the scope",
+        "plugins/concord/jobs/replication.py",
+        "return self.rejects and self.conflict.scope is Scope.TRANSACTION",
+        "return False",
+        f"{QUEUED} -k whole_transaction",
+    ),
+    Mutant(
+        "a version is written over one that a user made meanwhile",
+        f"{POSTGRESQL}/replay/queued_procedure.py",
+        "{rows.upsert(where=rows.before)};",
+        "{rows.upsert()};",
+        f"{QUEUED} -k between_judgement_and_write",
+    ),
+    Mutant(
+        "a change of a key is judged by one of its keys",
+        f"{POSTGRESQL}/replay/versioned_entries.py",
+        "if any(new[at] != old[at] for at in table.key_places):",
+        "if not table.key_places:",
+        f"{QUEUED} -k each_for_itself",
+    ),
+    Mutant(
+        "a transaction that changes a row twice contests itself",
+        f"{POSTGRESQL}/replay/versioned_entries.py",
+        "if old is None or old[at] != new[at]:",
+        "if place >= 0:",
+        f"{QUEUED} -k arrive_at_the_other",
+    ),
+    Mutant(
+        "a tombstone that the publisher has forgotten is a conflict",
+        f"{POSTGRESQL}/replay/queued_procedure.py",
+        'IS DISTINCT FROM {rows.before}{forgotten if self.reverse else ""}',
+        "IS DISTINCT FROM {rows.before}",
+        "tests/databases/postgresql/replay/test_delivered.py -k compensations_go",
     ),
 )

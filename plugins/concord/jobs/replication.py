@@ -62,6 +62,11 @@ def replication_name(name: str) -> str:
     return f"replication/{name}"
 
 
+def of_replication(synchronization: str) -> bool:
+    """Does this name stand for a replication?"""
+    return synchronization.startswith(replication_name(""))
+
+
 class ReplicationDefinition(BaseModel):
     """Every committed transaction of one site, replayed at another in commit order (S0-01)."""
 

@@ -5,39 +5,21 @@ import re
 import shlex
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
-from concord.configuration.configuration import load
 from concord.databases import provisioning
 from concord.orchestration.leases import keeping
 from concord.orchestration.tasks.jobs import installations
 from concord.repository import status
 from concord.terminal import run_now
 from tests.conftest import PROJECT
-from tests.given.airflow_pair import CANARY, CONFIGURATION, Pair, states
+from tests.given.airflow_pair import CANARY, Pair, states
+from tests.given.replicated_bookings import NAME, REPLICATIONS, both, configured
 from tests.given.replicated_sites import DROP_SLOTS
 from tests.given.typed_commands import Terminal
 
 pytestmark = pytest.mark.airflow
-
-REPLICATIONS = """\
-replications:
-  bookings_to_capetown: {replication_set: bookings, publisher: london, subscriber: capetown, schedule: "*/5 * * * *",
-    largest_transaction: {operations: 50}}
-"""
-NAME = "bookings_to_capetown"
-
-
-def configured(pair: Pair, replications: str) -> Pair:
-    """London publishes bookings, beside the tables that both sites share."""
-    text = re.sub(r"applier: (\w+)_applier", r"\g<0>, log_reader: \1_log_reader", CONFIGURATION)
-    text = text.replace(
-        "synchronizations:", "  bookings: {tables: [{table: public.bookings}]}\nsynchronizations:"
-    )
-    pair.path.write_text(text + replications)
-    return replace(pair, configuration=load(pair.path))
 
 
 @pytest.fixture
@@ -49,11 +31,6 @@ def replicated(unprovisioned: Pair) -> Iterator[Pair]:
     provisioning.provision(installations(pair.configuration))
     yield pair
     pair.london.run(DROP_SLOTS)
-
-
-def both(pair: Pair) -> tuple[object, object]:
-    one, other = (site.run("SELECT * FROM bookings ORDER BY 1") for site in (pair.london, pair.capetown))
-    return one, other
 
 
 def test_a_replication_is_initialized_and_run_by_its_dags_and_recorded(replicated: Pair) -> None:

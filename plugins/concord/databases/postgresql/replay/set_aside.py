@@ -11,8 +11,17 @@ from concord.databases.postgresql.replay import refused_entry
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.staging import ENTRIES, ReplicatedTable
 from concord.jobs.replication import Aside, EntryOperation, ReplicationDefinition, SetAside
+from concord.messages.errors import ParametersRefused
 
 PRIVATE = "its values are private"
+
+
+def refuse_part(replication: ReplicationDefinition, asked: SetAside) -> None:
+    """Rows and their versions belong together. Raises ParametersRefused."""
+    if replication.queued and asked.how is Aside.QUARANTINE:
+        raise ParametersRefused(
+            f"{replication.name}: a queued entry is replayed whole, or not at all; use `entry skip`"
+        )
 
 
 class EntrySetAside:

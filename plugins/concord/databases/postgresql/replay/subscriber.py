@@ -31,7 +31,7 @@ from concord.databases.postgresql.replay import (
 )
 from concord.databases.postgresql.replay.entries import Gathered
 from concord.databases.postgresql.replay.level import Level
-from concord.databases.postgresql.replay.set_aside import EntrySetAside
+from concord.databases.postgresql.replay.set_aside import EntrySetAside, refuse_part
 from concord.databases.postgresql.replay.staging import Layout
 from concord.databases.postgresql.replay.tables import layout
 from concord.databases.postgresql.sites.end import worded
@@ -142,6 +142,7 @@ class Subscriber(WrittenEnd):
         """The entry that a person let pass, if it is among those that wait."""
         if self.job.set_aside is None:
             return None
+        refuse_part(self.job.replication, self.job.set_aside)
         how = (self._layout.of(Kind.ROWS), self._private, self.job.set_aside)
         aside = EntrySetAside(self.connection, self._level, *how)
         return aside if aside.waits() else None
