@@ -7,7 +7,7 @@ from embedded.postgres import Server
 from tests.conftest import Database
 from tests.given.fixtures import site_on
 from tests.given.replicated_accounts import Make
-from tests.given.replicated_sites import DROP_SLOTS, Replicated
+from tests.given.replicated_sites import Replicated, drop_slots
 from tests.given.site import Rows
 
 PREFERENCE = ("CREATE TABLE preference (person int PRIMARY KEY, colour text, size numeric)",)
@@ -37,7 +37,7 @@ def hub(
         other.initialize_both_ways()
         yield spoke, other
     finally:
-        oslo.run(DROP_SLOTS)
+        drop_slots(oslo)
         oslo.connection.close()
 
 

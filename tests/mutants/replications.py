@@ -205,4 +205,32 @@ REPLICATIONS = (
         "IS DISTINCT FROM {rows.before}",
         "tests/databases/postgresql/replay/test_delivered.py -k compensations_go",
     ),
+    Mutant(
+        "a child is left without its parent, since no entry is looked at once more",
+        f"{POSTGRESQL}/replay/orphans.py",
+        "IF NOT FOUND THEN orphaned := true; END IF;",
+        "IF NOT FOUND THEN orphaned := false; END IF;",
+        f"{BOTH_WAYS} -k whose_parent",
+    ),
+    Mutant(
+        "a parent is deleted although the other site's child refers to it",
+        f"{POSTGRESQL}/replay/orphans.py",
+        "IF FOUND THEN orphaned := true; END IF;",
+        "IF FOUND THEN orphaned := false; END IF;",
+        f"{BOTH_WAYS} -k whose_parent",
+    ),
+    Mutant(
+        "what is missing for a moment within a transaction stops it",
+        f"{POSTGRESQL}/replay/orphans.py",
+        "WHERE {mine} AND s.operation IN ('I', 'U') AND {refers} AND {missing} {each.parent_is(of_child)});",
+        "WHERE {mine} AND s.operation IN ('I', 'U') AND {refers} AND ({missing} {each.parent_is(of_child)}) OR true);",
+        f"{BOTH_WAYS} -k whose_parent",
+    ),
+    Mutant(
+        "a queued transaction that leaves an orphan stops the way back",
+        f"{POSTGRESQL}/replay/queued_procedure.py",
+        "if error.sqlstate != ORPHANED or not job.replication.rejects:",
+        "if error.sqlstate:",
+        f"{QUEUED} -k without_its_parent",
+    ),
 )

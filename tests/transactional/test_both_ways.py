@@ -188,6 +188,37 @@ def test_each_kind_of_conflict_is_found_in_both_directions(
     assert sites.rows("part") == before
 
 
+@pytest.mark.parametrize(
+    ("parent", "child"),
+    [
+        ("DELETE FROM part WHERE id = 3", "INSERT INTO stock VALUES ('c', 3, 1)"),
+        ("UPDATE part SET id = 40 WHERE id = 3", "UPDATE stock SET part = 3 WHERE depot = 'd'"),
+    ],
+)
+def test_a_child_whose_parent_the_other_site_has_deleted_stops_both_directions(
+    sites: Replicated, parent: str, child: str
+) -> None:
+    """Each site's own check has passed. A parent that is missing for a moment, within the transaction, stops nothing."""
+    later = "BEGIN; SET CONSTRAINTS ALL DEFERRED"
+    sites.london.run("INSERT INTO stock VALUES ('d', 4, 1)")
+    sites.run()
+    sites.london.run(
+        "BEGIN; INSERT INTO part VALUES (50); INSERT INTO stock VALUES ('e', 50, 1); COMMIT",
+        "BEGIN; DELETE FROM stock WHERE depot = 'e'; DELETE FROM part WHERE id = 50; COMMIT",
+        "ALTER TABLE stock ALTER CONSTRAINT stock_part_fkey DEFERRABLE",
+        f"{later}; INSERT INTO stock VALUES ('f', 51, 1); INSERT INTO part VALUES (51); COMMIT",
+        f"{later}; DELETE FROM part WHERE id = 51; DELETE FROM stock WHERE depot = 'f'; COMMIT",
+    )
+    assert sites.run().entries == 4
+    sites.london.run(parent)
+    sites.capetown.run(child)
+    before = sites.rows("part"), sites.rows("stock")
+    for direction in Direction:
+        with pytest.raises(EntryConflict, match="a parent that the other site has deleted"):
+            sites.run(direction=direction)
+    assert (sites.rows("part"), sites.rows("stock")) == before
+
+
 def test_what_users_of_both_sites_did_alike_is_no_conflict(sites: Replicated) -> None:
     for site in sites.sites:
         site.run(

@@ -199,6 +199,35 @@ def test_an_update_that_changes_nothing_is_no_change(sites: Replicated) -> None:
     assert sites.london.rows(LOG) == []
 
 
+@pytest.mark.parametrize("scope", ["transaction", "row"])
+@pytest.mark.parametrize(
+    ("london", "capetown"),
+    [
+        ("DELETE FROM part WHERE id = 3", "INSERT INTO stock VALUES ('c', 3), ('c', 4)"),
+        ("INSERT INTO stock VALUES ('l', 3)", "DELETE FROM part WHERE id IN (3, 5)"),
+    ],
+)
+def test_a_transaction_that_would_leave_a_child_without_its_parent_is_rejected(
+    replicated: Make, london: str, capetown: str, scope: str
+) -> None:
+    """Each site's own check has passed; the publisher keeps its references, and the subscriber takes its side back."""
+    tables = (
+        "CREATE TABLE part (id int PRIMARY KEY, name text)",
+        "CREATE TABLE stock (depot text, part int REFERENCES part, PRIMARY KEY (depot, part))",
+    )
+    how = {"updates": "queued", "conflict": {"scope": scope}}
+    sites = replicated(tables, "public.part", "public.stock", **how)
+    sites.london.run("INSERT INTO part SELECT n, 'part' FROM generate_series(1, 5) n")
+    sites.initialize_both_ways()
+    sites.london.run(london)
+    sites.capetown.run(capetown)
+    before = sites.rows("part")[0], sites.rows("stock")[0]
+    settle(sites)
+    assert (sites.rows("part"), sites.rows("stock")) == tuple((each, each) for each in before)
+    kinds = [row[0] for row in sites.london.rows(LOG)]
+    assert (set(kinds), len(kinds)) == ({"foreign_key"}, 2)
+
+
 #: Where the replay waits before it inserts a row, as long as somebody holds the lock.
 WAITS = (
     "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"

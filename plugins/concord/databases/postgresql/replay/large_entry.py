@@ -13,7 +13,7 @@ from concord.databases.postgresql.constraints.verification import parents_first
 from concord.databases.postgresql.replay.chains import NOT_BY_SET, WITHIN, Chains, by_loop
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.net_rows import NetRows
-from concord.databases.postgresql.replay.procedure import LOST, counted, counters, ended
+from concord.databases.postgresql.replay.procedure import COLUMNS_FIRST, LOST, counted, counters, ended
 from concord.databases.postgresql.replay.staging import ENTRIES, ReplicatedTable
 from concord.jobs.replication import Conversions
 
@@ -30,6 +30,7 @@ def create(
     rows = [NetRows(each, refuses=conversions is Conversions.REFUSE) for each in ordered]
     yield from (each.create for each in chains)
     body = f"""
+{COLUMNS_FIRST}
 DECLARE
   e record; n bigint; emptied_later boolean; converted bigint := 0;
   {counters(tables)}

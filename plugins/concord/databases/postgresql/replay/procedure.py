@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.replay import compared, orphans
 from concord.databases.postgresql.replay.compared import Compared
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.staging import ENTRIES, ReplicatedTable
@@ -17,29 +18,37 @@ from concord.jobs.replication import COUNTED, Conversions, ReplicationDefinition
 
 #: SQLSTATEs of our own.
 LOST, REFUSED = "CNC01", "CNC02"
+#: A table's column may have the name of a variable.
+COLUMNS_FIRST = "#variable_conflict use_column"
 
 
 def create(tables: Sequence[ReplicatedTable], level: Level, replication: ReplicationDefinition) -> str:
     """The statement that makes it, for this session."""
+    found = orphans.references(tables) if replication.both_ways else []
     body = f"""
+{COLUMNS_FIRST}
 DECLARE
-  r record; entry bigint; last bigint := 0; begun boolean := false; converted bigint := 0; n bigint;
+  r record; entry bigint; concord_began bigint; concord_last bigint := 0; begun boolean := false;
+  converted bigint := 0; n bigint; orphaned boolean := false;
   {counters(tables)}
 BEGIN
   FOR r IN {operations(tables)} LOOP
     IF r.place < 0 THEN
       IF begun THEN
+        {orphans.refused(found, compared.CONFLICT)}
         {ended(level)}
         COMMIT;
       END IF;
-      begun := true; entry := r.number; last := r.last; converted := 0;
+      begun := true; entry := r.number; concord_began := r.seq; concord_last := r.last;
+      converted := 0;
       {level.entry("r")};
       IF NOT FOUND THEN RAISE EXCEPTION 'a newer run has taken over' USING ERRCODE = '{LOST}'; END IF;
-    ELSIF r.seq <= last THEN
+    ELSIF r.seq <= concord_last THEN
       CASE r.place{"".join(cases(tables, replication))}
       END CASE;
     END IF;
   END LOOP;
+  {orphans.refused(found, compared.CONFLICT)}
   {ended(level)}
   done := {counted(tables)};
   -- Once this transaction is on disk, so are all before it.
@@ -90,9 +99,10 @@ def _counted(table: ReplicatedTable) -> str:
 
 def cases(tables: Sequence[ReplicatedTable], replication: ReplicationDefinition) -> Iterator[str]:
     """By the place of a table: the statements of its operations."""
+    found = orphans.references(tables) if replication.both_ways else []
     for table in tables:
         written = Compared(table) if replication.both_ways else Written(table, replication.conversions)
-        yield f"\n      WHEN {table.place} THEN{written.operations}"
+        yield f"\n      WHEN {table.place} THEN{written.operations}{orphans.looked_for(table, found)}"
 
 
 class Written:

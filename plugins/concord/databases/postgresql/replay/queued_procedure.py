@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import psycopg
+
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.log.published import Kind
+from concord.databases.postgresql.replay import orphans
 from concord.databases.postgresql.replay.compensation import Compensation
 from concord.databases.postgresql.replay.level import Level
+from concord.databases.postgresql.replay.orphans import Reference
 from concord.databases.postgresql.replay.procedure import (
+    COLUMNS_FIRST,
     LOST,
     Written,
     counted,
@@ -21,36 +27,57 @@ from concord.databases.postgresql.replay.procedure import (
 )
 from concord.databases.postgresql.replay.procedure import ended as ended_entry
 from concord.databases.postgresql.replay.rejected import Contested
-from concord.databases.postgresql.replay.staging import Layout, ReplicatedTable
+from concord.databases.postgresql.replay.staging import ENTRIES, Layout, ReplicatedTable
 from concord.databases.postgresql.replay.versioned_rows import VersionedRows
 from concord.jobs.link import Direction
 from concord.jobs.replication import Conversions, ReplicationJob
+
+#: SQLSTATE of our own.
+ORPHANED = "CNC05"
+#: Entries that are rejected as a whole.
+_FALLEN = "pg_temp.concord_fallen"
 
 
 def create(layout: Layout, level: Level, job: ReplicationJob) -> list[str]:
     """The statements that make it, and its temporary tables, for this session."""
     tables = [
-        QueuedTable(VersionedRows(*pair), job)
+        QueuedTable(VersionedRows(*pair), job, references(layout, job))
         for pair in zip(layout.of(Kind.ROWS), layout.of(Kind.VERSIONS), strict=True)
     ]
     return [
+        f"CREATE TEMPORARY TABLE {_FALLEN.removeprefix('pg_temp.')} (number bigint)",
         *(each.contested.created for each in tables),
         "CREATE OR REPLACE PROCEDURE pg_temp.concord_replay(since bigint, INOUT done jsonb)"
-        f" LANGUAGE plpgsql AS $concord${_body(layout, level, tables)}$concord$",
+        f" LANGUAGE plpgsql AS $concord${_body(layout, level, tables, job)}$concord$",
     ]
 
 
-def _body(layout: Layout, level: Level, tables: Sequence[QueuedTable]) -> str:
+def references(layout: Layout, job: ReplicationJob) -> Sequence[Reference]:
+    """The publisher alone keeps foreign keys: what falls there, the subscriber takes back."""
+    return orphans.references(layout.of(Kind.ROWS)) if job.direction is Direction.REVERSE else []
+
+
+def falls(connection: Connection, job: ReplicationJob, error: psycopg.Error, level: Level) -> bool:
+    """Is the entry after this level rejected, since it leaves an orphan? Its next try does so."""
+    if error.sqlstate != ORPHANED or not job.replication.rejects:
+        return False
+    since = level.read(connection)
+    run(connection, f"INSERT INTO {_FALLEN} SELECT min(number) FROM {ENTRIES} WHERE number > {since}")
+    return True
+
+
+def _body(layout: Layout, level: Level, tables: Sequence[QueuedTable], job: ReplicationJob) -> str:
     """As `procedure.create` says it, but for the end of an entry that was contested."""
+    kept = orphans.refused(references(layout, job), ORPHANED)
     rows, [compensations] = layout.of(Kind.ROWS), layout.of(Kind.COMPENSATIONS)
     settled = "".join(f"\n        {each.contested.settled}" for each in tables)
-    ended = (
-        f"IF contested THEN{settled}\n        contested := false;\n      END IF;\n      {ended_entry(level)}"
-    )
+    decided = f"IF contested THEN{settled}\n        contested := false;\n      END IF;"
+    ended = f"{kept}\n      {decided}\n      {ended_entry(level)}"
     return f"""
-#variable_conflict use_column
+{COLUMNS_FIRST}
 DECLARE
-  r record; last bigint := 0; begun boolean := false; converted bigint := 0; n bigint; contested boolean := false;
+  r record; concord_began bigint; concord_last bigint := 0; begun boolean := false; converted bigint := 0; n bigint;
+  contested boolean := false; fallen boolean := false; orphaned boolean := false;
   origin_here text; changed_here bigint; derived_here integer;
   {counters(rows)}
 BEGIN
@@ -60,10 +87,12 @@ BEGIN
         {ended}
         COMMIT;
       END IF;
-      begun := true; last := r.last; converted := 0;
+      begun := true; concord_began := r.seq; concord_last := r.last; converted := 0;
+      fallen := EXISTS (SELECT FROM {_FALLEN} f WHERE f.number = r.number);
+      contested := fallen;
       {level.entry("r")};
       IF NOT FOUND THEN RAISE EXCEPTION 'a newer run has taken over' USING ERRCODE = '{LOST}'; END IF;
-    ELSIF r.seq <= last THEN
+    ELSIF r.seq <= concord_last THEN
       CASE r.place{"".join(_cases(tables, compensations))}
       END CASE;
     END IF;
@@ -89,8 +118,8 @@ def _cases(tables: Sequence[QueuedTable], compensations: ReplicatedTable) -> Ite
 class QueuedTable:
     """The statements of one table and its versions."""
 
-    def __init__(self, rows: VersionedRows, job: ReplicationJob) -> None:
-        self.rows, self.replication = rows, job.replication
+    def __init__(self, rows: VersionedRows, job: ReplicationJob, found: Sequence[Reference]) -> None:
+        self.rows, self.replication, self._references = rows, job.replication, found
         self.contested = Contested(rows, job)
         self.reverse = job.direction is Direction.REVERSE
         self._written = _Written(rows.table, Conversions.COUNT)
@@ -98,8 +127,9 @@ class QueuedTable:
     @property
     def changes(self) -> str:
         """A row of the subscriber's that is rejected is kept for the log; one that it leaves alone is not."""
+        written = f"{self._written.operations}{orphans.looked_for(self.rows.table, self._references)}"
         if self.reverse and not self.replication.rejects:
-            return self._written.operations
+            return written
         of, table = self.rows.of, self.rows.table
         key = [f"CASE r.operation WHEN 'D' THEN {old} ELSE {new} END" for old, new in self._keys]
         image = self.rows.image(of.values)
@@ -108,14 +138,14 @@ class QueuedTable:
         if self.reverse:
             passed = f"{self.contested.put(key, incoming=incoming)}; {of.count('lost')}"
         whole = self.reverse and self.replication.rejects_whole
-        concerned = "true" if whole else self.contested.has(key)
+        concerned = "true" if whole else f"fallen OR {self.contested.has(key)}"
         refused = f"""
           IF r.operation = 'T' THEN {self._written.refuse("a truncate of a table that both sites write")} END IF;"""
         assert table.kind is Kind.ROWS
         return f"""{refused}
         IF contested AND ({concerned}) THEN
           {passed}
-        ELSE{self._written.operations}
+        ELSE{written}
         END IF;"""
 
     @property
@@ -156,7 +186,7 @@ class QueuedTable:
     def _version_written(self) -> str:
         rows, contested = self.rows, self.contested
         whole = self.reverse and self.replication.rejects_whole
-        concerned = "true" if whole else contested.has(rows.key)
+        concerned = "true" if whole else f"fallen OR {contested.has(rows.key)}"
         noted = f"{contested.put(rows.key, after=rows.after)};" if self.reverse else "NULL;"
         taken = f" {rows.upsert()};" if self.reverse and not self.replication.rejects else ""
         return f"""

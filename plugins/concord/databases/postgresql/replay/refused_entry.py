@@ -9,7 +9,14 @@ from typing import Any
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
 from concord.databases.postgresql.replay.level import Level
-from concord.databases.postgresql.replay.procedure import cases, counted, counters, ended, operations
+from concord.databases.postgresql.replay.procedure import (
+    COLUMNS_FIRST,
+    cases,
+    counted,
+    counters,
+    ended,
+    operations,
+)
 from concord.databases.postgresql.replay.staging import ENTRIES, ReplicatedTable
 from concord.databases.postgresql.replay.statements import Statements
 from concord.jobs.replication import EntryOperation, ReplicationDefinition, SetAside
@@ -78,8 +85,10 @@ def one_by_one(tables: Sequence[ReplicatedTable], replication: ReplicationDefini
 def _function(head: str, tables: Sequence[ReplicatedTable], body: str) -> str:
     return f"""
 CREATE OR REPLACE FUNCTION pg_temp.{head} LANGUAGE plpgsql AS $concord$
+{COLUMNS_FIRST}
 DECLARE
   mine record; r record; entry bigint; n bigint; at bigint := 0; converted bigint := 0; failed jsonb := '[]';
+  orphaned boolean := false;
   {counters(tables)}
 BEGIN
   SELECT * INTO STRICT mine FROM {ENTRIES} WHERE number > since ORDER BY number LIMIT 1;

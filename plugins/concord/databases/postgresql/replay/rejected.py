@@ -16,6 +16,7 @@ _NOBODY = (
 )
 _WITH = "its transaction changed another row that conflicts"
 _ALONE = "both sites changed the row"
+_ORPHAN = "its transaction refers to a row that the publisher has deleted, or deletes one that it refers to"
 
 
 class Contested:
@@ -92,7 +93,8 @@ class Contested:
             (literal(job.source.name), "after", "incoming"),
         )
         winner, loser = (ours, theirs) if rejects else (theirs, ours)
-        reason = f"CASE WHEN c.conflicts THEN {literal(_ALONE)} ELSE {literal(_WITH)} END"
+        fell = f"WHEN fallen THEN {literal(_ORPHAN)}"
+        reason = f"CASE WHEN c.conflicts THEN {literal(_ALONE)} {fell} ELSE {literal(_WITH)} END"
         return (
             "INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver,"
             " reason, winner_site, loser_site, winner_version, loser_version, winner_row, loser_row)"
@@ -137,7 +139,9 @@ def _dot(version: str) -> tuple[str, str, str]:
 
 #: Of a row `c`, from the subscriber's side, as `versions.conflict.conflict_type` names it.
 _TYPE = (
-    "CASE WHEN (c.after -> 'deleted')::boolean THEN CASE WHEN (c.standing -> 'deleted')::boolean THEN 'delete_delete'"
-    " ELSE 'delete_update' END WHEN (c.standing -> 'deleted')::boolean THEN 'update_delete' WHEN c.inserted THEN"
-    " 'insert_insert' ELSE 'update_update' END"
+    "CASE WHEN fallen AND NOT c.conflicts THEN 'foreign_key'"
+    " WHEN (c.after -> 'deleted')::boolean AND (c.standing -> 'deleted')::boolean THEN 'delete_delete'"
+    " WHEN (c.after -> 'deleted')::boolean THEN 'delete_update'"
+    " WHEN (c.standing -> 'deleted')::boolean THEN 'update_delete'"
+    " WHEN c.inserted THEN 'insert_insert' ELSE 'update_update' END"
 )

@@ -195,7 +195,8 @@ class Subscriber(WrittenEnd):
                     said = told(error, private=True)
                     raise WriteContended(f"{self.access.name}: {said}; the next run goes on there") from error
             except psycopg.Error as error:
-                raise self._refused(error) from error
+                if not queued_procedure.falls(self.connection, self.job, error, self._level):
+                    raise self._refused(error) from error
 
     def _called(self) -> Mapping[str, Mapping[str, int]]:
         """From the subscriber's level on: an entry that a try has committed is not replayed again."""

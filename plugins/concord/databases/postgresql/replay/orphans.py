@@ -1,0 +1,121 @@
+"""Foreign keys where both sites write: replica role asks about none, and each site's users have kept only their own.
+
+An operation looks for its parent or its children. A missing parent may come later in the same entry, so only such an
+entry is looked at once more at its end. A parent that is found is locked, as PostgreSQL's own check locks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from concord.databases.contract.quoting import literal, quote
+from concord.databases.postgresql.facts.catalogue import ForeignKey
+from concord.databases.postgresql.replay.staging import ReplicatedTable
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A foreign key between two tables of one replication."""
+
+    key: ForeignKey
+    child: ReplicatedTable
+    parent: ReplicatedTable
+
+    def wanted(self, row: str) -> list[str]:
+        """The parent's key, as a staged row of the child names it."""
+        names = [column.name for column in self.child.columns]
+        return [f"{row}.c{names.index(name)}" for name in self.key.columns]
+
+    def left(self, row: str) -> list[str]:
+        """The key that a staged row of the parent had before."""
+        return [f"{row}.o{self.parent.before.index(name)}" for name in self.key.referenced]
+
+    def kept(self, row: str) -> list[str]:
+        names = [column.name for column in self.parent.columns]
+        return [f"{row}.c{names.index(name)}" for name in self.key.referenced]
+
+    def parent_is(self, values: Sequence[str]) -> str:
+        return _same("p", self.key.referenced, values)
+
+    def child_has(self, values: Sequence[str]) -> str:
+        return _same("t", self.key.columns, values)
+
+
+def _same(row: str, columns: Sequence[str], values: Sequence[str]) -> str:
+    return " AND ".join(f"{row}.{quote(name)} = {value}" for name, value in zip(columns, values, strict=True))
+
+
+def references(tables: Sequence[ReplicatedTable]) -> list[Reference]:
+    """All between these tables."""
+    by_name = {each.table.name: each for each in tables}
+    return [
+        Reference(key, child, by_name[key.parent])
+        for child in tables
+        for key in child.table.foreign_keys
+        if key.parent in by_name
+    ]
+
+
+def looked_for(table: ReplicatedTable, found: Sequence[Reference]) -> str:
+    """After an operation on the table, which is `r`: `orphaned` says that something is missing for now."""
+    row = f"(r.t{table.place})"
+    return "".join((*_of_child(table, found, row), *_of_parent(table, found, row)))
+
+
+def _of_child(table: ReplicatedTable, found: Sequence[Reference], row: str) -> Iterator[str]:
+    for each in (one for one in found if one.child.place == table.place):
+        wanted = each.wanted(row)
+        refers = " AND ".join(f"{value} IS NOT NULL" for value in wanted)
+        yield f"""
+        IF r.operation IN ('I', 'U') AND {refers} THEN
+          PERFORM FROM {each.parent.table.sql} p WHERE {each.parent_is(wanted)} FOR KEY SHARE;
+          IF NOT FOUND THEN orphaned := true; END IF;
+        END IF;"""
+
+
+def _of_parent(table: ReplicatedTable, found: Sequence[Reference], row: str) -> Iterator[str]:
+    for each in (one for one in found if one.parent.place == table.place):
+        left, kept = each.left(row), each.kept(row)
+        moved = f"({', '.join(left)}) IS DISTINCT FROM ({', '.join(kept)})"
+        yield f"""
+        IF r.operation = 'D' OR (r.operation = 'U' AND {moved}) THEN
+          PERFORM FROM {each.child.table.sql} t WHERE {each.child_has(left)} LIMIT 1;
+          IF FOUND THEN orphaned := true; END IF;
+        END IF;"""
+
+
+def refused(found: Sequence[Reference], sqlstate: str) -> str:
+    """At the end of an entry whose staged rows are those after `concord_began`, up to `concord_last`."""
+    if not found:
+        return ""
+    looked = "".join(_refused(each, sqlstate) for each in found)
+    return f"""IF orphaned THEN{looked}
+          orphaned := false;
+        END IF;"""
+
+
+def _refused(each: Reference, sqlstate: str) -> str:
+    """No value is told: some may be private."""
+    mine = "s.seq > concord_began AND s.seq <= concord_last"
+    missing = f"NOT EXISTS (SELECT FROM {each.parent.table.sql} p WHERE"
+    here = _same("t", each.child.key, [f"s.c{at}" for at in _places(each.child)])
+    of_child = [f"t.{quote(name)}" for name in each.key.columns]
+    refers = " AND ".join(f"{value} IS NOT NULL" for value in of_child)
+    names = f"{each.child.name} ({', '.join(each.key.columns)})"
+    said = literal(
+        f"{names}: it meets a parent that the other site has deleted, or its child".replace("%", "%%")
+    )
+    return f"""
+          PERFORM FROM {each.child.staged} s JOIN {each.child.table.sql} t ON {here}
+            WHERE {mine} AND s.operation IN ('I', 'U') AND {refers} AND {missing} {each.parent_is(of_child)});
+          IF NOT FOUND THEN
+            PERFORM FROM {each.parent.staged} s JOIN {each.child.table.sql} t ON {each.child_has(each.left("s"))}
+              WHERE {mine} AND s.operation IN ('U', 'D') AND {missing} {each.parent_is(each.left("s"))});
+          END IF;
+          IF FOUND THEN RAISE EXCEPTION {said} USING ERRCODE = '{sqlstate}'; END IF;"""
+
+
+def _places(table: ReplicatedTable) -> list[int]:
+    names = [column.name for column in table.columns]
+    return [names.index(name) for name in table.key]
