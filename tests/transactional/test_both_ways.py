@@ -198,7 +198,7 @@ def test_each_kind_of_conflict_is_found_in_both_directions(
 def test_a_child_whose_parent_the_other_site_has_deleted_stops_both_directions(
     sites: Replicated, parent: str, child: str
 ) -> None:
-    """Each site's own check has passed. A parent that is missing for a moment, within the transaction, stops nothing."""
+    """Each site's own check has passed. A parent that is missing for a moment within a transaction stops nothing."""
     later = "BEGIN; SET CONSTRAINTS ALL DEFERRED"
     sites.london.run("INSERT INTO stock VALUES ('d', 4, 1)")
     sites.run()
