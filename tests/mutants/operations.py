@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.planted import POSTGRESQL, Mutant
 
 OPERATIONS = f"{POSTGRESQL}/operations"
-READ = f"{POSTGRESQL}/replay/operations.py"
+READ = f"{POSTGRESQL}/entries/from_triggers.py"
 BY_TRIGGERS = "tests/transactional/test_by_triggers.py"
 NUMBERING = "tests/databases/postgresql/operations/test_numbering.py"
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from concord.databases import provisioning
-from concord.databases.postgresql.replay import operations, standing
+from concord.databases.postgresql.entries import from_triggers
+from concord.databases.postgresql.replication import standing
 from concord.databases.registry import dialect
 from concord.messages.errors import (
     EntryRefused,
@@ -45,8 +46,8 @@ def test_operations_of_each_kind_arrive_and_are_kept_no_longer(
 ) -> None:
     """S4-111; in many looks, in batches that are cut, by set and one by one."""
     limited(sites, conversions="refuse", set_based_from=9)
-    monkeypatch.setattr(operations, "AT_ONCE", 3)
-    monkeypatch.setattr("concord.databases.postgresql.replay.entries.OPERATIONS", 4)
+    monkeypatch.setattr(from_triggers, "AT_ONCE", 3)
+    monkeypatch.setattr("concord.databases.postgresql.entries.from_log.OPERATIONS", 4)
     assert sites.london.value("SELECT count(*) FROM concord.operation") == 0, "the copy has them"
     sites.london.run(
         "UPDATE account SET owner = 'é', balance = 0.50",
@@ -148,14 +149,14 @@ def test_a_structure_that_changes_while_operations_are_read_is_noticed(
     )
     sites.initialize()
     sites.london.run("INSERT INTO pair VALUES (1, 'a', 'b')")
-    read = operations.Operations._rows
+    read = from_triggers.Operations._rows
 
     def altered(*args: object) -> object:
         for old, new in (("a", "c"), ("b", "a"), ("c", "b")):
             sites.london.run(f"ALTER TABLE pair RENAME {old} TO {new}")
         return read(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(operations.Operations, "_rows", altered)
+    monkeypatch.setattr(from_triggers.Operations, "_rows", altered)
     with pytest.raises(StructureChanged):
         sites.run()
     assert sites.capetown.rows("SELECT * FROM pair") == []

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from concord.databases.postgresql.replay import entries
+from concord.databases.postgresql.entries import from_log
 from tests.given.replicated_sites import Replicated
 
 DDL = ("CREATE TABLE movement (id int PRIMARY KEY, amount int)",)
@@ -15,7 +15,7 @@ OF_TWO = "INSERT INTO movement SELECT {0} + n, n FROM generate_series(0, 1) n"
 @pytest.fixture
 def sites(replicated: Callable[..., Replicated], monkeypatch: pytest.MonkeyPatch) -> Replicated:
     """A batch is full in the middle of every second transaction."""
-    monkeypatch.setattr(entries, "OPERATIONS", 3)
+    monkeypatch.setattr(from_log, "OPERATIONS", 3)
     made = replicated(DDL, "public.movement", conversions="refuse")
     made.initialize()
     return made

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from concord.databases.postgresql.replay import entries
+from concord.databases.postgresql.entries import from_log
 from tests.given.appending_writers import REGISTERS, State, Writers, state, wrong
 from tests.given.replicated_sites import Replicated
 
@@ -38,7 +38,7 @@ def test_no_transaction_is_lost_doubled_cut_or_put_before_another(
     replicated: Callable[..., Replicated], seed: int, capture: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The log begins, and goes on, while sessions commit: each transaction is in the copy or in the log."""
-    monkeypatch.setattr(entries, "OPERATIONS", 40)
+    monkeypatch.setattr(from_log, "OPERATIONS", 40)
     sites = replicated(REGISTERS, "public.register", capture=capture)
     with Writers(sites.london, seed=seed) as writers:
         sites.initialize(replace=True)

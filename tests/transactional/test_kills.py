@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from concord.databases.postgresql.replay import entries
+from concord.databases.postgresql.entries import from_log
 from concord.messages.errors import ConcordError
 from embedded.postgres import Server
 from tests.given.at_step import At
@@ -29,7 +29,7 @@ STEPS = [
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "OPERATIONS", 10)
+    monkeypatch.setattr(from_log, "OPERATIONS", 10)
 
 
 def write(sites: Replicated, count: int = 60) -> None:

@@ -4,7 +4,8 @@ from threading import Event, Thread
 
 import pytest
 
-from concord.databases.postgresql.replay import entries, subscriber
+from concord.databases.postgresql.entries import from_log
+from concord.databases.postgresql.replication import subscriber
 from concord.messages.errors import EntryRefused
 from tests.given.killed_process import killed_at
 from tests.given.replicated_accounts import ACCOUNTS, Make
@@ -45,7 +46,7 @@ def test_a_large_entry_is_a_batch_of_its_own_and_counts_as_the_loop_does(
     sites: Replicated, called: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Altered rows are converted and counted; an entry that is staged in parts is whole again (S0-48)."""
-    monkeypatch.setattr(entries, "OPERATIONS", 150)
+    monkeypatch.setattr(from_log, "OPERATIONS", 150)
     sites.capetown.run(
         "DELETE FROM account WHERE id IN (1, 2, 3)", "INSERT INTO account VALUES (2001, 'mine', 0)"
     )
@@ -110,7 +111,7 @@ def test_conversions_are_refused_in_a_large_entry_as_well(replicated: Make) -> N
 def test_a_run_that_is_killed_in_a_large_entry_leaves_all_of_it_or_nothing(
     sites: Replicated, step: str, occurrence: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entries, "OPERATIONS", 500)
+    monkeypatch.setattr(from_log, "OPERATIONS", 500)
     before = sites.london.value(SUM)
     sites.london.run(TRANSFER)
     assert killed_at(step, sites.run, occurrence)

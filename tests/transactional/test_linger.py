@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from concord.databases.postgresql.log.frames import Frames
-from concord.databases.postgresql.replay.publisher import Publisher
+from concord.databases.postgresql.replication.publisher import Publisher
 from concord.jobs.replication import ReplicationReport
 from concord.transactional import replicate
 from tests.given.replicated_sites import Replicated
@@ -120,7 +120,7 @@ def test_no_transaction_is_lost_or_replayed_twice_while_continuous_runs_follow_o
 def test_a_run_that_is_asked_to_end_does_so_after_the_batch_in_hand(
     sites: Replicated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("concord.databases.postgresql.replay.entries.OPERATIONS", 3)
+    monkeypatch.setattr("concord.databases.postgresql.entries.from_log.OPERATIONS", 3)
     sites.london.run(*(f"INSERT INTO movement VALUES ({n}, 0)" for n in range(9)))
     ended = sites.run(asked_to_end=lambda: len(sites.capetown.rows("SELECT FROM movement")) > 0, linger=LONG)
     assert 0 < ended.entries < 9

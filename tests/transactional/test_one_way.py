@@ -2,7 +2,7 @@
 
 import pytest
 
-from concord.databases.postgresql.replay import entries
+from concord.databases.postgresql.entries import from_log
 from concord.messages.errors import EntryRefused, HistoryLost, NotInitialized, SitesDiffer
 from tests.given.replicated_accounts import ACCOUNTS, Make, accounts
 from tests.given.replicated_sites import Replicated
@@ -125,7 +125,7 @@ def test_an_entry_that_a_constraint_refuses_is_named_and_tried_again(sites: Repl
 def test_an_entry_larger_than_a_batch_is_one_transaction_all_the_same(
     sites: Replicated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entries, "OPERATIONS", 7)
+    monkeypatch.setattr(from_log, "OPERATIONS", 7)
     sites.london.run(
         "INSERT INTO account SELECT n, 'many', n FROM generate_series(100, 150) n",
         "UPDATE account SET balance = 0 WHERE id > 140",
@@ -143,7 +143,7 @@ def test_an_entry_larger_than_a_batch_is_one_transaction_all_the_same(
 def test_an_entry_whose_last_operation_fills_a_batch_arrives(
     sites: Replicated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entries, "OPERATIONS", 5)
+    monkeypatch.setattr(from_log, "OPERATIONS", 5)
     sites.london.run("UPDATE account SET balance = 1")
     assert (sites.run().entries, sites.are_equal()) == (1, True)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from concord.databases import provisioning
-from concord.databases.postgresql.replay import standing
+from concord.databases.postgresql.replication import standing
 from concord.messages.errors import ConcordError, PrivilegeMissing, ProvisioningRefused
 from tests.given.replicated_sites import Replicated
 from tests.given.site import APPLIER, READER

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from concord.databases.postgresql.replay import subscriber
+from concord.databases.postgresql.replication import subscriber
 from concord.jobs.link import Direction
 from concord.messages.errors import WriteContended
 from tests.given.queued_preferences import are_alike, preference, preferences, settle

@@ -9,9 +9,9 @@ from functools import partial, partialmethod
 import psycopg
 import pytest
 
-from concord.databases.postgresql.replay import entries
-from concord.databases.postgresql.replay.queued_procedure import QueuedTable
-from concord.databases.postgresql.replay.versioned_rows import VersionedRows
+from concord.databases.postgresql.entries import from_log
+from concord.databases.postgresql.queued.procedure import QueuedTable
+from concord.databases.postgresql.queued.versioned_rows import VersionedRows
 from concord.jobs.link import Direction
 from embedded.postgres import Server
 from tests.conftest import Database
@@ -27,7 +27,7 @@ Spokes = tuple[Replicated, Replicated]
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "OPERATIONS", 8)
+    monkeypatch.setattr(from_log, "OPERATIONS", 8)
 
 
 def _write(chance: random.Random, site: Site) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from concord.databases.postgresql.replay import subscriber
+from concord.databases.postgresql.replication import subscriber
 from concord.databases.registry import dialect
 from concord.jobs.replication import Aside, SetAside
 from concord.messages.errors import EntryRefused, ParametersRefused, WriteContended

@@ -7,7 +7,7 @@ import pytest
 
 from concord.databases import provisioning
 from concord.databases.contract.replication_ends import KeptLog, ReplayedLevel
-from concord.databases.postgresql.replay import standing
+from concord.databases.postgresql.replication import standing
 from concord.jobs.link import Direction
 from concord.messages.errors import HistoryLost
 from tests.given.replicated_sites import Replicated

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from concord.databases.postgresql.replay import standing
+from concord.databases.postgresql.replication import standing
 from concord.databases.registry import dialect
 from concord.messages.errors import HistoryLost, SiteUnavailable, SubscriberInvalid
 from concord.transactional.upkeep import keep_up

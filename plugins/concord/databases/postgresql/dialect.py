@@ -140,9 +140,9 @@ class _PostgreSQL(Dialect):
     def replications(self) -> ReplicationDialect:
         from concord.databases.contract.replication_ends import ReplicationDialect
         from concord.databases.postgresql.log.watch import Watch
-        from concord.databases.postgresql.replay import standing
-        from concord.databases.postgresql.replay.captured import publisher
-        from concord.databases.postgresql.replay.subscriber import Subscriber
+        from concord.databases.postgresql.replication import standing
+        from concord.databases.postgresql.replication.captured import publisher
+        from concord.databases.postgresql.replication.subscriber import Subscriber
 
         return ReplicationDialect(publisher, Subscriber, standing.level, standing.kept_log, Watch)
 

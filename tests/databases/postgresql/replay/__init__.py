@@ -1,1 +1,1 @@
-"""Entries that are gathered from a log, and their rows. `tests/transactional` replays them at real servers."""
+"""An entry's operations at the subscriber, by one and by set. `tests/transactional` replays them under kills."""

@@ -10,11 +10,12 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.entries import staging
+from concord.databases.postgresql.entries.staging import Layout, ReplicatedTable
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.refusal import is_refusal
 from concord.databases.postgresql.log.published import Published
-from concord.databases.postgresql.replay import large_entry, level, procedure, staging
-from concord.databases.postgresql.replay.staging import Layout, ReplicatedTable
+from concord.databases.postgresql.replay import large_entry, level, procedure
 from concord.jobs.replication import Conversions, ReplicationDefinition
 from concord.values.identifier import parse_table_name
 from tests.conftest import Database

@@ -8,7 +8,8 @@ from concord.databases.postgresql.facts.own_schema import FORMAT, IDENTITY, SCHE
 from concord.databases.postgresql.initialize import late_indexes, progress
 from concord.databases.postgresql.ledger import retention, waiting_table
 from concord.databases.postgresql.operations import table
-from concord.databases.postgresql.replay import compensation, level
+from concord.databases.postgresql.queued import compensation
+from concord.databases.postgresql.replay import level
 
 #: A second form of `versions.row_version.unite`, and of what one vector says of another.
 _VECTOR_FUNCTIONS = [

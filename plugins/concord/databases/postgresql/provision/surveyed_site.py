@@ -21,8 +21,8 @@ from concord.databases.postgresql.ledger import retention
 from concord.databases.postgresql.provision import admission, identities, script, site_statements
 from concord.databases.postgresql.provision.admission import Admission
 from concord.databases.postgresql.provision.identities import SiteSequences
-from concord.databases.postgresql.replay import provision as replay_provision
-from concord.databases.postgresql.replay.provision import Replications
+from concord.databases.postgresql.replication import provision as replay_provision
+from concord.databases.postgresql.replication.provision import Replications
 from concord.databases.postgresql.sites import owner
 from concord.databases.postgresql.sites import state as site_state
 from concord.databases.postgresql.sites.grants import Logins

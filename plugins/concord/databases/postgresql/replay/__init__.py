@@ -1,1 +1,1 @@
-"""The replay of a publisher's transactions: entries become staged rows, and a procedure replays them."""
+"""Replay at the subscriber: the operations of an entry, one by one or by set, in one transaction with its level."""

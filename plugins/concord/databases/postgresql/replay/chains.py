@@ -6,7 +6,7 @@ operation of a key only, so that its kind decides what is counted.
 
 from __future__ import annotations
 
-from concord.databases.postgresql.replay.staging import ReplicatedTable
+from concord.databases.postgresql.entries.staging import ReplicatedTable
 
 #: SQLSTATE of ours: sets cannot tell what operation after operation does.
 NOT_BY_SET = "CNC03"

@@ -7,8 +7,8 @@ sites have changed the same row: the entry ends there, and nothing of it stands 
 from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.entries.staging import ReplicatedTable
 from concord.databases.postgresql.replay import decided
-from concord.databases.postgresql.replay.staging import ReplicatedTable
 from concord.databases.postgresql.replay.statements import Statements, generates
 
 #: SQLSTATE of our own.

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from concord.databases.contract.quoting import literal
 from concord.databases.contract.replication_ends import Keys
+from concord.databases.postgresql.entries.staging import ReplicatedTable
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.replay.level import Level
-from concord.databases.postgresql.replay.staging import ReplicatedTable
 
 #: One JSON object a key: its table, and the last number of the other site's log that was decided about.
 _EACH = "jsonb_array_elements(r.decided) d"

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
 from concord.databases.contract.replication_ends import Choice, Keys
+from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTable
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
 from concord.databases.postgresql.log.frames import number
 from concord.databases.postgresql.replay import decided
 from concord.databases.postgresql.replay.level import Level
-from concord.databases.postgresql.replay.staging import ENTRIES, ReplicatedTable
 from concord.messages.errors import ParametersRefused
 
 #: For how long users' transactions on these tables are waited for.

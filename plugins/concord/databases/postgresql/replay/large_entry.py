@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from concord.databases.postgresql.constraints.verification import parents_first
+from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTable
 from concord.databases.postgresql.replay.chains import NOT_BY_SET, WITHIN, Chains, by_loop
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.net_rows import NetRows
 from concord.databases.postgresql.replay.procedure import COLUMNS_FIRST, LOST, counted, counters, ended
-from concord.databases.postgresql.replay.staging import ENTRIES, ReplicatedTable
 from concord.jobs.replication import Conversions
 
 __all__ = ["NOT_BY_SET", "create"]

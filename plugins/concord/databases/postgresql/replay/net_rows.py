@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from concord.databases.postgresql.entries.staging import ReplicatedTable
 from concord.databases.postgresql.replay.chains import NONE, ROW, Chains, by_loop
-from concord.databases.postgresql.replay.staging import ReplicatedTable
 from concord.databases.postgresql.replay.statements import Statements
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal, quote
+from concord.databases.postgresql.entries.staging import ReplicatedTable
 from concord.databases.postgresql.facts.catalogue import ForeignKey
-from concord.databases.postgresql.replay.staging import ReplicatedTable
 
 
 @dataclass(frozen=True, slots=True)

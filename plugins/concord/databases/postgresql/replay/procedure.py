@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTable
 from concord.databases.postgresql.replay import compared, orphans
 from concord.databases.postgresql.replay.compared import Compared
 from concord.databases.postgresql.replay.level import Level
-from concord.databases.postgresql.replay.staging import ENTRIES, ReplicatedTable
 from concord.databases.postgresql.replay.statements import Statements, generates
 from concord.jobs.replication import COUNTED, Conversions, ReplicationDefinition
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from concord.databases.contract.quoting import literal, quote
+from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTable
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.procedure import (
@@ -17,7 +18,6 @@ from concord.databases.postgresql.replay.procedure import (
     ended,
     operations,
 )
-from concord.databases.postgresql.replay.staging import ENTRIES, ReplicatedTable
 from concord.databases.postgresql.replay.statements import Statements
 from concord.jobs.replication import EntryOperation, ReplicationDefinition, SetAside
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from concord.databases.contract.replication_ends import Replayed
+from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTable
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
 from concord.databases.postgresql.replay import refused_entry
 from concord.databases.postgresql.replay.level import Level
-from concord.databases.postgresql.replay.staging import ENTRIES, ReplicatedTable
 from concord.jobs.replication import Aside, EntryOperation, ReplicationDefinition, SetAside
 from concord.messages.errors import ParametersRefused
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from concord.databases.postgresql.entries.staging import ReplicatedTable
 from concord.databases.postgresql.facts.catalogue import Column
-from concord.databases.postgresql.replay.staging import ReplicatedTable
 
 
 class Statements:

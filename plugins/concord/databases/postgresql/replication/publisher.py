@@ -9,6 +9,8 @@ from math import inf
 import psycopg
 
 from concord.databases.contract.replication_ends import LogEnd
+from concord.databases.postgresql.entries.brake import Brake
+from concord.databases.postgresql.entries.from_log import Entries, Gathered
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import (
     Connection,
@@ -20,12 +22,10 @@ from concord.databases.postgresql.facts.connection import (
 from concord.databases.postgresql.log import publication, slot
 from concord.databases.postgresql.log.frames import Frames, connect_for_log, number
 from concord.databases.postgresql.log.published import Published
-from concord.databases.postgresql.replay import delivered, version_tables
-from concord.databases.postgresql.replay.brake import Brake
-from concord.databases.postgresql.replay.entries import Entries, Gathered
-from concord.databases.postgresql.replay.published_end import PublishedEnd, worded_at
-from concord.databases.postgresql.replay.tables import published_tables
-from concord.databases.postgresql.replay.versioned_entries import VersionedEntries
+from concord.databases.postgresql.queued import delivered, version_tables
+from concord.databases.postgresql.queued.versioned_entries import VersionedEntries
+from concord.databases.postgresql.replication.published_end import PublishedEnd, worded_at
+from concord.databases.postgresql.replication.tables import published_tables
 from concord.databases.postgresql.sites.end import worded
 from concord.jobs.link import Direction
 from concord.jobs.replication import ReplicationJob

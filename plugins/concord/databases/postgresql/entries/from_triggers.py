@@ -9,15 +9,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.entries import from_log, staged_row, written_again
+from concord.databases.postgresql.entries.brake import Brake
+from concord.databases.postgresql.entries.captured_row import CapturedTable, read
+from concord.databases.postgresql.entries.from_log import Gathered
+from concord.databases.postgresql.entries.written_again import Images
 from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.log.published import Published
 from concord.databases.postgresql.operations import triggers
 from concord.databases.postgresql.operations.triggers import array
-from concord.databases.postgresql.replay import entries, staged_row, written_again
-from concord.databases.postgresql.replay.brake import Brake
-from concord.databases.postgresql.replay.captured_row import CapturedTable, read
-from concord.databases.postgresql.replay.entries import Gathered
-from concord.databases.postgresql.replay.written_again import Images
 from concord.messages.errors import EntryRefused, StructureChanged
 
 #: Entries that are looked at together.
@@ -197,4 +197,4 @@ def _misplaced(number: str, table: str) -> EntryRefused:
 
 def _fills(group: Sequence[Entry]) -> bool:
     operations, size = sum(each.operations for each in group), sum(each.bytes for each in group)
-    return operations >= entries.OPERATIONS or size >= entries.BYTES
+    return operations >= from_log.OPERATIONS or size >= from_log.BYTES

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from concord.databases.postgresql.replay import delivered
+from concord.databases.postgresql.queued import delivered
 from concord.databases.registry import dialect
 from concord.jobs.replication import Aside, SetAside
 from concord.messages.errors import EntryRefused, ParametersRefused

@@ -12,28 +12,28 @@ from functools import partial
 import psycopg
 
 from concord.databases.contract.replication_ends import Filled, Keys, Replayed
+from concord.databases.postgresql.entries import staging
+from concord.databases.postgresql.entries.from_log import Gathered
+from concord.databases.postgresql.entries.staging import Layout
 from concord.databases.postgresql.facts import application_triggers
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import in_our_words, in_transaction, one, rows, run
 from concord.databases.postgresql.facts.refusal import is_refusal, told
 from concord.databases.postgresql.log.published import Kind, Published
+from concord.databases.postgresql.queued import procedure as queued_procedure
+from concord.databases.postgresql.queued import version_tables
 from concord.databases.postgresql.replay import (
     compared,
     decided,
     decision,
-    first_copy,
     large_entry,
     procedure,
-    queued_procedure,
     refused_entry,
-    staging,
-    version_tables,
 )
-from concord.databases.postgresql.replay.entries import Gathered
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.set_aside import EntrySetAside, refuse_part
-from concord.databases.postgresql.replay.staging import Layout
-from concord.databases.postgresql.replay.tables import layout
+from concord.databases.postgresql.replication import first_copy
+from concord.databases.postgresql.replication.tables import layout
 from concord.databases.postgresql.sites.end import worded
 from concord.databases.postgresql.sites.ends import WrittenEnd
 from concord.jobs.replication import EntryOperation, ReplicationJob

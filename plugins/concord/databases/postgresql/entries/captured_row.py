@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from concord.databases.postgresql.entries import staged_row
 from concord.databases.postgresql.log.published import PublishedTable
 from concord.databases.postgresql.operations import record
-from concord.databases.postgresql.replay import staged_row
 
 Values = Sequence[str | None]
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from concord.databases.contract.quoting import qualified, shortened
+from concord.databases.postgresql.entries import staging
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.log.published import Kind, Published, PublishedTable
-from concord.databases.postgresql.replay import compensation, staging
+from concord.databases.postgresql.queued import compensation
 from concord.messages.errors import NotProvisioned
 from concord.tables.replication_set import ReplicatedTable, TableName
 

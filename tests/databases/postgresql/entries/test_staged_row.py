@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from concord.databases.postgresql.entries import staged_row
 from concord.databases.postgresql.log.pgoutput import NULL
-from concord.databases.postgresql.replay import staged_row
 from tests.conftest import Database
 
 TEXTS = st.none() | st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20)

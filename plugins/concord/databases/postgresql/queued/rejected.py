@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.replay import compensation
-from concord.databases.postgresql.replay.versioned_rows import VersionedRows
+from concord.databases.postgresql.queued import compensation
+from concord.databases.postgresql.queued.versioned_rows import VersionedRows
 from concord.databases.postgresql.write.conflict_id import conflict_id
 from concord.jobs.link import Direction
 from concord.jobs.replication import ReplicationJob

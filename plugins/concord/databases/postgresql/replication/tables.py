@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from concord.databases.contract.quoting import quote
+from concord.databases.postgresql.entries import staging
+from concord.databases.postgresql.entries.staging import Layout
 from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.log.published import Published, PublishedTable
-from concord.databases.postgresql.replay import staging, version_tables
-from concord.databases.postgresql.replay.staging import Layout
+from concord.databases.postgresql.queued import version_tables
 from concord.databases.postgresql.rows import row_filter
 from concord.messages.errors import StructureChanged
 from concord.tables.replication_set import ReplicatedTable, TableName

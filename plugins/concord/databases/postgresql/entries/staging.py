@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from concord.databases.postgresql.entries import staged_row
+from concord.databases.postgresql.entries.from_log import Gathered
 from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.log.published import Kind, Published
-from concord.databases.postgresql.replay import staged_row
-from concord.databases.postgresql.replay.entries import Gathered
 
 ENTRIES = "pg_temp.concord_entry"
 

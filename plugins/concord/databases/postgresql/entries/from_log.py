@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from math import inf
 from typing import overload
 
+from concord.databases.postgresql.entries import staged_row
+from concord.databases.postgresql.entries.brake import Brake
 from concord.databases.postgresql.log.first_waiting import EPOCH, LEVEL_ROW
 from concord.databases.postgresql.log.frames import Read
 from concord.databases.postgresql.log.pgoutput import (
@@ -24,8 +26,6 @@ from concord.databases.postgresql.log.pgoutput import (
     decode,
 )
 from concord.databases.postgresql.log.published import Published
-from concord.databases.postgresql.replay import staged_row
-from concord.databases.postgresql.replay.brake import Brake
 from concord.messages.errors import StructureChanged
 
 #: A batch ends at the entry that reaches one of these, or in the midst of an entry that exceeds them.

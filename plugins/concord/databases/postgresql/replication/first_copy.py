@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from concord.databases.contract.replication_ends import Filled
+from concord.databases.postgresql.entries.staging import Layout, ReplicatedTable
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
 from concord.databases.postgresql.log.frames import number
 from concord.databases.postgresql.log.published import Kind
-from concord.databases.postgresql.replay.staging import Layout, ReplicatedTable
 from concord.messages.errors import SitesDiffer
 
 

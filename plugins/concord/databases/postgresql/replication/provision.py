@@ -12,8 +12,8 @@ from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.log import publication
 from concord.databases.postgresql.log.published import PublishedTable
 from concord.databases.postgresql.operations import kept, triggers
-from concord.databases.postgresql.replay import compensation, version_tables
-from concord.databases.postgresql.replay.tables import column_problems, filter_problems, published_table
+from concord.databases.postgresql.queued import compensation, version_tables
+from concord.databases.postgresql.replication.tables import column_problems, filter_problems, published_table
 from concord.databases.postgresql.sites import grants, preflight
 from concord.databases.postgresql.sites.grants import Logins
 from concord.jobs.replication import ReplicationDefinition

@@ -6,9 +6,9 @@ The publisher's own log brings them, so a subscriber meets one where it belongs 
 from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.entries.staging import ReplicatedTable
 from concord.databases.postgresql.facts.catalogue import Column
-from concord.databases.postgresql.replay.staging import ReplicatedTable
-from concord.databases.postgresql.replay.versioned_rows import VersionedRows
+from concord.databases.postgresql.queued.versioned_rows import VersionedRows
 from concord.tables.replication_set import TableName
 
 NAME = TableName(schema_name="concord", name="compensation")

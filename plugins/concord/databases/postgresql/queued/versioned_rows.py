@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.replay.staging import ReplicatedTable
+from concord.databases.postgresql.entries.staging import ReplicatedTable
 from concord.databases.postgresql.replay.statements import Statements
 
 #: SQLSTATE of `serialization_failure`: the entry is replayed once more, as a whole.

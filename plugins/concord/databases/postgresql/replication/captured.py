@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from concord.databases.contract.replication_ends import PublisherEnd
-from concord.databases.postgresql.replay.publisher import Publisher
-from concord.databases.postgresql.replay.trigger_publisher import TriggerPublisher
+from concord.databases.postgresql.replication.publisher import Publisher
+from concord.databases.postgresql.replication.trigger_publisher import TriggerPublisher
 from concord.jobs.replication import ReplicationJob
 
 

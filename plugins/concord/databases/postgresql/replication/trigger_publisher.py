@@ -9,16 +9,16 @@ from functools import partial
 import psycopg
 
 from concord.databases.contract.replication_ends import LogEnd
+from concord.databases.postgresql.entries.brake import Brake
+from concord.databases.postgresql.entries.from_log import Gathered
+from concord.databases.postgresql.entries.from_triggers import Operations
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import Connection, connect, one, run
 from concord.databases.postgresql.log.published import Published
 from concord.databases.postgresql.operations import kept, numbering, triggers
 from concord.databases.postgresql.operations.numbering import Begun
-from concord.databases.postgresql.replay.brake import Brake
-from concord.databases.postgresql.replay.entries import Gathered
-from concord.databases.postgresql.replay.operations import Operations
-from concord.databases.postgresql.replay.published_end import PublishedEnd, worded_at
-from concord.databases.postgresql.replay.tables import published_tables
+from concord.databases.postgresql.replication.published_end import PublishedEnd, worded_at
+from concord.databases.postgresql.replication.tables import published_tables
 from concord.databases.postgresql.sites.end import worded
 from concord.jobs.replication import ReplicationJob
 from concord.messages.errors import StructureChanged

@@ -11,10 +11,13 @@ from collections.abc import Iterator, Sequence
 import psycopg
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.entries.staging import ENTRIES, Layout, ReplicatedTable
 from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.log.published import Kind
+from concord.databases.postgresql.queued.compensation import Compensation
+from concord.databases.postgresql.queued.rejected import Contested
+from concord.databases.postgresql.queued.versioned_rows import VersionedRows
 from concord.databases.postgresql.replay import orphans
-from concord.databases.postgresql.replay.compensation import Compensation
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.orphans import Reference
 from concord.databases.postgresql.replay.procedure import (
@@ -26,9 +29,6 @@ from concord.databases.postgresql.replay.procedure import (
     operations,
 )
 from concord.databases.postgresql.replay.procedure import ended as ended_entry
-from concord.databases.postgresql.replay.rejected import Contested
-from concord.databases.postgresql.replay.staging import ENTRIES, Layout, ReplicatedTable
-from concord.databases.postgresql.replay.versioned_rows import VersionedRows
 from concord.jobs.link import Direction
 from concord.jobs.replication import Conversions, ReplicationJob
 

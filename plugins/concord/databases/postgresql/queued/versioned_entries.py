@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from math import inf
 
+from concord.databases.postgresql.entries.brake import Brake
+from concord.databases.postgresql.entries.from_log import Entries, chosen
 from concord.databases.postgresql.log.pgoutput import NULL, Update, Values
 from concord.databases.postgresql.log.published import Kind, Published
-from concord.databases.postgresql.replay.brake import Brake
-from concord.databases.postgresql.replay.entries import Entries, chosen
-from concord.databases.postgresql.replay.version_tables import POSITION
+from concord.databases.postgresql.queued.version_tables import POSITION
 
 #: Operations of our own: judge the row's version, write it, forget it, take a row back.
 JUDGE, WRITE, FORGET, COMPENSATE = b"J", b"W", b"F", b"C"

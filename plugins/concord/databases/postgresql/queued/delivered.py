@@ -8,7 +8,7 @@ from datetime import timedelta
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.connection import Connection, run
-from concord.databases.postgresql.replay import compensation
+from concord.databases.postgresql.queued import compensation
 
 #: How long the version of a deleted row is kept. Subscribers forget it too, in the order of the publisher's log.
 TOMBSTONES_KEPT = timedelta(days=30)

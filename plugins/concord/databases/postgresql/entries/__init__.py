@@ -1,0 +1,1 @@
+"""Entries: a publisher's transactions, read from its log or its triggers' records, staged as rows."""

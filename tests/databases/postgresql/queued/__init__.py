@@ -1,0 +1,1 @@
+"""Upkeep of queued replications. `tests/transactional` has their conflicts, and their histories under kills."""
