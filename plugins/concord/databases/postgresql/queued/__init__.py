@@ -1,1 +1,1 @@
-"""Queued updating: each row travels with its versions, and a subscriber takes back what lost (S3)."""
+"""Queued updating: each row travels with its versions, and a subscriber takes back what lost."""

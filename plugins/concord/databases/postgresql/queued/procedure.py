@@ -20,15 +20,7 @@ from concord.databases.postgresql.queued.versioned_rows import VersionedRows
 from concord.databases.postgresql.replay import orphans
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.orphans import Reference
-from concord.databases.postgresql.replay.procedure import (
-    COLUMNS_FIRST,
-    LOST,
-    Written,
-    counted,
-    counters,
-    operations,
-)
-from concord.databases.postgresql.replay.procedure import ended as ended_entry
+from concord.databases.postgresql.replay.procedure import Body, Written, created
 from concord.jobs.link import Direction
 from concord.jobs.replication import Conversions, ReplicationJob
 
@@ -47,8 +39,7 @@ def create(layout: Layout, level: Level, job: ReplicationJob) -> list[str]:
     return [
         f"CREATE TEMPORARY TABLE {_FALLEN.removeprefix('pg_temp.')} (number bigint)",
         *(each.contested.created for each in tables),
-        "CREATE OR REPLACE PROCEDURE pg_temp.concord_replay(since bigint, INOUT done jsonb)"
-        f" LANGUAGE plpgsql AS $concord${_body(layout, level, tables, job)}$concord$",
+        created(_body(layout, tables, job), level),
     ]
 
 
@@ -66,41 +57,22 @@ def falls(connection: Connection, job: ReplicationJob, error: psycopg.Error, lev
     return True
 
 
-def _body(layout: Layout, level: Level, tables: Sequence[QueuedTable], job: ReplicationJob) -> str:
-    """As `procedure.create` says it, but for the end of an entry that was contested."""
-    kept = orphans.refused(references(layout, job), ORPHANED)
-    rows, [compensations] = layout.of(Kind.ROWS), layout.of(Kind.COMPENSATIONS)
+def _body(layout: Layout, tables: Sequence[QueuedTable], job: ReplicationJob) -> Body:
+    [compensations] = layout.of(Kind.COMPENSATIONS)
     settled = "".join(f"\n        {each.contested.settled}" for each in tables)
-    decided = f"IF contested THEN{settled}\n        contested := false;\n      END IF;"
-    ended = f"{kept}\n      {decided}\n      {ended_entry(level)}"
-    return f"""
-{COLUMNS_FIRST}
-DECLARE
-  r record; concord_began bigint; concord_last bigint := 0; begun boolean := false; converted bigint := 0; n bigint;
-  contested boolean := false; fallen boolean := false; orphaned boolean := false;
-  origin_here text; changed_here bigint; derived_here integer;
-  {counters(rows)}
-BEGIN
-  FOR r IN {operations(layout.tables)} LOOP
-    IF r.place < 0 THEN
-      IF begun THEN
-        {ended}
-        COMMIT;
-      END IF;
-      begun := true; concord_began := r.seq; concord_last := r.last; converted := 0;
-      fallen := EXISTS (SELECT FROM {_FALLEN} f WHERE f.number = r.number);
-      contested := fallen;
-      {level.entry("r")};
-      IF NOT FOUND THEN RAISE EXCEPTION 'a newer run has taken over' USING ERRCODE = '{LOST}'; END IF;
-    ELSIF r.seq <= concord_last THEN
-      CASE r.place{"".join(_cases(tables, compensations))}
-      END CASE;
-    END IF;
-  END LOOP;
-  {ended}
-  done := {counted(rows)};
-  PERFORM set_config('synchronous_commit', 'on', true);
-END"""
+    return Body(
+        staged=layout.tables,
+        counted=layout.of(Kind.ROWS),
+        declared="""contested boolean := false; fallen boolean := false; orphaned boolean := false;
+  origin_here text; changed_here bigint; derived_here integer;""",
+        begun=f"""fallen := EXISTS (SELECT FROM {_FALLEN} f WHERE f.number = r.number);
+      contested := fallen;""",
+        cases="".join(_cases(tables, compensations)),
+        ended=f"""{orphans.refused(references(layout, job), ORPHANED)}
+      IF contested THEN{settled}
+        contested := false;
+      END IF;""",
+    )
 
 
 def _cases(tables: Sequence[QueuedTable], compensations: ReplicatedTable) -> Iterator[str]:

@@ -7,6 +7,7 @@ all entries before stand, and nothing of this one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTable
@@ -25,39 +26,59 @@ COLUMNS_FIRST = "#variable_conflict use_column"
 def create(tables: Sequence[ReplicatedTable], level: Level, replication: ReplicationDefinition) -> str:
     """The statement that makes it, for this session."""
     found = orphans.references(tables) if replication.both_ways else []
-    body = f"""
+    body = Body(
+        staged=tables,
+        counted=tables,
+        declared="orphaned boolean := false;",
+        begun="",
+        cases="".join(cases(tables, replication)),
+        ended=orphans.refused(found, compared.CONFLICT),
+    )
+    return created(body, level)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The parts in which procedures differ: statements in PL/pgSQL, of tables that are staged and of those counted."""
+
+    staged: Sequence[ReplicatedTable]
+    counted: Sequence[ReplicatedTable]
+    declared: str
+    begun: str
+    cases: str
+    ended: str
+
+
+def created(body: Body, level: Level) -> str:
+    """`pg_temp.concord_replay`. Once its last transaction is on disk, so are all before it."""
+    last = f"{body.ended}\n        {ended(level)}"
+    return f"""
+CREATE OR REPLACE PROCEDURE pg_temp.concord_replay(since bigint, INOUT done jsonb) LANGUAGE plpgsql AS $concord$
 {COLUMNS_FIRST}
 DECLARE
   r record; entry bigint; concord_began bigint; concord_last bigint := 0; begun boolean := false;
-  converted bigint := 0; n bigint; orphaned boolean := false;
-  {counters(tables)}
+  converted bigint := 0; n bigint; {body.declared}
+  {counters(body.counted)}
 BEGIN
-  FOR r IN {operations(tables)} LOOP
+  FOR r IN {operations(body.staged)} LOOP
     IF r.place < 0 THEN
       IF begun THEN
-        {orphans.refused(found, compared.CONFLICT)}
-        {ended(level)}
+        {last}
         COMMIT;
       END IF;
-      begun := true; entry := r.number; concord_began := r.seq; concord_last := r.last;
-      converted := 0;
+      begun := true; entry := r.number; concord_began := r.seq; concord_last := r.last; converted := 0;
+      {body.begun}
       {level.entry("r")};
       IF NOT FOUND THEN RAISE EXCEPTION 'a newer run has taken over' USING ERRCODE = '{LOST}'; END IF;
     ELSIF r.seq <= concord_last THEN
-      CASE r.place{"".join(cases(tables, replication))}
+      CASE r.place{body.cases}
       END CASE;
     END IF;
   END LOOP;
-  {orphans.refused(found, compared.CONFLICT)}
-  {ended(level)}
-  done := {counted(tables)};
-  -- Once this transaction is on disk, so are all before it.
+  {last}
+  done := {counted(body.counted)};
   PERFORM set_config('synchronous_commit', 'on', true);
-END"""
-    return (
-        "CREATE OR REPLACE PROCEDURE pg_temp.concord_replay(since bigint, INOUT done jsonb)"
-        f" LANGUAGE plpgsql AS $concord${body}$concord$"
-    )
+END$concord$"""
 
 
 def operations(tables: Sequence[ReplicatedTable]) -> str:
