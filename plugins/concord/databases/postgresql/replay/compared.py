@@ -9,7 +9,7 @@ from __future__ import annotations
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.entries.staging import ReplicatedTable
 from concord.databases.postgresql.replay import decided
-from concord.databases.postgresql.replay.statements import Statements, generates
+from concord.databases.postgresql.replay.statements import generates, of_staged_row, taken
 
 #: SQLSTATE of our own.
 CONFLICT = "CNC04"
@@ -18,17 +18,19 @@ CONFLICTS = (CONFLICT, "23505")
 
 
 class Compared:
-    """The statements of one table. `(r.tN)` is the staged row."""
+    """The statements of one table."""
 
     def __init__(self, table: ReplicatedTable) -> None:
-        self.table, self.of, self.sql = table, Statements(table, f"(r.t{table.place})"), table.table.sql
+        self.table, self.of, self.sql = table, of_staged_row(table), table.table.sql
 
     @property
     def operations(self) -> str:
         """Of a truncate nobody can say which rows its user had seen."""
         of = self.of
         passed_over = f"WHEN 'S' THEN {of.count('decided')}" if self.table.has_decided else ""
-        return f"""{decided.judged(self.table, of.row)}
+        return f"""
+        {taken(self.table)}
+        {decided.judged(self.table, of.row)}
         CASE r.operation {passed_over}
         WHEN 'U' THEN
           {of.update(self.same_row, of.values)};

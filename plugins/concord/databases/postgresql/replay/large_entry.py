@@ -14,7 +14,7 @@ from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTabl
 from concord.databases.postgresql.replay.chains import NOT_BY_SET, WITHIN, Chains, by_loop
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.net_rows import NetRows
-from concord.databases.postgresql.replay.procedure import COLUMNS_FIRST, LOST, counted, counters, ended
+from concord.databases.postgresql.replay.procedure import COLUMNS_FIRST, LOST, counted, ended, variables
 from concord.jobs.replication import Conversions
 
 __all__ = ["NOT_BY_SET", "create"]
@@ -33,7 +33,7 @@ def create(
 {COLUMNS_FIRST}
 DECLARE
   e record; n bigint; emptied_later boolean; converted bigint := 0;
-  {counters(tables)}
+  {variables(tables)}
   {" ".join(each.declared for each in chains)}
 BEGIN
   SELECT * INTO STRICT e FROM {ENTRIES} WHERE number > since;

@@ -14,7 +14,7 @@ from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTabl
 from concord.databases.postgresql.replay import compared, orphans
 from concord.databases.postgresql.replay.compared import Compared
 from concord.databases.postgresql.replay.level import Level
-from concord.databases.postgresql.replay.statements import Statements, generates
+from concord.databases.postgresql.replay.statements import declared, generates, of_staged_row, taken
 from concord.jobs.replication import COUNTED, Conversions, ReplicationDefinition
 
 #: SQLSTATEs of our own.
@@ -58,7 +58,7 @@ CREATE OR REPLACE PROCEDURE pg_temp.concord_replay(since bigint, INOUT done json
 DECLARE
   r record; entry bigint; concord_began bigint; concord_last bigint := 0; begun boolean := false;
   converted bigint := 0; n bigint; {body.declared}
-  {counters(body.counted)}
+  {variables(body.counted)}
 BEGIN
   FOR r IN {operations(body.staged)} LOOP
     IF r.place < 0 THEN
@@ -103,13 +103,14 @@ def ended(level: Level) -> str:
     return f"IF converted > 0 THEN {level.converted('converted')}; END IF;"
 
 
-def counters(tables: Sequence[ReplicatedTable]) -> str:
-    """Variables: operations of each table by their effect."""
-    return " ".join(f"{effect}_{each.place} bigint := 0;" for each in tables for effect in COUNTED)
+def variables(tables: Sequence[ReplicatedTable]) -> str:
+    """Of each table: its staged row, and its operations by their effect."""
+    counters = (f"{effect}_{each.place} bigint := 0;" for each in tables for effect in COUNTED)
+    return " ".join((*map(declared, tables), *counters))
 
 
 def counted(tables: Sequence[ReplicatedTable]) -> str:
-    """Their values. One object for each table: no function takes more than a hundred arguments."""
+    """The counts' values. One object for each table: no function takes more than a hundred arguments."""
     return " || ".join(map(_counted, tables))
 
 
@@ -127,17 +128,18 @@ def cases(tables: Sequence[ReplicatedTable], replication: ReplicationDefinition)
 
 
 class Written:
-    """The statements of one table. `(r.tN)` is the staged row."""
+    """The statements of one table."""
 
     def __init__(self, table: ReplicatedTable, conversions: Conversions) -> None:
         self.table, self.refuses = table, conversions is Conversions.REFUSE
-        self.of, self.sql = Statements(table, f"(r.t{table.place})"), table.table.sql
+        self.of, self.sql = of_staged_row(table), table.table.sql
 
     @property
     def operations(self) -> str:
         """Updates come first: most operations are such."""
         count, of = self.of.count, self.of
         return f"""
+        {taken(self.table)}
         CASE r.operation
         WHEN 'U' THEN
           {of.update(self.same_row, of.values)};

@@ -14,9 +14,9 @@ from concord.databases.postgresql.replay.procedure import (
     COLUMNS_FIRST,
     cases,
     counted,
-    counters,
     ended,
     operations,
+    variables,
 )
 from concord.databases.postgresql.replay.statements import Statements
 from concord.jobs.replication import EntryOperation, ReplicationDefinition, SetAside
@@ -89,7 +89,7 @@ CREATE OR REPLACE FUNCTION pg_temp.{head} LANGUAGE plpgsql AS $concord$
 DECLARE
   mine record; r record; entry bigint; n bigint; at bigint := 0; converted bigint := 0; failed jsonb := '[]';
   orphaned boolean := false;
-  {counters(tables)}
+  {variables(tables)}
 BEGIN
   SELECT * INTO STRICT mine FROM {ENTRIES} WHERE number > since ORDER BY number LIMIT 1;
   entry := mine.number;{body}

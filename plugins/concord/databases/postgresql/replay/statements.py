@@ -62,6 +62,25 @@ class Statements:
         }
 
 
+def of_staged_row(table: ReplicatedTable) -> Statements:
+    """In a procedure's loop, whose variables hold the staged row. `(r.tN).cM` would count off its columns each time."""
+    return Statements(table, _variable(table))
+
+
+def declared(table: ReplicatedTable) -> str:
+    """The variable of its staged row."""
+    return f"{_variable(table)} {table.staged};"
+
+
+def taken(table: ReplicatedTable) -> str:
+    """The loop's row goes into it."""
+    return f"{_variable(table)} := r.t{table.place};"
+
+
+def _variable(table: ReplicatedTable) -> str:
+    return f"concord_{table.place}"
+
+
 def generates(column: Column) -> bool:
     """Its values are PostgreSQL's own, unless an insert overrides that."""
     return column.identity == "a"
