@@ -34,7 +34,7 @@ def sites(replicated: Make) -> Replicated:
 
 
 def test_each_sites_transactions_arrive_at_the_other_and_none_travels_back(sites: Replicated) -> None:
-    """S2-09: what was replayed is known by its first statement, the level of this very replication."""
+    """S2-09, S4-144, S4-145: what was replayed is known by its first statement, this replication's own level."""
     sites.london.run(
         "UPDATE part SET price = 100 WHERE id <= 3", "INSERT INTO stock VALUES ('l', 1, 5, 'new')"
     )
@@ -243,7 +243,7 @@ def test_a_truncate_is_refused_since_nobody_knows_which_rows_its_user_had_seen(s
 def test_a_hub_carries_the_changes_of_each_spoke_to_the_other(
     replicated: Make, server_with_logins: Server, database: Callable[[], Database]
 ) -> None:
-    """S2-26: London is the hub, Cape Town and Oslo are its spokes."""
+    """S2-26, S4-143: London is the one publisher; Cape Town and Oslo are its subscribers, and no others'."""
     spoke = replicated(STOCK, *TABLES, updates="both")
     oslo = site_on(server_with_logins, "capetown", database().name)
     oslo.run(*STOCK)

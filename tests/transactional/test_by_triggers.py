@@ -44,7 +44,7 @@ def limited(sites: Replicated, **settings: object) -> None:
 def test_operations_of_each_kind_arrive_and_are_kept_no_longer(
     sites: Replicated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S4-111; in many looks, in batches that are cut, by set and one by one."""
+    """S4-111, S4-125, S4-159; in many looks, in batches that are cut, by set and one by one."""
     limited(sites, conversions="refuse", set_based_from=9)
     monkeypatch.setattr(from_triggers, "AT_ONCE", 3)
     monkeypatch.setattr("concord.databases.postgresql.entries.from_log.OPERATIONS", 4)

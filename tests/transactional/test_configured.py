@@ -69,6 +69,7 @@ def test_a_replication_knows_its_tables_by_their_names_at_both_sites(parse: Pars
 def test_a_mistake_in_a_replication_is_one_clear_line(
     problems: Problems, changed: dict[str, str], key: str, message: str
 ) -> None:
+    """S4-172: of a site that is declared nowhere, and of a publisher that subscribes to itself, among others."""
     (problem, *_) = problems(written(to_capetown=BOOKINGS | changed))
     assert problem.key == f"replications.to_capetown.{key}"
     assert message in str(problem)

@@ -22,6 +22,7 @@ def sites(replicated: Callable[..., Replicated], monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_run_whose_time_is_over_ends_at_an_entry_and_the_next_goes_on_after_it(sites: Replicated) -> None:
+    """S0-26, S4-121: the oldest entry that waits comes next, however often runs are cut off."""
     sites.london.run(*(OF_TWO.format(2 * n) for n in range(6)))
     first = sites.run(run_for=0)
     assert 0 < first.entries < 6

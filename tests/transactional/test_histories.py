@@ -37,7 +37,7 @@ class Reader:
 def test_no_transaction_is_lost_doubled_cut_or_put_before_another(
     replicated: Callable[..., Replicated], seed: int, capture: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The log begins, and goes on, while sessions commit: each transaction is in the copy or in the log."""
+    """S0-09, S4-112: four sessions commit at once, and one replays. Each transaction is in the copy or in the log."""
     monkeypatch.setattr(from_log, "OPERATIONS", 40)
     sites = replicated(REGISTERS, "public.register", capture=capture)
     with Writers(sites.london, seed=seed) as writers:

@@ -65,6 +65,7 @@ def seen(sites: Replicated, rows: int) -> float:
 def test_a_commit_is_visible_at_once_while_a_run_lingers_and_the_publisher_is_not_polled(
     sites: Replicated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """S4-004, S4-120: from its level to the end of the log, then the publisher sends without being asked."""
     asked = counted(monkeypatch, Publisher, "end_of_log")
     sites.london.run("INSERT INTO movement VALUES (0, 0)")
     with staying(sites, linger=LONG) as (run, end):

@@ -15,6 +15,7 @@ def sites(replicated: Make) -> Replicated:
 
 
 def test_a_copy_and_all_that_is_committed_after_it_arrive(sites: Replicated) -> None:
+    """S0-07, S0-24: each statement commits by itself here, and its rows are operations, one for each row."""
     assert sites.are_equal()
     sites.london.run(
         "UPDATE account SET balance = balance - 5 WHERE id <= 3",
@@ -42,7 +43,7 @@ def test_a_transaction_that_was_rolled_back_never_leaves_the_publisher(sites: Re
 
 
 def test_transactions_arrive_in_the_order_of_their_commits_and_not_of_their_begins(sites: Replicated) -> None:
-    """S0-12: the one that began later commits first; both write one row of another table than they met in."""
+    """S0-11, S0-12, S0-26: the one that began later commits first, and is replayed first."""
     sites.capetown.run(*WITNESS)
     london = sites.london
     with london.log_in(london.superuser, autocommit=False) as early:
@@ -53,7 +54,7 @@ def test_transactions_arrive_in_the_order_of_their_commits_and_not_of_their_begi
 
 
 def test_each_transaction_is_one_transaction_at_the_subscriber(sites: Replicated) -> None:
-    """S0-02: three entries, three transactions; operations of one have one number of PostgreSQL's."""
+    """S0-02, S0-04, S0-21, S0-37, T12: three entries, three transactions, each with its own rows alone."""
     sites.london.run(
         "UPDATE account SET balance = 1 WHERE id <= 4",
         "UPDATE account SET balance = 2 WHERE id IN (5, 6)",
@@ -65,7 +66,7 @@ def test_each_transaction_is_one_transaction_at_the_subscriber(sites: Replicated
 
 
 def test_the_subscribers_triggers_stay_silent_and_it_keeps_its_other_columns(replicated: Make) -> None:
-    """S0-17; a column that the publisher lacks keeps its value."""
+    """S0-17, S0-18: this trigger is the subscriber's alone. A column that the publisher lacks keeps its value."""
     made = replicated(ACCOUNTS, "public.account")
     made.capetown.run(
         "ALTER TABLE account ADD COLUMN local text DEFAULT 'mine'",
@@ -79,7 +80,7 @@ def test_the_subscribers_triggers_stay_silent_and_it_keeps_its_other_columns(rep
 
 
 def test_rows_that_were_altered_by_hand_are_realigned_and_counted(sites: Replicated) -> None:
-    """S0-48: an insert that finds its row, an update and a delete that do not."""
+    """S0-48, T10: an insert that finds its row, an update and a delete that do not; each is counted."""
     sites.capetown.run("DELETE FROM account WHERE id IN (1, 2)", "INSERT INTO account VALUES (20, 'mine', 0)")
     sites.london.run(
         "UPDATE account SET balance = 7 WHERE id = 1",
@@ -143,6 +144,7 @@ def test_an_entry_larger_than_a_batch_is_one_transaction_all_the_same(
 def test_an_entry_whose_last_operation_fills_a_batch_arrives(
     sites: Replicated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """S0-39, T09: no transaction follows it that would make the replay commit."""
     monkeypatch.setattr(from_log, "OPERATIONS", 5)
     sites.london.run("UPDATE account SET balance = 1")
     assert (sites.run().entries, sites.are_equal()) == (1, True)

@@ -20,7 +20,7 @@ def sites(replicated: Make) -> Replicated:
 
 
 def test_a_provisioned_publisher_and_subscriber_lack_nothing(sites: Replicated) -> None:
-    """The applier may write the subscriber's tables, although no link does."""
+    """S4-035, S4-116, S4-117: there is a publication, and the applier may write the subscriber's tables."""
     assert provisioning.check(sites.installations()) == []
 
 

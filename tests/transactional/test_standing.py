@@ -33,7 +33,7 @@ def told(sites: Replicated, direction: Direction = Direction.FORWARD) -> tuple[R
 
 
 def test_a_transaction_waits_from_its_commit_to_its_replay_and_others_log_does_not(sites: Replicated) -> None:
-    """S4-154: the level is a place in the publisher's log, and what is behind it is counted from there."""
+    """S4-122, S4-123, S4-154: the level is a place in the publisher's log, from which on is counted what waits."""
     sites.london.run("CREATE TABLE other AS SELECT n FROM generate_series(1, 5000) n")
     before, idle = told(sites)
     assert (idle.waits, idle.waiting_since, idle.is_read) == (False, None, False)
