@@ -233,4 +233,11 @@ REPLICATIONS = (
         "if error.sqlstate:",
         f"{QUEUED} -k without_its_parent",
     ),
+    Mutant(
+        "a replication carries rows and columns that its set leaves out",
+        "plugins/concord/configuration/replication.py",
+        "tuple(table.replicated(Policy()) for table in wanted.tables)",
+        "tuple(table.replicated(Policy()).model_copy(update={'where': None}) for table in wanted.tables)",
+        "tests/transactional/test_configured.py -k of_its_set",
+    ),
 )

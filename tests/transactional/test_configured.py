@@ -211,6 +211,22 @@ def test_triggers_choose_no_rows(problems: Problems) -> None:
     assert [each.message for each in found] == ["triggers do not yet choose rows"]
 
 
+@pytest.mark.parametrize("capture", ["log", "triggers"])
+def test_a_replication_has_the_columns_and_names_of_its_set(parse: Parse, capture: str) -> None:
+    """S0-06: a column that the configuration leaves out leaves no site."""
+    mapped = "columns: [id, name]\n        mappings: {capetown: {rename: {name: guest}}}"
+    text = written(a=BOOKINGS | {"capture": capture}).replace("at: {capetown: b.bookings}", mapped)
+    [table] = parse(text).replication("a").tables
+    assert (table.columns_at("london"), table.columns_at("capetown")) == (("id", "name"), ("id", "guest"))
+
+
+def test_a_replication_has_the_rows_of_its_set(parse: Parse) -> None:
+    """S2-23: a row that the configuration leaves out leaves no site."""
+    text = written(a=BOOKINGS).replace("at: {capetown: b.bookings}", "where: id > 1")
+    [table] = parse(text).replication("a").tables
+    assert table.filter_text == '"id" > 1'
+
+
 def test_rows_are_whole_and_the_same_where_both_sites_write(problems: Problems) -> None:
     chosen = BOTH.replace(
         "      - table: public.bookings\n", "      - table: public.bookings\n        columns: [id]\n"

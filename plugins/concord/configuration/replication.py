@@ -12,7 +12,7 @@ from concord.configuration.settings import ReplicationSetSettings
 from concord.jobs.max_delta import MaxDelta
 from concord.jobs.queued import QueuedConflicts
 from concord.jobs.replication import Capture, Conversions, Largest, ReplicationDefinition, Updates
-from concord.tables.replication_set import ReplicatedTable
+from concord.rules.policy import Policy
 
 
 class MaxDeltaSettings(Settings):
@@ -113,12 +113,7 @@ class ReplicationSettings(Settings):
             replication_set=self.replication_set,
             publisher=self.publisher,
             subscriber=self.subscriber,
-            tables=tuple(
-                ReplicatedTable(
-                    table=table.table, at=dict(table.at), key=table.key, private=dict(table.private)
-                )
-                for table in wanted.tables
-            ),
+            tables=tuple(table.replicated(Policy()) for table in wanted.tables),
             conversions=self.conversions,
             set_based_from=self.set_based_from,
             largest_transaction=self.largest_transaction,
