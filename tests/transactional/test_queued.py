@@ -11,6 +11,7 @@ from tests.given.queued_preferences import are_alike, preference, preferences, s
 from tests.given.replicated_accounts import Make
 from tests.given.replicated_sites import Replicated
 
+SHADOW = 'concord."public.preference"'
 LOG = "SELECT type, winner_site, loser_site, winner_row, loser_row FROM concord.conflict ORDER BY decided_at, id"
 
 
@@ -56,6 +57,17 @@ def test_callout_d_a_row_updated_at_both_sites_is_the_publishers_after_two_runs(
     [(kind, winner, loser, stands, lost)] = sites.london.rows(LOG)
     assert (kind, winner, loser) == ("update_update", "london", "capetown")
     assert (stands["colour"], lost["colour"]) == ("of London", "of Cape Town")
+
+
+def test_a_row_that_nobody_had_changed_before_is_updated_at_both_sites_and_not_inserted(
+    sites: Replicated,
+) -> None:
+    """S3-24: it was there before capture, and so has no version."""
+    for site in sites.sites:
+        site.run(f"DELETE FROM {SHADOW}", "UPDATE preference SET size = 7 WHERE person = 5")
+    settle(sites)
+    assert are_alike(sites)
+    assert [row[0] for row in sites.london.rows(LOG)] == ["update_update"]
 
 
 def test_callout_c_a_row_that_the_publisher_deleted_is_deleted_at_the_subscriber(sites: Replicated) -> None:

@@ -50,8 +50,9 @@ class VersionedRows:
 
     @property
     def was_there(self) -> str:
-        """Had the row a version, and was it not deleted?"""
-        return f"coalesce(NOT {self.was_deleted}, false)"
+        """Had its user changed a row? One that is as it was copied has no version yet."""
+        before, born = self._before["origin"], self._after["born"]
+        return f"CASE WHEN {before} IS NULL THEN NOT {born} ELSE NOT {self.was_deleted} END"
 
     @property
     def after(self) -> str:
