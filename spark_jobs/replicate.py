@@ -58,4 +58,6 @@ def _logged(job: ReplicationJob, report: ReplicationReport) -> ReplicationReport
         conversions=report.conversions,
         seconds=report.seconds,
     )
+    if report.reinitialize is not None:
+        log_event(logger, "initialize again", replication=job.replication.name, reason=report.reinitialize)
     return report

@@ -12,6 +12,7 @@ from tests.mutants.histories import HISTORIES
 from tests.mutants.link import LINK
 from tests.mutants.operations import BY_OPERATIONS
 from tests.mutants.planted import MUTANTS, Mutant
+from tests.mutants.queued import QUEUED
 from tests.mutants.reinitialization import REINITIALIZATION
 from tests.mutants.replication_set import REPLICATION_SET
 from tests.mutants.replications import REPLICATIONS
@@ -38,6 +39,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "second_forms": SECOND_FORMS,
     "replications": REPLICATIONS,
     "operations": BY_OPERATIONS,
+    "queued": QUEUED,
 }
 
 

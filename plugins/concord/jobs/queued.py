@@ -12,6 +12,9 @@ class Precedence(StrEnum):
 
     PUBLISHER = "publisher_wins"  #: it is taken back at the subscriber
     SUBSCRIBER = "subscriber_wins"  #: it replaces the publisher's
+    REINITIALIZE = (
+        "publisher_wins_and_reinitialize"  #: it is taken back, and the subscriber is to be copied anew
+    )
 
 
 class Scope(StrEnum):
@@ -28,7 +31,8 @@ class QueuedConflicts(BaseModel):
 
     policy: Precedence = Field(
         default=Precedence.PUBLISHER,
-        description="publisher_wins takes the subscriber's change back; subscriber_wins replaces the publisher's.",
+        description="publisher_wins takes the subscriber's change back; subscriber_wins replaces the publisher's;"
+        " publisher_wins_and_reinitialize takes it back, and asks to copy the subscriber anew.",
     )
     scope: Scope = Field(
         default=Scope.TRANSACTION,

@@ -127,6 +127,11 @@ class ReplicationDefinition(BaseModel):
         return self.conflict.policy is not Precedence.SUBSCRIBER
 
     @property
+    def reinitializes(self) -> bool:
+        """Does a conflict ask to copy the subscriber anew (S3-21)?"""
+        return self.queued and self.conflict.policy is Precedence.REINITIALIZE
+
+    @property
     def rejects_whole(self) -> bool:
         """Does all of a transaction fall with one of its rows?"""
         return self.rejects and self.conflict.scope is Scope.TRANSACTION
@@ -261,6 +266,7 @@ class ReplicationReport(BaseModel):
     largest: int = 0  #: operations of the largest entry
     initialized: bool = False
     set_aside: int | None = None  #: operations that a person let the run leave out
+    reinitialize: str | None = None  #: why conflicts ask to copy the subscriber anew (S3-21); None: none does
     own_level: int = 0  #: of an initialized subscriber's own log: its copy begins after it
     seconds: Mapping[str, float] = Field(default_factory=dict)
     bytes: int = 0

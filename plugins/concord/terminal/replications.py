@@ -31,6 +31,7 @@ _COLUMNS = Columns(
     prose=("state",),
 )
 _AGAIN = "`replicate --initialize`"
+_REPLACING = "`replicate --initialize --replace`"
 
 
 def show_all(engine: Engine, configuration: Configuration) -> bool:
@@ -74,7 +75,9 @@ def _why(found: Standing, state: State) -> str | None:
         return why
     if found.level is not None and found.level.differing:
         tables = ", ".join(found.level.differing)
-        return f"differs at {tables}, a transaction was skipped: `replicate --initialize --replace`"
+        return f"differs at {tables}, a transaction was skipped: {_REPLACING}"
+    if found.level is not None and found.level.reinitialize is not None:
+        return f"asks to be initialized again, {found.level.reinitialize}: {_REPLACING}"
     return "paused in Airflow" if state is State.OFF else None
 
 

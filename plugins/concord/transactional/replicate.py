@@ -276,6 +276,7 @@ def _report(replication: Replication, account: Account) -> ReplicationReport:
         level_to=account.level_to,
         largest=account.largest,
         set_aside=account.set_aside,
+        reinitialize=replication.subscriber.asked_anew(),
         seconds=replication.steps.seconds,
         bytes=account.bytes,
     )

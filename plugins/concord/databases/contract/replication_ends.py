@@ -175,6 +175,9 @@ class SubscriberEnd(Protocol):
     def invalidate(self, reason: str) -> None:
         """No run goes on before the next `initialize`."""
 
+    def asked_anew(self) -> str | None:
+        """Why conflicts that were decided here ask to copy the subscriber anew (S3-21); None: none does."""
+
     def begin(self) -> None:
         """Make its session ready to replay."""
 
@@ -229,6 +232,7 @@ class ReplayedLevel:
     conversions: int
     largest: int  #: operations of the largest entry since the copy
     reason: str | None  #: why it is no longer valid; None: it is
+    reinitialize: str | None = None  #: why conflicts ask to copy the subscriber anew; None: none does
     differing: tuple[str, ...] = ()  #: tables of entries that a person skipped, until they are copied anew
 
 

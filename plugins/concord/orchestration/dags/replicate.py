@@ -55,6 +55,13 @@ class ReplicationOperator(BaseOperator):
         rows = [[table.table, *(getattr(table, effect) for effect in shown)] for table in report.tables]
         title = f"replication {self.replication}: {report.entries} transactions up to {report.level_to}"
         log_table(title, ["table", *shown], rows)
+        if report.reinitialize is not None:
+            self.log.warning(
+                "%s asks to be initialized again, %s: run initialize__%s with `replace`",
+                self.replication,
+                report.reinitialize,
+                self.replication,
+            )
         counted = {"operations": report.operations, "conversions": report.conversions}
         return {**report.model_dump(mode="json", exclude={"tables"}), **counted}
 

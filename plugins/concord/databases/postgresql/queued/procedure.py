@@ -39,7 +39,7 @@ def create(layout: Layout, level: Level, job: ReplicationJob) -> list[str]:
     return [
         f"CREATE TEMPORARY TABLE {_FALLEN.removeprefix('pg_temp.')} (number bigint)",
         *(each.contested.created for each in tables),
-        created(_body(layout, tables, job), level),
+        created(_body(layout, tables, level, job), level),
     ]
 
 
@@ -57,9 +57,11 @@ def falls(connection: Connection, job: ReplicationJob, error: psycopg.Error, lev
     return True
 
 
-def _body(layout: Layout, tables: Sequence[QueuedTable], job: ReplicationJob) -> Body:
+def _body(layout: Layout, tables: Sequence[QueuedTable], level: Level, job: ReplicationJob) -> Body:
     [compensations] = layout.of(Kind.COMPENSATIONS)
-    settled = "".join(f"\n        {each.contested.settled}" for each in tables)
+    settled = [f"\n        {each.contested.settled}" for each in tables]
+    if job.direction is Direction.REVERSE and job.replication.reinitializes:
+        settled.append(f"\n        {level.ask_anew('entry')};")
     return Body(
         staged=layout.tables,
         counted=layout.of(Kind.ROWS),
@@ -69,7 +71,7 @@ def _body(layout: Layout, tables: Sequence[QueuedTable], job: ReplicationJob) ->
       contested := fallen;""",
         cases="".join(_cases(tables, compensations)),
         ended=f"""{orphans.refused(references(layout, job), ORPHANED)}
-      IF contested THEN{settled}
+      IF contested THEN{"".join(settled)}
         contested := false;
       END IF;""",
     )

@@ -40,6 +40,8 @@ CREATE TABLE IF NOT EXISTS concord.skipped (
     "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS largest bigint NOT NULL DEFAULT 0",
     # Keys of which a person has decided whose row stands (S2-21).
     "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS decided jsonb",
+    # Why a conflict asks to copy the subscriber anew (S3-21): at the publisher, which decided it.
+    "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS reinitialize text",
 ]
 
 
@@ -96,6 +98,16 @@ class Level:
     def converted(self, number: str) -> str:
         return f"UPDATE concord.replay SET conversions = conversions + {number} WHERE {self.mine}"
 
+    def ask_anew(self, entry: str) -> str:
+        """An entry conflicts, and asks to copy the subscriber anew; the first one says why."""
+        why = f"'entry ' || {entry} || ' conflicted at ' || date_trunc('second', now())"
+        return f"UPDATE concord.replay SET reinitialize = coalesce(reinitialize, {why}) WHERE {self.mine}"
+
+    def asked_anew(self, connection: Connection) -> str | None:
+        """Why the subscriber is to be copied anew; None: it need not."""
+        found = rows(connection, f"SELECT reinitialize FROM concord.replay WHERE {self.mine}")
+        return found[0][0] if found else None
+
     def move(self, connection: Connection, level: int, at: datetime | None) -> None:
         """Without an entry: where the publisher's log ended at that moment. Raises LeaseLost."""
         settled = "" if at is None else f", settled_at = {literal(at.isoformat())}"
@@ -107,7 +119,8 @@ class Level:
         stands = f"level = {level}, publisher = {literal(self.publisher)}, scope = {scope}"
         self.change(
             connection,
-            f"{stands}, settled_at = now(), valid = true, reason = NULL, largest = 0, decided = NULL",
+            f"{stands}, settled_at = now(), valid = true, reason = NULL, largest = 0, decided = NULL,"
+            " reinitialize = NULL",
         )
         mended = f"replication = {literal(self.replication)} AND mended_at IS NULL"
         run(connection, f"UPDATE concord.skipped SET mended_at = now() WHERE {mended}")

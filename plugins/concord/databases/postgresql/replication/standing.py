@@ -23,17 +23,17 @@ def level(job: ReplicationJob) -> ReplayedLevel | None:
         job.target.reader,
         job.target.name,
         "SELECT level, level_at, greatest(level_at, settled_at), entries, conversions, largest,"
-        " CASE WHEN NOT valid THEN reason END, ARRAY("
+        " CASE WHEN NOT valid THEN reason END, reinitialize, ARRAY("
         "SELECT DISTINCT t FROM concord.skipped s, unnest(s.tables) t WHERE s.replication = r.replication"
         " AND s.mended_at IS NULL ORDER BY t) FROM concord.replay r"
         f" WHERE replication = {literal(job.synchronization)} AND level IS NOT NULL",
     )
     if not found:
         return None
-    [(number, committed_at, current_at, entries, conversions, largest, reason, differing)] = found
+    [(number, committed_at, current_at, entries, conversions, largest, reason, anew, differing)] = found
     counts = (entries, conversions, largest)
     return ReplayedLevel(
-        int(number), lsn(int(number)), committed_at, current_at, *counts, reason, tuple(differing)
+        int(number), lsn(int(number)), committed_at, current_at, *counts, reason, anew, tuple(differing)
     )
 
 

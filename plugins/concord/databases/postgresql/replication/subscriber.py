@@ -37,11 +37,7 @@ from concord.databases.postgresql.replication.tables import layout
 from concord.databases.postgresql.sites.end import worded
 from concord.databases.postgresql.sites.ends import WrittenEnd
 from concord.jobs.replication import EntryOperation, ReplicationJob
-from concord.messages.errors import (
-    EntryConflict,
-    EntryRefused,
-    WriteContended,
-)
+from concord.messages.errors import EntryConflict, EntryRefused, WriteContended
 
 #: Target triggers stay silent (S0-17), capture is blind to the applier, and applications never give way.
 SETTINGS = (
@@ -99,6 +95,10 @@ class Subscriber(WrittenEnd):
     @worded
     def current_at(self) -> datetime | None:
         return self._level.current_at(self.connection)
+
+    @worded
+    def asked_anew(self) -> str | None:
+        return self._level.asked_anew(self.connection)
 
     @worded
     def invalidate(self, reason: str) -> None:
