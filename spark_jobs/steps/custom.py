@@ -5,6 +5,7 @@
 The batch has one row a conflict:
 
 - `type`;
+- `publisher`: `source` or `target`, whose row stands at the publisher; null where the policy has no publisher;
 - `source` and `target`: structs of the table's columns, null where the row is deleted;
 - `source_version` and `target_version`: structs of `origin`, `changed_at` in µs, `derived`.
 
@@ -87,7 +88,7 @@ def _schema(shape: Shape) -> pa.Schema:
     versions = {
         f"{side}{name}": VERSION_TYPES[name] for side in ("", "p_") for name in (*_VERSION, "deleted")
     }
-    words = dict.fromkeys(("type", *REST, *(f"rest_{name}" for name in REST)), "string")
+    words = dict.fromkeys(("type", "publisher", *REST, *(f"rest_{name}" for name in REST)), "string")
     every = {**columns, **present, **versions, **words}
     return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in every.items()])
 
@@ -141,8 +142,9 @@ def _conflicts(batch: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
         for prefix in ("", "p_")
     ]
     rows = [layout.rows(batch, prefix) for prefix in ("", "p_")]
-    names = ["type", "source", "target", "source_version", "target_version"]
-    return pa.RecordBatch.from_arrays([batch.column("type"), *rows, *versions], names)
+    names = ["type", "source", "target", "source_version", "target_version", "publisher"]
+    columns = [batch.column("type"), *rows, *versions, batch.column("publisher")]
+    return pa.RecordBatch.from_arrays(columns, names)
 
 
 def _checked(

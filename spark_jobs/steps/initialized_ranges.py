@@ -61,7 +61,8 @@ def _rows(
     if empty:
         return all_of(incoming, rule)
     present = acquire(spark, way.present(state, ranges))
-    chains = theirs.policy.bound(rule.priorities or {}).without_hold()
+    between = (rule.origin.partition("#")[0], way.name)
+    chains = theirs.policy.bound(rule.priorities or {}, between=between).without_hold()
     return changed(
         incoming,
         present,

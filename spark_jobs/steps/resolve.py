@@ -23,6 +23,7 @@ from concord.rules.resolver import (
     LatestTimestamp,
     Ordering,
     Presence,
+    PublisherRules,
     SiteOrder,
     passed,
 )
@@ -112,6 +113,7 @@ def adding(policy: Policy) -> str:
 def _for_a_function(chains: Chains, source: Side, target: Side) -> Iterator[str]:
     """The needs of `ask` beside the rows: the type, and what the chain says after the function."""
     yield f"{_type(source, target)} AS type"
+    yield f"{text(chains.publisher) if chains.publisher else 'string(NULL)'} AS publisher"
     rest = _by_type(chains.after_custom, source, target)
     yield from (f"({rest}).{name} AS rest_{name}" for name in REST)
 
@@ -214,6 +216,14 @@ def _(resolver: Presence, source: Side, target: Side) -> Opinion:
     wanted = str(resolver.deleted).lower()
     ours, theirs = (f"({side.column('deleted')} = {wanted})" for side in (source, target))
     return _compared(resolver, ours, theirs)
+
+
+@opinion.register
+def _(resolver: PublisherRules, source: Side, target: Side) -> Opinion:
+    if resolver.nearer is None:
+        return Opinion("string(NULL)", text(resolver.undecided))
+    deleted = (f"{source.column('deleted')} OR {target.column('deleted')}", text(resolver.because_deleted))
+    return Opinion(text(resolver.nearer.value), case(deleted, otherwise=text(resolver.because)))
 
 
 @opinion.register

@@ -75,7 +75,8 @@ def _judged(link: Link, spark: SparkSession, rows: DataFrame, changes: Changes) 
     )
     if whole is not None:
         detected = same_thing(detected, whole, adding(shape.policy))
-    found = resolve(detected, shape.policy.bound(link.job.priorities), shape.asked_aliases)
+    chains = shape.policy.bound(link.job.priorities, between=link.job.ends)
+    found = resolve(detected, chains, shape.asked_aliases)
     return ask(found, Layout.of(shape)) if shape.policy.asks else found
 
 

@@ -126,6 +126,47 @@ def test_the_source_wins_nowhere_where_the_directions_lead_round(problems: Probl
     assert "a to b to c to a" in found[0].message
 
 
+@pytest.mark.parametrize("resolvers", [["publisher_rules"], ["delete_wins", "publisher_rules"]])
+def test_publisher_rules_know_the_one_publisher_of_each_table(parse: Parse, resolvers: list[str]) -> None:
+    """S4-027: another set may have the table between sites of its own."""
+    apart = pairs("ab", "ac", "de")
+    for pair in apart.values():
+        pair["resolvers"] = [*resolvers]
+    apart["from_d_to_e"]["replication_set"] = "others"
+    sets: dict[str, list[dict[str, object]]] = {
+        name: [{"table": "public.orders"}] for name in ("orders", "others")
+    }
+    policy = policy_of(parse(written(apart, sets)), "from_a_to_c")
+    assert policy.resolvers == tuple(resolvers)
+    assert [
+        policy.bound({}, between=ends).publisher
+        for ends in (("a", "b"), ("c", "a"), ("e", "d"), ("b", "c"), ("a", "x"))
+    ] == [
+        "source",
+        "target",
+        "target",
+        None,
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ends", "several"),
+    [(("ab", "bc"), "a and b"), (("ab", "cb"), "a and c"), (("ab", "bc", "ca"), "a and b and c")],
+)
+@pytest.mark.parametrize("where", ["resolvers", "conflict"])
+def test_publisher_rules_are_refused_where_a_table_has_no_one_publisher(
+    problems: Problems, ends: tuple[str, ...], several: str, where: str
+) -> None:
+    """S4-027: subscribers' changes could not go to it first, and from there to all others."""
+    circle = pairs(*ends)
+    for pair in circle.values():
+        pair[where] = ["publisher_rules"] if where == "resolvers" else {"update_delete": ["publisher_rules"]}
+    found = problems(written(circle))
+    assert {problem.key for problem in found} == {f"synchronizations.{name}.{where}" for name in circle}
+    assert all(f"publisher_rules: public.orders has the publishers {several}," in p.message for p in found)
+
+
 def test_a_mesh_whose_directions_do_not_lead_round_may_prefer_the_source(parse: Parse) -> None:
     mesh = pairs("ab", "bc", "ac")
     for pair in mesh.values():

@@ -29,6 +29,10 @@ def test_it_is_bound_to_the_sites_of_the_synchronization(parse: Parse) -> None:
             ("site_priority",),
             "policy for public.airlines: site_priority: capetown and london have no priority",
         ),
+        (
+            ("publisher_rules",),
+            "policy publisher_rules: the ledger does not say which row stood at the publisher",
+        ),
         (("average(name)",), "policy average(name): it makes new rows, which nobody can foretell"),
     ],
 )

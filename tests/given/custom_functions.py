@@ -1,5 +1,8 @@
 """Functions that custom resolvers name: some decide, some fail."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pyarrow as pa
 
 
@@ -23,6 +26,39 @@ def adds_seats(conflicts: pa.RecordBatch) -> pa.RecordBatch:
     decisions = ["undecided" if row["seats"] == 100 else "row" for row in rows]
     made = pa.array(rows, conflicts.column("source").type)
     return pa.RecordBatch.from_arrays([pa.array(decisions), made], ["decision", "row"])
+
+
+def publishers_row(conflicts: pa.RecordBatch) -> pa.RecordBatch:
+    """The first sample (S4-057): code 3, whatever the rows hold."""
+    return pa.RecordBatch.from_arrays([conflicts.column("publisher")], ["decision"])
+
+
+def minimal_price(conflicts: pa.RecordBatch) -> pa.RecordBatch:
+    """The second sample (S4-058): code 3 for the lower price of the publisher, 1 for that of the subscriber, or 0."""
+    decisions = []
+    for publisher, subscriber, ours, theirs in _published(conflicts):
+        lower = float(ours["price"]) - float(theirs["price"])
+        decisions.append(publisher if lower < 0 else subscriber if lower > 0 else "undecided")
+    return pa.RecordBatch.from_pydict({"decision": decisions})
+
+
+def change_to_minimum(conflicts: pa.RecordBatch) -> pa.RecordBatch:
+    """The third sample (S4-059): code 2, the subscriber's row at the publisher's lower price, or else 1."""
+    decisions, rows = [], []
+    for _, subscriber, ours, theirs in _published(conflicts):
+        lower = ours and theirs and float(ours["price"]) < float(theirs["price"])
+        decisions.append("row" if lower else subscriber if ours and theirs else "undecided")
+        rows.append({**theirs, "price": ours["price"]} if lower else None)
+    made = pa.array(rows, conflicts.column("source").type)
+    return pa.RecordBatch.from_arrays([pa.array(decisions), made], ["decision", "row"])
+
+
+def _published(conflicts: pa.RecordBatch) -> Iterator[tuple[str, str, dict[str, Any], dict[str, Any]]]:
+    """Of each conflict: what the publisher's side and the subscriber's are called, and both rows."""
+    for each in conflicts.to_pylist():
+        publisher = each["publisher"]
+        subscriber = "target" if publisher == "source" else "source"
+        yield publisher, subscriber, each[publisher], each[subscriber]
 
 
 def breaks(conflicts: pa.RecordBatch) -> pa.RecordBatch:

@@ -128,7 +128,14 @@ def meetings() -> st.SearchStrategy[Met]:
 
 CHOOSING = (
     *("latest_timestamp", "earliest_timestamp", "source_wins", "target_wins", "publisher_wins"),
-    *("publisher_wins_and_reinitialize", "subscriber_wins", "site_priority", "delete_wins", "update_wins"),
+    *(
+        "publisher_wins_and_reinitialize",
+        "publisher_rules",
+        "subscriber_wins",
+        "site_priority",
+        "delete_wins",
+        "update_wins",
+    ),
     *("ignore", "maximum(n)", "minimum(n)", "maximum(m)", "minimum(m)", "hold"),
 )
 SITES = sorted({origin.partition("#")[0] for origin in ORIGINS})

@@ -168,8 +168,9 @@ class _Comparison:
         return ours, theirs
 
     def _rule(self, table: str) -> Rule:
-        priorities = self.job.link.priorities
-        chains = self.sites.link.shapes[table].policy.bound(priorities).without_hold()
+        link = self.job.link
+        priorities, policy = link.priorities, self.sites.link.shapes[table].policy
+        chains = policy.bound(priorities, between=link.ends).without_hold()
         return Rule(chains, priorities, self.job.prefer)
 
     def _plan(self, compared: Differences, ends: tuple[TableAtSite, TableAtSite]) -> dict[str, int]:

@@ -39,6 +39,19 @@ def ring(edges: Edges) -> list[str]:
     return way[way.index(way[-1]) :][::-1]
 
 
+def _publishers(edges: Edges) -> list[str]:
+    """The sources among sites that are joined, where they are more than one.
+
+    A change would not go to one of them first, and from there to all others (S4-027).
+    """
+    groups: list[set[str]] = []
+    for edge in edges:
+        joined = [group for group in groups if group & {*edge}]
+        groups = [group for group in groups if group not in joined] + [set(edge).union(*joined)]
+    sources = (sorted({source for source, _ in edges if source in group}) for group in groups)
+    return next((found for found in sources if len(found) > 1), [])
+
+
 def conflict_findings(
     path: Path,
     conflict: ConflictSettings,
@@ -52,7 +65,13 @@ def conflict_findings(
     """
     used = sorted(_resolvers(conflict))
     for name, column in used:
-        if KINDS[name].by_source and (way := ring(edges)):
+        if KINDS[name].one_publisher and (several := _publishers(edges)):
+            text = (
+                f"{name}: {table.table} has the publishers {' and '.join(several)}, but needs one, the source of"
+                " every synchronization that carries it; turn one of them round, or use publisher_wins"
+            )
+            yield Finding(path, text)
+        elif KINDS[name].by_source and (way := ring(edges)):
             text = (
                 f"{name}: the synchronizations lead round ({' to '.join(way)}), so that no site is"
                 " nearer to the source; turn one of them round, or use site_priority"

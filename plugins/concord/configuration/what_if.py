@@ -15,6 +15,8 @@ from concord.rules.policy import Chains
 
 #: These need the version that both came from, or somebody else's code.
 _MAKING = ("average", "additive", "merge_columns", "custom")
+#: And this, at which end of the link each row stood, which the ledger does not keep.
+_STANDING = "publisher_rules"
 
 
 def other_chains(
@@ -26,6 +28,10 @@ def other_chains(
             raise ParametersRefused(
                 f"policy {name}: it makes new rows, which nobody can foretell from the ledger"
             )
+    if _STANDING in names:
+        raise ParametersRefused(
+            f"policy {_STANDING}: the ledger does not say which row stood at the publisher"
+        )
     try:
         settings = ConflictSettings(resolvers=tuple(names))
     except ValidationError as error:

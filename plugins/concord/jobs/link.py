@@ -69,6 +69,11 @@ class LinkJob(BaseModel):
         return not self.plan_only and self.interval is None
 
     @property
+    def ends(self) -> tuple[str, str]:
+        """Source and target, by name."""
+        return (self.source.name, self.target.name)
+
+    @property
     def related_link(self) -> str:
         return link_name(self.synchronization, self.direction.related)
 

@@ -13,11 +13,12 @@ from concord.rules.resolver import (
     LatestTimestamp,
     Presence,
     Priorities,
+    PublisherRules,
     Resolver,
     SiteOrder,
 )
 from concord.values.text_form import TextForm
-from concord.versions.conflict import ConflictType
+from concord.versions.conflict import ConflictType, Winner
 
 #: The end of every chain.
 LAST = "latest_timestamp"
@@ -38,6 +39,7 @@ class Given:
     places: Mapping[str, int]
     priorities: Priorities
     forms: Mapping[str, TextForm]  #: of the columns that hold numbers, text and the like
+    nearer: Winner | None = None  #: the end of the link that is nearer to the source, where they are known
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -55,6 +57,7 @@ class Kind:
     merges: bool = False  #: may make a new row
     three_way: bool = False  #: needs the version that both sites' versions come from
     by_source: bool = False  #: asks which of two sites is nearer to the synchronizations' source
+    one_publisher: bool = False  #: and for one that is the source of all of them
     types: Collection[ConflictType] = frozenset(ConflictType)  #: undecided in all others
     chooses: bool = True  #: one of the two rows, by an order
     reinitializes: bool = False  #: and asks to bring the target's copy back to the source's (S3-21)
@@ -81,6 +84,7 @@ KINDS: Mapping[str, Kind] = {
     "publisher_wins_and_reinitialize": replace(
         _nearer("publisher_wins_and_reinitialize", _SOURCE, 1), reinitializes=True
     ),
+    "publisher_rules": Kind(lambda given: PublisherRules(given.nearer), by_source=True, one_publisher=True),
     "subscriber_wins": _nearer("subscriber_wins", _TARGET, -1),
     "site_priority": Kind(
         lambda given: SiteOrder("site_priority", "site priority differs", given.priorities)

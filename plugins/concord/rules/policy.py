@@ -60,12 +60,24 @@ class Policy(BaseModel):
             own = _without_asking(_without_hold(own))
         return own if own[-1] == LAST else (*own, LAST)
 
-    def bound(self, priorities: Priorities, forms: Mapping[str, TextForm] | None = None) -> Chains:
-        """The chains, ready to decide; `forms` of the columns at the site that decides.
+    def bound(
+        self,
+        priorities: Priorities,
+        forms: Mapping[str, TextForm] | None = None,
+        between: tuple[str, str] | None = None,
+    ) -> Chains:
+        """The chains, ready to decide; `forms` of the columns at the site that decides, `between` which sites.
 
         Raises KeyError for a resolver that nobody registered.
         """
-        return Chains(self, priorities, forms or {})
+        return Chains(self, priorities, forms or {}, nearer=self._nearer(*between) if between else None)
+
+    def _nearer(self, source: str, target: str) -> Winner | None:
+        """Which end of a link is nearer to the source of the synchronizations, if one of them is."""
+        if source not in self.places or target not in self.places:
+            return None
+        difference = self.places[source] - self.places[target]
+        return None if not difference else Winner.SOURCE if difference > 0 else Winner.TARGET
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -123,6 +135,12 @@ class Chains:
     priorities: Priorities
     forms: Mapping[str, TextForm]
     asks: bool = True  #: can somebody else's function be asked?
+    nearer: Winner | None = None  #: the end of the link that is nearer to the source
+
+    @property
+    def publisher(self) -> str | None:
+        """The end of the link at which the publisher's rows stand, as a function is told."""
+        return {Winner.SOURCE: "source", Winner.TARGET: "target"}.get(self.nearer) if self.nearer else None
 
     @cached_property
     def by_type(self) -> Mapping[ConflictType, Sequence[Link]]:
@@ -132,7 +150,8 @@ class Chains:
         for each in self.policy.names(kind):
             name, argument = named(each)
             if kind in KINDS[name].types:
-                yield KINDS[name].make(Given(argument, self.policy.places, self.priorities, self.forms))
+                given = Given(argument, self.policy.places, self.priorities, self.forms, self.nearer)
+                yield KINDS[name].make(given)
 
     @cached_property
     def unasked(self) -> Chains:

@@ -204,6 +204,28 @@ class Extreme:
 
 
 @dataclass(frozen=True, slots=True)
+class PublisherRules:
+    """The row that stands at the publisher, whoever changed it there (S4-044, S4-060 to S4-063).
+
+    An order over changes could not say that: of two subscribers' changes the one that the publisher took first holds.
+    Both links of a pair have the same two ends, so they decide alike.
+    """
+
+    nearer: Winner | None  #: the end that is nearer to the source; None where neither is
+    name: str = "publisher_rules"
+    columns: tuple[str, ...] = ()
+    because: str = "the publisher's row"
+    because_deleted: str = "the subscriber's change is ignored"
+    undecided: str = "neither end is the publisher"
+
+    def opinion(self, source: Contender, target: Contender) -> Opinion:
+        if self.nearer is None:
+            return Opinion(None, self.undecided)
+        deleted = source.version.deleted or target.version.deleted
+        return Opinion(self.nearer, self.because_deleted if deleted else self.because)
+
+
+@dataclass(frozen=True, slots=True)
 class Hold:
     """Nobody wins: both rows stay as they are until a person decides."""
 

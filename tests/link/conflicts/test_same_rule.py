@@ -69,6 +69,8 @@ MET = [
     for n, (incoming, present) in enumerate(random_pairs(seed=2, many=3000))
 ]
 USUAL = Policy().bound(PRIORITIES)
+#: Of the link; the policy says which is nearer to the source, if any.
+ENDS = ("london", "oslo")
 SOME = st.lists(meetings(), min_size=20, max_size=40)
 #: A chain that may end under lock, or at somebody else's function.
 MERGING = ("average(n)", "additive(n)", "merge_columns", "custom(tests.given.merging_pair:adds_seats)")
@@ -151,7 +153,7 @@ def test_spark_tells_a_row_of_nulls_from_a_deleted_one_as_the_functions_do(spark
 def test_spark_decides_as_the_functions_do_by_any_chain(
     spark: SparkSession, found: list[Met], policy: Policy, ranks: dict[str, int]
 ) -> None:
-    hold_spark_to_it(spark, found, policy.bound(ranks))
+    hold_spark_to_it(spark, found, policy.bound(ranks, between=ENDS))
 
 
 @settings(SLOW, max_examples=6)
@@ -160,7 +162,7 @@ def test_spark_has_of_each_resolver_the_opinion_that_it_has(
     spark: SparkSession, drawn: list[Met], ranks: dict[str, int]
 ) -> None:
     met = [each for each in drawn if each.incoming.origin and each.present.origin]
-    chains = Policy(resolvers=CHOOSING, places={"london": 1, "oslo": -1}).bound(ranks)
+    chains = Policy(resolvers=CHOOSING, places={"london": 1, "oslo": -1}).bound(ranks, between=ENDS)
     resolvers = [each for each in chains.by_type[ConflictType.UPDATE_DELETE] if isinstance(each, Resolver)]
     sides = (resolve.Side("", SEEN), resolve.Side("p_", SEEN))
     keys = {
@@ -239,7 +241,7 @@ def test_the_write_step_decides_as_the_functions_do_by_any_chain(
     sites: Pair, scene: Scene, found: list[Met], policy: Policy, ranks: dict[str, int]
 ) -> None:
     stage(sites, scene, found)
-    hold_the_write_step_to_it(scene, found, policy.bound(ranks))
+    hold_the_write_step_to_it(scene, found, policy.bound(ranks, between=ENDS))
 
 
 @settings(SLOW, max_examples=400)

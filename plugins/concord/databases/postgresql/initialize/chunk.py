@@ -172,7 +172,7 @@ class ChunkWriter:
         """The write step of a link; constraints across rows are verified when all tables are in."""
         run(connection, *BY_KEY)
         row_locks.lock(connection, chunk)
-        chains = chunk.shape.policy.bound(self.job.priorities).without_hold()
+        chains = chunk.shape.policy.bound(self.job.priorities, between=self.job.ends).without_hold()
         judged, report = one_table.judge_table(connection, self.job, chunk, chains, 0)
         nothing = Session("", "", "", 0, LinkPosition(BEGINNING))
         writing = Writing(self.job, [chunk], LinkState({}, ()), nothing, self.progress)

@@ -191,7 +191,7 @@ class Target(WrittenEnd):
 
     @worded
     def questions(self, staged: Staged) -> list[Question]:
-        chains = staged.shape.policy.bound(self.job.priorities, staged.shape.forms)
+        chains = staged.shape.policy.bound(self.job.priorities, staged.shape.forms, self.job.ends)
         return questions.questions(self.connection, staged, chains)
 
     @worded

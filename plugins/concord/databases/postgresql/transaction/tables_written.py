@@ -176,7 +176,7 @@ def _judge(
     judged, reports = [], {}
     for ordinal, each in enumerate(ordered):
         writing.progress("judge")
-        bound = each.shape.policy.bound(writing.job.priorities, each.shape.forms)
+        bound = each.shape.policy.bound(writing.job.priorities, each.shape.forms, writing.job.ends)
         chains = bound if writing.asks else bound.unasked
         held = locked or each.shape.marks is not None
         suspicion, converts = writing.suspicion(each.shape.name), writing.session is not None

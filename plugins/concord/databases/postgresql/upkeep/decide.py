@@ -104,7 +104,7 @@ class Desk(Target):
         if found and found[0][0] in _SETTLED:
             raise DecisionRefused("it was settled meanwhile, by another link; the next run lets the entry go")
         staged, job = judged.staged, self.job
-        chains = staged.shape.policy.bound(job.priorities, staged.shape.forms)
+        chains = staged.shape.policy.bound(job.priorities, staged.shape.forms, job.ends)
         same_thing = retake.same_thing(connection, staged, judged.verdicts, chains, alike=alike)
         run(
             connection,

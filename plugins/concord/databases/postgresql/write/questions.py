@@ -98,6 +98,7 @@ def _about(source: Contender, target: Contender, chains: Chains) -> dict[str, ob
     return {
         **versions,
         "type": conflict_type(source.version, target.version).value,
+        "publisher": chains.publisher,
         "rest_verdict": rest.winner.value,
         "rest_resolver": rest.resolver,
         "rest_reason": rest.reason,
