@@ -8,6 +8,8 @@ BASE = spoiled(
     "synchronizations:",
     "  bookings:\n    tables:\n      - table: public.bookings\n        at: {capetown: b.bookings}\n\nsynchronizations:",
 )
+#: Both sites have a reader of their logs.
+BOTH = BASE.replace("connection: capetown", "connection: capetown\n    log_reader: cape_log", 1)
 BOOKINGS = {"replication_set": "bookings", "publisher": "london", "subscriber": "capetown"}
 BACK = {"replication_set": "bookings", "publisher": "capetown", "subscriber": "london"}
 COPY = {"kind": "non_incremental", "source": "capetown", "target": "london", "from": "b.bookings"}

@@ -240,4 +240,32 @@ REPLICATIONS = (
         "tuple(table.replicated(Policy()).model_copy(update={'where': None}) for table in wanted.tables)",
         "tests/transactional/test_configured.py -k of_its_set",
     ),
+    Mutant(
+        "a user deletes a row that another site owns",
+        f"{POSTGRESQL}/sites/own_rows.py",
+        'f"NOT {mine}"),',
+        '"false"),',
+        "tests/link/filters/test_own_rows.py -k changes_only_rows",
+    ),
+    Mutant(
+        "a user gives a row to no site, where nobody may change it",
+        f"{POSTGRESQL}/sites/own_rows.py",
+        'f"NOT {mine} OR NOT ({given})"',
+        'f"NOT {mine}"',
+        "tests/link/filters/test_own_rows.py -k changes_only_rows",
+    ),
+    Mutant(
+        "an update that changes nothing meets the change of a row's owner",
+        f"{POSTGRESQL}/sites/own_rows.py",
+        'BEGIN{"" if self.replayed else self._unless_same()}',
+        "BEGIN{self._unless_same()}",
+        "tests/transactional/owned/test_own_rows.py -k stop_no_replication",
+    ),
+    Mutant(
+        "triggers that refuse changes stay when nothing is to be refused",
+        f"{POSTGRESQL}/sites/own_rows.py",
+        "        if oid not in oids:",
+        "        if oid is None:",
+        "tests/link/filters/test_own_rows.py -k makes_alters_and_takes",
+    ),
 )

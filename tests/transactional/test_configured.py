@@ -11,7 +11,7 @@ from concord.configuration.configuration import Configuration
 from concord.jobs.max_delta import MaxDelta
 from concord.jobs.replication import Conversions
 from concord.messages.errors import Problem
-from tests.given.configured_replications import BACK, BASE, BOOKINGS, COPY, section, written
+from tests.given.configured_replications import BACK, BASE, BOOKINGS, BOTH, COPY, section, written
 
 Parse = Callable[[str | bytes], Configuration]
 Problems = Callable[[str | bytes], tuple[Problem, ...]]
@@ -83,7 +83,6 @@ def test_a_mistake_in_a_replication_is_one_clear_line(
             "{capetown: {constant: {a: b}}}",
             "does not yet map them by constant",
         ),
-        ("owners", '{london: "id > 5"}', "does not yet know owners of rows"),
         ("tracking", "{changed_at: a, deleted: b}", "does not yet read marks"),
     ],
 )
@@ -136,9 +135,6 @@ def test_a_chain_of_replications_ends_somewhere(parse: Parse, problems: Problems
     further = text.replace("\nreplication_sets:", "  reports: {connection: reports}\n\nreplication_sets:")
     further = further.replace("capetown, subscriber: london", "capetown, subscriber: reports")
     assert set(parse(further).replications) == {"there", "back"}, "a chain that ends elsewhere"
-
-
-BOTH = BASE.replace("connection: capetown", "connection: capetown\n    log_reader: cape_log", 1)
 
 
 def test_both_ways_need_both_logs_and_form_a_hub_with_spokes(parse: Parse, problems: Problems) -> None:

@@ -14,10 +14,10 @@ from concord.jobs.replication import Capture, Conversions
 from concord.jobs.snapshot import SnapshotKind
 from concord.tables.manipulation import Rename
 from concord.tables.privacy import Treatment
+from concord.tables.replication_set import NotOwned
 
 #: Settings of a table that only links know, and what they do.
 _OF_LINKS = {
-    "owners": "know owners of rows",
     "tracking": "read marks",
 }
 
@@ -113,6 +113,7 @@ def _settings_of_links(replication: ReplicationSettings, sections: Sections) -> 
             if getattr(table, key):
                 text = f"a replication does not yet {verb}; give it a set of its own without {key}"
                 yield Finding((*path, key), text)
+        yield from _owned(path, replication, table)
         yield from _beyond_names((*path, "mappings"), table)
         if table.where and replication.capture is Capture.TRIGGERS:
             text = "triggers do not yet choose rows; write capture: log, or give it a set without where"
@@ -124,6 +125,16 @@ def _settings_of_links(replication: ReplicationSettings, sections: Sections) -> 
         if replication.queued and any(each is not Treatment.STORED for each in table.private.values()):
             text = "the rows that lose are logged, and a replication does not yet withhold columns of them"
             yield Finding((*path, "private"), text)
+
+
+def _owned(path: Path, replication: ReplicationSettings, table: TableSettings) -> Iterator[Finding]:
+    """Users of both sites write, each the rows of their own site (S2-23); nothing counts the others."""
+    if table.owners and not replication.both_ways:
+        text = "users of the publisher alone write; give it a set of its own without owners, or write updates: both"
+        yield Finding((*path, "owners"), text)
+    elif table.owners and table.not_owned is not NotOwned.REFUSE:
+        text = "a replication counts no changes of others' rows; write not_owned: refuse"
+        yield Finding((*path, "not_owned"), text)
 
 
 def _beyond_names(path: Path, table: TableSettings) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ from concord.configuration.settings import (
 from concord.configuration.snapshot import snapshot_rules
 from concord.configuration.watch_rules import watch_findings
 from concord.tables.manipulation import Rename
-from concord.tables.replication_set import TableName
+from concord.tables.replication_set import NotOwned, TableName
 from concord.values.cron import longest_gap
 
 #: A mark may be set so long before its commit in any case.
@@ -70,6 +70,9 @@ def _unknown_names(sections: Sections) -> Iterator[Finding]:
                 for site in sites.keys() - set(sections.site_names):
                     text = f"unknown site '{site}'; {did_you_mean(site, sections.site_names)}"
                     yield Finding(("replication_sets", name, "tables", index, key, site), text)
+            if table.not_owned is NotOwned.REFUSE and not table.owners:
+                text = "no site owns a row, so nobody could change one; write owners"
+                yield Finding(("replication_sets", name, "tables", index, "not_owned"), text)
 
 
 def _tracking_rules(sections: Sections) -> Iterator[Finding]:
@@ -155,13 +158,18 @@ def _unlike_twins(sections: Sections) -> Iterator[Finding]:
         elif one_set != other_set and meet and _kept_as(one) != _kept_as(other):
             text = (
                 f"the same table as {where} at a site, under another name or key, or with other columns or tracking, or"
-                " other private columns; give both entries the same"
+                " other private columns or refused owners; give both entries the same"
             )
             yield Finding(path, text)
 
 
 def _kept_as(table: TableSettings) -> tuple[object, ...]:
-    return (table.table, table.key, table.columns, dict(table.mappings), table.tracking, dict(table.private))
+    owned = table.owners if table.not_owned is NotOwned.REFUSE else {}
+    owners = {site: str(where) for site, where in owned.items()}
+    return (
+        *(table.table, table.key, table.columns, dict(table.mappings), table.tracking, dict(table.private)),
+        *(table.not_owned, owners),
+    )
 
 
 def _own_rules(name: str, pair: SynchronizationSettings) -> Iterator[Finding]:

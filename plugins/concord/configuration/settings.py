@@ -33,7 +33,7 @@ from concord.rules.brake import Brakes
 from concord.rules.policy import Policy
 from concord.tables.identity import Identity
 from concord.tables.privacy import Treatment
-from concord.tables.replication_set import Marks, ReplicatedTable, TableName
+from concord.tables.replication_set import Marks, NotOwned, ReplicatedTable, TableName
 from concord.tables.row_filter_text import Where
 
 #: Column → what the ledger keeps of it.
@@ -156,6 +156,11 @@ class TableSettings(Settings):
         default_factory=lambda: MappingProxyType({}),
         description="For each site the rows that it alone should change. A change to another's is counted.",
     )
+    not_owned: NotOwned = Field(
+        default=NotOwned.COUNT,
+        description="A user's change to a row that the site does not own: count lets it travel and counts it; refuse"
+        " lets the user's statement fail.",
+    )
     resolvers: Resolvers | None = Field(
         default=None,
         description="How a conflict of any type is decided. Default: as the synchronization says.",
@@ -200,6 +205,7 @@ class TableSettings(Settings):
             manipulations={site: mapping.manipulation() for site, mapping in self.mappings.items()},
             where=self.where,
             owners=dict(self.owners),
+            not_owned=self.not_owned,
             policy=policy,
             tracking=self.tracking.marks() if self.tracking else None,
             private=dict(self.private),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,7 +15,14 @@ from concord.tables.privacy import Treatment
 from concord.tables.row_filter_text import Where
 from concord.values.identifier import TableName
 
-__all__ = ["Marks", "ReplicatedTable", "TableName", "chosen"]
+__all__ = ["Marks", "NotOwned", "ReplicatedTable", "TableName", "chosen"]
+
+
+class NotOwned(StrEnum):
+    """The fate of a change that a site's user makes to a row of another owner (S2-23, S2-28)."""
+
+    COUNT = "count"  #: it travels as any other, and is counted
+    REFUSE = "refuse"  #: the user's statement fails at once
 
 
 class Marks(BaseModel):
@@ -46,6 +54,7 @@ class ReplicatedTable(BaseModel):
     manipulations: Mapping[str, Manipulation] = Field(default_factory=dict)
     where: Where | None = None  #: the rows that are shared; None is all
     owners: Mapping[str, Where] = Field(default_factory=dict)  #: the rows that each site should change
+    not_owned: NotOwned = NotOwned.COUNT  #: the fate of a change to a row of another owner
     policy: Policy = Field(default_factory=Policy)  #: who wins a conflict
     tracking: Marks | None = None  #: None is the shadow table that triggers keep
     captured_only: bool = False  #: the source of incremental snapshots alone: no link writes it

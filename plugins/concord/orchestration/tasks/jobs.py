@@ -181,7 +181,7 @@ def tables_of(configuration: Configuration, site: str) -> tuple[ReplicatedTable,
 def _scope(table: ReplicatedTable) -> object:
     """The difference between two entries of one table at a site: the conditions that must hold on its columns."""
     owners = {site: str(where) for site, where in table.owners.items()}
-    return table.name, table.filter_text, tuple(sorted(owners.items()))
+    return table.name, table.filter_text, tuple(sorted(owners.items())), table.not_owned
 
 
 def snapshots_of(configuration: Configuration, site: str) -> tuple[SnapshotDefinition, ...]:

@@ -23,9 +23,10 @@ from concord.databases.postgresql.provision.admission import Admission
 from concord.databases.postgresql.provision.identities import SiteSequences
 from concord.databases.postgresql.replication import provision as replay_provision
 from concord.databases.postgresql.replication.provision import Replications
-from concord.databases.postgresql.sites import owner
+from concord.databases.postgresql.sites import own_rows, owner
 from concord.databases.postgresql.sites import state as site_state
 from concord.databases.postgresql.sites.grants import Logins
+from concord.databases.postgresql.sites.own_rows import OwnRows
 from concord.databases.postgresql.sites.state import SiteState
 from concord.databases.postgresql.snapshots import provision as snapshot_provision
 from concord.databases.postgresql.snapshots.provision import Ends
@@ -121,7 +122,14 @@ class Surveyed:
         kept = retention.keep(wanted.conflicts_kept)
         numbers = identities.statements([each.sequences for each in sites], self.sequences)
         published = self.replications.statements(self.connection)
-        return [kept, *announcements, *numbers, *published]
+        refused = own_rows.statements(self.connection, self._own_rows())
+        return [kept, *announcements, *numbers, *published, *refused]
+
+    def _own_rows(self) -> Sequence[OwnRows]:
+        """The tables whose users change none but the site's own rows."""
+        replayed = [table for each in self.installation.replications for table in each.tables]
+        tables = {**self.state.tables, **self.replications.tables}
+        return own_rows.own_rows(self.site, self.installation.tables, replayed, tables)
 
     def provision(self, sites: Sequence[Surveyed]) -> set[tuple[str, str]]:
         roles = (self.installation.reader, self.installation.applier)
@@ -157,6 +165,7 @@ class Surveyed:
     def _otherwise_provisioned(self) -> Iterator[str]:
         applier = self.installation.applier
         yield from notify.check(self.connection, self.site, self._announced())
+        yield from own_rows.check(self.connection, self.site, self._own_rows())
         yield from owner.deviations(owner.read(self.connection, self.state.facts, self.state.owner))
         yield from site_statements.surplus_rights(self.connection, self.state, self._logins)
         replayed = self.replications.replayed

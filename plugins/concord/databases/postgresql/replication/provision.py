@@ -14,7 +14,7 @@ from concord.databases.postgresql.log.published import PublishedTable
 from concord.databases.postgresql.operations import kept, triggers
 from concord.databases.postgresql.queued import compensation, version_tables
 from concord.databases.postgresql.replication.tables import column_problems, filter_problems, published_table
-from concord.databases.postgresql.sites import grants, preflight
+from concord.databases.postgresql.sites import grants, own_rows, preflight
 from concord.databases.postgresql.sites.grants import Logins
 from concord.jobs.replication import ReplicationDefinition
 from concord.tables.replication_set import ReplicatedTable, TableName
@@ -75,6 +75,8 @@ class Replications:
         for each in self.replications:
             for wanted in each.tables:
                 yield from self._table_refusals(wanted)
+            for wanted, table in self._existing(each):
+                yield from own_rows.problems(connection, self.site, wanted, table)
             if each.published_by(self.site):
                 filters = [
                     f"{self.site}: {table.name} {line}"
