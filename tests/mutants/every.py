@@ -12,6 +12,7 @@ from tests.mutants.histories import HISTORIES
 from tests.mutants.link import LINK
 from tests.mutants.operations import BY_OPERATIONS
 from tests.mutants.planted import MUTANTS, Mutant
+from tests.mutants.publisher_rules import PUBLISHER_RULES
 from tests.mutants.queued import QUEUED
 from tests.mutants.reinitialization import REINITIALIZATION
 from tests.mutants.replication_set import REPLICATION_SET
@@ -30,6 +31,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "waiting": WAITING,
     "comparison": COMPARISON,
     "backfill": BACKFILL,
+    "publisher_rules": PUBLISHER_RULES,
     "reinitialization": REINITIALIZATION,
     "topologies": TOPOLOGIES,
     "histories": HISTORIES,

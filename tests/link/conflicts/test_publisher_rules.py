@@ -7,6 +7,7 @@ import pytest
 from concord.rules.policy import Policy
 from tests.given.fixtures import MakeNetwork
 from tests.given.many_sites import Link, Network, hub
+from tests.given.site import provision_site
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("judged")]
 
@@ -18,6 +19,7 @@ TABLES = {
     "first": (CUSTOM.format("publishers_row"), "publisher_rules"),
     "minimal": (CUSTOM.format("minimal_price"), "publisher_rules"),
     "changed": (CUSTOM.format("change_to_minimum"), "publisher_rules"),
+    "merged": ("merge_columns", "publisher_rules"),
 }
 #: Oslo takes what Paris did before it meets Quito, at Oslo or at Quito.
 ORDERS: tuple[tuple[Link, ...], ...] = (
@@ -81,6 +83,8 @@ def items(network: MakeNetwork) -> Published:
         table.model_copy(update={"policy": Policy(resolvers=TABLES[table.table.name], places=PLACES)})
         for table in made.tables
     )
+    for site in made.sites:
+        provision_site(site, tables)  # of one table a site keeps what its rows were
     return Published(replace(made, tables=tables))
 
 
@@ -139,3 +143,16 @@ def test_the_three_sample_resolvers_do_what_the_source_says(items: Published) ->
     assert items.decided("minimal", 12) == {("quito", "publisher_rules", undecided)}
     for first in (10, 20):
         assert [items.row("changed", first + place) for place in range(3)] == [("quito", "5.00")] * 3
+
+
+def test_old_values_merge_three_ways_and_the_publisher_has_what_both_changed(items: Published) -> None:
+    """S4-073, S4-151, S4-152: by the resolvers that compare with the common version."""
+    sites = items.network
+    for key, ours, theirs in (
+        (1, "name = 'oslo'", "price = 9"),
+        (2, "price = 5", "name = 'quito', price = 9"),
+    ):
+        sites["oslo"].run(f"UPDATE merged SET {ours} WHERE item_id = {key}")
+        sites["quito"].run(f"UPDATE merged SET {theirs} WHERE item_id = {key}")
+    items.synchronize()
+    assert [items.row("merged", key) for key in (1, 2)] == [("oslo", "9.00"), ("quito", "5.00")]

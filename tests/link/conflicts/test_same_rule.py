@@ -70,7 +70,7 @@ MET = [
 ]
 USUAL = Policy().bound(PRIORITIES)
 #: Of the link; the policy says which is nearer to the source, if any.
-ENDS = ("london", "oslo")
+ENDS = ("oslo", "london")
 SOME = st.lists(meetings(), min_size=20, max_size=40)
 #: A chain that may end under lock, or at somebody else's function.
 MERGING = ("average(n)", "additive(n)", "merge_columns", "custom(tests.given.merging_pair:adds_seats)")

@@ -1,6 +1,8 @@
 """A notifier that an Airflow connection names tells when a run had many conflicts (S4-071, S4-072)."""
 
+import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from concord.orchestration.tasks.notification import notify_of_conflicts
 from concord.repository.migration import migrate
 from concord.repository.opening import open_repository
 from concord.repository.transmissions import record_transmission
+from tests.conftest import PROJECT
+from tests.given.mailbox import mail_server
 from tests.orchestration.file_notifier import TEXT, FileNotifier, connection
 from tests.repository.records import MINUTE, NOON, PAIR, begun, leased, report
 
@@ -64,6 +68,26 @@ def test_a_run_above_the_limit_is_told_of_with_its_counts(
         "2 of 40: {'public.flights': 2}; london_capetown: 2 conflicts among 40 rows of one run (2 in public.flights)."
         " python -m concord conflicts list --synchronization london_capetown"
     )  # fmt: skip
+
+
+def test_the_owner_gets_a_mail_of_every_run_with_a_conflict(
+    run: tuple[Engine, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S4-072: through the connection and the notifier that docs/ledger.md names. The ledger keeps the losers."""
+    page = (PROJECT / "docs" / "ledger.md").read_text()
+    written = json.loads(re.search(r'\{"notifier": "airflow.providers.smtp.*?\}"\}', page, re.DOTALL)[0])  # type: ignore[index]
+    plain = {"disable_ssl": True, "disable_tls": True, "from_email": "concord@example.org"}
+    with mail_server() as box:
+        server = {"conn_type": "smtp", "host": "127.0.0.1", "port": box.port, "extra": plain}
+        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", json.dumps(server))
+        monkeypatch.setenv("AIRFLOW_CONN_CONFLICT_ALERTS", connection(written.pop("notifier"), **written))
+        assert not tell(run, conflicts=2)
+        assert tell(run, conflicts=0)
+    ((recipients, mail),) = box.mails
+    assert recipients == ["dba@example.org"]
+    assert mail["Subject"] == "2 conflicts"
+    (text,) = mail.iter_parts()
+    assert text.get_content().startswith("london_capetown: 2 conflicts among 40 rows of one run")
 
 
 @pytest.mark.parametrize(
