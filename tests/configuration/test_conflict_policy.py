@@ -156,13 +156,15 @@ def test_publisher_rules_know_the_one_publisher_of_each_table(parse: Parse, reso
 )
 @pytest.mark.parametrize("where", ["resolvers", "conflict"])
 def test_publisher_rules_are_refused_where_a_table_has_no_one_publisher(
-    problems: Problems, ends: tuple[str, ...], several: str, where: str
+    parse: Parse, ends: tuple[str, ...], several: str, where: str
 ) -> None:
     """S4-027: subscribers' changes could not go to it first, and from there to all others."""
     circle = pairs(*ends)
     for pair in circle.values():
         pair[where] = ["publisher_rules"] if where == "resolvers" else {"update_delete": ["publisher_rules"]}
-    found = problems(written(circle))
+    with pytest.raises(ConfigurationInvalid) as refused:
+        parse(written(circle))
+    found = refused.value.problems
     assert {problem.key for problem in found} == {f"synchronizations.{name}.{where}" for name in circle}
     assert all(f"publisher_rules: public.orders has the publishers {several}," in p.message for p in found)
 
