@@ -12,6 +12,8 @@ ONE_WAY = "tests/transactional/test_one_way.py"
 BOTH_WAYS = "tests/transactional/test_both_ways.py"
 DECIDED = "tests/transactional/test_decided.py"
 WATCH = "tests/orchestration/dags/test_commit_trigger.py"
+CALLS = "tests/transactional/calls/test_calls.py"
+REFUSED_CALLS = "tests/transactional/calls/test_refused_calls.py"
 QUEUED = "tests/transactional/test_queued.py"
 VALIDITY = "tests/transactional/test_validity.py"
 
@@ -78,6 +80,69 @@ REPLICATIONS = (
         "lost = self._log(table, won, choice)",
         "lost = 1",
         f"{DECIDED} -k stand_at_both",
+    ),
+    Mutant(
+        "the rows of a call travel beside it",
+        f"{POSTGRESQL}/calls/marks.py",
+        "return self._inside\n        if",
+        "return False\n        if",
+        f"{CALLS} -k both_sites_do_its_work",
+    ),
+    Mutant(
+        "rows after a call are taken for its own",
+        f"{POSTGRESQL}/calls/marks.py",
+        "            self._inside = False\n            return True",
+        "            return True",
+        f"{CALLS} -k both_sites_do_its_work",
+    ),
+    Mutant(
+        "a call that the replication does not carry hides its rows",
+        f"{POSTGRESQL}/calls/marks.py",
+        "self._inside = (schema, name) in self._carried",
+        "self._inside = True",
+        f"{CALLS} -k another_replication",
+    ),
+    Mutant(
+        "a large transaction loses its call",
+        f"{POSTGRESQL}/replay/large_entry.py",
+        "return f\"IF EXISTS (SELECT FROM {table.staged} s WHERE {WITHIN}) THEN {by_loop('not by set')} END IF;\\n  \"",
+        'return ""',
+        f"{CALLS} -k large_transaction",
+    ),
+    Mutant(
+        "a subscriber's procedure may end the entry's transaction",
+        f"{POSTGRESQL}/replay/called.py",
+        "EXCEPTION WHEN invalid_transaction_termination THEN",
+        "EXCEPTION WHEN invalid_transaction_termination THEN NULL; WHEN assert_failure THEN",
+        f"{REFUSED_CALLS} -k lacks_or_has_otherwise",
+    ),
+    Mutant(
+        "whoever may use Concord's schema forges a call",
+        f"{POSTGRESQL}/calls/control.py",
+        "  IF split_part(stack, chr(10), 2) !~",
+        "  IF false AND split_part(stack, chr(10), 2) !~",
+        f"{REFUSED_CALLS} -k no_login",
+    ),
+    Mutant(
+        "a line of the stack is forged by a name",
+        f"{POSTGRESQL}/calls/control.py",
+        r"""!~ '^[^"]*(^|[^a-z0-9_$."])concord""",
+        r"""!~ '(^|[^a-z0-9_$.])concord""",
+        f"{REFUSED_CALLS} -k no_login",
+    ),
+    Mutant(
+        "the caller's search path holds between the marks",
+        f"{POSTGRESQL}/calls/control.py",
+        "{_OWN} AS $$\nDECLARE\n  exact",
+        "AS $$\nDECLARE\n  exact",
+        f"{REFUSED_CALLS} -k search_path",
+    ),
+    Mutant(
+        "the subscriber's triggers do not see a call",
+        f"{POSTGRESQL}/replay/called.py",
+        """("session_replication_role", "'origin'")""",
+        """("session_replication_role", "'replica'")""",
+        f"{CALLS} -k another_procedure",
     ),
     Mutant(
         "a log that has not grown is read again and again",

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field, StrictInt
 
-from concord.configuration.field import Duration, Name, Schedule, Settings, Size
+from concord.configuration.field import Duration, Name, Schedule, Settings, Size, Table
 from concord.configuration.replication_start import ContinuousSettings, ReplicationWatchSettings
 from concord.configuration.settings import ReplicationSetSettings
 from concord.jobs.max_delta import MaxDelta
@@ -69,6 +69,10 @@ class ReplicationSettings(Settings):
         description="Operations of a transaction from which on it is netted per key, and replayed by set. Default:"
         " 500.",
     )
+    procedures: tuple[Table, ...] = Field(
+        default=(),
+        description="Calls of these travel in place of the rows that they change: schema.name. Default: none.",
+    )
     conflict: QueuedConflicts | None = Field(
         default=None, description="With updates: queued: which row stands, and what falls with the other."
     )
@@ -119,6 +123,7 @@ class ReplicationSettings(Settings):
             largest_transaction=self.largest_transaction,
             updates=self.updates,
             capture=self.capture,
+            procedures=self.procedures,
             conflict=self.conflict or QueuedConflicts(),
             max_delta=MaxDelta(bytes=self.max_delta.bytes, age=self.max_delta.age),
         )

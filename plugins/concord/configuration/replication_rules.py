@@ -54,6 +54,7 @@ def _own_rules(name: str, replication: ReplicationSettings, sections: Sections) 
     yield from _capture(name, replication, sections)
     yield from _starts(name, replication)
     yield from _decided(name, replication)
+    yield from _calls(name, replication)
     if name in sections.synchronizations:
         text = f"a synchronization has this name, and both would make the DAG initialize__{name}; rename one"
         yield Finding(("replications", name), text)
@@ -103,6 +104,20 @@ def _decided(name: str, replication: ReplicationSettings) -> Iterator[Finding]:
     if replication.queued and replication.conversions is Conversions.REFUSE:
         text = "where updates are queued, rows differ until they are heard; take it out"
         yield Finding(("replications", name, "conversions"), text)
+
+
+def _calls(name: str, replication: ReplicationSettings) -> Iterator[Finding]:
+    """A call goes from the publisher to the subscriber, and its marks stand in the log (S4-132)."""
+    path = ("replications", name, "procedures")
+    if replication.procedures and replication.both_ways:
+        yield Finding(
+            path, f"calls go one way, and users of both sites write with updates: {replication.updates}"
+        )
+    if replication.procedures and replication.capture is Capture.TRIGGERS:
+        yield Finding(path, "calls come from the log; write capture: log, or let the rows travel")
+    for index, each in enumerate(replication.procedures):
+        if each in replication.procedures[:index]:
+            yield Finding((*path, index), f"{each} stands here twice; keep the first")
 
 
 def _settings_of_links(replication: ReplicationSettings, sections: Sections) -> Iterator[Finding]:

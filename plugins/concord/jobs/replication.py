@@ -13,7 +13,7 @@ from concord.jobs.link import Direction, TableReport, link_name
 from concord.jobs.max_delta import MaxDelta
 from concord.jobs.queued import Precedence, QueuedConflicts, Scope
 from concord.jobs.site import Credentials, SiteAccess
-from concord.tables.replication_set import ReplicatedTable
+from concord.tables.replication_set import ReplicatedTable, TableName
 
 
 class Conversions(StrEnum):
@@ -23,6 +23,8 @@ class Conversions(StrEnum):
     REFUSE = "refuse"  #: the replication stops at that entry
 
 
+#: Where a report names a table.
+CALLS = "calls"
 #: Where a hold names a table.
 ONE_TRANSACTION = "one transaction"
 
@@ -83,6 +85,9 @@ class ReplicationDefinition(BaseModel):
     updates: Updates = Updates.PUBLISHER
     capture: Capture = Capture.LOG
     max_delta: MaxDelta = MaxDelta()
+    procedures: tuple[
+        TableName, ...
+    ] = ()  #: their calls travel in place of the rows that these change (S2-12)
     conflict: QueuedConflicts = QueuedConflicts()
 
     @model_validator(mode="after")
@@ -99,6 +104,13 @@ class ReplicationDefinition(BaseModel):
         """A record that is read by no cast in the database is filtered by none either."""
         if self.by_triggers and any(each.where for each in self.tables):
             raise ValueError("triggers do not yet choose rows")
+        return self
+
+    @model_validator(mode="after")
+    def _calls_one_way_from_the_log(self) -> Self:
+        """A call goes to the subscriber alone (S4-132), and its marks stand in the log."""
+        if self.procedures and (self.both_ways or self.by_triggers):
+            raise ValueError("calls go one way, and come from the log")
         return self
 
     @property
@@ -233,7 +245,7 @@ class ReplicationJob(BaseModel):
 #: Operations of one table by their effect at the subscriber.
 EFFECTS = (
     *("inserted", "updated", "deleted", "updated_for_insert", "inserted_for_update", "missing", "alike"),
-    *("decided", "superseded", "lost", "compensated"),
+    *("decided", "superseded", "lost", "compensated", "called"),
 )
 #: Counted beside them.
 COUNTED = (*EFFECTS, "conflicts")
@@ -251,6 +263,7 @@ class ReplayedTable(TableReport):
     alike: int = 0  #: where both sites write: the row was as the operation makes it
     decided: int = 0  #: a person has decided whose row stands
     compensated: int = 0  #: rows that the subscriber took back (S3-26, S3-27)
+    called: int = 0  #: procedures, in place of the rows that these changed (S2-12)
 
 
 class ReplicationReport(BaseModel):

@@ -14,7 +14,7 @@ from typing import Any
 from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ends import Progress
 from concord.databases.contract.replication_ends import Batch, LogStream, PublisherEnd, SubscriberEnd
-from concord.jobs.replication import ReplicationJob, ReplicationReport, replayed
+from concord.jobs.replication import CALLS, ReplicationJob, ReplicationReport, replayed
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.messages.pace import Meter, Tell, silent
 from concord.transactional import validity
@@ -266,12 +266,12 @@ def _settle(
 
 
 def _report(replication: Replication, account: Account) -> ReplicationReport:
+    carried = replication.job.replication
+    names = [*(table.name for table in carried.tables), *([CALLS] if carried.procedures else [])]
     return ReplicationReport(
         transmission=replication.job.transmission,
         entries=account.entries,
-        tables=tuple(
-            replayed(table.name, account.effects[table.name]) for table in replication.job.replication.tables
-        ),
+        tables=tuple(replayed(name, account.effects[name]) for name in names),
         level_from=account.level_from,
         level_to=account.level_to,
         largest=account.largest,

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from math import inf
 from typing import overload
 
+from concord.databases.postgresql.calls.marks import Marks
 from concord.databases.postgresql.entries import staged_row
 from concord.databases.postgresql.entries.brake import Brake
 from concord.databases.postgresql.log.first_waiting import EPOCH, LEVEL_ROW
@@ -73,6 +74,7 @@ class Entries:
         self._commit, self._size, self._held = 0, 0, False
         self._cuts = [each.cut for each in published.tables]
         self._ours, self._level_row, self._replayed = ours.encode(), 0, False
+        self._marks = Marks(published)
         self._own = set[int]()  # Concord's own tables, which other readers of this publication need
         self._row = staged_row.binary if published.binary else staged_row.text
         self._seq = self._first = self._committed_at = 0
@@ -148,6 +150,7 @@ class Entries:
     def _ended(self, number: int) -> None:
         """An entry that the subscriber has already is staged without its end, and so never replayed."""
         self._inside, batch = False, self._batch
+        self._marks.ended(number)
         if self._held and number > self._since:
             raise self._brake.held(self._commit, number, self._so_far, self._size)
         if number > self._since and self._seq > self._first:
@@ -184,9 +187,9 @@ class Entries:
         self._staged(relation, operation, chosen(new, cut), chosen(old, cut))
 
     def _staged(self, relation: int, operation: bytes, new: Values | None, old: Values | None) -> None:
-        if self._replayed:
-            return
         place = self._places[relation]
+        if self._replayed or self._marks.passes_over(place, operation, new):
+            return
         table = self._published.tables[place]
         before: list[bytes | None] = [None] * len(table.before)
         if operation in b"UVD":

@@ -53,9 +53,9 @@ class Layout:
     published: Published
     tables: tuple[ReplicatedTable, ...]
 
-    def of(self, kind: Kind) -> tuple[ReplicatedTable, ...]:
-        """Those of one kind, in the order of the replication set."""
-        return tuple(each for each in self.tables if each.kind is kind)
+    def of(self, *kinds: Kind) -> tuple[ReplicatedTable, ...]:
+        """Those of these kinds, in the order of the replication set."""
+        return tuple(each for each in self.tables if each.kind in kinds)
 
 
 def create(connection: Connection, layout: Layout) -> None:

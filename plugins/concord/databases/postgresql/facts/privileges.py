@@ -21,6 +21,7 @@ class Kind(StrEnum):
     TABLE = "TABLE"
     SEQUENCE = "SEQUENCE"
     FUNCTION = "FUNCTION"  #: by its name alone: Concord overloads none
+    PROCEDURE = "PROCEDURE"  #: of users', which has its name for itself
     TYPE = "TYPE"
     DATABASE = "DATABASE"
     PARAMETER = "PARAMETER"
@@ -110,6 +111,8 @@ SELECT w.place, p.privilege, k.name AS column_name, r.oid AS role,
          WHEN 'SEQUENCE' THEN has_sequence_privilege(r.oid, c.oid, p.privilege)
          WHEN 'FUNCTION' THEN (SELECT bool_and(has_function_privilege(r.oid, oid, p.privilege))
                                  FROM pg_proc WHERE pronamespace = s.oid AND proname = w.name)
+         WHEN 'PROCEDURE' THEN (SELECT bool_and(has_function_privilege(r.oid, oid, p.privilege))
+                                  FROM pg_proc WHERE pronamespace = s.oid AND proname = w.name)
          WHEN 'TYPE' THEN (SELECT has_type_privilege(r.oid, oid, p.privilege)
                              FROM pg_type WHERE typnamespace = s.oid AND typname = w.name)
          WHEN 'DATABASE' THEN (SELECT has_database_privilege(r.oid, oid, p.privilege)

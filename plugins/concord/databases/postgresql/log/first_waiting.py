@@ -29,6 +29,8 @@ from concord.jobs.site import Credentials
 LEVEL_ROW = ("concord", "replay")
 #: Where updates are queued: rows that a subscriber takes back.
 COMPENSATIONS = "compensation"
+#: A call that changes no published table waits as well. One of another replication starts a run in vain.
+CALLS = "call"
 APPLICATION = "concord watch"
 #: PostgreSQL counts its microseconds from here.
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
@@ -90,6 +92,8 @@ def _waits(said: object, own: Mapping[int, str], ours: str, *, replayed: bool) -
     """Is it a user's change, or a compensation, which stands in a transaction that was replayed (S3-30)?"""
     if isinstance(said, Insert) and own.get(said.relation) == COMPENSATIONS:
         return bool(ours)
+    if isinstance(said, Insert) and own.get(said.relation) == CALLS:
+        return not replayed
     if isinstance(said, Truncate):
         return not replayed
     return isinstance(said, Insert | Update | Delete) and said.relation not in own and not replayed

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from concord.databases.postgresql.facts.catalogue import Column, Table
+from concord.tables.replication_set import TableName
 
 
 class Kind(StrEnum):
@@ -14,6 +15,7 @@ class Kind(StrEnum):
     ROWS = "rows"  #: users' own
     VERSIONS = "versions"  #: the shadow table of those, where updates are queued
     COMPENSATIONS = "compensations"  #: rows that a subscriber takes back
+    CALLS = "calls"  #: of procedures, in place of the rows that these change
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class Published:
 
     tables: tuple[PublishedTable, ...]
     as_text: bool = False  #: its values were captured as text
+    carried: tuple[TableName, ...] = ()  #: the procedures whose calls travel
 
     @property
     def binary(self) -> bool:

@@ -76,7 +76,7 @@ class Surveyed:
         wanted = self.installation
         try:
             yield from site_statements.problems(self.state, wanted.reader, wanted.applier, self.connection)
-            yield from self.replications.refusals(self.connection, wanted.log_reader)
+            yield from self.replications.refusals(self.connection, wanted.log_reader, wanted.applier)
         except psycopg.errors.InsufficientPrivilege:
             if not self.admission.lacks:
                 raise
@@ -102,7 +102,10 @@ class Surveyed:
             if ends.snapshot.target == self.site:
                 made += snapshot_provision.target_statements(ends, self.installation.applier)
         needed = [*self._snapshot_grants(sites), *self._replication_grants]
-        return [*made, *(grant.sql for grant in needed)]
+        # Everybody may call a procedure, unless its owner says otherwise; and only the owner could say it again.
+        held = [each for each in needed if each.kind is privileges.Kind.PROCEDURE]
+        lacked = privileges.missing(self.connection, held)
+        return [*made, *(each.sql for each in needed if each not in held or each in lacked)]
 
     @property
     def _replication_grants(self) -> list[Grant]:

@@ -68,7 +68,7 @@ def subscribed(
     """The same at the site that replays them. Raises NotProvisioned."""
     made = [*of_rows]
     for place, each in enumerate(source.tables[len(of_rows) :], len(of_rows)):
-        table = _existing(site, tables, each.table.name)
+        table = each.table if each.kind is Kind.CALLS else _existing(site, tables, each.table.name)
         columns = tuple(table.column(column.name) for column in each.columns)
         made.append(
             staging.ReplicatedTable(each.name, place, table, columns, each.key, each.before, each.kind)

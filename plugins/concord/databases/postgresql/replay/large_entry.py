@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from concord.databases.postgresql.constraints.verification import parents_first
 from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTable
+from concord.databases.postgresql.log.published import Kind
 from concord.databases.postgresql.replay.chains import NOT_BY_SET, WITHIN, Chains, by_loop
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.net_rows import NetRows
@@ -61,7 +62,12 @@ def _is_exact(table: ReplicatedTable, watched: Collection[int]) -> bool:
     """
     generated = {column.name for column in table.columns if column.identity == "a"}
     looks_alike = any(not column.deterministic for column in table.key_columns)
-    return table.table.oid not in watched and generated <= set(table.key) and not looks_alike
+    return (
+        table.kind is not Kind.CALLS
+        and table.table.oid not in watched
+        and generated <= set(table.key)
+        and not looks_alike
+    )
 
 
 def _parents_first(tables: Sequence[ReplicatedTable]) -> list[ReplicatedTable]:

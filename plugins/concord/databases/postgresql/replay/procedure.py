@@ -11,14 +11,16 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTable
+from concord.databases.postgresql.log.published import Kind
 from concord.databases.postgresql.replay import compared, orphans
+from concord.databases.postgresql.replay.called import REFUSED, Called
 from concord.databases.postgresql.replay.compared import Compared
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.statements import declared, generates, of_staged_row, taken
 from concord.jobs.replication import COUNTED, Conversions, ReplicationDefinition
 
-#: SQLSTATEs of our own.
-LOST, REFUSED = "CNC01", "CNC02"
+#: SQLSTATE of our own.
+LOST = "CNC01"
 #: A table's column may have the name of a variable.
 COLUMNS_FIRST = "#variable_conflict use_column"
 
@@ -123,8 +125,14 @@ def cases(tables: Sequence[ReplicatedTable], replication: ReplicationDefinition)
     """By the place of a table: the statements of its operations."""
     found = orphans.references(tables) if replication.both_ways else []
     for table in tables:
-        written = Compared(table) if replication.both_ways else Written(table, replication.conversions)
+        written = _written(table, replication)
         yield f"\n      WHEN {table.place} THEN{written.operations}{orphans.looked_for(table, found)}"
+
+
+def _written(table: ReplicatedTable, replication: ReplicationDefinition) -> Called | Compared | Written:
+    if table.kind is Kind.CALLS:
+        return Called(table)
+    return Compared(table) if replication.both_ways else Written(table, replication.conversions)
 
 
 class Written:

@@ -9,6 +9,7 @@ from typing import Any
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTable
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
+from concord.databases.postgresql.log.published import Kind
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.procedure import (
     COLUMNS_FIRST,
@@ -115,6 +116,8 @@ def operations_of(
 
 
 def _operations_of(table: ReplicatedTable, private: Sequence[str]) -> str:
+    if table.kind is Kind.CALLS:
+        return _calls_of(table, private)
     columns, of = [column.name for column in table.columns], Statements(table, "s")
     after = ", ".join(f"s.c{at} AS {column.sql}" for at, column in enumerate(table.columns))
     olds = {name: f"s.o{at} AS {quote(name)}" for at, name in enumerate(table.before)}
@@ -139,6 +142,14 @@ SELECT s.seq, {literal(table.name)} AS name, {_WORDS} AS operation,
             WHEN s.operation <> 'T'
             THEN (SELECT to_jsonb(x) FROM (SELECT {present} FROM {of.sql} t WHERE {of.at_old_key}) x) - {hidden}
        END AS here FROM {table.staged} s"""
+
+
+def _calls_of(table: ReplicatedTable, private: Sequence[str]) -> str:
+    """Each under its procedure's name, with the arguments as `row`."""
+    of = Statements(table, "s").values
+    told = f"jsonb_build_object('arguments', {of['arguments']}) - {_texts(private)}"
+    return f"""
+SELECT s.seq, {of["schema_name"]} || '.' || {of["name"]}, 'call', NULL, NULL, {told}, NULL FROM {table.staged} s"""
 
 
 def _texts(names: Sequence[str]) -> str:

@@ -10,10 +10,19 @@ from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTabl
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
 from concord.databases.postgresql.replay import refused_entry
 from concord.databases.postgresql.replay.level import Level
-from concord.jobs.replication import Aside, EntryOperation, ReplicationDefinition, SetAside
+from concord.jobs.replication import CALLS, Aside, EntryOperation, ReplicationDefinition, SetAside
 from concord.messages.errors import ParametersRefused
 
 PRIVATE = "its values are private"
+
+
+def private_at(site: str, replication: ReplicationDefinition) -> dict[str, tuple[str, ...]]:
+    """By table: the columns that nobody is shown, as the site names them. Arguments of a call may be such values."""
+    private = {
+        each.name: each.manipulation_at(site).own_names(tuple(each.private)) for each in replication.tables
+    }
+    calls = ("arguments",) if any(private.values()) else ()
+    return {**private, **dict.fromkeys([CALLS, *map(str, replication.procedures)], calls)}
 
 
 def refuse_part(replication: ReplicationDefinition, asked: SetAside) -> None:

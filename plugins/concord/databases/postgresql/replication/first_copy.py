@@ -33,7 +33,7 @@ def fill(
         form = "binary" if layout.published.binary else "text"
         filled = {}
         for each in layout.tables:
-            if each.kind is not Kind.COMPENSATIONS:
+            if each.kind in (Kind.ROWS, Kind.VERSIONS):
                 _empty(connection, each, site, replace=replace or each.kind is Kind.VERSIONS)
                 filled[each.name] = _filled(connection, each, copies[each.name](), form)
         return Filled({each.name: filled[each.name] for each in layout.of(Kind.ROWS)}, number(own))

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.calls import control, signature
+from concord.databases.postgresql.facts import privileges
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, one, rows
 from concord.databases.postgresql.facts.privileges import Grant
@@ -70,7 +72,7 @@ class Replications:
             if table := self.tables.get(wanted.at_site(self.site)):
                 yield wanted, table
 
-    def refusals(self, connection: Connection, log_reader: str) -> Iterator[str]:
+    def refusals(self, connection: Connection, log_reader: str, applier: str) -> Iterator[str]:
         """Every reason not to make the site an end of its replications, each one line."""
         for each in self.replications:
             for wanted in each.tables:
@@ -92,6 +94,7 @@ class Replications:
         if self.published():
             yield from self._log_refusals(connection, log_reader)
         yield from (f"{self.site}: {line}" for line in triggers.problems(connection, self.captured))
+        yield from self._procedure_refusals(connection, applier)
 
     def _table_refusals(self, wanted: ReplicatedTable) -> Iterator[str]:
         name = wanted.at_site(self.site)
@@ -126,25 +129,46 @@ class Replications:
                 " REPLICATION). Such a login reads every table of the server: let pg_hba.conf admit it from here alone"
             )
 
+    def _procedure_refusals(self, connection: Connection, applier: str) -> Iterator[str]:
+        """Procedures that cannot be called here, and those that the applier may not call."""
+        called = [each for each in self.replications if each.subscriber == self.site]
+        carried = [procedure for each in called for procedure in each.procedures]
+        wrong = list(signature.problems(connection, dict.fromkeys([*self.carried, *carried])))
+        yield from (f"{self.site}: {line}" for line in wrong)
+        (installer,) = one(connection, "SELECT current_user")
+        for grant in () if wrong else grants.of_procedures(carried, applier):
+            lacked = privileges.missing(connection, [grant])
+            if lacked and privileges.missing(connection, [grant.by(installer)]):
+                yield f"{self.site}: {lacked[grant].lacked}"
+
+    @property
+    def carried(self) -> tuple[TableName, ...]:
+        """The procedures whose calls leave this site."""
+        mine = [each for each in self.replications if each.published_by(self.site)]
+        return tuple(dict.fromkeys(procedure for each in mine for procedure in each.procedures))
+
     def _own(self, name: str) -> publication.Own:
-        """Concord's own tables in a publication: versions, where updates are queued."""
-        wanted = [
-            table
-            for each in self.replications
-            if each.queued and publication.publication_name(each.replication_set) == name
-            for table in each.tables
+        """Concord's own tables in a publication: versions, where updates are queued, and calls."""
+        mine = [
+            each for each in self.replications if publication.publication_name(each.replication_set) == name
         ]
+        wanted = [table for each in mine if each.queued for table in each.tables]
+        calls = (control.SQL,) if any(each.procedures for each in mine) else ()
         if not wanted:
-            return publication.NOTHING
-        return publication.Own(tuple(dict.fromkeys(version_tables.relations(wanted))), (compensation.SQL,))
+            return publication.Own(plain=calls)
+        return publication.Own(
+            tuple(dict.fromkeys(version_tables.relations(wanted))), (compensation.SQL, *calls)
+        )
 
     def statements(self, connection: Connection) -> Iterator[str]:
         """Idempotent; they need the shadow tables."""
+        yield from control.statements(self.carried)
         for name, tables in self.published().items():
             known, own = publication.is_known(connection, name), self._own(name)
             if not known or any(publication.deviations(connection, name, tables, own)):
                 whole = publication.whole_identities(connection, tables)
                 yield from publication.statements(name, tables, known, whole, own)
+        yield from control.removal(connection, self.carried)
         yield from triggers.statements(connection, self.captured)
         yield from kept.only([each.name for each in self._by_triggers])
 
@@ -168,6 +192,8 @@ class Replications:
                     yield from grants.of_snapshot_source(wanted.at_site(self.site), logins)
                 if each.replayed_at(self.site):
                     yield from grants.of_snapshot_target(wanted.at_site(self.site), table.columns, logins)
+            if each.subscriber == self.site:
+                yield from grants.of_procedures(each.procedures, logins.applier)
         if self.published() and log_reader:
             yield grants.connect(log_reader, self.database)
 
@@ -176,6 +202,8 @@ class Replications:
         for name, tables in self.published().items():
             for line in publication.deviations(connection, name, tables, self._own(name)):
                 yield f"{self.site}: {line}; run `provision`"
+        for line in control.deviations(connection, self.carried):
+            yield f"{self.site}: {line}; run `provision`"
         for line in triggers.deviations(connection, self.captured):
             yield f"{self.site}: {line}; run `provision`"
 

@@ -29,7 +29,7 @@ class PublishedEnd(End):
 
     def copies(self, published: Published, snapshot: str) -> Mapping[str, Callable[[], Iterator[bytes]]]:
         form = "binary" if published.binary else "text"
-        copied = [each for each in published.tables if each.kind is not Kind.COMPENSATIONS]
+        copied = [each for each in published.tables if each.kind in (Kind.ROWS, Kind.VERSIONS)]
         return {each.name: partial(self._copy, each, snapshot, form) for each in copied}
 
     def _copy(self, table: PublishedTable, snapshot: str, form: str) -> Iterator[bytes]:

@@ -9,6 +9,8 @@ from math import inf
 import psycopg
 
 from concord.databases.contract.replication_ends import LogEnd
+from concord.databases.postgresql.calls import control
+from concord.databases.postgresql.calls.published import with_calls
 from concord.databases.postgresql.entries.brake import Brake
 from concord.databases.postgresql.entries.from_log import Entries, Gathered
 from concord.databases.postgresql.facts.catalogue import read_tables
@@ -73,11 +75,13 @@ class Publisher(PublishedEnd):
         self._look(())
         wanted, site = self.job.replication.tables, self.access.name
         how = self.job.replication
-        own = version_tables.names(wanted) if how.queued else []
+        own = version_tables.names(wanted) if how.queued else [control.TABLE]
         tables = read_tables(self.connection, [*(each.at_site(site) for each in wanted), *own])
         of_rows = published_tables(site, wanted, tables, images=how.both_ways)
         published = (
-            version_tables.published(site, wanted, of_rows, tables) if how.queued else Published(of_rows)
+            version_tables.published(site, wanted, of_rows, tables)
+            if how.queued
+            else with_calls(site, of_rows, how.procedures, tables)
         )
         if wrong := list(publication.deviations(self.connection, self._publication, published.tables)):
             raise StructureChanged(f"{site}: {'; '.join(wrong)}; run `provision`")

@@ -23,6 +23,7 @@ from concord.databases.postgresql.log.published import Kind, Published
 from concord.databases.postgresql.queued import procedure as queued_procedure
 from concord.databases.postgresql.queued import version_tables
 from concord.databases.postgresql.replay import (
+    called,
     compared,
     decided,
     decision,
@@ -31,7 +32,7 @@ from concord.databases.postgresql.replay import (
     refused_entry,
 )
 from concord.databases.postgresql.replay.level import Level
-from concord.databases.postgresql.replay.set_aside import EntrySetAside, refuse_part
+from concord.databases.postgresql.replay.set_aside import EntrySetAside, private_at, refuse_part
 from concord.databases.postgresql.replication import first_copy
 from concord.databases.postgresql.replication.tables import layout
 from concord.databases.postgresql.sites.end import worded
@@ -116,6 +117,8 @@ class Subscriber(WrittenEnd):
         if self.job.replication.queued:
             run(self.connection, *queued_procedure.create(self._layout, self._level, self.job))
         else:
+            if self._layout.of(Kind.CALLS):
+                run(self.connection, called.create())
             run(self.connection, procedure.create(self._layout.tables, self._level, self.job.replication))
 
     @worded
@@ -143,23 +146,20 @@ class Subscriber(WrittenEnd):
         if self.job.set_aside is None:
             return None
         refuse_part(self.job.replication, self.job.set_aside)
-        how = (self._layout.of(Kind.ROWS), self._private, self.job.set_aside)
+        how = (self._layout.of(Kind.ROWS, Kind.CALLS), self._private, self.job.set_aside)
         aside = EntrySetAside(self.connection, self._level, *how)
         return aside if aside.waits() else None
 
     @property
     def _private(self) -> dict[str, tuple[str, ...]]:
-        """By table: the columns that nobody is shown, as this site names them."""
-        return {
-            each.name: each.manipulation_at(self.access.name).own_names(tuple(each.private))
-            for each in self.job.replication.tables
-        }
+        return private_at(self.access.name, self.job.replication)
 
     @worded
     def waiting(self, number: int) -> list[EntryOperation] | None:
         if not rows(self.connection, f"SELECT FROM {staging.ENTRIES} WHERE number = {number}"):
             return None
-        return refused_entry.operations_of(self.connection, self._private, self._layout.of(Kind.ROWS), number)
+        told = self._layout.of(Kind.ROWS, Kind.CALLS)
+        return refused_entry.operations_of(self.connection, self._private, told, number)
 
     @worded
     def keys(self, number: int) -> Keys | None:

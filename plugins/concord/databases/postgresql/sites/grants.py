@@ -127,6 +127,13 @@ def of_snapshot_target(table: TableName, columns: Collection[Column], logins: Lo
     yield from of_types(columns, logins.applier)
 
 
+def of_procedures(procedures: Collection[TableName], applier: str) -> Iterator[Grant]:
+    """The applier may call them."""
+    for each in procedures:
+        yield usage(applier, each.schema_name)
+        yield Grant(applier, ("EXECUTE",), Kind.PROCEDURE, _parts(each))
+
+
 def _of_outside_children(table: Table, inside: Collection[TableName], applier: str) -> Iterator[Grant]:
     """A delete must see the children that refer to it, wherever they are (rule 13)."""
     for child in sorted({key.child for key in table.referring if key.child not in inside}, key=str):

@@ -1,0 +1,1 @@
+"""Calls and their marks at a site. `tests/transactional/calls` has real servers carry, refuse and forge them."""
