@@ -16,6 +16,7 @@ CALLS = "tests/transactional/calls/test_calls.py"
 REFUSED_CALLS = "tests/transactional/calls/test_refused_calls.py"
 QUEUED = "tests/transactional/test_queued.py"
 VALIDITY = "tests/transactional/test_validity.py"
+TABLES = "tests/transactional/publications/test_tables.py"
 
 REPLICATIONS = (
     Mutant(
@@ -332,5 +333,19 @@ REPLICATIONS = (
         "        if oid not in oids:",
         "        if oid is None:",
         "tests/link/filters/test_own_rows.py -k makes_alters_and_takes",
+    ),
+    Mutant(
+        "a table is followed whose rows were never copied",
+        f"{POSTGRESQL}/replay/level.py",
+        "(new := sorted(set(tables) - set(known)))",
+        "(new := sorted(set(tables) - set(tables)))",
+        f"{TABLES} -k added",
+    ),
+    Mutant(
+        "a table that was made anew is taken for the old one",
+        f"{POSTGRESQL}/replication/tables.py",
+        'f"{published[each.place].table.oid} {each.table.name}"',
+        'f"0 {each.table.name}"',
+        f"{TABLES} -k anew",
     ),
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.facts.connection import Connection, rows
+from concord.databases.postgresql.facts.own_schema import SCHEMA
 from concord.databases.postgresql.log.published import PublishedTable
 
 #: The name of the replication is its key, and all that a reader of the log asks it for.
@@ -93,11 +94,12 @@ def whole_identities(connection: Connection, tables: Sequence[PublishedTable]) -
 def deviations(
     connection: Connection, name: str, tables: Sequence[PublishedTable], own: Own = NOTHING
 ) -> Iterator[str]:
-    """The parts of these tables that the publication lacks, each one line.
+    """The parts of these tables that the publication lacks, and tables that it has besides; each one line.
 
     A table that was dropped and made again has left it without a word.
     """
     yield from _own_deviations(connection, name, own)
+    yield from _surplus(connection, name, [each.table.oid for each in tables])
     found = rows(
         connection,
         "SELECT r.prrelid, r.prattrs IS NULL, c.relreplident = 'f', obj_description(p.oid, 'pg_publication'),"
@@ -125,6 +127,18 @@ def deviations(
                 f"{each.table.name} has the REPLICA IDENTITY FULL, with which PostgreSQL refuses updates of a published"
                 " table whose columns are listed"
             )
+
+
+def _surplus(connection: Connection, name: str, wanted: Sequence[int]) -> Iterator[str]:
+    """Its log would bring operations that no run can replay."""
+    for (table,) in rows(
+        connection,
+        "SELECT format('%s.%s', c.relnamespace::regnamespace, c.relname) FROM pg_publication_rel r"
+        " JOIN pg_publication p ON p.oid = r.prpubid JOIN pg_class c ON c.oid = r.prrelid"
+        f" WHERE p.pubname = {literal(name)} AND c.relnamespace::regnamespace::text <> {literal(SCHEMA)}"
+        f" AND c.oid NOT IN ({', '.join(['0', *map(str, wanted)])}) ORDER BY 1",
+    ):
+        yield f"{table} is in the publication {name}, and no longer in its replication set"
 
 
 def _own_deviations(connection: Connection, name: str, own: Own) -> Iterator[str]:

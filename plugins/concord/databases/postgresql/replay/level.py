@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import Connection, rows, run
-from concord.messages.errors import LeaseLost, NotInitialized, SubscriberInvalid
+from concord.messages.errors import HistoryLost, LeaseLost, NotInitialized, SubscriberInvalid
 
 STATEMENTS = [
     # Each entry updates its row: room in the page keeps the updates off the index.
@@ -42,6 +43,8 @@ CREATE TABLE IF NOT EXISTS concord.skipped (
     "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS decided jsonb",
     # Why a conflict asks to copy the subscriber anew (S3-21): at the publisher, which decided it.
     "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS reinitialize text",
+    # The tables that it has followed since their copy; NULL: nobody has taken them down yet.
+    "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS tables text[]",
 ]
 
 
@@ -113,14 +116,14 @@ class Level:
         settled = "" if at is None else f", settled_at = {literal(at.isoformat())}"
         self.change(connection, f"level = greatest(level, {level}){settled}")
 
-    def begin(self, connection: Connection, level: int) -> None:
-        """The copy stands at this level, whatever was before. Raises LeaseLost."""
+    def begin(self, connection: Connection, level: int, tables: Sequence[str]) -> None:
+        """The copy of these tables stands at this level, whatever was before. Raises LeaseLost."""
         scope = "NULL" if self.scope is None else literal(self.scope)
         stands = f"level = {level}, publisher = {literal(self.publisher)}, scope = {scope}"
         self.change(
             connection,
             f"{stands}, settled_at = now(), valid = true, reason = NULL, largest = 0, decided = NULL,"
-            " reinitialize = NULL",
+            f" reinitialize = NULL, tables = {_listed(tables)}",
         )
         mended = f"replication = {literal(self.replication)} AND mended_at IS NULL"
         run(connection, f"UPDATE concord.skipped SET mended_at = now() WHERE {mended}")
@@ -143,6 +146,22 @@ class Level:
                 f" run the replication's initialize__{name}"
             )
 
+    def refuse_uncopied(self, connection: Connection, tables: Sequence[str]) -> None:
+        """Changes of a table that was not copied find no rows here. One that has left is forgotten.
+
+        `tables`: each by all that makes it this one. Raises HistoryLost or LeaseLost.
+        """
+        [(known,)] = rows(connection, f"SELECT tables FROM concord.replay WHERE {self.mine}")
+        if known is not None and (new := sorted(set(tables) - set(known))):
+            name = self.replication.removeprefix("replication/")
+            raise HistoryLost(
+                f"{self.site}: {name} has other tables than when it was initialized, or one was made anew at"
+                f" {self.publisher} ({', '.join(each.partition(' ')[2] for each in new)}); run the replication's"
+                f" initialize__{name} with `replace`"
+            )
+        if known is None or set(known) != set(tables):
+            self.change(connection, f"tables = {_listed(tables)}")
+
     def current_at(self, connection: Connection) -> datetime | None:
         """All that was committed before is here."""
         found = rows(
@@ -155,3 +174,7 @@ class Level:
         return LeaseLost(
             f"{self.site}: a newer run of {self.replication} has taken over; nothing more was written"
         )
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return f"ARRAY[{', '.join(map(literal, sorted(texts)))}]::text[]"

@@ -34,7 +34,7 @@ from concord.databases.postgresql.replay import (
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.set_aside import EntrySetAside, private_at, refuse_part
 from concord.databases.postgresql.replication import first_copy
-from concord.databases.postgresql.replication.tables import layout
+from concord.databases.postgresql.replication.tables import followed, layout
 from concord.databases.postgresql.sites.end import worded
 from concord.databases.postgresql.sites.ends import WrittenEnd
 from concord.jobs.replication import EntryOperation, ReplicationJob
@@ -91,6 +91,7 @@ class Subscriber(WrittenEnd):
     def level(self) -> int:
         level = self._level.read(self.connection)
         self._level.refuse_invalid(self.connection)
+        self._level.refuse_uncopied(self.connection, followed(self._layout))
         return level
 
     @worded
@@ -273,7 +274,7 @@ class Subscriber(WrittenEnd):
     @worded
     def begin_at(self, level: int) -> None:
         with in_transaction(self.connection, "SET LOCAL synchronous_commit = on"):
-            self._level.begin(self.connection, level)
+            self._level.begin(self.connection, level, followed(self._layout))
 
     @worded
     def initialize(
@@ -284,7 +285,8 @@ class Subscriber(WrittenEnd):
         Raises SitesDiffer where a table has rows and these may not be replaced, and WriteContended.
         """
         settings = (*SETTINGS, f"SET lock_timeout = '{PATIENCE:.0f}s'")
-        begun = partial(self._level.begin, self.connection, level)
+
+        begun = partial(self._level.begin, self.connection, level, followed(self._layout))
         return first_copy.fill(
             self.connection, self._layout, begun, copies, settings, self.access.name, replace=replace
         )

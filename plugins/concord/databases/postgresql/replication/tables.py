@@ -9,7 +9,7 @@ from concord.databases.contract.quoting import quote
 from concord.databases.postgresql.entries import staging
 from concord.databases.postgresql.entries.staging import Layout
 from concord.databases.postgresql.facts.catalogue import Column, Table
-from concord.databases.postgresql.log.published import Published, PublishedTable
+from concord.databases.postgresql.log.published import Kind, Published, PublishedTable
 from concord.databases.postgresql.queued import version_tables
 from concord.databases.postgresql.rows import row_filter
 from concord.messages.errors import StructureChanged
@@ -108,6 +108,12 @@ def layout(
         for place, (table, source, name) in enumerate(zip(found, sources, names, strict=True))
     )
     return Layout(published, version_tables.subscribed(site, of_rows, published, tables))
+
+
+def followed(layout: Layout) -> list[str]:
+    """Each table by its identity at the publisher and its name here: another one was never copied into it."""
+    published = layout.published.tables
+    return [f"{published[each.place].table.oid} {each.table.name}" for each in layout.of(Kind.ROWS)]
 
 
 def _names(wanted: ReplicatedTable, publisher: str, subscriber: str) -> Callable[[str], str]:

@@ -1,0 +1,1 @@
+"""Publications and their subscribers: tables, levels, operations, errors, and the documents' samples."""
