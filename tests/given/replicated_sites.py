@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 
 from concord.databases import provisioning
+from concord.databases.contract.quoting import quote
 from concord.databases.registry import dialect
 from concord.jobs.link import Direction
 from concord.jobs.replication import ReplicationDefinition, ReplicationJob, ReplicationReport
@@ -50,6 +51,7 @@ class Replicated:
     tables: tuple[ReplicatedTable, ...]
     name: str = ""
     settings: dict[str, Any] | None = None
+    replication_set: str = "operations"
 
     @property
     def sites(self) -> tuple[Site, Site]:
@@ -59,9 +61,9 @@ class Replicated:
     def definition(self) -> ReplicationDefinition:
         return ReplicationDefinition(
             name=self.name,
-            replication_set="operations",
-            publisher="london",
-            subscriber="capetown",
+            replication_set=self.replication_set,
+            publisher=self.london.name,
+            subscriber=self.capetown.name,
             tables=self.tables,
             **(self.settings or {}),
         )
@@ -113,7 +115,8 @@ class Replicated:
         return one, other
 
     def are_equal(self) -> bool:
-        return all(one == other for one, other in (self.rows(table.table.name) for table in self.tables))
+        names = (f"{quote(each.table.schema_name)}.{quote(each.table.name)}" for each in self.tables)
+        return all(one == other for one, other in map(self.rows, names))
 
 
 def begin_replicated(

@@ -98,6 +98,7 @@ def test_settings_that_only_links_follow_are_refused_and_not_left_undone(
 
 
 def test_a_table_has_one_replication_or_one_snapshot_that_writes_it(problems: Problems) -> None:
+    """S4-172: there is such a subscription already."""
     (twice,) = problems(written(one=BOOKINGS, two=BOOKINGS))
     assert (twice.key, "written by the replication 'one' already" in twice.message) == (
         "replications.two.subscriber",

@@ -20,7 +20,8 @@ def sites(replicated: Make) -> Replicated:
 
 
 def test_a_provisioned_publisher_and_subscriber_lack_nothing(sites: Replicated) -> None:
-    """S4-035, S4-116, S4-117: there is a publication, and the applier may write the subscriber's tables."""
+    """S4-034, S4-035, S4-116, S4-117: a publication, rights to write the subscriber's tables, and its name."""
+    assert sites.capetown.value("SELECT name FROM concord.site") == "capetown"
     assert provisioning.check(sites.installations()) == []
 
 

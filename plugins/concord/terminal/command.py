@@ -24,6 +24,7 @@ from concord.terminal import (
     snapshot,
     status,
     synchronize,
+    wait,
     waiting,
 )
 from concord.terminal.compare import compare
@@ -191,5 +192,6 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Configuration], int]] = {
     "synchronize": synchronize.run,
     "forget": _forget,
     "tombstones": _tombstones,
+    "wait": wait.run,
     "waiting": waiting.run,
 }

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from concord.terminal import replication_arguments
-from concord.terminal.arguments import add_output, command
-from concord.values.duration import parse_duration
+from concord.terminal.arguments import add_output, command, duration
 
 if TYPE_CHECKING:
     from concord.terminal.arguments import Commands
@@ -18,13 +17,6 @@ _SYNCHRONIZATION = "its name in the configuration"
 
 
 _DIRECTION = "the link from source to target, the one back, or both"
-
-
-def _duration(text: str) -> timedelta:
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _moment(text: str) -> datetime:
@@ -53,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
     _add_snapshot(commands)
     replication_arguments.add_replicate(commands)
     replication_arguments.add_entry(commands)
+    replication_arguments.add_wait(commands)
     _add_status(commands)
     approve = command(commands, "approve", help="let pass, once, what the brakes hold")
     approve.add_argument("synchronization", help=_SYNCHRONIZATION)
@@ -142,7 +135,7 @@ def _add_status(commands: Commands) -> None:
     status = command(commands, "status", help="runs, links and conflicts, here and at the sites")
     status.add_argument(
         "--max-lag",
-        type=_duration,
+        type=duration,
         metavar="DURATION",
         help="exit with 1 when a synchronization, or a change that waits to be sent, is older than this",
     )
@@ -181,7 +174,7 @@ def _add_tombstones(commands: Commands) -> None:
     tombstones = command(commands, "tombstones", help="which site holds which tombstones, and why")
     tombstones.add_argument(
         "--force-older-than",
-        type=_duration,
+        type=duration,
         metavar="DURATION",
         help="remove those older than this although sites that were silent for so long have not heard of them",
     )

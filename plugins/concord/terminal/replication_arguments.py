@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from concord.terminal.arguments import command
+from concord.terminal.arguments import command, duration
 
 if TYPE_CHECKING:
     from concord.terminal.arguments import Commands
@@ -21,6 +22,17 @@ def add_replicate(commands: Commands) -> None:
     )
     replicate.add_argument(
         "--replace", action="store_true", help="initialize: delete the rows that the subscriber has first"
+    )
+
+
+def add_wait(commands: Commands) -> None:
+    """`wait`."""
+    wait = command(
+        commands, "wait", help="wait until a subscriber has all that its publisher has committed by now"
+    )
+    wait.add_argument("name", help="of the replication, as in the configuration")
+    wait.add_argument(
+        "--timeout", type=duration, default=timedelta(minutes=10), help="as `30 s`; default: 10 minutes"
     )
 
 

@@ -51,18 +51,30 @@ def show_all(engine: Engine, configuration: Configuration) -> bool:
 
 def _row(found: Standing) -> tuple[object, ...]:
     level, log = found.level, found.log
-    state = found.state
-    why = _why(found, state)
-    told = state.words if why is None else f"{state.words}: {why}"
-    ends = (found.name, found.source, found.target, state.value)
+    ends = (found.name, found.source, found.target, found.state.value)
     if level is None:
-        return (*ends, *[None] * 9, told)
+        return (*ends, *[None] * 9, told(found))
     at = None if level.committed_at is None else Ago(level.committed_at)
     mine = (level.text, at, level.entries, level.conversions, level.largest)
     if log is None:
-        return (*ends, *mine, *[None] * 4, told)
+        return (*ends, *mine, *[None] * 4, told(found))
     seconds = found.seconds_behind
-    return (*ends, *mine, None if seconds is None else round(seconds), log.behind, log.kept, log.state, told)
+    return (
+        *ends,
+        *mine,
+        None if seconds is None else round(seconds),
+        log.behind,
+        log.kept,
+        log.state,
+        told(found),
+    )
+
+
+def told(found: Standing) -> str:
+    """Its state in words, with the reason."""
+    state = found.state
+    why = _why(found, state)
+    return state.words if why is None else f"{state.words}: {why}"
 
 
 def _why(found: Standing, state: State) -> str | None:

@@ -1,0 +1,58 @@
+"""A table's structure, constraints and triggers are each site's own, and a missing one is told in one line."""
+
+import pytest
+
+from concord.databases import provisioning
+from concord.messages.errors import ConcordError, ProvisioningRefused, StructureChanged
+from tests.given.replicated_accounts import Make, accounts
+from tests.given.replicated_sites import Replicated
+
+
+@pytest.fixture
+def sites(replicated: Make) -> Replicated:
+    return accounts(replicated)
+
+
+def test_no_statement_about_structure_travels_and_a_run_says_where_both_sites_differ(
+    sites: Replicated,
+) -> None:
+    """S4-128, S4-129, S4-133: the docs decide it so; both sites are changed by hand, and then provisioned."""
+    sites.london.run(
+        "ALTER TABLE account ADD CONSTRAINT rich CHECK (balance > 0)",
+        "ALTER TABLE movement ADD FOREIGN KEY (account) REFERENCES account",
+        "CREATE FUNCTION quiet() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NEW; END$$",
+        "CREATE TRIGGER quiet BEFORE UPDATE ON account FOR EACH ROW EXECUTE FUNCTION quiet()",
+        "UPDATE account SET balance = 1",
+    )
+    assert sites.run().entries == 1
+    assert sites.are_equal()
+    constraints = "SELECT count(*) FROM pg_constraint WHERE contype IN ('c', 'f') AND conrelid IN {0}"
+    triggers = "SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal AND tgrelid IN {0}"
+    for query in (constraints, triggers):
+        assert sites.capetown.value(query.format("('account'::regclass, 'movement'::regclass)")) == 0
+
+    sites.london.run("ALTER TABLE account ADD COLUMN city text")
+    with pytest.raises(StructureChanged, match=r"public\.account.*column"):
+        sites.run()
+    sites.capetown.run("ALTER TABLE account ADD COLUMN city text")
+    sites.provision()
+    sites.london.run("UPDATE account SET city = 'here' WHERE id = 1")
+    assert (sites.run().entries, sites.are_equal()) == (1, True)
+
+
+def test_a_table_without_a_key_or_that_is_missing_and_a_login_that_is_unknown_are_named(
+    sites: Replicated,
+) -> None:
+    """S4-037, S4-172: each in one line, by `provision` and by the run."""
+    with pytest.raises(ConcordError, match="nobody"):
+        sites.run(log_reader=sites.london.credentials("nobody"))
+    for done, said in (
+        ("ALTER TABLE account DROP CONSTRAINT account_pkey", "account has no primary key; name its `key`"),
+        ("DROP TABLE account", r"account does not exist"),
+    ):
+        sites.capetown.run(done)
+        with pytest.raises(ProvisioningRefused, match=f"capetown: public.{said}") as refused:
+            provisioning.provision(sites.installations())
+        assert len(refused.value.message.splitlines()) == 2, "a heading, and one line"
+        with pytest.raises(StructureChanged, match=f"capetown: public.{said}"):
+            sites.initialize(replace=True)
