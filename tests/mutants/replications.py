@@ -11,6 +11,7 @@ RUN = "plugins/concord/transactional"
 ONE_WAY = "tests/transactional/test_one_way.py"
 BOTH_WAYS = "tests/transactional/test_both_ways.py"
 DECIDED = "tests/transactional/test_decided.py"
+THROTTLED = "tests/transactional/throttle/test_throttled.py"
 WATCH = "tests/orchestration/dags/test_commit_trigger.py"
 CALLS = "tests/transactional/calls/test_calls.py"
 REFUSED_CALLS = "tests/transactional/calls/test_refused_calls.py"
@@ -347,5 +348,26 @@ REPLICATIONS = (
         'f"{published[each.place].table.oid} {each.table.name}"',
         'f"0 {each.table.name}"',
         f"{TABLES} -k anew",
+    ),
+    Mutant(
+        "a throttled run does not rest",
+        f"{RUN}/replicate.py",
+        "            pacer.rest()",
+        "            pass",
+        f"{THROTTLED} -k no_more",
+    ),
+    Mutant(
+        "a throttled run replays a minute's worth at once",
+        f"{POSTGRESQL}/entries/from_log.py",
+        "self._batch.operations >= self._most",
+        "self._batch.operations >= 60 * self._most",
+        f"{THROTTLED} -k no_more",
+    ),
+    Mutant(
+        "a throttled run that rests does not hear that it is to end",
+        f"{RUN}/pacer.py",
+        "while (left := self._left) > 0 and not self.asked_to_end():",
+        "while (left := self._left) > 0:",
+        "tests/transactional/throttle/test_pace.py -k wants_the_run",
     ),
 )

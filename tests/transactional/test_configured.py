@@ -10,6 +10,7 @@ import pytest
 from concord.configuration.configuration import Configuration
 from concord.jobs.max_delta import MaxDelta
 from concord.jobs.replication import Conversions
+from concord.jobs.throttle import Throttle
 from concord.messages.errors import Problem
 from tests.given.configured_replications import BACK, BASE, BOOKINGS, BOTH, COPY, section, written
 
@@ -29,6 +30,10 @@ def test_a_replication_knows_its_tables_by_their_names_at_both_sites(parse: Pars
     )
     limited = parse(written(to_capetown=BOOKINGS | {"max_delta": "{bytes: 20 GB, age: 3 d}"}))
     assert limited.replication("to_capetown").max_delta == MaxDelta(bytes=20 * 1024**3, age=timedelta(days=3))
+    slow = {"throttle": '{operations_per_second: 5000, hours: "07:00-19:00 Europe/London"}'}
+    assert parse(written(to_capetown=BOOKINGS | slow)).replication("to_capetown").throttle == Throttle(
+        operations_per_second=5000, hours="07:00-19:00 Europe/London"
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,6 +68,22 @@ def test_a_replication_knows_its_tables_by_their_names_at_both_sites(parse: Pars
         ),
         ({"continuous": "{run_for: 10 s}"}, "continuous.run_for", "not between 1 minute and 11 hours"),
         ({"continuous": "{run_for: 12 h}"}, "continuous.run_for", "not between 1 minute and 11 hours"),
+        ({"throttle": "{}"}, "throttle.operations_per_second", ""),
+        ({"throttle": "{operations_per_second: 0}"}, "throttle.operations_per_second", ""),
+        *(
+            (
+                {"throttle": f'{{operations_per_second: 9, hours: "{hours}"}}'},
+                "throttle.hours",
+                "write them as 07:00-19:00 Europe/London",
+            )
+            for hours in (
+                "7-19",
+                "07:00-19:00",
+                "07:00-19:00 Europe/Londn",
+                "07:00-07:00 UTC",
+                "07:00-24:00 UTC",
+            )
+        ),
         ({"publsher": "london"}, "publsher", "unknown key; did you mean 'publisher'?"),
     ],
 )

@@ -12,6 +12,7 @@ from concord.configuration.settings import ReplicationSetSettings
 from concord.jobs.max_delta import MaxDelta
 from concord.jobs.queued import QueuedConflicts
 from concord.jobs.replication import Capture, Conversions, Largest, ReplicationDefinition, Updates
+from concord.jobs.throttle import Throttle
 from concord.rules.policy import Policy
 
 
@@ -73,6 +74,9 @@ class ReplicationSettings(Settings):
         default=(),
         description="Calls of these travel in place of the rows that they change: schema.name. Default: none.",
     )
+    throttle: Throttle | None = Field(
+        default=None, description="How fast transactions are replayed, and in which hours. Default: no limit."
+    )
     conflict: QueuedConflicts | None = Field(
         default=None, description="With updates: queued: which row stands, and what falls with the other."
     )
@@ -124,6 +128,7 @@ class ReplicationSettings(Settings):
             updates=self.updates,
             capture=self.capture,
             procedures=self.procedures,
+            throttle=self.throttle,
             conflict=self.conflict or QueuedConflicts(),
             max_delta=MaxDelta(bytes=self.max_delta.bytes, age=self.max_delta.age),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from enum import StrEnum
+from math import inf
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -13,6 +14,7 @@ from concord.jobs.link import Direction, TableReport, link_name
 from concord.jobs.max_delta import MaxDelta
 from concord.jobs.queued import Precedence, QueuedConflicts, Scope
 from concord.jobs.site import Credentials, SiteAccess
+from concord.jobs.throttle import Throttle
 from concord.tables.replication_set import ReplicatedTable, TableName
 
 
@@ -85,9 +87,9 @@ class ReplicationDefinition(BaseModel):
     updates: Updates = Updates.PUBLISHER
     capture: Capture = Capture.LOG
     max_delta: MaxDelta = MaxDelta()
-    procedures: tuple[
-        TableName, ...
-    ] = ()  #: their calls travel in place of the rows that these change (S2-12)
+    #: Their calls travel in place of the rows that these change (S2-12).
+    procedures: tuple[TableName, ...] = ()
+    throttle: Throttle | None = None
     conflict: QueuedConflicts = QueuedConflicts()
 
     @model_validator(mode="after")
@@ -147,6 +149,11 @@ class ReplicationDefinition(BaseModel):
     def rejects_whole(self) -> bool:
         """Does all of a transaction fall with one of its rows?"""
         return self.rejects and self.conflict.scope is Scope.TRANSACTION
+
+    @property
+    def at_once(self) -> float:
+        """Operations that are replayed without a rest; a transaction may have more."""
+        return self.throttle.operations_per_second if self.throttle else inf
 
     @property
     def by_triggers(self) -> bool:

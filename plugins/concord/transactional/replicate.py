@@ -18,6 +18,7 @@ from concord.jobs.replication import CALLS, ReplicationJob, ReplicationReport, r
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.messages.pace import Meter, Tell, silent
 from concord.transactional import validity
+from concord.transactional.pacer import Pacer
 from concord.transmission.steps import Steps, unheard
 
 #: Seconds between two confirmations of a run that lingers: each may make the publisher write its slot.
@@ -53,6 +54,7 @@ class Replication:
     published: Any
     steps: Steps
     asked_to_end: Callable[[], bool]
+    pacer: Pacer | None = None
 
 
 def never() -> bool:
@@ -98,7 +100,9 @@ def opened(
                 published = publisher.inspect_published()
                 subscriber.inspect_subscribed(published)
                 subscriber.take_epoch()
-            yield Replication(job, publisher, subscriber, published, steps, asked_to_end)
+            throttle = job.replication.throttle
+            pacer = Pacer(throttle, asked_to_end) if throttle else None
+            yield Replication(job, publisher, subscriber, published, steps, asked_to_end, pacer)
 
 
 def _subscriber(
@@ -236,7 +240,9 @@ def _read(replication: Replication, stream: LogStream, end: int, account: Accoun
 
 def _take(replication: Replication, stream: LogStream, batch: Batch, account: Account) -> None:
     """Stage a batch, and replay the entries that have ended with it."""
-    steps, subscriber = replication.steps, replication.subscriber
+    steps, subscriber, pacer = replication.steps, replication.subscriber, replication.pacer
+    if pacer:
+        pacer.add(batch.operations)
     with steps.step("stage"):
         subscriber.stage(batch)
     account.bytes += batch.bytes
@@ -253,6 +259,10 @@ def _take(replication: Replication, stream: LogStream, batch: Batch, account: Ac
     account.newest = monotonic()
     if not replication.job.linger or account.newest - account.confirmed >= _CONFIRMS:
         _confirm(replication, stream, account)
+    if pacer:
+        with steps.step("throttle"):
+            pacer.rest()
+        account.newest = monotonic()  # the next ones may have come meanwhile
 
 
 def _settle(

@@ -67,8 +67,12 @@ class Entries:
         by_set_from: float = inf,
         ours: str = "",
         brake: Brake | None = None,
+        most: float = inf,
     ) -> None:
-        """`ours` is the replication whose own transactions do not travel back (S2-09)."""
+        """`ours` is the replication whose own transactions do not travel back (S2-09).
+
+        At the entry with `most` operations a batch ends, too (S0-46).
+        """
         self._published, self._places, self._since = published, published.places, since
         self._by_set_from, self._brake = by_set_from, brake or Brake("")
         self._commit, self._size, self._held = 0, 0, False
@@ -78,7 +82,7 @@ class Entries:
         self._own = set[int]()  # Concord's own tables, which other readers of this publication need
         self._row = staged_row.binary if published.binary else staged_row.text
         self._seq = self._first = self._committed_at = 0
-        self._inside = False
+        self._inside, self._most = False, most
         self._batch = Gathered()
 
     def batches(self, messages: Iterator[bytes | Read | None]) -> Iterator[Gathered]:
@@ -95,7 +99,7 @@ class Entries:
         for message in messages:
             if isinstance(message, bytes):
                 self._take(message)
-                if self._batch.full or self._batch.is_large or self._grows_large:
+                if self._batch.full or self._batch.is_large or self._grows_large or self._is_enough:
                     yield self._handed_out()
             elif message is None and not self._inside:
                 yield self._handed_out() if self._batch.is_worth_it else None
@@ -105,6 +109,11 @@ class Entries:
         """Others before it are replayed first."""
         is_large = self._held or self._so_far >= self._by_set_from
         return self._batch.level is not None and self._inside and is_large
+
+    @property
+    def _is_enough(self) -> bool:
+        """For the throttle, which divides no entry."""
+        return not self._inside and self._batch.operations >= self._most
 
     @property
     def _so_far(self) -> int:

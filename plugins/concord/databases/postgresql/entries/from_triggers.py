@@ -59,12 +59,14 @@ class Operations:
         level: int,
         by_set_from: float,
         brake: Brake,
+        most: float,
     ) -> None:
-        """`structures` are those of the tables when they were looked at."""
+        """`structures` are those of the tables when they were looked at; `most` operations are a batch."""
         self._connection, self._level = connection, level
         tables = enumerate(published.tables)
         self._tables = {each.table.oid: (place, CapturedTable(each)) for place, each in tables}
         self._structures, self._by_set_from, self._brake = structures, by_set_from, brake
+        self._most = most
 
     def batches(self, end: int) -> Iterator[Gathered]:
         """Up to the number `end`. A large entry is in a batch with no other."""
@@ -122,7 +124,7 @@ class Operations:
             if not each.operations:
                 continue
             held = self._brake.holds(each.number, each.operations, each.bytes)
-            if group and (held or self._is_large(each) or _fills(group)):
+            if group and (held or self._is_large(each) or self._fills(group)):
                 yield group
                 group = []
             if held:
@@ -133,6 +135,10 @@ class Operations:
                 group = []
         if group:
             yield group
+
+    def _fills(self, group: Sequence[Entry]) -> bool:
+        operations, size = sum(each.operations for each in group), sum(each.bytes for each in group)
+        return operations >= min(from_log.OPERATIONS, self._most) or size >= from_log.BYTES
 
     def _is_large(self, entry: Entry) -> bool:
         return entry.operations >= self._by_set_from
@@ -193,8 +199,3 @@ def _misplaced(number: str, table: str) -> EntryRefused:
         " written, so that triggers cannot tell which came first. Take capture: log, and initialize the replication"
         " again"
     )
-
-
-def _fills(group: Sequence[Entry]) -> bool:
-    operations, size = sum(each.operations for each in group), sum(each.bytes for each in group)
-    return operations >= from_log.OPERATIONS or size >= from_log.BYTES

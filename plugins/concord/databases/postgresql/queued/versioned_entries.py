@@ -24,8 +24,8 @@ _ENTRY, _PART = 40, 38
 class VersionedEntries(Entries):
     """As `Entries`, with the versions of rows."""
 
-    def __init__(self, published: Published, since: int, ours: str, brake: Brake) -> None:
-        super().__init__(published, since, inf, ours, brake)
+    def __init__(self, published: Published, since: int, ours: str, brake: Brake, most: float) -> None:
+        super().__init__(published, since, inf, ours, brake, most)
         self._index, self._changes = 0, 0
         self._kinds = [each.kind for each in published.tables]
         self._positions = [

@@ -125,10 +125,11 @@ class Publisher(PublishedEnd):
             brake = Brake(
                 self.job.replication.name, self.job.replication.largest_transaction, self.job.approved
             )
+            most = self.job.replication.at_once
             entries = (
-                VersionedEntries(published, level, ours, brake)
+                VersionedEntries(published, level, ours, brake, most)
                 if self.job.replication.queued
-                else Entries(published, level, by_set_from, ours, brake)
+                else Entries(published, level, by_set_from, ours, brake, most)
             )
             yield Stream(self.access.name, frames, entries)
 

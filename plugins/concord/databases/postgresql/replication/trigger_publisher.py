@@ -72,7 +72,7 @@ class TriggerPublisher(PublishedEnd):
         brake = Brake(job.replication.name, job.replication.largest_transaction, job.approved)
         with self._connect() as connection:
             how = (connection, published, self._structures, level, job.replication.set_based_from, brake)
-            yield Stream(self, Operations(*how))
+            yield Stream(self, Operations(*how, job.replication.at_once))
 
     @worded
     def confirm(self, level: int) -> None:
