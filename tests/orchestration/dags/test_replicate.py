@@ -1,8 +1,7 @@
-"""Replications through Airflow and at a terminal: DAGs, status, the worked example of docs/replication.md."""
+"""Replications through Airflow and at a terminal: DAGs, and status."""
 
 import json
 import re
-import shlex
 import time
 from collections.abc import Iterator
 
@@ -13,7 +12,6 @@ from concord.orchestration.leases import keeping
 from concord.orchestration.tasks.jobs import installations
 from concord.repository import status
 from concord.terminal import run_now
-from tests.conftest import PROJECT
 from tests.given.airflow_pair import CANARY, Pair, states
 from tests.given.replicated_bookings import NAME, REPLICATIONS, both, configured
 from tests.given.replicated_sites import DROP_SLOTS
@@ -237,25 +235,3 @@ def _kept(pair: Pair) -> str:
     assert run.state == "success"
     [done] = [each for each in run.get_task_instances() if each.task_id == "keep_up"]
     return str(done.xcom_pull(task_ids="keep_up")[NAME])
-
-
-def test_the_worked_example_does_what_it_says(unprovisioned: Pair, terminal: Terminal) -> None:
-    text = (PROJECT / "docs" / "replication.md").read_text()
-    sites = {"london": unprovisioned.london, "capetown": unprovisioned.capetown}
-    for kind, block in re.findall(r"```(sql|yaml|console)\n(.*?)```", text, re.DOTALL):
-        if kind == "yaml":
-            unprovisioned.path.write_text(block)
-        elif kind == "sql":
-            first, _, statements = block.partition("\n")
-            for line in statements.splitlines():
-                sites[first.removeprefix("-- at ")].run(line)
-        else:
-            for command, said in re.findall(r"^\$ (.*)\n((?:[^$].*\n)*)", block, re.MULTILINE):
-                result = terminal(*shlex.split(command)[3:])
-                assert (result.out[-len(said) :], result.err) == (said, ""), command
-    one, other = (site.run("TABLE account ORDER BY id") for site in sites.values())
-    assert (one, len(one)) == (other, 9)
-    [shown] = re.findall(r"^  replication .*", terminal("status").out, re.MULTILINE)
-    [said_in_the_page] = re.findall(r"^  replication .*", text, re.MULTILINE)
-    assert shown.split() == said_in_the_page.split()
-    sites["london"].run(DROP_SLOTS)
