@@ -2,7 +2,7 @@
 
 import pytest
 
-from concord.jobs.replication import Largest
+from concord.jobs.largest import Largest
 from concord.messages.errors import BrakeHeld
 from tests.given.replicated_accounts import Make, accounts
 from tests.given.replicated_sites import Replicated

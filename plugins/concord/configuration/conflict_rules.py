@@ -65,18 +65,7 @@ def conflict_findings(
     """
     used = sorted(_resolvers(conflict))
     for name, column in used:
-        if KINDS[name].one_publisher and (several := _publishers(edges)):
-            text = (
-                f"{name}: {table.table} has the publishers {' and '.join(several)}, but needs one, the source of"
-                " every synchronization that carries it; turn one of them round, or use publisher_wins"
-            )
-            yield Finding(path, text)
-        elif KINDS[name].by_source and (way := ring(edges)):
-            text = (
-                f"{name}: the synchronizations lead round ({' to '.join(way)}), so that no site is"
-                " nearer to the source; turn one of them round, or use site_priority"
-            )
-            yield Finding(path, text)
+        yield from (Finding(path, f"{name}: {text}") for text in _without_a_source(name, table, edges))
         if name == "site_priority":
             yield from _priorities(path, {site for edge in edges for site in edge}, sites)
         if name == "hold" and (kind := _undecidable(table)):
@@ -93,6 +82,20 @@ def conflict_findings(
         if KINDS[name].takes_column:
             for each in columns_of(column):
                 yield from (Finding(path, f"{name}({each}): {text}") for text in _column(table, each))
+
+
+def _without_a_source(name: str, table: TableSettings, edges: Edges) -> Iterator[str]:
+    """Nobody can say which of two sites is nearer to the source, or which one is the publisher."""
+    if KINDS[name].one_publisher and (several := _publishers(edges)):
+        yield (
+            f"{table.table} has the publishers {' and '.join(several)}, but needs one, the source of"
+            " every synchronization that carries it; turn one of them round, or use publisher_wins"
+        )
+    elif KINDS[name].by_source and (way := ring(edges)):
+        yield (
+            f"the synchronizations lead round ({' to '.join(way)}), so that no site is"
+            " nearer to the source; turn one of them round, or use site_priority"
+        )
 
 
 def _unmergeable(table: TableSettings, edges: Edges) -> Iterator[str]:

@@ -9,9 +9,10 @@ from pydantic import Field, StrictInt
 from concord.configuration.field import Duration, Name, Schedule, Settings, Size, Table
 from concord.configuration.replication_start import ContinuousSettings, ReplicationWatchSettings
 from concord.configuration.settings import ReplicationSetSettings
+from concord.jobs.largest import Largest
 from concord.jobs.max_delta import MaxDelta
 from concord.jobs.queued import QueuedConflicts
-from concord.jobs.replication import Capture, Conversions, Largest, ReplicationDefinition, Updates
+from concord.jobs.replication import Capture, Conversions, ReplicationDefinition, Updates
 from concord.jobs.throttle import Throttle
 from concord.rules.policy import Policy
 

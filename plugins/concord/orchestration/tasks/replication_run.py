@@ -14,9 +14,9 @@ from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
 from concord.databases.contract.ends import Progress
+from concord.jobs.largest import ONE_TRANSACTION
 from concord.jobs.link import Direction, TransmissionReport
 from concord.jobs.replication import (
-    ONE_TRANSACTION,
     EntryOperation,
     ReplicationJob,
     ReplicationReport,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from concord.jobs.replication import ONE_TRANSACTION, Largest
+from concord.jobs.largest import ONE_TRANSACTION, Largest
 from concord.messages.errors import BrakeHeld
 from concord.messages.how_many import how_many
 from concord.rules.brake import Hold, Kind
