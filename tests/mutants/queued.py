@@ -25,8 +25,8 @@ QUEUED = (
     Mutant(
         "a request outlives the copy that it asked for",
         f"{POSTGRESQL}/replay/level.py",
-        '            " reinitialize = NULL",\n',
-        '            " reinitialize = r.reinitialize",\n',
+        'f" reinitialize = NULL, tables',
+        'f" reinitialize = r.reinitialize, tables',
         f"{REINITIALIZED} -k asks_until",
     ),
 )

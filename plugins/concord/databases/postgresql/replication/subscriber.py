@@ -70,8 +70,7 @@ class Subscriber(WrittenEnd):
             job.synchronization, job.source.name, job.epoch, self.access.name, job.replication.scope
         )
         self._last = 0
-        self._by_set = False  #: what waits is one large entry
-        self._knows_sets = False
+        self._by_set = self._knows_sets = False  #: what waits is one large entry; its procedure is there
 
     @worded
     def inspect_subscribed(self, published: Published) -> Layout:
@@ -285,7 +284,6 @@ class Subscriber(WrittenEnd):
         Raises SitesDiffer where a table has rows and these may not be replaced, and WriteContended.
         """
         settings = (*SETTINGS, f"SET lock_timeout = '{PATIENCE:.0f}s'")
-
         begun = partial(self._level.begin, self.connection, level, followed(self._layout))
         return first_copy.fill(
             self.connection, self._layout, begun, copies, settings, self.access.name, replace=replace
