@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field, StrictInt
 
-from concord.configuration.field import Duration, Name, Schedule, Settings, Size, Table
+from concord.configuration.field import Duration, Identifier, Name, Schedule, Settings, Size, Table
 from concord.configuration.replication_start import ContinuousSettings, ReplicationWatchSettings
 from concord.configuration.settings import ReplicationSetSettings
 from concord.jobs.largest import Largest
@@ -81,6 +82,10 @@ class ReplicationSettings(Settings):
     conflict: QueuedConflicts | None = Field(
         default=None, description="With updates: queued: which row stands, and what falls with the other."
     )
+    version_column: Mapping[Table, Identifier] = Field(
+        default_factory=dict,
+        description="With updates: queued, by table: a column of its own in which each update leaves another UUID.",
+    )
     max_delta: MaxDeltaSettings = Field(
         default=MaxDeltaSettings(),
         description="How far the subscriber may be behind. Beyond it the replication must be initialized again.",
@@ -131,5 +136,6 @@ class ReplicationSettings(Settings):
             procedures=self.procedures,
             throttle=self.throttle,
             conflict=self.conflict or QueuedConflicts(),
+            version_column={str(table): column for table, column in self.version_column.items()},
             max_delta=MaxDelta(bytes=self.max_delta.bytes, age=self.max_delta.age),
         )

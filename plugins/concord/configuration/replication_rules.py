@@ -28,6 +28,7 @@ def replication_findings(sections: Sections) -> Iterator[Finding]:
         yield from _unknown_names(name, replication, sections)
         yield from _own_rules(name, replication, sections)
         yield from _settings_of_links(replication, sections)
+        yield from _versioned_tables(name, replication, sections)
         yield from _captured_tables(name, replication, sections)
     yield from _written_twice(sections)
     yield from _hubs(sections)
@@ -101,6 +102,9 @@ def _decided(name: str, replication: ReplicationSettings) -> Iterator[Finding]:
     if replication.conflict is not None and not replication.queued:
         text = f"decides where updates are queued, and they are {replication.updates}; write updates: queued"
         yield Finding(("replications", name, "conflict"), text)
+    if replication.version_column and not replication.queued:
+        text = f"shows versions where updates are queued, and they are {replication.updates}; write updates: queued"
+        yield Finding(("replications", name, "version_column"), text)
     if replication.queued and replication.conversions is Conversions.REFUSE:
         text = "where updates are queued, rows differ until they are heard; take it out"
         yield Finding(("replications", name, "conversions"), text)
@@ -118,6 +122,15 @@ def _calls(name: str, replication: ReplicationSettings) -> Iterator[Finding]:
     for index, each in enumerate(replication.procedures):
         if each in replication.procedures[:index]:
             yield Finding((*path, index), f"{each} stands here twice; keep the first")
+
+
+def _versioned_tables(name: str, replication: ReplicationSettings, sections: Sections) -> Iterator[Finding]:
+    """A version column belongs to a table of the set."""
+    known = {str(each.table) for each in _tables(replication, sections)}
+    for table in map(str, replication.version_column):
+        if known and table not in known:
+            text = f"unknown table '{table}'; {did_you_mean(table, known)}"
+            yield Finding(("replications", name, "version_column"), text)
 
 
 def _settings_of_links(replication: ReplicationSettings, sections: Sections) -> Iterator[Finding]:

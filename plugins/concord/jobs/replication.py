@@ -75,6 +75,7 @@ class ReplicationDefinition(BaseModel):
     procedures: tuple[TableName, ...] = ()
     throttle: Throttle | None = None
     conflict: QueuedConflicts = QueuedConflicts()
+    version_column: Mapping[str, str] = {}  #: by table: its own column that shows a row's version (S4-147)
 
     @model_validator(mode="after")
     def _whole_both_ways(self) -> Self:
@@ -198,14 +199,10 @@ class ReplicationJob(BaseModel):
     replication: ReplicationDefinition
     transmission: str  #: 32 hexadecimal digits
     epoch: int
-    direction: Direction = (
-        Direction.FORWARD
-    )  #: reverse: the subscriber's transactions are replayed at the publisher
+    direction: Direction = Direction.FORWARD  #: reverse: the subscriber's are replayed at the publisher
     source: SiteAccess  #: the site whose transactions are read
     target: SiteAccess  #: the site that replays them
-    log_reader: Credentials | None = (
-        None  #: a login with REPLICATION, which reads every table of its cluster; None where triggers capture
-    )
+    log_reader: Credentials | None = None  #: reads every table of its cluster; None where triggers capture
     set_aside: SetAside | None = None
     approved: tuple[str, ...] = ()  #: the places in the log of large entries that a person let pass
     run_for: float = 3_600.0  #: seconds after which a run of a busy publisher leaves the rest to the next one

@@ -4,7 +4,7 @@ SCHEMA = "concord"
 STAGING = "concord_staging"
 
 #: Raised when these objects change; `provision` brings an older site up to it.
-FORMAT = 22
+FORMAT = 23
 
 #: The parts that make a database this very one: system identifier, timeline, database (F17, F66).
 IDENTITY = """

@@ -8,7 +8,7 @@ from concord.databases.postgresql.facts.own_schema import FORMAT, IDENTITY, SCHE
 from concord.databases.postgresql.initialize import late_indexes, progress
 from concord.databases.postgresql.ledger import retention, waiting_table
 from concord.databases.postgresql.operations import table
-from concord.databases.postgresql.queued import compensation
+from concord.databases.postgresql.queued import compensation, shown_version, version_columns
 from concord.databases.postgresql.replay import level
 
 #: A second form of `versions.row_version.unite`, and of what one vector says of another.
@@ -93,6 +93,8 @@ CREATE TABLE IF NOT EXISTS concord.conflict (
     *level.STATEMENTS,
     *table.STATEMENTS,
     *compensation.STATEMENTS,
+    *shown_version.STATEMENTS,
+    *version_columns.STATEMENTS,
     *progress.STATEMENTS,
     *late_indexes.STATEMENTS,
     *waiting_table.STATEMENTS,

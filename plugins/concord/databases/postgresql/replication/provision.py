@@ -14,7 +14,7 @@ from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.log import publication
 from concord.databases.postgresql.log.published import PublishedTable
 from concord.databases.postgresql.operations import kept, triggers
-from concord.databases.postgresql.queued import compensation, version_tables
+from concord.databases.postgresql.queued import compensation, version_columns, version_tables
 from concord.databases.postgresql.replication.tables import column_problems, filter_problems, published_table
 from concord.databases.postgresql.sites import grants, own_rows, preflight
 from concord.databases.postgresql.sites.grants import Logins
@@ -62,6 +62,17 @@ class Replications:
         return [each for each in self.replications if each.published_by(self.site) and each.by_triggers]
 
     @property
+    def _versioned(self) -> list[version_columns.Versioned]:
+        """The tables that have a version column, each with its name; users of both sites write them."""
+        found = {
+            (table.oid, column): (table, column)
+            for each in self.replications
+            for wanted, table in self._existing(each)
+            if (column := each.version_column.get(wanted.name))
+        }
+        return list(found.values())
+
+    @property
     def replayed(self) -> list[int]:
         """The tables that a replication writes here, by oid."""
         mine = [each for each in self.replications if each.replayed_at(self.site)]
@@ -76,7 +87,7 @@ class Replications:
         """Every reason not to make the site an end of its replications, each one line."""
         for each in self.replications:
             for wanted in each.tables:
-                yield from self._table_refusals(wanted)
+                yield from self._table_refusals(wanted, each.version_column.get(wanted.name))
             for wanted, table in self._existing(each):
                 yield from own_rows.problems(connection, self.site, wanted, table)
             if each.published_by(self.site):
@@ -96,16 +107,18 @@ class Replications:
         yield from (f"{self.site}: {line}" for line in triggers.problems(connection, self.captured))
         yield from self._procedure_refusals(connection, applier)
 
-    def _table_refusals(self, wanted: ReplicatedTable) -> Iterator[str]:
+    def _table_refusals(self, wanted: ReplicatedTable, version: str | None) -> Iterator[str]:
         name = wanted.at_site(self.site)
         table = self.tables.get(name)
         if table is None:
             yield f"{self.site}: {name} does not exist, or the installer may not see it; create it or correct its name"
             return
         chosen = column_problems(self.site, wanted, table)
-        problems = (*preflight.kind_problems(table), *preflight.cast_problems(table.columns))
+        key = table.key_of(wanted.key_at(self.site))
+        versions = () if version is None else version_columns.problems(table, version, key)
+        problems = (*preflight.kind_problems(table), *preflight.cast_problems(table.columns), *versions)
         yield from (f"{self.site}: {name} {problem}" for problem in (*problems, *chosen))
-        if not table.key_of(wanted.key_at(self.site)):
+        if not key:
             yield f"{self.site}: {name} has no primary key; name its `key` in the replication set"
         for unique in table.deferrable_unique:
             yield (
@@ -170,6 +183,7 @@ class Replications:
                 yield from publication.statements(name, tables, known, whole, own)
         yield from control.removal(connection, self.carried)
         yield from triggers.statements(connection, self.captured)
+        yield from version_columns.statements(connection, self._versioned)
         yield from kept.only([each.name for each in self._by_triggers])
 
     def notices(self, connection: Connection) -> Iterator[str]:
@@ -204,7 +218,8 @@ class Replications:
                 yield f"{self.site}: {line}; run `provision`"
         for line in control.deviations(connection, self.carried):
             yield f"{self.site}: {line}; run `provision`"
-        for line in triggers.deviations(connection, self.captured):
+        versions = version_columns.deviations(connection, self._versioned)
+        for line in (*triggers.deviations(connection, self.captured), *versions):
             yield f"{self.site}: {line}; run `provision`"
 
 
