@@ -9,14 +9,18 @@ from tests.conftest import PROJECT
 from tests.docs.marks import MARK, ONE, marks
 
 PAGE = PROJECT / "docs" / "references.md"
-#: It is made of the tests' own marks.
-COVERAGE = PROJECT / "docs" / "coverage.md"
+#: They list marks, and cite none.
+LISTS = {
+    PAGE,
+    PROJECT / "docs" / "coverage.md",
+    *(PROJECT / "tests" / "docs" / name for name in ("coverage.py", "marks.py")),
+}
 ROOMS = "plugins", "spark_jobs", "dags", "tests", "docs"
 FILES = sorted(
     path
     for room in ROOMS
     for path in (PROJECT / room).rglob("*")
-    if path.suffix in {".py", ".md"} and path not in {PAGE, COVERAGE, Path(__file__)}
+    if path.suffix in {".py", ".md"} and path not in {*LISTS, Path(__file__)}
 )
 INVARIANT = re.compile(MARK.format(r"(I\d{1,2})"))
 #: Marks whose meaning nobody finds here.
