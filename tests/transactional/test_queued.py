@@ -26,7 +26,7 @@ def sites(replicated: Make) -> Replicated:
 
 
 def test_the_changes_of_each_sites_users_arrive_at_the_other_and_none_travels_back(sites: Replicated) -> None:
-    """S2-04, S4-144, S4-145."""
+    """S2-04, S4-144, S4-145. S3-07: users' statements are captured; S3-16: and replayed by transaction."""
     sites.london.run(
         "UPDATE preference SET size = 100 WHERE person <= 3", "DELETE FROM preference WHERE person = 4"
     )
@@ -44,7 +44,10 @@ def test_the_changes_of_each_sites_users_arrive_at_the_other_and_none_travels_ba
 
 
 def test_callout_d_a_row_updated_at_both_sites_is_the_publishers_after_two_runs(sites: Replicated) -> None:
-    """S3-24, S3-27 to S3-29: the publisher changes nothing; S3-22, S3-32: the subscriber waits for the compensation."""
+    """S3-24, S3-27 to S3-29: the publisher keeps the lost row (S3-04) and changes nothing.
+
+    S3-22, S3-32: the subscriber waits for the compensation.
+    """
     sites.london.run("UPDATE preference SET colour = 'of London' WHERE person = 5")
     sites.capetown.run("UPDATE preference SET colour = 'of Cape Town' WHERE person = 5")
     forward, reverse = sites.run_both()
@@ -112,7 +115,10 @@ def test_callout_c_a_row_that_the_publisher_deleted_is_deleted_at_the_subscriber
 def test_each_kind_of_conflict_ends_as_the_publisher_has_it(
     sites: Replicated, london: str, capetown: str, kinds: int
 ) -> None:
-    """S3-25, S3-33, S4-150: a key that changes is a delete and an insert, and both fall together."""
+    """S3-25, S3-33, S4-150: a key that changes is a delete and an insert, and both fall together.
+
+    S3-15: each operation travels with its images and versions. S3-31: rows come back as the replay writes rows.
+    """
     sites.london.run(london)
     sites.capetown.run(capetown)
     before = sites.rows("preference")[0]
@@ -123,7 +129,10 @@ def test_each_kind_of_conflict_ends_as_the_publisher_has_it(
 
 
 def test_of_a_key_that_changes_the_two_rows_are_judged_each_for_itself(sites: Replicated) -> None:
-    """S3-22, S3-25: the subscriber's row stays under the old key, and the publisher's arrives under the new one."""
+    """S3-22, S3-25: the subscriber's row stays under the old key, and the publisher's arrives under the new one.
+
+    S3-23: both are found by their old key and old version.
+    """
     sites.london.run("UPDATE preference SET person = 20 WHERE person = 5")
     sites.capetown.run("UPDATE preference SET colour = 'mine' WHERE person = 5")
     assert sites.run().tables[0].superseded == 1
