@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from concord.configuration.configuration import Configuration, load
@@ -103,6 +103,7 @@ def test_a_slip_of_the_hand_is_a_problem_or_harmless(text: str) -> None:
 
 @settings(max_examples=1000)
 @given(transplanted())
+@example(VALID.replace("table: public.flights", "'[key]': null", 1))
 def test_a_value_of_any_kind_in_any_place_is_a_problem_or_harmless(text: str) -> None:
     check(text.encode())
 

@@ -56,9 +56,10 @@ def _emptied(details: Sequence[ErrorDetails]) -> set[tuple[str, Path]]:
 
 
 def _path(detail: ErrorDetails) -> Path:
-    """Where the mistake stands; pydantic marks a wrong key by the step '[key]' after it."""
+    """Where the mistake stands; pydantic marks a key of a wrong form by the step '[key]' after it, but no unknown one."""
     location: Path = detail["loc"]
-    return location[:-1] if location[-1:] == ("[key]",) else location
+    marked = location[-1:] == ("[key]",) and detail["type"] != "extra_forbidden"
+    return location[:-1] if marked else location
 
 
 def _sentence(detail: ErrorDetails, model: type[BaseModel]) -> str:
