@@ -56,7 +56,7 @@ def _emptied(details: Sequence[ErrorDetails]) -> set[tuple[str, Path]]:
 
 
 def _path(detail: ErrorDetails) -> Path:
-    """Where the mistake stands; pydantic marks a key of a wrong form by the step '[key]' after it, but no unknown one."""
+    """Where the mistake stands; pydantic adds a step '[key]' to a key of a wrong form, but to no unknown one."""
     location: Path = detail["loc"]
     marked = location[-1:] == ("[key]",) and detail["type"] != "extra_forbidden"
     return location[:-1] if marked else location
