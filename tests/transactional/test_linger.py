@@ -1,20 +1,18 @@
 """A run that stays after the last transaction, and replays what comes meanwhile (S2-30)."""
 
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from threading import Event
 from typing import Any
 
 import pytest
 
 from concord.databases.postgresql.log.frames import Frames
 from concord.databases.postgresql.replication.publisher import Publisher
-from concord.jobs.replication import ReplicationReport
 from concord.transactional import replicate
 from tests.given.replicated_sites import Replicated
+from tests.given.staying_run import staying
 
 DDL = ("CREATE TABLE movement (id int PRIMARY KEY, amount int)", "CREATE TABLE other (id int)")
 LONG = 60.0
@@ -27,18 +25,6 @@ def sites(request: pytest.FixtureRequest, replicated: Callable[..., Replicated])
     made = replicated(DDL, "public.movement", conversions="refuse", capture=capture)
     made.initialize()
     return made
-
-
-@contextmanager
-def staying(sites: Replicated, **how: float) -> Iterator[tuple[Future[ReplicationReport], Event]]:
-    """A run in the background, and the event that ends it."""
-    end = Event()
-    with ThreadPoolExecutor(1) as pool:
-        run = pool.submit(sites.run, asked_to_end=end.is_set, **how)
-        try:
-            yield run, end
-        finally:
-            end.set()
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, whose: type, name: str) -> list[str]:

@@ -1,19 +1,16 @@
 """A throttled replication between two servers (S0-46)."""
 
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import pairwise
-from threading import Event
 from typing import Any
 
 import pendulum
 import pytest
 
-from concord.jobs.replication import ReplicationReport
 from concord.jobs.throttle import Throttle
 from tests.given.replicated_sites import Replicated
+from tests.given.staying_run import staying
 
 DDL = ("CREATE TABLE movement (id int PRIMARY KEY, amount int)",)
 #: Transactions that wait for their run.
@@ -34,17 +31,6 @@ def throttled(rate: int, **more: Any) -> dict[str, Any]:
     return {"throttle": Throttle(operations_per_second=rate, **more)}
 
 
-@contextmanager
-def running(sites: Replicated, **how: Any) -> Iterator[tuple[Future[ReplicationReport], Event]]:
-    end = Event()
-    with ThreadPoolExecutor(1) as pool:
-        run = pool.submit(sites.run, asked_to_end=end.is_set, **how)
-        try:
-            yield run, end
-        finally:
-            end.set()
-
-
 def count(sites: Replicated) -> int:
     [(rows,)] = sites.capetown.rows("SELECT count(*) FROM movement")
     assert isinstance(rows, int)
@@ -60,7 +46,7 @@ def test_a_throttled_run_replays_so_many_operations_a_second_and_no_more(sites: 
     """S0-46: rows come batch by batch, each a second's worth, and no transaction is open meanwhile."""
     sites.london.run(*inserts(1, 76))
     seen, waiting = [(time.monotonic(), 0)], list[Any]()
-    with running(sites) as (run, _):
+    with staying(sites) as (run, _):
         while not run.done():
             time.sleep(0.05)
             seen.append((time.monotonic(), count(sites)))
@@ -79,7 +65,7 @@ def test_a_throttled_run_replays_so_many_operations_a_second_and_no_more(sites: 
 def test_a_run_that_rests_ends_when_it_is_asked_to_and_the_next_one_goes_on_there(sites: Replicated) -> None:
     """S0-46, S2-30: also while it lingers, and with a transaction for which it would rest for long."""
     sites.london.run("INSERT INTO movement SELECT n, 0 FROM generate_series(1, 3000) n")
-    with running(sites, linger=60.0) as (run, end):
+    with staying(sites, linger=60.0) as (run, end):
         while not count(sites):
             time.sleep(0.02)
         time.sleep(0.3)
