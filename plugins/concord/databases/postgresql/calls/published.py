@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from concord.databases.postgresql.calls import control
+from concord.databases.postgresql.calls import call_objects
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.log.published import Kind, Published, PublishedTable
 from concord.jobs.replication import CALLS
@@ -21,10 +21,10 @@ def with_calls(
     """All that travels of one replication. Raises NotProvisioned."""
     if not procedures:
         return Published(of_rows)
-    table = tables.get(control.TABLE)
+    table = tables.get(call_objects.TABLE)
     if table is None:
         raise NotProvisioned(
-            f"{site}: {control.TABLE} is missing, which replicated calls need; run `provision`"
+            f"{site}: {call_objects.TABLE} is missing, which replicated calls need; run `provision`"
         )
     calls = PublishedTable(CALLS, table, table.primary_key, kind=Kind.CALLS)
     return Published((*of_rows, calls), carried=tuple(procedures))

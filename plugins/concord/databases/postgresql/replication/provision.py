@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.calls import control, signature
+from concord.databases.postgresql.calls import call_objects, signature
 from concord.databases.postgresql.facts import privileges
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, one, rows
@@ -166,7 +166,7 @@ class Replications:
             each for each in self.replications if publication.publication_name(each.replication_set) == name
         ]
         wanted = [table for each in mine if each.queued for table in each.tables]
-        calls = (control.SQL,) if any(each.procedures for each in mine) else ()
+        calls = (call_objects.SQL,) if any(each.procedures for each in mine) else ()
         if not wanted:
             return publication.Own(plain=calls)
         return publication.Own(
@@ -175,13 +175,13 @@ class Replications:
 
     def statements(self, connection: Connection) -> Iterator[str]:
         """Idempotent; they need the shadow tables."""
-        yield from control.statements(self.carried)
+        yield from call_objects.statements(self.carried)
         for name, tables in self.published().items():
             known, own = publication.is_known(connection, name), self._own(name)
             if not known or any(publication.deviations(connection, name, tables, own)):
                 whole = publication.whole_identities(connection, tables)
                 yield from publication.statements(name, tables, known, whole, own)
-        yield from control.removal(connection, self.carried)
+        yield from call_objects.removal(connection, self.carried)
         yield from triggers.statements(connection, self.captured)
         yield from version_columns.statements(connection, self._versioned)
         yield from kept.only([each.name for each in self._by_triggers])
@@ -216,7 +216,7 @@ class Replications:
         for name, tables in self.published().items():
             for line in publication.deviations(connection, name, tables, self._own(name)):
                 yield f"{self.site}: {line}; run `provision`"
-        for line in control.deviations(connection, self.carried):
+        for line in call_objects.deviations(connection, self.carried):
             yield f"{self.site}: {line}; run `provision`"
         versions = version_columns.deviations(connection, self._versioned)
         for line in (*triggers.deviations(connection, self.captured), *versions):

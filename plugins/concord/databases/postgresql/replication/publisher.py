@@ -9,7 +9,7 @@ from math import inf
 import psycopg
 
 from concord.databases.contract.replication_ends import LogEnd
-from concord.databases.postgresql.calls import control
+from concord.databases.postgresql.calls import call_objects
 from concord.databases.postgresql.calls.published import with_calls
 from concord.databases.postgresql.entries.brake import Brake
 from concord.databases.postgresql.entries.from_log import Entries, Gathered
@@ -75,8 +75,9 @@ class Publisher(PublishedEnd):
         self._look(())
         wanted, site = self.job.replication.tables, self.access.name
         how = self.job.replication
-        own = version_tables.names(wanted) if how.queued else [control.TABLE]
-        tables = read_tables(self.connection, [*(each.at_site(site) for each in wanted), *own])
+        own = version_tables.names(wanted) if how.queued else []
+        calls = [call_objects.TABLE] if how.procedures else []
+        tables = read_tables(self.connection, [*(each.at_site(site) for each in wanted), *own, *calls])
         of_rows = published_tables(site, wanted, tables, images=how.both_ways)
         published = (
             version_tables.published(site, wanted, of_rows, tables)
