@@ -50,7 +50,7 @@ class VersionedRows:
 
     @property
     def was_there(self) -> str:
-        """Had its user changed a row? One that is as it was copied has no version yet."""
+        """Did the operation find its row at its own site? A row that is as it was copied has no version yet."""
         before, born = self._before["origin"], self._after["born"]
         return f"CASE WHEN {before} IS NULL THEN NOT {born} ELSE NOT {self.was_deleted} END"
 

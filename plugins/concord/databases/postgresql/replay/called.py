@@ -9,10 +9,7 @@ from __future__ import annotations
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.calls.signature import question, statement
 from concord.databases.postgresql.entries.staging import ReplicatedTable
-from concord.databases.postgresql.replay.statements import Statements
-
-#: SQLSTATE of ours, as of all that a replay refuses.
-REFUSED = "CNC02"
+from concord.databases.postgresql.replay.statements import REFUSED, of_staged_row, taken
 
 #: The session as it is while a call is on, and afterwards. Names that the procedure leaves open are of its schema.
 _AS_USER = (("session_replication_role", "'origin'"), ("concord.applying", "'off'"))
@@ -46,15 +43,16 @@ def _set(settings: tuple[tuple[str, str], ...]) -> str:
 
 
 class Called:
-    """The statements of the calls among a table's operations. `(r.tN)` is the staged one."""
+    """The statements of the calls among a table's operations."""
 
     def __init__(self, table: ReplicatedTable) -> None:
-        self.of = Statements(table, f"(r.t{table.place})")
+        self.table, self.of = table, of_staged_row(table)
 
     @property
     def operations(self) -> str:
         values = [self.of.values[each] for each in ("schema_name", "name", "types", "arguments")]
         return f"""
+        {taken(self.table)}
         BEGIN
           EXECUTE pg_temp.concord_called({", ".join(values)});
         EXCEPTION WHEN invalid_transaction_termination THEN

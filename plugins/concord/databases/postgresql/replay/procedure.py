@@ -13,10 +13,10 @@ from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTable
 from concord.databases.postgresql.log.published import Kind
 from concord.databases.postgresql.replay import compared, orphans
-from concord.databases.postgresql.replay.called import REFUSED, Called
+from concord.databases.postgresql.replay.called import Called
 from concord.databases.postgresql.replay.compared import Compared
 from concord.databases.postgresql.replay.level import Level
-from concord.databases.postgresql.replay.statements import declared, generates, of_staged_row, taken
+from concord.databases.postgresql.replay.statements import REFUSED, declared, generates, of_staged_row, taken
 from concord.jobs.replication import COUNTED, Conversions, ReplicationDefinition
 
 #: SQLSTATE of our own.

@@ -5,6 +5,9 @@ from __future__ import annotations
 from concord.databases.postgresql.entries.staging import ReplicatedTable
 from concord.databases.postgresql.facts.catalogue import Column
 
+#: SQLSTATE of our own, of all that a replay refuses.
+REFUSED = "CNC02"
+
 
 class Statements:
     """`t` is the subscriber's row, `row` the staged one."""
