@@ -25,7 +25,8 @@ def batch(function: str, *titles: str, verdict: str = ASK) -> pa.RecordBatch:
             **{"c0": n, "c1": title, "c2": b"\x00", "c3": 1.5, "p_c1": f"c{n}", "p_c2": None, "p_c3": None},
             **{"origin": "london#1", "changed_at": 5, "derived": 0, "deleted": False},
             **{"p_origin": "capetown#1", "p_changed_at": 6, "p_derived": 0, "p_deleted": title == "target"},
-            **{"type": "update_update", "verdict": verdict, "resolver": NAME.format(function), "reason": ""},
+            **{"type": "update_update", "publisher": None, "verdict": verdict},
+            **{"resolver": NAME.format(function), "reason": ""},
             **{"rest_verdict": "target_wins", "rest_resolver": "latest_timestamp", "rest_reason": "later"},
         }
         for n, title in enumerate(titles)
@@ -95,7 +96,7 @@ def test_where_columns_are_private_nothing_that_a_function_says_is_repeated(func
 
 def test_the_function_in_the_document_does_what_it_says() -> None:
     document = (PROJECT / "docs" / "conflicts.md").read_text()
-    (code,) = re.findall(r"```python\n(.*?)```", document, re.DOTALL)
+    (code,) = re.findall(r"```python\n(def cheaper.*?)```", document, re.DOTALL)
     namespace: dict[str, Any] = {"pa": pa}
     exec(code, namespace)  # noqa: S102 - our own document
     rows = [("1.00", "2.00"), ("3.00", "2.00"), ("2.00", "2.00"), (None, "2.00")]
