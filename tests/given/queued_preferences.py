@@ -10,9 +10,12 @@ from tests.given.replicated_accounts import Make
 from tests.given.replicated_sites import Replicated, drop_slots
 from tests.given.site import Rows
 
-PREFERENCE = ("CREATE TABLE preference (person int PRIMARY KEY, colour text, size numeric)",)
+#: A person may have a nickname, which no other has.
+PREFERENCE = (
+    "CREATE TABLE preference (person int PRIMARY KEY, colour text, size numeric, nickname int UNIQUE)",
+)
 #: Of all rows that ever were, the deleted ones included.
-VERSIONS = 'SELECT person, origin, changed_at, derived, deleted FROM concord."public.preference" ORDER BY 1'
+VERSIONS = 'SELECT {key}, origin, changed_at, derived, deleted FROM concord."{table}" ORDER BY 1'
 
 
 def preferences(replicated: Make, **conflict: object) -> Replicated:
@@ -55,7 +58,8 @@ def settle(sites: Replicated) -> None:
         pass
 
 
-def are_alike(sites: Replicated) -> bool:
+def are_alike(sites: Replicated, key: str = "person") -> bool:
     """In content and in versions."""
-    london, capetown = (site.rows(VERSIONS) for site in sites.sites)
+    versions = VERSIONS.format(key=key, table=sites.tables[0].name)
+    london, capetown = (site.rows(versions) for site in sites.sites)
     return london == capetown and sites.are_equal()

@@ -16,6 +16,7 @@ WATCH = "tests/orchestration/dags/test_commit_trigger.py"
 CALLS = "tests/transactional/calls/test_calls.py"
 REFUSED_CALLS = "tests/transactional/calls/test_refused_calls.py"
 QUEUED = "tests/transactional/test_queued.py"
+CONTESTED = "tests/transactional/queued/test_contested_values.py"
 VALIDITY = "tests/transactional/test_validity.py"
 TABLES = "tests/transactional/publications/test_tables.py"
 
@@ -296,9 +297,51 @@ REPLICATIONS = (
     Mutant(
         "a queued transaction that leaves an orphan stops the way back",
         f"{POSTGRESQL}/queued/procedure.py",
-        "if error.sqlstate != ORPHANED or not job.replication.rejects:",
-        "if error.sqlstate:",
+        "if error.sqlstate == ORPHANED:",
+        "if not error.sqlstate:",
         f"{QUEUED} -k without_its_parent",
+    ),
+    Mutant(
+        "a value of a further unique rule that both sites give stops the replication",
+        f"{POSTGRESQL}/queued/procedure.py",
+        "if error.sqlstate not in _TAKEN or not found:",
+        "if found or not found:",
+        f"{CONTESTED} -k publishers_rows_stand",
+    ),
+    Mutant(
+        "a rule that the publisher has not is asked about for ever",
+        f"{POSTGRESQL}/queued/procedure.py",
+        "job.direction is Direction.REVERSE or here.table.exclusive <= there.table.exclusive",
+        "bool(job and here and there)",
+        f"{CONTESTED} -k publisher_has_not",
+    ),
+    Mutant(
+        "subscriber_wins: a transaction that breaks a rule takes the subscriber's versions with it",
+        f"{POSTGRESQL}/queued/procedure.py",
+        'taken = f" IF NOT fallen THEN {rows.upsert()}; END IF;"',
+        'taken = f" {rows.upsert()};"',
+        f"{CONTESTED} -k publishers_rows_stand",
+    ),
+    Mutant(
+        "a transaction that the subscriber leaves out is asked for by nobody",
+        f"{POSTGRESQL}/queued/rejected.py",
+        'return f"IF fallen THEN {self._asked}; END IF; DELETE FROM {self.name};"',
+        'return f"DELETE FROM {self.name};"',
+        f"{CONTESTED} -k given_up",
+    ),
+    Mutant(
+        "a row whose value another one still has is not asked for again",
+        f"{POSTGRESQL}/queued/compensation.py",
+        '{asked(self.job, found)}; {self.rows.of.count("superseded")}',
+        '{self.rows.of.count("superseded")}',
+        f"{CONTESTED} -k go_around",
+    ),
+    Mutant(
+        "a row that is taken back stays in the way of the others",
+        f"{POSTGRESQL}/queued/compensation.py",
+        'DELETE FROM {self.rows.sql} t WHERE {self._at_key("t")};\n              BEGIN',
+        "NULL;\n              BEGIN",
+        f"{CONTESTED} -k go_around",
     ),
     Mutant(
         "a replication carries rows and columns that its set leaves out",

@@ -118,6 +118,7 @@ def test_each_kind_of_conflict_ends_as_the_publisher_has_it(
     """S3-25, S3-33, S4-150: a key that changes is a delete and an insert, and both fall together.
 
     S3-15: each operation travels with its images and versions. S3-31: rows come back as the replay writes rows.
+    S3-03: each is applied with a check for conflicts, and leaves its row in the log.
     """
     sites.london.run(london)
     sites.capetown.run(capetown)
@@ -220,7 +221,10 @@ def test_an_update_that_changes_nothing_is_no_change(sites: Replicated) -> None:
     assert sites.london.rows(LOG) == []
 
 
-@pytest.mark.parametrize("scope", ["transaction", "row"])
+@pytest.mark.parametrize(
+    ("policy", "scope"),
+    [("publisher_wins", "transaction"), ("publisher_wins", "row"), ("subscriber_wins", "transaction")],
+)
 @pytest.mark.parametrize(
     ("london", "capetown"),
     [
@@ -229,14 +233,17 @@ def test_an_update_that_changes_nothing_is_no_change(sites: Replicated) -> None:
     ],
 )
 def test_a_transaction_that_would_leave_a_child_without_its_parent_is_rejected(
-    replicated: Make, london: str, capetown: str, scope: str
+    replicated: Make, london: str, capetown: str, policy: str, scope: str
 ) -> None:
-    """Each site's own check has passed; the publisher keeps its references, and the subscriber takes its side back."""
+    """S3-03: each table's rows stand in the log. Each site's own check has passed.
+
+    The publisher keeps its references, and the subscriber takes its side back.
+    """
     tables = (
         "CREATE TABLE part (id int PRIMARY KEY, name text)",
         "CREATE TABLE stock (depot text, part int REFERENCES part, PRIMARY KEY (depot, part))",
     )
-    how = {"updates": "queued", "conflict": {"scope": scope}}
+    how = {"updates": "queued", "conflict": {"policy": policy, "scope": scope}}
     sites = replicated(tables, "public.part", "public.stock", **how)
     sites.london.run("INSERT INTO part SELECT n, 'part' FROM generate_series(1, 5) n")
     sites.initialize_both_ways()

@@ -2,9 +2,9 @@
 
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial, partialmethod
+from functools import partialmethod
 
 import psycopg
 import pytest
@@ -15,14 +15,12 @@ from concord.databases.postgresql.queued.versioned_rows import VersionedRows
 from concord.jobs.link import Direction
 from embedded.postgres import Server
 from tests.conftest import Database
-from tests.given.killed_process import killed_at
+from tests.given.hub_histories import Spokes, history, run_with_kills, settled
 from tests.given.queued_preferences import are_alike, hub, preferences, settle
 from tests.given.replicated_accounts import Make
-from tests.given.replicated_sites import Replicated
 from tests.given.site import Site
 
 PEOPLE = 6
-Spokes = tuple[Replicated, Replicated]
 
 
 @pytest.fixture(autouse=True)
@@ -47,23 +45,6 @@ def _write(chance: random.Random, site: Site) -> None:
     site.run(f"BEGIN; {'; '.join(made)}; COMMIT")
 
 
-def _history(spokes: Spokes, seed: int, steps: int) -> Iterator[tuple[Replicated, Direction]]:
-    """Users write; now and then a run is due."""
-    chance = random.Random(seed)
-    users = [spokes[0].london, spokes[0].capetown, spokes[1].capetown]
-    for _ in range(steps):
-        if chance.random() < 0.7:
-            _write(chance, chance.choice(users))
-        else:
-            yield chance.choice(spokes), chance.choice(list(Direction))
-
-
-def _settled(spokes: Spokes) -> None:
-    for _ in range(2):
-        for each in spokes:
-            settle(each)
-
-
 def _lost(spokes: Spokes) -> int:
     return int(spokes[0].london.value("SELECT count(*) FROM concord.conflict"))
 
@@ -81,12 +62,7 @@ def test_all_sites_end_equal_in_content_and_versions_and_losers_are_logged(
 ) -> None:
     """S3-19, S3-20, S4-143: also where runs are killed."""
     with hub(replicated, server_with_logins, database, policy=policy, scope=scope) as spokes:
-        for number, (sites, direction) in enumerate(_history(spokes, seed=len(policy + scope), steps=60)):
-            if number % 4 == 0:
-                killed_at("replay", partial(sites.run, direction=direction))
-            else:
-                sites.run(direction=direction)
-        _settled(spokes)
+        run_with_kills(spokes, _write, seed=len(policy + scope), steps=60)
         assert all(map(are_alike, spokes))
         assert _lost(spokes) > 5
 
@@ -122,9 +98,9 @@ def test_a_decision_by_content_would_leave_the_sites_unequal(
     monkeypatch.setattr(QueuedTable, "_judged", property(_by_content))
     monkeypatch.setattr(VersionedRows, "upsert", partialmethod(_unguarded, VersionedRows.upsert))
     with hub(replicated, server_with_logins, database, policy="subscriber_wins") as spokes:
-        for sites, direction in _history(spokes, seed=3, steps=60):
+        for sites, direction in history(spokes, _write, seed=3, steps=60):
             sites.run(direction=direction)
-        _settled(spokes)
+        settled(spokes)
         assert not all(map(are_alike, spokes))
 
 

@@ -9,14 +9,14 @@ import pytest
 
 from concord.configuration.configuration import Configuration
 from concord.jobs.link import Direction
-from concord.orchestration.dags import replicate
+from concord.orchestration.dags import maintenance, replicate
 from concord.orchestration.tasks import replication_run
 from concord.repository.lease import acquire
 from concord.repository.migration import migrate
 from concord.repository.opening import open_repository
 from concord.repository.runs import begin_run, fail_run
 from tests.configuration.conftest import parse
-from tests.given.configured_replications import BOOKINGS, written
+from tests.given.configured_replications import BOOKINGS, BOTH, section, written
 
 __all__ = ["parse"]
 pytestmark = pytest.mark.airflow
@@ -41,6 +41,26 @@ def test_a_scheduled_replication_runs_to_the_end_of_the_log(parse: Parse) -> Non
     configuration = configured(parse, schedule='"@hourly"')
     assert "`@hourly`" in str(replicate.replicate_dag(configuration, NAME).doc_md)
     assert configuration.replications[NAME].stays == {}
+
+
+def test_each_agent_of_queued_updating_is_a_dag_or_a_task_with_a_schedule(parse: Parse) -> None:
+    """S3-09: the snapshot agent, the log reader with the distribution agent, the queue reader, and the cleanup.
+
+    S3-11, S3-12: the first way runs on the replication's schedule. S3-16: so does the way back.
+    """
+    queued = BOOKINGS | {"updates": "queued", "schedule": '"*/5 * * * *"'}
+    configuration = parse(BOTH + section("replications", {NAME: queued}))
+    dag = replicate.replicate_dag(configuration, NAME)
+    assert "'*/5 * * * *'" in str(dag.schedule)
+    ways = [task for task in dag.topological_sort() if isinstance(task, replicate.ReplicateOperator)]
+    assert [(each.task_id, each.direction) for each in ways] == [
+        ("replicate", Direction.FORWARD),
+        ("replicate_back", Direction.REVERSE),
+    ]
+    snapshot = replicate.initialize_replication_dag(configuration, NAME)
+    assert (snapshot.dag_id, snapshot.task_ids) == (f"initialize__{NAME}", ["initialize"])
+    cleanup = maintenance.log_purge_dag()
+    assert (str(cleanup.schedule), cleanup.task_ids) == ("*/15 * * * *", ["purge", "keep_up"])
 
 
 def test_a_task_that_is_ended_has_a_moment_for_its_batch_and_then_the_databases_end_their_work(

@@ -105,6 +105,7 @@ def test_the_version_column_travels_and_no_replay_alters_it(customers: Replicate
     [
         ("rowguid int", "has the column rowguid of type integer; a version column is uuid, text or varchar"),
         ("rowguid varchar(35)", r"of type character varying\(35\); a version column is"),
+        ("rowguid timestamp(0)", r"of type timestamp\(0\) without time zone; a version column is"),
         ("rowguid uuid[]", r"of type uuid\[\]; a version column is"),
         ("rowguid uuid GENERATED ALWAYS AS (NULL) STORED", "of type uuid; a version column is"),
         ("other uuid", "public.t has no column rowguid; add it as uuid"),
@@ -114,7 +115,7 @@ def test_the_version_column_travels_and_no_replay_alters_it(customers: Replicate
 def test_a_column_that_cannot_hold_versions_is_refused_by_provision(
     replicated: Make, column: str, said: str
 ) -> None:
-    """S4-147: type and width of a column that is there."""
+    """S4-147: type and width of a column that is there. S0-20: a clock of whole seconds tells no two changes apart."""
     key = "" if "KEY" in column else ", PRIMARY KEY (id)"
     made = replicated((f"CREATE TABLE t (id int, {column}{key})",), "public.t", updates="queued")
     made.settings = {"updates": "queued", "version_column": {"public.t": "rowguid"}}

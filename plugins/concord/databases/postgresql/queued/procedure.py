@@ -15,7 +15,7 @@ from concord.databases.postgresql.entries.staging import ENTRIES, Layout, Replic
 from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.log.published import Kind
 from concord.databases.postgresql.queued.compensation import Compensation
-from concord.databases.postgresql.queued.rejected import Contested
+from concord.databases.postgresql.queued.rejected import FOREIGN_KEY, UNIQUENESS, Contested
 from concord.databases.postgresql.queued.versioned_rows import VersionedRows
 from concord.databases.postgresql.replay import orphans
 from concord.databases.postgresql.replay.level import Level
@@ -26,7 +26,9 @@ from concord.jobs.replication import Conversions, ReplicationJob
 
 #: SQLSTATE of our own.
 ORPHANED = "CNC05"
-#: Entries that are rejected as a whole.
+#: Those of PostgreSQL for a unique rule, and an exclusion.
+_TAKEN = ("23505", "23P01")
+#: Entries of which nothing is replayed, and the rule that they break.
 _FALLEN = "pg_temp.concord_fallen"
 
 
@@ -37,7 +39,7 @@ def create(layout: Layout, level: Level, job: ReplicationJob) -> list[str]:
         for pair in zip(layout.of(Kind.ROWS), layout.of(Kind.VERSIONS), strict=True)
     ]
     return [
-        f"CREATE TEMPORARY TABLE {_FALLEN.removeprefix('pg_temp.')} (number bigint)",
+        f"CREATE TEMPORARY TABLE {_FALLEN.removeprefix('pg_temp.')} (number bigint, rule text)",
         *(each.contested.created for each in tables),
         created(_body(layout, tables, level, job), level),
     ]
@@ -48,13 +50,42 @@ def references(layout: Layout, job: ReplicationJob) -> Sequence[Reference]:
     return orphans.references(layout.of(Kind.ROWS)) if job.direction is Direction.REVERSE else []
 
 
-def falls(connection: Connection, job: ReplicationJob, error: psycopg.Error, level: Level) -> bool:
-    """Is the entry after this level rejected, since it leaves an orphan? Its next try does so."""
-    if error.sqlstate != ORPHANED or not job.replication.rejects:
+def falls(
+    connection: Connection, layout: Layout, job: ReplicationJob, error: psycopg.Error, level: Level
+) -> bool:
+    """Does the entry after this level break a rule of the tables here? Its next try replays nothing of it.
+
+    At the publisher it is rejected, whatever the policy: that decides between two changes of one row. The subscriber
+    asks for its rows, since one that nobody has judged yet may be in the way.
+    """
+    rule = _broken(layout, job, error) if job.replication.queued else None
+    if rule is None:
         return False
     since = level.read(connection)
-    run(connection, f"INSERT INTO {_FALLEN} SELECT min(number) FROM {ENTRIES} WHERE number > {since}")
-    return True
+    again = f"EXISTS (SELECT FROM {_FALLEN} f WHERE f.number = min(e.number))"
+    first = (
+        f"SELECT min(e.number), {literal(rule)} FROM {ENTRIES} e WHERE e.number > {since} HAVING NOT {again}"
+    )
+    return bool(run(connection, f"INSERT INTO {_FALLEN} {first}"))
+
+
+def _broken(layout: Layout, job: ReplicationJob, error: psycopg.Error) -> str | None:
+    """The rule, as the conflict log names it. None: a person is to look at it.
+
+    Of another table, which a trigger writes, nobody could give the row back. For a rule that the publisher has not, its
+    row would be asked for again for ever.
+    """
+    if error.sqlstate == ORPHANED:
+        return FOREIGN_KEY
+    at = (error.diag.schema_name, error.diag.table_name)
+    found = [
+        each for each in layout.of(Kind.ROWS) if (each.table.name.schema_name, each.table.name.name) == at
+    ]
+    if error.sqlstate not in _TAKEN or not found:
+        return None
+    [here], there = found, layout.published.tables[found[0].place]
+    is_known = job.direction is Direction.REVERSE or here.table.exclusive <= there.table.exclusive
+    return UNIQUENESS if is_known else None
 
 
 def _body(layout: Layout, tables: Sequence[QueuedTable], level: Level, job: ReplicationJob) -> Body:
@@ -65,11 +96,11 @@ def _body(layout: Layout, tables: Sequence[QueuedTable], level: Level, job: Repl
     return Body(
         staged=layout.tables,
         counted=layout.of(Kind.ROWS),
-        declared="""contested boolean := false; fallen boolean := false; orphaned boolean := false;
+        declared="""contested boolean := false; fallen boolean := false; orphaned boolean := false; broken_rule text;
   origin_here text; changed_here bigint; derived_here integer;""",
-        begun=f"""fallen := EXISTS (SELECT FROM {_FALLEN} f WHERE f.number = r.number);
-      contested := fallen;""",
-        cases="".join(_cases(tables, compensations)),
+        begun=f"""broken_rule := (SELECT f.rule FROM {_FALLEN} f WHERE f.number = r.number);
+      fallen := broken_rule IS NOT NULL; contested := fallen;""",
+        cases="".join(_cases(tables, compensations, job)),
         ended=f"""{orphans.refused(references(layout, job), ORPHANED)}
       IF contested THEN{"".join(settled)}
         contested := false;
@@ -77,11 +108,13 @@ def _body(layout: Layout, tables: Sequence[QueuedTable], level: Level, job: Repl
     )
 
 
-def _cases(tables: Sequence[QueuedTable], compensations: ReplicatedTable) -> Iterator[str]:
+def _cases(
+    tables: Sequence[QueuedTable], compensations: ReplicatedTable, job: ReplicationJob
+) -> Iterator[str]:
     for each in tables:
         yield f"\n      WHEN {each.rows.table.place} THEN{each.changes}"
         yield f"\n      WHEN {each.rows.versions.place} THEN{each.versions}"
-    backs = [Compensation(each.rows, compensations) for each in tables]
+    backs = [Compensation(each.rows, compensations, job) for each in tables]
     by_table = "".join(
         f"\n        WHEN {literal(each.rows.table.name)} THEN{each.statements}" for each in backs
     )
@@ -102,8 +135,6 @@ class QueuedTable:
     def changes(self) -> str:
         """A row of the subscriber's that is rejected is kept for the log; one that it leaves alone is not."""
         written = f"{self._written.operations}{orphans.looked_for(self.rows.table, self._references)}"
-        if self.reverse and not self.replication.rejects:
-            return written
         of, table = self.rows.of, self.rows.table
         key = [f"CASE r.operation WHEN 'D' THEN {old} ELSE {new} END" for old, new in self._keys]
         image = self.rows.image(of.values)
@@ -111,16 +142,21 @@ class QueuedTable:
         passed = of.count("superseded")
         if self.reverse:
             passed = f"{self.contested.put(key, incoming=incoming)}; {of.count('lost')}"
-        whole = self.reverse and self.replication.rejects_whole
-        concerned = "true" if whole else f"fallen OR {self.contested.has(key)}"
         refused = f"""
           IF r.operation = 'T' THEN {self._written.refuse("a truncate of a table that both sites write")} END IF;"""
         assert table.kind is Kind.ROWS
         return f"""{refused}
-        IF contested AND ({concerned}) THEN
+        IF contested AND ({self._left(key)}) THEN
           {passed}
         ELSE{written}
         END IF;"""
+
+    def _left(self, key: list[str]) -> str:
+        """The condition that a contested entry's row of this key is not written."""
+        if self.reverse and not self.replication.rejects:
+            return "fallen"
+        whole = self.reverse and self.replication.rejects_whole
+        return "true" if whole else f"fallen OR {self.contested.has(key)}"
 
     @property
     def _keys(self) -> Iterator[tuple[str, str]]:
@@ -159,12 +195,13 @@ class QueuedTable:
     @property
     def _version_written(self) -> str:
         rows, contested = self.rows, self.contested
-        whole = self.reverse and self.replication.rejects_whole
-        concerned = "true" if whole else f"fallen OR {contested.has(rows.key)}"
-        noted = f"{contested.put(rows.key, after=rows.after)};" if self.reverse else "NULL;"
-        taken = f" {rows.upsert()};" if self.reverse and not self.replication.rejects else ""
+        noted = f"{contested.put(rows.key, after=rows.after)};"
+        left, taken = self._left(rows.key), ""
+        if self.reverse and not self.replication.rejects:
+            left = f"fallen OR {contested.has(rows.key)}"
+            taken = f" IF NOT fallen THEN {rows.upsert()}; END IF;"
         return f"""
-          IF contested AND ({concerned}) THEN
+          IF contested AND ({left}) THEN
             {noted}{taken}
           ELSE
             {rows.upsert(where=rows.before)};

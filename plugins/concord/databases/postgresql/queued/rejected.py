@@ -16,7 +16,12 @@ _NOBODY = (
 )
 _WITH = "its transaction changed another row that conflicts"
 _ALONE = "both sites changed the row"
-_ORPHAN = "its transaction refers to a row that the publisher has deleted, or deletes one that it refers to"
+#: Rules that a transaction breaks as a whole, as the conflict log names them, and why its rows fall.
+FOREIGN_KEY, UNIQUENESS = "foreign_key", "uniqueness"
+_RULES = {
+    FOREIGN_KEY: "its transaction refers to a row that the publisher has deleted, or deletes one that it refers to",
+    UNIQUENESS: "its transaction gives a row a value that another row of the publisher has",
+}
 
 
 class Contested:
@@ -65,12 +70,22 @@ class Contested:
     @property
     def settled(self) -> str:
         """At the entry's end."""
-        place = self.rows.table.place
         if self.job.direction is Direction.FORWARD:
-            return f"DELETE FROM {self.name};"
-        logged = f"{self._logged}; GET DIAGNOSTICS n = ROW_COUNT; conflicts_{place} := conflicts_{place} + n;"
-        back = f" {self._compensated};" if self.job.replication.rejects else ""
-        return f"{logged}{back} DELETE FROM {self.name};"
+            return f"IF fallen THEN {self._asked}; END IF; DELETE FROM {self.name};"
+        rejected = f"{self._logged(rejects=True)} {self._compensated};"
+        if self.job.replication.rejects:
+            return f"{rejected} DELETE FROM {self.name};"
+        return (
+            f"IF fallen THEN {rejected} ELSE {self._logged(rejects=False)} END IF; DELETE FROM {self.name};"
+        )
+
+    @property
+    def _asked(self) -> str:
+        """The subscriber asks for each row that it has not written, but those that the publisher will judge anyway."""
+        rows = self.rows
+        version = f"SELECT {rows.present()} FROM {rows.shadow} s WHERE {rows.version_at(self._key)}"
+        asked = f"{literal(rows.table.name)}, {self._key_json}, coalesce(({version}), '{{}}')"
+        return compensation.asked(self.job, f"SELECT {asked} FROM {self.name} c WHERE NOT c.conflicts")
 
     @property
     def _found(self) -> str:
@@ -85,23 +100,25 @@ class Contested:
         )
         return f"SELECT c.*, coalesce(c.version, {_NOBODY}) AS standing FROM ({met}) c"
 
-    @property
-    def _logged(self) -> str:
-        job, rejects = self.job, self.job.replication.rejects
+    def _logged(self, *, rejects: bool) -> str:
+        job, place = self.job, self.rows.table.place
         ours, theirs = (
             (literal(job.target.name), "standing", "stands"),
             (literal(job.source.name), "after", "incoming"),
         )
         winner, loser = (ours, theirs) if rejects else (theirs, ours)
-        fell = f"WHEN fallen THEN {literal(_ORPHAN)}"
-        reason = f"CASE WHEN c.conflicts THEN {literal(_ALONE)} {fell} ELSE {literal(_WITH)} END"
+        broken = "".join(f" WHEN {literal(rule)} THEN {literal(why)}" for rule, why in _RULES.items())
+        others = f"CASE broken_rule{broken} ELSE {literal(_WITH)} END"
+        reason = f"CASE WHEN c.conflicts THEN {literal(_ALONE)} ELSE {others} END"
         return (
             "INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver,"
             " reason, winner_site, loser_site, winner_version, loser_version, winner_row, loser_row)"
             f" SELECT {self._id}, {literal(job.synchronization)}, {literal(job.link)}, {literal(job.transmission)},"
-            f" {literal(self.rows.table.name)}, {self._key_json}, {_TYPE}, {literal(job.replication.conflict.policy)},"
+            f" {literal(self.rows.table.name)}, {self._key_json}, {_TYPE},"
+            f" coalesce(broken_rule, {literal(job.replication.conflict.policy)}),"
             f" {reason}, {winner[0]}, {loser[0]}, c.{winner[1]}, c.{loser[1]}, c.{winner[2]}, c.{loser[2]}"
-            f" FROM ({self._found}) c ON CONFLICT (id) DO NOTHING"
+            f" FROM ({self._found}) c ON CONFLICT (id) DO NOTHING; GET DIAGNOSTICS n = ROW_COUNT;"
+            f" conflicts_{place} := conflicts_{place} + n;"
         )
 
     @property
@@ -139,7 +156,7 @@ def _dot(version: str) -> tuple[str, str, str]:
 
 #: Of a row `c`, from the subscriber's side, as `versions.conflict.conflict_type` names it.
 _TYPE = (
-    "CASE WHEN fallen AND NOT c.conflicts THEN 'foreign_key'"
+    "CASE WHEN fallen AND NOT c.conflicts THEN broken_rule"
     " WHEN (c.after -> 'deleted')::boolean AND (c.standing -> 'deleted')::boolean THEN 'delete_delete'"
     " WHEN (c.after -> 'deleted')::boolean THEN 'delete_update'"
     " WHEN (c.standing -> 'deleted')::boolean THEN 'update_delete'"

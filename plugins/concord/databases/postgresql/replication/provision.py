@@ -14,7 +14,12 @@ from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.log import publication
 from concord.databases.postgresql.log.published import PublishedTable
 from concord.databases.postgresql.operations import kept, triggers
-from concord.databases.postgresql.queued import compensation, version_columns, version_tables
+from concord.databases.postgresql.queued import (
+    amounts,
+    compensation,
+    version_columns,
+    version_tables,
+)
 from concord.databases.postgresql.replication.tables import column_problems, filter_problems, published_table
 from concord.databases.postgresql.sites import grants, own_rows, preflight
 from concord.databases.postgresql.sites.grants import Logins
@@ -187,13 +192,16 @@ class Replications:
         yield from kept.only([each.name for each in self._by_triggers])
 
     def notices(self, connection: Connection) -> Iterator[str]:
-        """Nothing bounds the log that is kept while no run looks at it (S4-124), each one line."""
+        """Each one line: a log that nothing bounds while no run looks at it (S4-124), and amounts that may be lost."""
         if self.published() and one(connection, "SHOW max_slot_wal_keep_size") == ("-1",):
             yield (
                 f"{self.site}: it publishes, and max_slot_wal_keep_size is -1: a replication that does not run fills"
                 " its disk; ALTER SYSTEM SET max_slot_wal_keep_size = '20GB', somewhat more than max_delta, and"
                 " SELECT pg_reload_conf()"
             )
+        for each in self.replications:
+            for _, table in self._existing(each) if each.queued and each.publisher == self.site else ():
+                yield from amounts.notices(self.site, each.name, str(table.name), table.columns)
 
     def needed_grants(self, logins: Logins, log_reader: str) -> list[Grant]:
         """The needs of their runs here, beside those of every link."""

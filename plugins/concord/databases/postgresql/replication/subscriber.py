@@ -195,7 +195,7 @@ class Subscriber(WrittenEnd):
                     said = told(error, private=True)
                     raise WriteContended(f"{self.access.name}: {said}; the next run goes on there") from error
             except psycopg.Error as error:
-                if not queued_procedure.falls(self.connection, self.job, error, self._level):
+                if not queued_procedure.falls(self.connection, self._layout, self.job, error, self._level):
                     raise self._refused(error) from error
 
     def _called(self) -> Mapping[str, Mapping[str, int]]:
