@@ -17,6 +17,9 @@ from concord.repository.models import RunState, Synchronization, Synchronization
 from concord.repository.opening import reading
 from concord.values.interval import Interval
 
+#: The type of a run that copied a replication's tables anew. The others have Airflow's word.
+INITIALIZE = "initialize"
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:

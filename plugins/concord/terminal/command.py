@@ -18,6 +18,7 @@ from concord.orchestration.tasks.link import LinkOperator
 from concord.terminal import (
     approve,
     conflicts,
+    cost,
     entry,
     replicate,
     restamp,
@@ -184,6 +185,7 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Configuration], int]] = {
     "compare": _compare,
     "approve": _approve,
     "conflicts": conflicts.run,
+    "cost": cost.run,
     "entry": entry.run,
     "replicate": replicate.run,
     "restamp": restamp.run,

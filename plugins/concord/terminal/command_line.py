@@ -46,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
     replication_arguments.add_replicate(commands)
     replication_arguments.add_entry(commands)
     replication_arguments.add_wait(commands)
+    replication_arguments.add_cost(commands)
     _add_status(commands)
     approve = command(commands, "approve", help="let pass, once, what the brakes hold")
     approve.add_argument("synchronization", help=_SYNCHRONIZATION)

@@ -36,6 +36,14 @@ def add_wait(commands: Commands) -> None:
     )
 
 
+def add_cost(commands: Commands) -> None:
+    """`cost`."""
+    cost = command(
+        commands, "cost", help="say which costs less: to carry changes, or to copy the tables anew"
+    )
+    cost.add_argument("name", help="of the synchronization or replication, as in the configuration")
+
+
 def add_entry(commands: Commands) -> None:
     """`entry` with its actions."""
     entry = command(commands, "entry", help="a transaction that cannot be replayed, and what becomes of it")

@@ -42,9 +42,10 @@ def test_a_replication_is_initialized_and_run_by_its_dags_and_recorded(replicate
     assert states(run) == dict.fromkeys(["begin", "replicate", "complete", "release"], "success")
     one, other = both(replicated)
     assert one == other
-    [recorded, failed] = status.last_runs(replicated.repository, f"replication/{NAME}")
+    [recorded, copied, failed] = status.last_runs(replicated.repository, f"replication/{NAME}")
     [sent] = status.transmissions(replicated.repository, recorded.id)
     assert (failed.state, recorded.state, sent.acquired, sent.applied) == ("failed", "succeeded", 3, 3)
+    assert (copied.run_type, copied.state) == ("initialize", "succeeded")
     assert (sent.tables[0]["updated"], sent.tables[0]["deleted"]) == (2, 1)
     assert "initialize__" in str(failed.message)
     known = {each.name: each for each in status.synchronizations(replicated.repository)}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from concord.jobs.site import SiteAccess
+from concord.values.identifier import TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,15 @@ class Pending:
         return Pending(self.rows + other.rows, min(moments, default=None))
 
 
+@dataclass(frozen=True, slots=True)
+class TableSize:
+    """About how large a table is."""
+
+    table: str
+    rows: int
+    bytes: int  #: on disk, without its indexes
+
+
 #: A site's links that lead away, each with the fingerprints of its tables' row filters.
 Carried = Mapping[str, Mapping[str, str | None]]
 
@@ -100,3 +110,4 @@ class Status:
     pending: Callable[
         [SiteAccess, Carried], Mapping[str, Pending]
     ]  #: of the links that have begun at the site
+    sizes: Callable[[SiteAccess, Iterable[TableName]], Sequence[TableSize]]  #: of those that exist

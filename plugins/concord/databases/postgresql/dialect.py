@@ -82,6 +82,7 @@ class _PostgreSQL(Dialect):
     @cached_property
     def status(self) -> Status:
         from concord.databases.contract.status import Status
+        from concord.databases.postgresql.facts.sizes import sizes
         from concord.databases.postgresql.ledger import records, reinitialization
         from concord.databases.postgresql.rows.pending import pending
 
@@ -92,6 +93,7 @@ class _PostgreSQL(Dialect):
             initializations=records.initializations,
             dropped_indexes=records.dropped_indexes,
             pending=pending,
+            sizes=sizes,
         )
 
     @cached_property

@@ -33,8 +33,9 @@ from concord.orchestration.tasks.jobs import known_name, refuse_other_dialect, s
 from concord.orchestration.tasks.parameters import Parameters
 from concord.orchestration.tasks.queued_conflicts import collect
 from concord.repository import holds
+from concord.repository.lease import Lease
 from concord.repository.models import RunState
-from concord.repository.runs import begin_run, fail_run
+from concord.repository.runs import INITIALIZE, begin_run, complete_run, fail_run
 from concord.repository.status import last_runs
 from concord.repository.transmissions import record_transmission
 from concord.rules.brake import Hold
@@ -158,17 +159,38 @@ def initialize(
     Raises a ConcordError; LeaseHeld while a run is under way, SitesDiffer where the subscriber has rows.
     """
     known_name(name, configuration.replications, "replication")
+    started_at = pendulum.now("UTC")
     lease = keeping.take(engine, replication_name(name), owner, has_ended)
     try:
         job = replication_job(configuration, name, epoch=lease.epoch)
         job = job.model_copy(update={"initialize": True, "replace": asked.replace})
         with keeping.kept(engine, lease, interrupt_all):
-            if not job.replication.both_ways:
-                return work(job, _steps(), tell)
-            back = replication_job(configuration, name, Direction.REVERSE, epoch=lease.epoch)
-            return work_both_ways(job, back, _steps(), tell)
+            if job.replication.both_ways:
+                back = replication_job(configuration, name, Direction.REVERSE, epoch=lease.epoch)
+                report = work_both_ways(job, back, _steps(), tell)
+            else:
+                report = work(job, _steps(), tell)
+            _record_copy(engine, lease, job, report, started_at)
+        return report
     finally:
         keeping.give_back(engine, replication_name(name), owner)
+
+
+def _record_copy(
+    engine: Engine,
+    lease: Lease,
+    job: ReplicationJob,
+    report: ReplicationReport,
+    started_at: pendulum.DateTime,
+) -> None:
+    """Its cost is compared with that of runs (S0-05). The copy stands, recorded or not."""
+    try:
+        run_id = begin_run(engine, lease, dag_run_id=lease.owner, run_type=INITIALIZE)
+        done = TransmissionReport.of(job, tables=report.tables, seconds=report.seconds, bytes=report.bytes)
+        record_transmission(engine, run_id, done, started_at=started_at, ended_at=pendulum.now("UTC"))
+        complete_run(engine, run_id, pendulum.now("UTC"))
+    except ConcordError as error:
+        log_event(logger, "copy not recorded", replication=job.replication.name, reason=error.message)
 
 
 def entry(
