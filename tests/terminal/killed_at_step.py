@@ -1,11 +1,9 @@
-"""`python -m tests.terminal.killed_at_step STEP …`: `python -m concord …` that kills itself at a step of a link."""
+"""A command that kills itself at a step of a link."""
 
 import os
 import signal
-import sys
 from typing import Any
 
-from concord.__main__ import main
 from concord.transmission.steps import Steps
 
 
@@ -25,8 +23,3 @@ def kill_at(step: str) -> None:
         self.progress = progress
 
     Steps.__init__ = watched  # type: ignore[method-assign]
-
-
-if __name__ == "__main__":
-    kill_at(sys.argv[1])
-    sys.exit(main(sys.argv[2:]))

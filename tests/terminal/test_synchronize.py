@@ -1,14 +1,12 @@
 """`python -m concord synchronize`: a run through Airflow, now, and what a person is told of it."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -19,9 +17,9 @@ from sqlalchemy import select
 from concord.orchestration.leases import keeping
 from concord.orchestration.tasks import run_steps
 from concord.repository import status
-from tests.conftest import PROJECT
 from tests.given.airflow_pair import NAME, Pair
 from tests.given.typed_commands import Terminal
+from tests.terminal.copied_process import Copied, copied
 from tests.terminal.json_shapes import ENDS, SHAPES
 from tests.terminal.own_process import concord
 
@@ -57,13 +55,13 @@ def test_a_run_says_rows_by_outcome_who_won_and_lost_and_how_long_it_took(pair: 
     assert (synchronization.last_started_at, synchronization.owner) == (recorded.started_at, None)
 
 
-def test_a_run_takes_no_other_runs_record_out_of_airflow(pair: Pair) -> None:
+def test_a_run_takes_no_other_runs_record_out_of_airflow(pair: Pair, terminal: Terminal) -> None:
     """By its record a dead run's lease is known to be free."""
     pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
     for went in ("1 row", "0 rows"):
-        done = concord("synchronize", NAME)
-        assert done.returncode == 0
-        assert f"forward link, london → capetown: {went} (" in done.stderr
+        done = terminal("synchronize", NAME)
+        assert done.status == 0
+        assert f"forward link, london → capetown: {went} (" in done.err
     with create_session() as session:
         kept = session.scalars(select(DagRun.run_id).where(DagRun.dag_id == f"synchronize__{NAME}")).all()
     ran = {each.dag_run_id for each in status.last_runs(pair.repository)}
@@ -117,37 +115,22 @@ def waits(pair: Pair) -> bool:
     return pair.capetown.run(query) != [(0,)]
 
 
-@contextmanager
-def typed(*words: str, module: str = "concord") -> Iterator[subprocess.Popen[str]]:
-    """A command in a process of its own."""
-    environment = os.environ | {"PYTHONPATH": f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}"}
-    command = [sys.executable, "-m", module, *words]
-    running = subprocess.Popen(
-        command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    with running:
-        try:
-            yield running
-        finally:
-            running.kill()
-
-
-def until_it_waits(pair: Pair, running: subprocess.Popen[str]) -> None:
+def until_it_waits(pair: Pair, running: Copied) -> None:
     while not waits(pair):
-        assert running.poll() is None, running.communicate()
-        time.sleep(0.2)
+        assert running.status is None, running.said()
+        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_and_sigterm_are_one_line_end_the_link_and_give_the_lease_back(
-    pair: Pair, number: signal.Signals
+    pair: Pair, tmp_path: Path, number: signal.Signals
 ) -> None:
     pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
-    with held(pair), typed("synchronize", NAME, "--json") as running:
+    with held(pair), copied(tmp_path, "synchronize", NAME, "--json") as running:
         until_it_waits(pair, running)
         running.send_signal(number)
-        out, err = running.communicate(timeout=60)
-        assert (running.returncode, out) == (128 + number, "")
+        out, err = running.wait(60)
+        assert (running.status, out) == (128 + number, "")
         assert json.loads(err)["error"]["code"] == "interrupted"
     while waits(pair):  # the database notices that nobody is there any more
         time.sleep(0.2)
@@ -160,12 +143,13 @@ def test_ctrl_c_and_sigterm_are_one_line_end_the_link_and_give_the_lease_back(
     assert pair.capetown.run("SELECT delay FROM flights WHERE flight = 1") == [(0,)]
 
 
-def test_after_sigkill_the_next_run_takes_the_lease_at_once(pair: Pair, terminal: Terminal) -> None:
+def test_after_sigkill_the_next_run_takes_the_lease_at_once(
+    pair: Pair, terminal: Terminal, tmp_path: Path
+) -> None:
     pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
-    with held(pair), typed("synchronize", NAME) as running:
+    with held(pair), copied(tmp_path, "synchronize", NAME) as running:
         until_it_waits(pair, running)
         running.kill()
-        running.wait()
         [left] = status.synchronizations(pair.repository)
         assert left.owner is not None
     done = terminal("synchronize", NAME)
@@ -178,13 +162,13 @@ def test_after_sigkill_the_next_run_takes_the_lease_at_once(pair: Pair, terminal
 
 @pytest.mark.parametrize("step", ["open", "count", "stage", "write", "commit", "remember"])
 def test_a_task_that_is_killed_at_any_step_of_a_link_leaves_what_the_next_run_ends_right(
-    pair: Pair, terminal: Terminal, step: str
+    pair: Pair, terminal: Terminal, tmp_path: Path, step: str
 ) -> None:
     """F56, F57: nothing is lost, nothing applied twice, and the conflict stands in the ledger once."""
     edit(pair)
-    with typed(step, "synchronize", NAME, module="tests.terminal.killed_at_step") as running:
-        running.communicate(timeout=120)
-        assert running.returncode == -signal.SIGKILL
+    with copied(tmp_path, "synchronize", NAME, killed_at=step) as running:
+        said = running.wait()
+        assert running.status == -signal.SIGKILL, said
     done = terminal("synchronize", NAME)
     assert done.status == 0, done.err
     query = "SELECT flight, delay FROM flights WHERE delay <> 0 ORDER BY flight"
