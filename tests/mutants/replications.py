@@ -17,6 +17,7 @@ CALLS = "tests/transactional/calls/test_calls.py"
 REFUSED_CALLS = "tests/transactional/calls/test_refused_calls.py"
 QUEUED = "tests/transactional/test_queued.py"
 CONTESTED = "tests/transactional/queued/test_contested_values.py"
+HELD = "tests/transactional/queued/test_held_keys.py"
 VALIDITY = "tests/transactional/test_validity.py"
 TABLES = "tests/transactional/publications/test_tables.py"
 
@@ -321,6 +322,20 @@ REPLICATIONS = (
         'taken = f" IF NOT fallen THEN {rows.upsert()}; END IF;"',
         'taken = f" {rows.upsert()};"',
         f"{CONTESTED} -k publishers_rows_stand",
+    ),
+    Mutant(
+        "a user writes a deleted row again before its compensation is committed",
+        f"{POSTGRESQL}/queued/procedure.py",
+        "WHERE {rows.version_at(rows.key)} FOR UPDATE;",
+        "WHERE {rows.version_at(rows.key)};",
+        f"{HELD} -k nobody_inserts",
+    ),
+    Mutant(
+        "a user inserts a row that never was before its compensation is committed",
+        f"{POSTGRESQL}/queued/rejected.py",
+        'rejected = f"{self._held} {self',
+        'rejected = f"{self',
+        f"{HELD} -k nobody_inserts",
     ),
     Mutant(
         "a transaction that the subscriber leaves out is asked for by nobody",

@@ -14,6 +14,7 @@ SEAT = (
     "CREATE TABLE seat (id int PRIMARY KEY, code text UNIQUE, place int, note text, EXCLUDE (place WITH =))",
 )
 LOG = "SELECT key ->> 0, type, resolver, winner_site, loser_row FROM concord.conflict ORDER BY 1, decided_at"
+ACCEPTED = """SELECT id FROM concord."public.seat" WHERE origin LIKE 'capetown#%'"""
 POLICIES = [
     ("publisher_wins", "transaction"),
     ("publisher_wins", "row"),
@@ -62,6 +63,7 @@ def test_the_publishers_rows_stand_and_the_others_transaction_is_rejected_as_a_w
         (key, *("uniqueness",) * 2, "london") for key in ("21", "3", "4", "9")
     ]
     assert [row[4]["code"] for row in found] == ["inserted", "updated", "code 4", "code 9"]
+    assert sites.london.rows(ACCEPTED) == [(5,)]
     assert sites.capetown.rows("SELECT FROM concord.compensation") == []
 
 

@@ -66,6 +66,7 @@ class Compensation:
         there = f"CASE WHEN t.{rows.of.keys[0].sql} IS NOT NULL THEN {rows.row_image()} END"
         return f"""
           PERFORM FROM {rows.sql} t WHERE {self._at_key("t")} FOR UPDATE;
+          PERFORM FROM {rows.shadow} s WHERE {self._at_shadow} FOR UPDATE;
           INSERT INTO {SQL} (replication, table_name, key, rejected, image, version)
             SELECT {literal(self.job.synchronization)}, {self.table_name}, {self.key}, {self.rejected}, {there},
                    {rows.present()}
@@ -78,7 +79,7 @@ class Compensation:
         return f"""
           PERFORM FROM {rows.sql} t WHERE {self._at_key("t")} FOR UPDATE;
           SELECT s.origin, s.changed_at, s.derived INTO origin_here, changed_here, derived_here
-            FROM {rows.shadow} s WHERE {self._at_shadow};
+            FROM {rows.shadow} s WHERE {self._at_shadow} FOR UPDATE;
           IF (origin_here, changed_here, derived_here) IS NOT DISTINCT FROM {rows.dot_of(self.rejected)} THEN
             INSERT INTO concord.conflict
               SELECT k.* FROM jsonb_populate_record(NULL::concord.conflict, {self.conflict}) k WHERE k.id IS NOT NULL

@@ -179,13 +179,16 @@ class QueuedTable:
 
     @property
     def _judged(self) -> str:
-        """Users lock the row first, then its version. The publisher may have forgotten a deleted row's before."""
+        """Users lock the row first, then its version, which a deleted row has as well.
+
+        The publisher may have forgotten a deleted row's before.
+        """
         rows = self.rows
         forgotten = f" AND NOT (origin_here IS NULL AND coalesce({rows.was_deleted}, false))"
         return f"""
           PERFORM FROM {rows.sql} t WHERE {rows.at(rows.key)} FOR UPDATE;
           SELECT s.origin, s.changed_at, s.derived INTO origin_here, changed_here, derived_here
-            FROM {rows.shadow} s WHERE {rows.version_at(rows.key)};
+            FROM {rows.shadow} s WHERE {rows.version_at(rows.key)} FOR UPDATE;
           IF (origin_here, changed_here, derived_here) IS DISTINCT FROM {rows.before}{forgotten if self.reverse else ""}
           THEN
             contested := true;

@@ -72,7 +72,7 @@ class Contested:
         """At the entry's end."""
         if self.job.direction is Direction.FORWARD:
             return f"IF fallen THEN {self._asked}; END IF; DELETE FROM {self.name};"
-        rejected = f"{self._logged(rejects=True)} {self._compensated};"
+        rejected = f"{self._held} {self._logged(rejects=True)} {self._compensated}; {self._let_go}"
         if self.job.replication.rejects:
             return f"{rejected} DELETE FROM {self.name};"
         return (
@@ -88,14 +88,42 @@ class Contested:
         return compensation.asked(self.job, f"SELECT {asked} FROM {self.name} c WHERE NOT c.conflicts")
 
     @property
-    def _found(self) -> str:
-        """Each contested key with both sides; a key that falls with others meets what stands there now."""
+    def _held(self) -> str:
+        """A key that the publisher has never known has no row that could be locked: nobody's version stands for it.
+
+        So no user inserts it unseen until the compensation is written, which says that it is absent.
+        """
+        fields = {
+            "origin": "''",
+            "changed_at": "0",
+            "derived": "0",
+            "vector": "'{}'",
+            "deleted": "true",
+            "born": "false",
+            "position": "pg_current_xact_id()",
+        }
+        names = ", ".join([*(column.sql for column in self.rows.versions.key_columns), *fields])
+        return (
+            f"INSERT INTO {self.rows.shadow} ({names}) SELECT {', '.join([*self._key, *fields.values()])}"
+            f" FROM {self.name} c WHERE c.after IS NOT NULL ON CONFLICT DO NOTHING;"
+        )
+
+    @property
+    def _let_go(self) -> str:
+        rows = self.rows
+        return f"DELETE FROM {rows.shadow} s USING {self.name} c WHERE {rows.version_at(self._key)} AND s.origin = '';"
+
+    def _found(self, *, rejects: bool) -> str:
+        """Each contested key with both sides. Where the publisher's row stands, that is what is there now."""
         rows = self.rows
         there = f"t.{rows.of.keys[0].sql} IS NOT NULL"
+        version, stands = rows.present(), f"CASE WHEN {there} THEN {rows.row_image()} END"
+        if not rejects:  # it is overwritten
+            version = f"CASE WHEN c.conflicts THEN c.present ELSE {version} END"
+            stands = f"CASE WHEN c.conflicts THEN c.here ELSE {stands} END"
         met = (
-            f"SELECT c.*, CASE WHEN c.conflicts THEN c.present ELSE {rows.present()} END AS version,"
-            f" CASE WHEN c.conflicts THEN c.here WHEN {there} THEN {rows.row_image()} END AS stands"
-            f" FROM {self.name} c LEFT JOIN {rows.shadow} s ON {rows.version_at(self._key)}"
+            f"SELECT c.*, {version} AS version, {stands} AS stands"
+            f" FROM {self.name} c LEFT JOIN {rows.shadow} s ON {rows.version_at(self._key)} AND s.origin <> ''"
             f" LEFT JOIN {rows.sql} t ON {rows.at(self._key)} WHERE c.after IS NOT NULL"
         )
         return f"SELECT c.*, coalesce(c.version, {_NOBODY}) AS standing FROM ({met}) c"
@@ -117,7 +145,7 @@ class Contested:
             f" {literal(self.rows.table.name)}, {self._key_json}, {_TYPE},"
             f" coalesce(broken_rule, {literal(job.replication.conflict.policy)}),"
             f" {reason}, {winner[0]}, {loser[0]}, c.{winner[1]}, c.{loser[1]}, c.{winner[2]}, c.{loser[2]}"
-            f" FROM ({self._found}) c ON CONFLICT (id) DO NOTHING; GET DIAGNOSTICS n = ROW_COUNT;"
+            f" FROM ({self._found(rejects=rejects)}) c ON CONFLICT (id) DO NOTHING; GET DIAGNOSTICS n = ROW_COUNT;"
             f" conflicts_{place} := conflicts_{place} + n;"
         )
 
@@ -129,7 +157,7 @@ class Contested:
         return (
             f"INSERT INTO {compensation.SQL} (replication, table_name, key, rejected, image, version, conflict)"
             f" SELECT {literal(job.synchronization)}, {literal(rows.table.name)}, {self._key_json}, c.after, c.stands,"
-            f" c.version, {conflict} FROM ({self._found}) c"
+            f" c.version, {conflict} FROM ({self._found(rejects=True)}) c"
         )
 
     @property
