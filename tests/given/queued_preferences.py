@@ -15,7 +15,8 @@ PREFERENCE = (
     "CREATE TABLE preference (person int PRIMARY KEY, colour text, size numeric, nickname int UNIQUE)",
 )
 #: Of all rows that ever were, the deleted ones included.
-VERSIONS = 'SELECT {key}, origin, changed_at, derived, deleted FROM concord."{table}" ORDER BY 1'
+_VERSIONS = 'SELECT {key}, origin, changed_at, derived, deleted FROM concord."{table}" ORDER BY 1'
+VERSIONS = _VERSIONS.format(key="person", table="public.preference")
 
 
 def preferences(replicated: Make, **conflict: object) -> Replicated:
@@ -62,6 +63,6 @@ def settle(sites: Replicated) -> None:
 
 def are_alike(sites: Replicated, key: str = "person") -> bool:
     """In content and in versions."""
-    versions = VERSIONS.format(key=key, table=sites.tables[0].name)
+    versions = _VERSIONS.format(key=key, table=sites.tables[0].name)
     london, capetown = (site.rows(versions) for site in sites.sites)
     return london == capetown and sites.are_equal()
