@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from concord.databases.contract.ends import Progress
 from concord.databases.registry import dialect
 from concord.jobs.replication import EntryOperation, ReplicationJob, ReplicationReport
+from concord.messages.errors import ConcordError
 from concord.messages.event_log import log_event
 from concord.messages.pace import Tell
-from concord.transactional.both_ways import initialize_both_ways
+from concord.transactional.both_ways import initialize_both_ways, replicate_both_ways
 from concord.transactional.decide import Wanted, decide
 from concord.transactional.replicate import never, replicate
 from concord.transactional.upkeep import keep_up, shown
@@ -45,6 +46,17 @@ def work_both_ways(
 ) -> ReplicationReport:
     """The beginning of both directions, logged. Raises a ConcordError."""
     return _logged(forward, initialize_both_ways(forward, reverse, dialect, progress, tell))
+
+
+def stay_both_ways(
+    jobs: Sequence[ReplicationJob], progress: Progress, tell: Tell, asked_to_end: Callable[[], bool]
+) -> list[ReplicationReport | ConcordError]:
+    """A run of both directions at once, logged; the outcome of each."""
+    outcomes = replicate_both_ways(jobs, dialect, progress, tell, asked_to_end)
+    for job, outcome in zip(jobs, outcomes, strict=True):
+        if isinstance(outcome, ReplicationReport):
+            _logged(job, outcome)
+    return outcomes
 
 
 def _logged(job: ReplicationJob, report: ReplicationReport) -> ReplicationReport:

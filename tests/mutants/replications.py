@@ -428,4 +428,22 @@ REPLICATIONS = (
         "while (left := self._left) > 0:",
         "tests/transactional/throttle/test_pace.py -k wants_the_run",
     ),
+    Mutant(
+        "one direction goes on although the other has stopped",
+        "plugins/concord/transactional/both_ways.py",
+        """            return error
+        finally:
+            one_has_ended.set()""",
+        """            return error
+        finally:
+            pass""",
+        "tests/transactional/staying/test_both_at_once.py -k ends_the_other",
+    ),
+    Mutant(
+        "a person's wish to end does not reach both directions",
+        "plugins/concord/transactional/both_ways.py",
+        "return one_has_ended.is_set() or asked_to_end()",
+        "return one_has_ended.is_set()",
+        "tests/transactional/staying/test_both_at_once.py -k of_either_site",
+    ),
 )

@@ -170,10 +170,11 @@ def test_both_ways_need_both_logs_and_form_a_hub_with_spokes(parse: Parse, probl
     assert "users of both sites write public.bookings, and 'b' writes it at 'london' as well" in found
 
 
-def test_continuous_runs_go_one_way(problems: Problems) -> None:
-    both = BOOKINGS | {"updates": "both", "continuous": "{}"}
-    [found] = problems(BOTH + section("replications", {"a": both}))
-    assert (found.key, "not yet there" in found.message) == ("replications.a.continuous", True)
+def test_continuous_runs_go_both_ways(parse: Parse) -> None:
+    """S2-30: both directions stay as long."""
+    both = BOOKINGS | {"updates": "both", "continuous": "{run_for: 2 h}"}
+    made = parse(BOTH + section("replications", {"a": both})).replications["a"]
+    assert made.stays == {"run_for": 7200.0, "linger": 7200.0}
 
 
 def test_an_incremental_snapshot_of_a_hub_is_refused_since_it_would_see_no_change_of_a_spoke(
@@ -263,7 +264,7 @@ def test_queued_updating_says_how_conflicts_are_decided(parse: Parse, problems: 
     for changed, key, message in (
         ({"updates": "both", "conflict": "{scope: row}"}, "conflict", "write updates: queued"),
         ({"conversions": "refuse"}, "conversions", "rows differ until they are heard"),
-        ({"continuous": "{}"}, "continuous", "not yet there where both sites write"),
+        ({"continuous": "{}"}, "continuous", "not yet there where updates are queued"),
     ):
         [found] = problems(BOTH + section("replications", {"a": queued | changed}))
         assert (found.key, message in str(found)) == (f"replications.a.{key}", True)

@@ -1,14 +1,17 @@
-"""The beginning where both sites write (S2-06): one copy, and two logs that begin where it stands."""
+"""Both directions at once where both sites write (S2-06): one beginning, and runs that stay side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ends import Progress
 from concord.jobs.replication import ReplicationJob, ReplicationReport
+from concord.messages.errors import ConcordError
 from concord.messages.pace import Tell, silent
-from concord.transactional.replicate import opened, replicate
+from concord.transactional.replicate import never, opened, replicate
 from concord.transmission.steps import Steps, unheard
 
 
@@ -29,3 +32,35 @@ def initialize_both_ways(
         report = replicate(forward, databases, progress, tell)
         back.subscriber.begin_at(report.own_level)
     return report
+
+
+def replicate_both_ways(
+    jobs: Sequence[ReplicationJob],
+    databases: Callable[[str], Dialect],
+    progress: Progress = unheard,
+    tell: Tell = silent,
+    asked_to_end: Callable[[], bool] = never,
+) -> list[ReplicationReport | ConcordError]:
+    """Each direction in a thread of its own, for as long as its job says; the outcome of each.
+
+    They end together: one that stops at a transaction asks the other to end after its batch in hand.
+    """
+    one_has_ended = Event()
+
+    def ends() -> bool:
+        return one_has_ended.is_set() or asked_to_end()
+
+    def work(job: ReplicationJob) -> ReplicationReport | ConcordError:
+        try:
+            return replicate(job, databases, progress, tell, ends)
+        except ConcordError as error:
+            return error
+        finally:
+            one_has_ended.set()
+
+    with ThreadPoolExecutor(len(jobs), "concord replication") as pool:
+        ways = [pool.submit(work, job) for job in jobs]
+        try:
+            return [each.result() for each in ways]
+        finally:
+            one_has_ended.set()

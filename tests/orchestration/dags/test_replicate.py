@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from concord.configuration.replication import ReplicationSettings
 from concord.databases import provisioning
 from concord.orchestration.leases import keeping
 from concord.orchestration.tasks.jobs import installations
@@ -187,8 +188,27 @@ def test_both_ways_are_begun_and_run_by_the_same_dags_and_by_the_terminal(
     monkeypatch.setattr(run_now, "is_paused", lambda dag_id: False)
     assert standing(terminal) == [(2, "in sync"), (1, "syncing")]
     _decide(pair, terminal)
+    _at_once(pair, monkeypatch)
     for site in (pair.london, pair.capetown):
         site.run(DROP_SLOTS)
+
+
+def _at_once(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S2-30: one task, which stays in both directions, and records each."""
+    monkeypatch.setattr(ReplicationSettings, "stays", {"run_for": 3.0, "linger": 3.0})
+    pair = configured(pair, REPLICATIONS.replace('schedule: "*/5 * * * *"', "updates: both, continuous: {}"))
+    pair.london.run("INSERT INTO bookings VALUES (11, 'London')")
+    pair.capetown.run("INSERT INTO bookings VALUES (12, 'Cape Town')")
+    run = pair.run(f"replicate__{NAME}")
+    assert states(run) == dict.fromkeys(["begin", "replicate", "complete", "release"], "success")
+    [stayed] = [each for each in run.get_task_instances() if each.task_id == "replicate"]
+    said = stayed.xcom_pull(task_ids="replicate")
+    assert {way: told["entries"] for way, told in said.items()} == {"forward": 1, "reverse": 1}
+    [recorded, *_] = status.last_runs(pair.repository, f"replication/{NAME}")
+    sent = status.transmissions(pair.repository, recorded.id)
+    assert [(each.direction, each.acquired) for each in sent] == [("forward", 1), ("reverse", 1)]
+    one, other = both(pair)
+    assert one == other
 
 
 def _decide(pair: Pair, terminal: Terminal) -> None:

@@ -37,6 +37,14 @@ def test_a_continuous_replication_has_one_run_after_the_other_which_stays(parse:
     assert configuration.replications[NAME].stays == {"run_for": 7200.0, "linger": 7200.0}
 
 
+def test_a_continuous_replication_both_ways_has_one_task_that_stays_in_both(parse: Parse) -> None:
+    """S2-30: a task that stayed in one direction would keep the other waiting."""
+    text = BOTH + section("replications", {NAME: BOOKINGS | {"updates": "both", "continuous": "{}"}})
+    dag = replicate.replicate_dag(parse(text), NAME)
+    assert set(dag.task_ids) == {"begin", "replicate", "complete", "release"}
+    assert "`replicate` replays the subscriber's own transactions" in str(dag.doc_md)
+
+
 def test_a_scheduled_replication_runs_to_the_end_of_the_log(parse: Parse) -> None:
     configuration = configured(parse, schedule='"@hourly"')
     assert "`@hourly`" in str(replicate.replicate_dag(configuration, NAME).doc_md)

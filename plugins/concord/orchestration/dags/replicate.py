@@ -8,6 +8,7 @@ from typing import Any
 
 import pendulum
 from airflow.sdk import DAG, BaseOperator, Context, Param, chain, get_current_context, task, teardown
+from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration, config_path, load
 from concord.configuration.replication import ReplicationSettings
@@ -26,6 +27,7 @@ from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import parameters, replication_run
 from concord.orchestration.tasks.link import will_not_be_tried_again
 from concord.orchestration.tasks.outcome_log import log_table
+from concord.orchestration.tasks.replication_both_ways import replicate_both_ways
 from concord.orchestration.tasks.replication_run import (
     InitializeReplicationParameters,
     ReplicateParameters,
@@ -67,11 +69,11 @@ class ReplicationOperator(BaseOperator):
 
 
 class ReplicateOperator(ReplicationOperator):
-    """Replays what one site has committed, under the plan that `begin` made."""
+    """Replays what one site has committed, under the plan that `begin` made; without a direction, what both have."""
 
     template_fields = ("plan",)
 
-    def __init__(self, *, plan: Mapping[str, Any], direction: Direction, **kwargs: Any) -> None:
+    def __init__(self, *, plan: Mapping[str, Any], direction: Direction | None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.plan, self.direction = plan, direction
 
@@ -94,14 +96,21 @@ class ReplicateOperator(ReplicationOperator):
         with in_airflow_terms():
             engine = repository()
             try:
-                how = (logged(self.log.info), self.direction)
-                report = replication_run.replicate(
-                    engine, load(config_path()), plan, *how, asked_to_end=self.asked_to_end
-                )
+                return self._replicated(engine, load(config_path()), plan)
             except ConcordError as error:
                 if will_not_be_tried_again(error, context):
                     replication_run.fail(engine, plan, error)
                 raise
+
+    def _replicated(
+        self, engine: Engine, configuration: Configuration, plan: ReplicationPlan
+    ) -> dict[str, Any]:
+        tell = logged(self.log.info)
+        if self.direction is None:
+            reports = replicate_both_ways(engine, configuration, plan, tell, self.asked_to_end)
+            return {way.value: self.said(report) for way, report in zip(Direction, reports, strict=True)}
+        how = (tell, self.direction)
+        report = replication_run.replicate(engine, configuration, plan, *how, asked_to_end=self.asked_to_end)
         return self.said(report)
 
 
@@ -137,7 +146,7 @@ def replicate_dag(configuration: Configuration, name: str) -> DAG:
         doc_md=_replicate_page(name, description, replication),
         tags=["concord", "replication"],
     ) as dag:
-        _tasks(name, replication.both_ways)
+        _tasks(name, replication)
     return dag
 
 
@@ -193,7 +202,7 @@ def _runs(name: str, replication: ReplicationSettings) -> str:
 
 def _replicate_page(name: str, description: str, replication: ReplicationSettings) -> str:
     back = (
-        ["`replicate_back` replays the subscriber's own transactions at the publisher."]
+        [f"`{list(_ways(replication))[-1]}` replays the subscriber's own transactions at the publisher."]
         if replication.both_ways
         else []
     )
@@ -228,7 +237,7 @@ def _initialize_page(name: str, description: str) -> str:
     )
 
 
-def _tasks(name: str, both_ways: bool) -> None:
+def _tasks(name: str, replication: ReplicationSettings) -> None:
     @task
     def begin() -> dict[str, Any]:
         return _begin(name, get_current_context())
@@ -244,13 +253,19 @@ def _tasks(name: str, both_ways: bool) -> None:
         _release(name, get_current_context())
 
     plan: Any = begin()
-    ways = {"replicate": Direction.FORWARD, "replicate_back": Direction.REVERSE}
     links = [
         ReplicateOperator(task_id=task_id, replication=name, plan=plan, direction=direction)
-        for task_id, direction in ways.items()
-        if both_ways or direction is Direction.FORWARD
+        for task_id, direction in _ways(replication).items()
     ]
     chain(plan, *links, complete(plan), release())
+
+
+def _ways(replication: ReplicationSettings) -> dict[str, Direction | None]:
+    """The tasks that replay. A run that stays in one direction would keep the other waiting: both share one task."""
+    if replication.both_ways and replication.continuous is not None:
+        return {"replicate": None}
+    ways = {"replicate": Direction.FORWARD, "replicate_back": Direction.REVERSE}
+    return {task: way for task, way in ways.items() if replication.both_ways or way is Direction.FORWARD}
 
 
 def _begin(name: str, context: Context) -> dict[str, Any]:

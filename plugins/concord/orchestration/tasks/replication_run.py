@@ -109,24 +109,47 @@ def replicate(
     lease = keeping.take_for_run(engine, replication_name(plan.replication), plan.owner, plan.run_id)
     job = replication_job(configuration, plan.replication, direction, epoch=lease.epoch)
     stays = configuration.replications[plan.replication].stays if asked_to_end else {}
-    job = job.model_copy(update={"set_aside": set_aside, "approved": _approved(engine, job), **stays})
+    job = job.model_copy(update={"set_aside": set_aside, "approved": approved(engine, job), **stays})
     try:
         with keeping.kept(engine, lease, interrupt_all):
-            report = work(job, _steps(), tell, asked_to_end or never)
+            report = work(job, steps(), tell, asked_to_end or never)
     except ConcordError as error:
-        _hold(engine, plan, job, error)
-        failed = TransmissionReport.of(job, error_code=error.code, error_message=error.message)
-        _record(engine, plan, failed, started_at)
+        failed(engine, plan, job, error, started_at)
         raise
-    done = TransmissionReport.of(job, tables=report.tables, seconds=report.seconds, bytes=report.bytes)
-    if job.replication.queued:
-        collect(engine, job)
-    _record(engine, plan, done, started_at)
-    holds.end(engine, job.synchronization, job.direction, [ONE_TRANSACTION], pendulum.now("UTC"))
+    done(engine, plan, job, report, started_at)
     return report
 
 
-def _approved(engine: Engine, job: ReplicationJob) -> tuple[str, ...]:
+def done(
+    engine: Engine,
+    plan: ReplicationPlan,
+    job: ReplicationJob,
+    report: ReplicationReport,
+    started_at: pendulum.DateTime,
+) -> None:
+    """Record a direction that ended well."""
+    sent = TransmissionReport.of(job, tables=report.tables, seconds=report.seconds, bytes=report.bytes)
+    if job.replication.queued:
+        collect(engine, job)
+    _record(engine, plan, sent, started_at)
+    holds.end(engine, job.synchronization, job.direction, [ONE_TRANSACTION], pendulum.now("UTC"))
+
+
+def failed(
+    engine: Engine,
+    plan: ReplicationPlan,
+    job: ReplicationJob,
+    error: ConcordError,
+    started_at: pendulum.DateTime,
+) -> None:
+    """Record a direction that stopped, and what a person has to approve."""
+    _hold(engine, plan, job, error)
+    stopped = TransmissionReport.of(job, error_code=error.code, error_message=error.message)
+    _record(engine, plan, stopped, started_at)
+
+
+def approved(engine: Engine, job: ReplicationJob) -> tuple[str, ...]:
+    """The transactions that a person lets pass."""
     found = holds.approvals(engine, job.synchronization, job.direction)
     return tuple(each.since for each in found)
 
@@ -167,9 +190,9 @@ def initialize(
         with keeping.kept(engine, lease, interrupt_all):
             if job.replication.both_ways:
                 back = replication_job(configuration, name, Direction.REVERSE, epoch=lease.epoch)
-                report = work_both_ways(job, back, _steps(), tell)
+                report = work_both_ways(job, back, steps(), tell)
             else:
-                report = work(job, _steps(), tell)
+                report = work(job, steps(), tell)
             _record_copy(engine, lease, job, report, started_at)
         return report
     finally:
@@ -253,7 +276,7 @@ def _log_reader(configuration: Configuration, publisher: SiteAccess) -> Credenti
     return login
 
 
-def _steps() -> Progress:
+def steps() -> Progress:
     """Each step is told once: a run that stays takes it thousands of times."""
     known = set[str]()
 

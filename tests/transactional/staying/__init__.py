@@ -1,0 +1,1 @@
+"""Runs that stay in both directions at once, where both sites of a replication write."""

@@ -1,0 +1,126 @@
+"""Both directions stay side by side, and end together (S2-06, S2-30)."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import pairwise
+from threading import Event
+
+import pytest
+
+from concord.databases.registry import dialect
+from concord.jobs.link import Direction
+from concord.jobs.replication import ReplicationReport
+from concord.messages.errors import ConcordError, EntryConflict, EntryRefused
+from concord.transactional.both_ways import replicate_both_ways
+from tests.given.replicated_accounts import Make
+from tests.given.replicated_sites import Replicated
+from tests.given.site import Site
+
+DDL = ("CREATE TABLE movement (id int PRIMARY KEY, amount int)",)
+LONG = 60.0
+
+Outcomes = list[ReplicationReport | ConcordError]
+
+
+@pytest.fixture
+def sites(replicated: Make) -> Replicated:
+    made = replicated(DDL, "public.movement", updates="both")
+    made.initialize_both_ways()
+    return made
+
+
+def stayed(sites: Replicated, asked_to_end: Callable[[], bool], run_for: float) -> Outcomes:
+    jobs = [sites.job(way, run_for=run_for, linger=run_for) for way in Direction]
+    return replicate_both_ways(jobs, dialect, asked_to_end=asked_to_end)
+
+
+@contextmanager
+def staying(sites: Replicated) -> Iterator[tuple[Future[Outcomes], Event]]:
+    """Both directions in the background, and the event that ends them."""
+    end = Event()
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(stayed, sites, end.is_set, LONG)
+        try:
+            yield run, end
+        finally:
+            end.set()
+
+
+def seen(site: Site, key: int) -> float:
+    """Seconds until the movement is there."""
+    began = time.monotonic()
+    while not site.rows(f"SELECT FROM movement WHERE id = {key}"):
+        assert time.monotonic() - began < 20
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def test_a_commit_of_either_site_is_at_the_other_at_once_and_no_direction_waits_for_the_other(
+    sites: Replicated,
+) -> None:
+    with staying(sites) as (run, end):
+        sites.london.run("INSERT INTO movement VALUES (0, 0)")
+        sites.capetown.run("INSERT INTO movement VALUES (1000, 0)")
+        seen(sites.capetown, 0)
+        seen(sites.london, 1000)
+        waited = []
+        for n in range(1, 5):
+            sites.london.run(f"INSERT INTO movement VALUES ({n}, 0)")
+            waited.append(seen(sites.capetown, n))
+            sites.capetown.run(f"INSERT INTO movement VALUES ({1000 + n}, 0)")
+            waited.append(seen(sites.london, 1000 + n))
+        assert max(waited) < 2
+        end.set()
+        began = time.monotonic()
+        entries = [each.entries for each in run.result() if isinstance(each, ReplicationReport)]
+        assert time.monotonic() - began < 5, "somebody asked it to end"
+    assert entries == [5, 5], "none travels back"
+    assert sites.are_equal()
+
+
+def test_no_transaction_is_lost_or_replayed_twice_while_runs_of_both_directions_follow_one_another(
+    sites: Replicated,
+) -> None:
+    def writes(first: int) -> list[str]:
+        made = [f"INSERT INTO movement VALUES ({first + n}, 0)" for n in range(400)]
+        return [*made[:200], "SELECT pg_sleep(1)", *made[200:]]
+
+    runs: list[tuple[ReplicationReport, ...]] = []
+    with ThreadPoolExecutor(2) as pool:
+        writers = [pool.submit(sites.london.run, *writes(0)), pool.submit(sites.capetown.run, *writes(1000))]
+        while not all(each.done() for each in writers) or sum(each.entries for each in runs[-1]):
+            outcomes = stayed(sites, lambda: False, run_for=0.7)
+            runs.append(tuple(each for each in outcomes if isinstance(each, ReplicationReport)))
+            assert len(runs[-1]) == 2, outcomes
+    assert [sum(each.entries for each in way) for way in zip(*runs, strict=True)] == [400, 400]
+    assert len(runs) > 2
+    for way in zip(*runs, strict=True):
+        assert all(one.level_to == other.level_from for one, other in pairwise(way))
+    assert sites.are_equal()
+
+
+def test_a_conflict_stops_both_directions(sites: Replicated) -> None:
+    """S2-21: neither goes on beside a row of which nobody has said whose it is."""
+    sites.london.run("INSERT INTO movement VALUES (1, 0)")
+    sites.run_both()
+    sites.london.run("UPDATE movement SET amount = 1")
+    sites.capetown.run("UPDATE movement SET amount = 2")
+    began = time.monotonic()
+    outcomes = stayed(sites, lambda: False, run_for=LONG)
+    assert time.monotonic() - began < LONG / 2
+    assert any(isinstance(each, EntryConflict) for each in outcomes)
+    assert [site.rows("SELECT amount FROM movement") for site in sites.sites] == [[(1,)], [(2,)]]
+
+
+def test_a_transaction_that_stops_one_direction_ends_the_other_after_its_batch(sites: Replicated) -> None:
+    sites.capetown.run("ALTER TABLE movement ADD CHECK (amount < 5)")
+    with staying(sites) as (run, _):
+        sites.capetown.run("INSERT INTO movement VALUES (1, 1)")
+        seen(sites.london, 1)
+        sites.london.run("INSERT INTO movement VALUES (2, 7)")
+        refused, back = run.result(timeout=30)
+    assert isinstance(refused, EntryRefused)
+    assert isinstance(back, ReplicationReport)
+    assert back.entries == 1
