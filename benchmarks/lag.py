@@ -17,49 +17,25 @@ import psycopg
 from benchmarks import report
 from benchmarks.arguments import add_places, positive
 from benchmarks.comparison import WrongResult
+from benchmarks.lag_modes import LINKS, MANY, MODES, SOME, Mode
+from benchmarks.lag_sites import prepared
 from benchmarks.record import markdown, publish
 from benchmarks.report import Grid
-from concord.configuration.configuration import Configuration, load
 from concord.repository import status
 from concord.repository.opening import open_repository
-from demo import background, sites, starting_point, terminal, workspace
+from demo import background, terminal, workspace
 from demo.airflow import local_settings, make_password, wait_until_healthy
 from demo.environment import environment
-from demo.sites import INSTALLER, USERS, Sites
+from demo.sites import CAPETOWN, LONDON, USERS, Sites
 from embedded import ports
 from embedded.connect_server import connect_server
 
-PART = "lag"
-
-#: The synchronization's settings, by mode. The daily schedule has no part in the measurement.
-MODES = {
-    "event-driven, over Connect": 'schedule: "@daily", watch: {}',
-    "event-driven": 'schedule: "@daily", watch: {}',
-    "scheduled, every minute": 'schedule: "* * * * *"',
-    "polled, every second": 'schedule: "@daily", watch: {listen: false, poll: 1 s}',
-}
-_CONNECTED = "over Connect"
-#: Of the quickest mode so many that a p99 says something; of the others, which take as long each, enough for a p50.
-MANY, SOME = 110, 40
-CONFIGURATION = """\
-sites:
-  london: {{connection: london, reader: london_reader, applier: london_applier}}
-  capetown: {{connection: capetown, reader: capetown_reader, applier: capetown_applier}}
-replication_sets:
-  bookings: {{tables: [{{table: public.bookings}}]}}
-synchronizations:
-  london_capetown: {{replication_set: bookings, source: london, target: capetown, {}}}
-"""
-#: Nothing that is done beside a synchronization runs meanwhile.
+#: Nothing that is done beside the one link runs meanwhile.
 DAG = """\
 from concord.dags import all_dags  # for airflow
 
-globals().update({name: dag for name, dag in all_dags().items() if name.startswith("synchronize__")})
+globals().update({{name: dag for name, dag in all_dags().items() if name.startswith("{}")}})
 """
-TABLE = (
-    "CREATE TABLE public.bookings (id integer PRIMARY KEY, note text)",
-    "INSERT INTO public.bookings SELECT n, 'as loaded' FROM generate_series(1, 10000) n",
-)
 #: Seconds after which a commit that nobody sees is a mistake.
 PATIENCE = 300.0
 _LOOK_SECONDS = 0.01
@@ -83,45 +59,27 @@ def measure(directory: Path, mode: str, commits: int, gap: float) -> Lags:
     Raises WrongResult for a commit that the other site does not show.
     """
     directory.mkdir(parents=True)
-    path = directory / "concord.yaml"
-    path.write_text(CONFIGURATION.format(MODES[mode]))
-    configuration = load(path)
-    with sites.running(directory / "sites", keep=False) as made:
-        _prepare(made, configuration)
-        with ExitStack() as stack:
-            reached = {}
-            if _CONNECTED in mode:
-                log = _log(directory, "spark")
-                alone = environment(directory / "airflow", {})
-                spark = stack.enter_context(connect_server(log, alone))
-                reached = {"AIRFLOW_CONN_SPARK_DEFAULT": spark.connection}
-            connections = sites.connections(made, configuration)
-            stack.enter_context(_airflow(directory, path, connections, reached))
-            _lags(made, 1, gap, first=1)  # until everything runs
-            sent = _lags(made, commits, gap, first=2)
-            server, at_work = _version(made), os.getloadavg()[-1]
-            began = _began(directory / "airflow" / "concord.db")
+    path, chosen = directory / "concord.yaml", MODES[mode]
+    path.write_text(chosen.configuration)
+    with ExitStack() as stack:
+        made, connections = stack.enter_context(prepared(directory, path, chosen))
+        reached = {}
+        if chosen.connected:
+            log = _log(directory, "spark")
+            spark = stack.enter_context(connect_server(log, environment(directory / "airflow", {})))
+            reached = {"AIRFLOW_CONN_SPARK_DEFAULT": spark.connection}
+        stack.enter_context(_airflow(directory, chosen, connections, reached | {"CONCORD_CONFIG": str(path)}))
+        writers = [LONDON] if chosen.replicates else list(made)
+        _lags(made, writers, 1, gap, first=1)  # until everything runs
+        sent = _lags(made, writers, commits, gap, first=2)
+        server, at_work = _version(made), os.getloadavg()[-1]
+        began = _began(directory / "airflow" / "concord.db")
     runs = [moment for moment in began if moment > min(sent)]
     return Lags(mode, until_next(list(sent), began), list(sent.values()), len(runs), server, at_work)
 
 
-def commits_of(mode: str) -> int:
-    """How many commits a mode is measured with, unless somebody says otherwise."""
-    return MANY if _CONNECTED in mode else SOME
-
-
-def _prepare(made: Sites, configuration: Configuration) -> None:
-    for site in made.values():
-        with site.connect(INSTALLER) as owner:
-            for statement in TABLE:
-                owner.execute(statement.encode())
-        sites.admit_users(site)
-    starting_point.provision_sites(made, configuration)
-    starting_point.initialize(made, configuration)
-
-
 def _version(made: Sites) -> str:
-    with made["london"].connect(USERS) as user:
+    with made[LONDON].connect(USERS) as user:
         ((version,),) = user.execute("SHOW server_version").fetchall()
     return str(version)
 
@@ -132,12 +90,12 @@ def _log(directory: Path, program: str) -> Path:
 
 @contextmanager
 def _airflow(
-    directory: Path, configuration: Path, connections: Mapping[str, str], also: Mapping[str, str]
+    directory: Path, mode: Mode, connections: Mapping[str, str], also: Mapping[str, str]
 ) -> Iterator[None]:
     """Airflow with this one DAG, unpaused."""
     home, dags, port = directory / "airflow", directory / "dags", ports.free()
     dags.mkdir()
-    (dags / "synchronize.py").write_text(DAG)
+    (dags / "one.py").write_text(DAG.format(mode.dags))
     make_password(home)
     settings = {
         **environment(home, connections),
@@ -145,7 +103,6 @@ def _airflow(
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.1",
-        "CONCORD_CONFIG": str(configuration),
         **also,
     }
     log = _log(directory, "airflow")
@@ -166,17 +123,18 @@ def until_next(moments: Sequence[float], later: Sequence[float]) -> list[float]:
     return [later[place] - moment for moment, place in places if place < len(later)]
 
 
-def _lags(made: Sites, commits: int, gap: float, *, first: int) -> dict[float, float]:
+def _lags(made: Sites, writers: Sequence[str], commits: int, gap: float, *, first: int) -> dict[float, float]:
     """When each commit had ended, as a Unix time, and how many seconds later the row stood at the other site."""
     pauses, found, sent = random.Random(commits), dict[float, float](), dict[int, float]()
-    with made["london"].connect(USERS) as london, made["capetown"].connect(USERS) as capetown:
-        users, due, key = (london, capetown), time.time(), first
+    with made[LONDON].connect(USERS) as london, made[CAPETOWN].connect(USERS) as capetown:
+        users, due, key = {LONDON: london, CAPETOWN: capetown}, time.time(), first
         while len(found) < commits:
             if key < first + commits and time.time() >= due:
-                users[key % 2].execute("UPDATE public.bookings SET note = 'edited' WHERE id = %s", [key])
+                user = users[_writer(writers, key)]
+                user.execute("UPDATE public.bookings SET note = 'edited' WHERE id = %s", [key])
                 sent[key] = time.time()
                 due, key = sent[key] + pauses.expovariate(1 / gap), key + 1
-            for each in _arrived(users, sent):
+            for each in _arrived(users, writers, sent):
                 committed = sent.pop(each)
                 found[committed] = time.time() - committed
             if sent and time.time() - min(sent.values()) > PATIENCE:
@@ -187,12 +145,19 @@ def _lags(made: Sites, commits: int, gap: float, *, first: int) -> dict[float, f
     return found
 
 
-def _arrived(users: Sequence[psycopg.Connection[tuple[int]]], sent: Mapping[int, float]) -> list[int]:
+def _writer(writers: Sequence[str], key: int) -> str:
+    """The site whose user edits the row: each in turn."""
+    return writers[key % len(writers)]
+
+
+def _arrived(
+    users: Mapping[str, psycopg.Connection[tuple[int]]], writers: Sequence[str], sent: Mapping[int, float]
+) -> list[int]:
     """The keys that stand at the other site now."""
     query = "SELECT id FROM public.bookings WHERE id = ANY (%s) AND note = 'edited'"
     arrived = []
-    for turn, user in enumerate(users):
-        if there := [key for key in sent if key % 2 != turn]:
+    for site, user in users.items():
+        if there := [key for key in sent if _writer(writers, key) != site]:
             arrived += [key for (key,) in user.execute(query, [there])]
     return arrived
 
@@ -213,7 +178,7 @@ def grid(measured: Sequence[Lags]) -> Grid:
         shares = [share(each.begun, part) for part in (0.5, 0.99)]
         shares += [share(each.visible, part) for part in (0.5, 0.99, 1)]
         counted = (str(len(each.visible)), str(each.runs))
-        seconds = (f"{found:.2f}" for found in shares)
+        seconds = ("none" if math.isnan(found) else f"{found:.2f}" for found in shares)
         rows.append([each.mode, *counted, *seconds, f"{each.at_work:.1f}"])
     return Grid("From a commit at one site until the other shows it", head, rows)
 
@@ -226,15 +191,18 @@ def main(arguments: list[str]) -> int:
 
 
 def _measure(directory: Path, options: argparse.Namespace) -> int:
-    """Each measured line stands in the page at once: all modes take three quarters of an hour."""
-    measured: list[Lags] = []
+    """Each measured line stands in the page at once: all modes take an hour and a half."""
+    measured: dict[str, list[Lags]] = {}
     with workspace.workspace(directory):
         try:
             for place, mode in enumerate(options.mode or MODES):
-                commits = options.commits or commits_of(mode)
-                measured.append(measure(directory / str(place), mode, commits, options.gap))
-                where = f"{report.machine(measured[0].server)} A commit every {options.gap:g} s on average."
-                publish(PART, "\n\n".join([where, markdown(grid(measured))]), recorded=options.record)
+                commits = options.commits or MODES[mode].commits
+                found = measure(directory / str(place), mode, commits, options.gap)
+                lines = measured.setdefault(MODES[mode].part, [])
+                lines.append(found)
+                where = f"{report.machine(found.server)} A commit every {options.gap:g} s on average."
+                text = "\n\n".join([where, markdown(grid(lines))])
+                publish(MODES[mode].part, text, recorded=options.record)
         finally:
             workspace.clear(directory, but="logs")
     return 0
@@ -243,13 +211,13 @@ def _measure(directory: Path, options: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m benchmarks.lag", description=__doc__)
     made.add_argument(
-        "--commits", type=positive, help=f"of each mode; by default {MANY} {_CONNECTED}, else {SOME}"
+        "--commits", type=positive, help=f"of each mode; by default {MANY} of a quick one, else {SOME}"
     )
     made.add_argument("--gap", type=float, default=8.0, help="seconds between two commits, on average")
     made.add_argument(
         "--mode", action="append", choices=list(MODES), help="only this one; may be given again"
     )
-    add_places(made, PART)
+    add_places(made, LINKS)
     return made
 
 

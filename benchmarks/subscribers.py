@@ -20,6 +20,8 @@ from concord.transactional.replicate import replicate
 KIND = ServerKind(settings={**databases.SETTINGS, **logical_replication.SETTINGS})
 
 LOG_READER = "concord_log_reader"
+#: Seconds for which a run stays, where it has to be at work all the while.
+_STAY = 5.0
 
 _DEFINITION = ReplicationDefinition(
     name="bookings_to_capetown",
@@ -33,7 +35,7 @@ _DEFINITION = ReplicationDefinition(
 class Program(StrEnum):
     """By the names that the report shows."""
 
-    CONCORD = "Concord, run after run"
+    CONCORD = "Concord"
     SUBSCRIPTION = "PostgreSQL's subscription"
 
 
@@ -62,10 +64,10 @@ def subscribers(pair: Pair, rows: int) -> Iterator[tuple[Subscriber, Subscriber]
 
 
 def _concord(pair: Pair, ours: Driver) -> Subscriber:
-    def carry() -> Run:
-        return ours.run(_job(pair))
+    def carry(stay: float = 0) -> Run:
+        return ours.run(_job(pair, stay=stay))
 
-    return Subscriber(Program.CONCORD, pair, carry, lambda: _again_and_again(carry))
+    return Subscriber(Program.CONCORD, pair, carry, lambda: _again_and_again(lambda: carry(_STAY)))
 
 
 def _subscription(pair: Pair, carry: Callable[[], float]) -> Subscriber:
@@ -110,8 +112,8 @@ def _installation(database: Database) -> Installation:
     return replace(made, tables=(), replications=(_DEFINITION,), log_reader=LOG_READER)
 
 
-def _job(pair: Pair, *, initialize: bool = False) -> ReplicationJob:
-    return ReplicationJob(
+def _job(pair: Pair, *, initialize: bool = False, stay: float = 0) -> ReplicationJob:
+    made = ReplicationJob(
         replication=_DEFINITION,
         transmission=uuid.uuid4().hex,
         epoch=initialization.next_epoch(),
@@ -120,3 +122,4 @@ def _job(pair: Pair, *, initialize: bool = False) -> ReplicationJob:
         log_reader=pair.london.credentials(LOG_READER),
         initialize=initialize,
     )
+    return made.model_copy(update={"run_for": stay, "linger": stay}) if stay else made

@@ -82,9 +82,10 @@ class Site:
             settings.applier_connection: APPLIER,
             settings.installer_connection: INSTALLER,
         }
-        return {name: self._airflow_connection(login) for name, login in logins.items()}
+        return {name: self.airflow_connection(login) for name, login in logins.items()}
 
-    def _airflow_connection(self, login: str) -> str:
+    def airflow_connection(self, login: str) -> str:
+        """Its JSON, with the password: for a process's environment alone."""
         place = {"host": self.server.host, "port": self.server.port, "schema": self.name}
         who = {"login": login, "password": self.passwords[login]}
         return json.dumps({"conn_type": "postgres", **place, **who})
@@ -94,12 +95,15 @@ Sites = Mapping[str, Site]
 
 
 @contextmanager
-def running(directory: Path, *, keep: bool) -> Iterator[Sites]:
-    """Both sites, new and empty, below `directory`; removed when the block ends, unless they are to be kept."""
+def running(directory: Path, *, keep: bool, settings: Mapping[str, str] | None = None) -> Iterator[Sites]:
+    """Both sites, new and empty, below `directory`; removed when the block ends, unless they are to be kept.
+
+    `settings` are the servers', besides the demo's own.
+    """
+    every = {**_SETTINGS, **(settings or {})}
     with ThreadPoolExecutor(2) as pool:
-        made = {
-            site.name: site for site in pool.map(lambda name: _start(name, directory / name, keep), TITLES)
-        }
+        found = pool.map(lambda name: _start(name, directory / name, every, keep), TITLES)
+        made = {site.name: site for site in found}
     try:
         yield made
     finally:
@@ -117,8 +121,8 @@ def connections(sites: Sites, configuration: Configuration) -> dict[str, str]:
     }
 
 
-def _start(name: str, directory: Path, keep: bool) -> Site:
-    server = Server.create(directory, settings=_SETTINGS, keep=keep)
+def _start(name: str, directory: Path, settings: Mapping[str, str], keep: bool) -> Site:
+    server = Server.create(directory, settings=settings, keep=keep)
     passwords = {login: secrets.token_urlsafe(24) for login in (INSTALLER, READER, APPLIER, USERS)}
     server.create_database(name)
     site = Site(name, server, passwords)

@@ -5,22 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.lag import CONFIGURATION, MODES, Lags, commits_of, grid, share, until_next
+from benchmarks.lag import Lags, grid, share, until_next
+from benchmarks.lag_modes import MODES
 from concord.configuration.configuration import load
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_is_a_valid_configuration(mode: str, tmp_path: Path) -> None:
     path = tmp_path / "concord.yaml"
-    path.write_text(CONFIGURATION.format(MODES[mode]))
-    watch = load(path).synchronizations["london_capetown"].watch
-    assert (watch is None) == mode.startswith("scheduled")
-
-
-def test_the_mode_whose_p99_is_asked_for_is_measured_with_more_than_a_hundred_commits() -> None:
-    counts = {mode: commits_of(mode) for mode in MODES}
-    assert counts.pop("event-driven, over Connect") > 100
-    assert set(counts.values()) == {40}
+    path.write_text(MODES[mode].configuration)
+    configuration = load(path)
+    links = {**configuration.synchronizations, **configuration.replications}
+    assert (links["london_capetown"].watch is None) == mode.endswith(("every minute", "continuous"))
+    assert mode.startswith("replication") == bool(configuration.replications)
 
 
 def test_a_commit_waits_for_the_next_run_and_the_last_ones_for_none() -> None:

@@ -32,9 +32,7 @@ def test_a_kind_of_transaction_is_a_line_whose_ratio_is_that_of_one_log() -> Non
 
 
 def test_lags_are_told_in_milliseconds() -> None:
-    assert replay_lag.grid({Program.CONCORD: [0.3, 0.1, 0.2]}).rows == [
-        ("Concord, run after run", "3", "200", "300", "300")
-    ]
+    assert replay_lag.grid({Program.CONCORD: [0.3, 0.1, 0.2]}).rows == [("Concord", "3", "200", "300", "300")]
 
 
 def test_a_rate_is_told_beside_the_one_that_was_wanted() -> None:
