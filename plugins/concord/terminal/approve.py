@@ -9,10 +9,8 @@ import pendulum
 from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
-from concord.jobs.link import Direction
-from concord.jobs.replication import replication_name
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.tasks import jobs
+from concord.orchestration.tasks import held_links
 from concord.repository import holds
 from concord.terminal.shown import Ago, problem, show
 
@@ -21,10 +19,9 @@ _COLUMNS = ("synchronization", "link", "table", "held", "rows", "of", "since", "
 
 def approve(asked: argparse.Namespace, configuration: Configuration, who: str) -> int:
     """Show what is approved, and up to how many rows; 1 where nothing is held."""
-    replication = asked.synchronization in configuration.replications
     name = asked.synchronization
-    name = replication_name(name) if replication else jobs.synchronization_name(configuration, name)
-    approved = holds.approve(repository(), name, who, pendulum.now("UTC"))
+    held = held_links.name_of_holds(configuration, name)
+    approved = holds.approve(repository(), held, who, pendulum.now("UTC"))
     rows = [
         (_ends(configuration, each), *_seen(each), each.approved_up_to, each.approved_by) for each in approved
     ]
@@ -37,8 +34,7 @@ def approve(asked: argparse.Namespace, configuration: Configuration, who: str) -
 
 def show_holds(engine: Engine, configuration: Configuration) -> None:
     """The holds that wait for a person; nothing where nothing does."""
-    known = {*configuration.synchronizations, *map(replication_name, configuration.replications)}
-    found = [each for each in holds.waiting(engine) if each.synchronization in known]
+    found = [each for each in holds.waiting(engine) if held_links.configured(configuration, each)]
     title = "Held by the brakes: python -m concord approve"
     show("holds", title, _COLUMNS, _lines(configuration, found), if_any=True)
 
@@ -46,7 +42,7 @@ def show_holds(engine: Engine, configuration: Configuration) -> None:
 def _lines(configuration: Configuration, found: Iterable[holds.Waiting]) -> list[tuple[object, ...]]:
     return [
         (
-            each.synchronization,
+            held_links.shown_name(each),
             _ends(configuration, each),
             *_seen(each),
             Ago(each.held_at),
@@ -61,8 +57,4 @@ def _seen(each: holds.Waiting) -> tuple[object, ...]:
 
 
 def _ends(configuration: Configuration, each: holds.Waiting) -> str:
-    name = each.synchronization.removeprefix("replication/")
-    if each.synchronization != name:
-        return " → ".join(configuration.replications[name].sites)
-    source, target = jobs.ends(configuration, each.synchronization, Direction(each.direction))
-    return f"{source} → {target}"
+    return " → ".join(held_links.ends(configuration, each))

@@ -6,13 +6,18 @@ from datetime import timedelta
 import pendulum
 import pytest
 
+from concord.jobs.largest import ONE_TRANSACTION
 from concord.jobs.link import Direction
+from concord.jobs.replication import replication_name
+from concord.messages.errors import ParametersRefused
 from concord.orchestration.dags import approve
 from concord.orchestration.dags.approve import APPROVE
 from concord.repository import holds
 from concord.rules.brake import Brakes, Hold, Kind, Limit
 from tests.conftest import PROJECT
 from tests.given.airflow_pair import NAME, Pair, states
+from tests.given.replicated_bookings import NAME as REPLICATION
+from tests.given.replicated_bookings import REPLICATIONS, configured
 from tests.given.typed_commands import Terminal
 from tests.orchestration.dags.answering_person import Answering
 
@@ -69,6 +74,26 @@ def test_what_was_answered_about_a_hold_that_is_over_is_refused_in_one_line(pair
         approve.carry_out([answer], approve._approved, "were approved")
     [waits] = holds.waiting(pair.repository)
     assert (waits.hold.count, waits.approved_at) == (900, None)
+
+
+def test_a_transaction_of_a_replication_is_asked_about_with_what_waits_behind_it(unprovisioned: Pair) -> None:
+    """S0-47: the way back too, and by the replication's own name."""
+    way = REPLICATIONS.replace("capetown, schedule", "capetown, updates: both, schedule")
+    pair = configured(unprovisioned, way)
+    large = Hold(table=ONE_TRANSACTION, kind=Kind.TRANSACTION, count=61, rows=61)
+    now = pendulum.datetime(2026, 3, 1, 12)
+    held = (replication_name(REPLICATION), Direction.REVERSE, [large])
+    holds.record(pair.repository, *held, since="77", run_id="r", now=now)
+    [question] = approve.questions(pair.configuration, approve.AskParameters(synchronization=REPLICATION))
+    assert question["subject"] == f"{REPLICATION}: capetown → london"
+    assert "| one transaction | 61 | 61 | more than largest\\_transaction lets pass |" in question["body"]
+    assert "all later ones behind it" in question["body"]
+    answer = {**question, "chosen_options": [APPROVE], "responded_by_user": {"id": "1", "name": "Ada"}}
+    assert approve.carry_out([answer], approve._approved, "were approved") == [question["subject"]]
+    assert [each.since for each in holds.approvals(pair.repository, *held[:2])] == ["77"]
+    assert approve.questions(pair.configuration, approve.AskParameters()) == []
+    with pytest.raises(ParametersRefused, match="no synchronization or replication 'nowhere'; there are"):
+        approve.questions(pair.configuration, approve.AskParameters(synchronization="nowhere"))
 
 
 def test_the_brake_says_why_it_holds() -> None:

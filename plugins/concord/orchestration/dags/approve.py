@@ -10,7 +10,7 @@ import pendulum
 from airflow.sdk import DAG, TriggerRule, get_current_context, task
 
 from concord.configuration.configuration import Configuration, config_path, load
-from concord.jobs.link import Direction
+from concord.jobs.replication import of_replication
 from concord.messages.errors import DecisionRefused
 from concord.orchestration.dags.page import page
 from concord.orchestration.dags.question import (
@@ -27,7 +27,7 @@ from concord.orchestration.dags.question import (
 from concord.orchestration.dags.synchronize import START, STEP_TIMEOUT
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.tasks import jobs, parameters
+from concord.orchestration.tasks import held_links, parameters
 from concord.repository import holds
 from concord.repository.holds import Waiting
 
@@ -36,6 +36,9 @@ APPROVE, LEAVE = "approve", "leave"
 _MEANING = (
     "Approved, the next run lets this pass, once, and up to a fifth more rows (at least 100 more). Left, every run is"
     " held again."
+)
+_OF_A_TRANSACTION = (
+    "Approved, the next run replays this transaction, once. Left, it waits, and all later ones behind it."
 )
 
 
@@ -47,7 +50,7 @@ def _page() -> str:
             "the tab Required Actions of this run: one question for each held link;",
             "`python -m concord status` shows what is held; `docs/brakes.md` in Concord's directory.",
         ],
-        params("Held links"),
+        params("Held links", "synchronization or replication"),
     )
 
 
@@ -63,7 +66,7 @@ def approve_dag() -> DAG:
         start_date=START,
         catchup=False,
         max_active_runs=1,
-        params=params("Held links"),
+        params=params("Held links", "synchronization or replication"),
         doc_md=_page(),
         tags=["concord", "brakes"],
     ) as dag:
@@ -93,12 +96,11 @@ def approve_dag() -> DAG:
 
 def questions(configuration: Configuration, given: AskParameters) -> list[dict[str, Any]]:
     """One for each link that is held and that nobody has approved. Raises ParametersRefused."""
-    if given.synchronization is not None:
-        jobs.synchronization_name(configuration, given.synchronization)
+    only = given.synchronization and held_links.name_of_holds(configuration, given.synchronization)
     found = [
         each
-        for each in holds.waiting(repository(), given.synchronization)
-        if each.approved_at is None and each.synchronization in configuration.synchronizations
+        for each in holds.waiting(repository(), only)
+        if each.approved_at is None and held_links.configured(configuration, each)
     ]
     links = groupby(sorted(found, key=_link), key=_link)
     return [_question(configuration, list(held)) for _, held in links][: given.limit]
@@ -110,8 +112,7 @@ def _link(held: Waiting) -> tuple[str, str]:
 
 def _question(configuration: Configuration, held: Sequence[Waiting]) -> dict[str, Any]:
     """The holds of one link; the answer approves as many rows as were shown, whatever was held since."""
-    synchronization, direction = _link(held[0])
-    source, target = jobs.ends(configuration, synchronization, Direction(direction))
+    source, target = held_links.ends(configuration, held[0])
     since = min(each.held_at for each in held)
     lines = [
         f"Held on the way from {cell(source)} to {cell(target)} since {since:%Y-%m-%d %H:%M} UTC: nothing of it was"
@@ -121,20 +122,25 @@ def _question(configuration: Configuration, held: Sequence[Waiting]) -> dict[str
         "|---|---|---|---|",
         *_lines(configuration, held),
         "",
-        _MEANING,
+        _OF_A_TRANSACTION if of_replication(held[0].synchronization) else _MEANING,
     ]
-    return asked(
-        f"{synchronization}: {source} → {target}", lines, {each.id: each.hold.count for each in held}
-    )
+    subject = f"{held_links.shown_name(held[0])}: {source} → {target}"
+    return asked(subject, lines, {each.id: each.hold.count for each in held})
 
 
 def _lines(configuration: Configuration, held: Sequence[Waiting]) -> Iterator[str]:
-    brakes = {table.name: table.brakes for table in configuration.tables(held[0].synchronization)}
     for each in held:
         hold = each.hold
-        known = brakes.get(hold.table)
-        why = f"{hold.kind}: no longer configured" if known is None else known.reason(hold.kind)
-        yield f"| {cell(hold.table)} | {hold.count} | {hold.rows} | {cell(why)} |"
+        yield f"| {cell(hold.table)} | {hold.count} | {hold.rows} | {cell(_why(configuration, each))} |"
+
+
+def _why(configuration: Configuration, held: Waiting) -> str:
+    hold = held.hold
+    if of_replication(held.synchronization):
+        return "more than largest_transaction lets pass"
+    brakes = {table.name: table.brakes for table in configuration.tables(held.synchronization)}
+    known = brakes.get(hold.table)
+    return f"{hold.kind}: no longer configured" if known is None else known.reason(hold.kind)
 
 
 def _approved(answer: Answer) -> bool:

@@ -33,9 +33,9 @@ class AskParameters(Parameters):
     limit: int = Field(default=20, ge=1, le=MOST)
 
 
-def params(what: str) -> dict[str, Param]:
+def params(what: str, of: str = "synchronization") -> dict[str, Param]:
     """The form of `AskParameters`."""
-    only = "Only of this synchronization; empty for all."
+    only = f"Only of this {of}; empty for all."
     return {
         "synchronization": Param(None, type=["null", "string"], description=only),
         "limit": Param(
