@@ -21,7 +21,7 @@ POSTGRESQL = "concord.databases.postgresql"
 #: Packages whose own packages are rooms. PostgreSQL's stand in a picture of their own.
 _WINGS = ("concord", "concord.databases", "concord.orchestration")
 #: Modules at the top of `concord` that other programs enter by: each stands for itself.
-_ENTRANCES = ("concord.dags", "concord.__main__")
+_ENTRANCES = ("concord.dags", "concord.entries", "concord.__main__")
 
 _WIDE, _HIGH, _GAP, _FLOOR, _MARGIN = 184, 30, 16, 74, 20
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from tests.mutants.backfill import BACKFILL
 from tests.mutants.brakes import BRAKES
 from tests.mutants.comparison import COMPARISON
+from tests.mutants.consumers import CONSUMERS
 from tests.mutants.future_stamps import FUTURE_STAMPS
 from tests.mutants.histories import HISTORIES
 from tests.mutants.link import LINK
@@ -41,6 +42,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "second_forms": SECOND_FORMS,
     "replications": REPLICATIONS,
     "operations": BY_OPERATIONS,
+    "consumers": CONSUMERS,
     "queued": QUEUED,
 }
 

@@ -86,6 +86,10 @@ class ReplicationSettings(Settings):
         default_factory=dict,
         description="With updates: queued, by table: a column of its own in which each update leaves another UUID.",
     )
+    consumers: tuple[Name, ...] = Field(
+        default=(),
+        description="Names of others that read the same transactions, each at its own level. Default: none.",
+    )
     max_delta: MaxDeltaSettings = Field(
         default=MaxDeltaSettings(),
         description="How far the subscriber may be behind. Beyond it the replication must be initialized again.",
@@ -134,6 +138,7 @@ class ReplicationSettings(Settings):
             updates=self.updates,
             capture=self.capture,
             procedures=self.procedures,
+            consumers=self.consumers,
             throttle=self.throttle,
             conflict=self.conflict or QueuedConflicts(),
             version_column={str(table): column for table, column in self.version_column.items()},

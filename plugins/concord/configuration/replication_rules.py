@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from concord.configuration.consumer_rules import consumer_findings
 from concord.configuration.field import did_you_mean
 from concord.configuration.finding import Finding, Path
 from concord.configuration.replication import ReplicationSettings
@@ -30,6 +31,7 @@ def replication_findings(sections: Sections) -> Iterator[Finding]:
         yield from _settings_of_links(replication, sections)
         yield from _versioned_tables(name, replication, sections)
         yield from _captured_tables(name, replication, sections)
+    yield from consumer_findings(sections)
     yield from _written_twice(sections)
     yield from _hubs(sections)
     yield from _mixed_hubs(sections)

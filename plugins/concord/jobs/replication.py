@@ -76,6 +76,7 @@ class ReplicationDefinition(BaseModel):
     throttle: Throttle | None = None
     conflict: QueuedConflicts = QueuedConflicts()
     version_column: Mapping[str, str] = {}  #: by table: its own column that shows a row's version (S4-147)
+    consumers: tuple[str, ...] = ()  #: others that read the same entries (S0-41)
 
     @model_validator(mode="after")
     def _whole_both_ways(self) -> Self:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from concord.databases.contract.consumed import ConsumedTable, Whole
 from concord.jobs.link import Direction
 from concord.jobs.replication import EntryOperation, ReplicationJob
 from concord.jobs.site import Credentials
@@ -91,6 +92,15 @@ class PublisherEnd(Protocol):
 
     def unconfirmed(self) -> int | None:
         """Bytes of log that the subscriber has not confirmed; None where none is kept for it."""
+
+    def confirmed(self) -> int | None:
+        """Up to which number the log need not be kept; None where none is kept."""
+
+    def entries(self, level: int, published: Any, end: int) -> Generator[Whole]:
+        """Whole entries after `level` up to `end`, for whoever is no subscriber; nothing is confirmed."""
+
+    def consumed_tables(self, published: Any) -> Sequence[ConsumedTable]:
+        """Their columns, as Spark knows them."""
 
     def forget_delivered(self) -> None:
         """Nothing waits, and no run is on: what was kept for the subscriber beside the log may go."""

@@ -29,7 +29,14 @@ from concord.orchestration.dags.synchronize import LINK_TIMEOUT, RETRIES, START
 from concord.orchestration.leases import owners
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.tasks import jobs, log_purge, parameters, replication_run, tombstone_cleanup
+from concord.orchestration.tasks import (
+    consumers,
+    jobs,
+    log_purge,
+    parameters,
+    replication_run,
+    tombstone_cleanup,
+)
 from concord.orchestration.tasks.compare import CompareOperator
 from concord.orchestration.tasks.initialization import InitializeOperator
 from concord.orchestration.tasks.outcome_log import log_table
@@ -216,7 +223,7 @@ def _keep_up(context: Context) -> dict[str, str]:
         done = {
             name: replication_run.keep_up(engine, configuration, name, owner)
             for name in configuration.replications
-        }
+        } | consumers.keep_up(configuration)
     log_table("logs of replications", ["replication", "log"], [list(each) for each in done.items()])
     return done
 

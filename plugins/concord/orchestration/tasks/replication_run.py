@@ -263,12 +263,12 @@ def replication_job(
         direction=direction,
         source=source,
         target=target,
-        log_reader=None if definition.by_triggers else _log_reader(configuration, source),
+        log_reader=None if definition.by_triggers else log_reader(configuration, source),
     )
 
 
-def _log_reader(configuration: Configuration, publisher: SiteAccess) -> Credentials:
-    """Raises ConnectionRefused."""
+def log_reader(configuration: Configuration, publisher: SiteAccess) -> Credentials:
+    """The login that reads the site's log. Raises ConnectionRefused."""
     site = configuration.sites[publisher.name]
     assert site.log_reader is not None, "a rule of the configuration"
     login = credentials(site.log_reader, insecure=site.insecure)

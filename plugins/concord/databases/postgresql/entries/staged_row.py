@@ -63,6 +63,12 @@ def entry(seq: int, last: int, number: int, committed_at: int, operations: int) 
     return _ENTRY.pack(5, 8, seq, 8, last, 8, number, 8, committed_at, 8, operations)
 
 
+def entry_of(row: bytes) -> tuple[int, int, int, int]:
+    """The same read again: `seq`, last, number, committed_at."""
+    _, _, seq, _, last, _, number, _, committed_at, _, _ = _ENTRY.unpack(row)
+    return seq, last, number, committed_at
+
+
 def before(old: Values | None, new: Values | None, places: Sequence[int]) -> list[bytes | None]:
     """The values that the row has before the operation; without an old image they are as after it."""
     values = old or new or []

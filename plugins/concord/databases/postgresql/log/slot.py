@@ -81,6 +81,16 @@ def unconfirmed(connection: Connection, slot: str) -> int | None:
     return int(found[0][0]) if found else None
 
 
+def confirmed(connection: Connection, slot: str) -> int | None:
+    """The level that its reader has confirmed; None where the slot is gone."""
+    found = rows(
+        connection,
+        f"SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = {literal(slot)}"
+        " AND database = current_database()",
+    )
+    return number(found[0][0]) if found else None
+
+
 def refuse_lost(connection: Connection, slot: str, level: int, publisher: str, replication: str) -> None:
     """Raises HistoryLost where the log no longer begins at the subscriber's level.
 

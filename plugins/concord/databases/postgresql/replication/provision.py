@@ -189,7 +189,8 @@ class Replications:
         yield from call_objects.removal(connection, self.carried)
         yield from triggers.statements(connection, self.captured)
         yield from version_columns.statements(connection, self._versioned)
-        yield from kept.only([each.name for each in self._by_triggers])
+        mine = self._by_triggers
+        yield from kept.only([name for each in mine for name in (each.name, *each.consumers)])
 
     def notices(self, connection: Connection) -> Iterator[str]:
         """Each one line: a log that nothing bounds while no run looks at it (S4-124), and amounts that may be lost."""

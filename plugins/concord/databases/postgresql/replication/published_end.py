@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 import psycopg
 
+from concord.databases.contract.consumed import ConsumedTable, Whole
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.entries.from_log import Gathered
+from concord.databases.postgresql.entries.read_back import whole_entries
 from concord.databases.postgresql.facts.connection import Connection, in_our_words, run
 from concord.databases.postgresql.log.published import Kind, Published, PublishedTable
 from concord.databases.postgresql.sites.end import End
@@ -16,7 +22,14 @@ from concord.databases.postgresql.sites.ends import reader_name
 from concord.jobs.replication import ReplicationJob
 
 
-class PublishedEnd(End):
+class Batches(Protocol):
+    """The log from one level on."""
+
+    def batches(self, end: int) -> Iterator[Gathered]:
+        """Whole entries; only a large one comes in several."""
+
+
+class PublishedEnd(End, ABC):
     """Rows are read by the site's reader."""
 
     job: ReplicationJob
@@ -31,6 +44,24 @@ class PublishedEnd(End):
         form = "binary" if published.binary else "text"
         copied = [each for each in published.tables if each.kind in (Kind.ROWS, Kind.VERSIONS)]
         return {each.name: partial(self._copy, each, snapshot, form) for each in copied}
+
+    def entries(self, level: int, published: Published, end: int) -> Generator[Whole]:
+        """Values travel as texts, whatever the servers are."""
+        as_texts = replace(published, as_text=True)
+        with self.stream(level, as_texts) as stream:
+            yield from whole_entries(as_texts, stream.batches(end))
+
+    @abstractmethod
+    def stream(self, level: int, published: Published) -> AbstractContextManager[Batches]:
+        """The log from one level on."""
+
+    def consumed_tables(self, published: Published) -> list[ConsumedTable]:
+        """All but Concord's own."""
+        return [
+            ConsumedTable(each.name, {column.name: column.type.spark for column in each.columns})
+            for each in published.tables
+            if each.kind is Kind.ROWS
+        ]
 
     def _copy(self, table: PublishedTable, snapshot: str, form: str) -> Iterator[bytes]:
         """One table's rows in the snapshot, as COPY sends them."""

@@ -162,6 +162,10 @@ class Publisher(PublishedEnd):
         return slot.unconfirmed(self.connection, self._slot)
 
     @worded
+    def confirmed(self) -> int | None:
+        return slot.confirmed(self.connection, self._slot)
+
+    @worded
     def forget_delivered(self) -> None:
         if self.job.replication.queued and self.job.direction is Direction.FORWARD:
             with connect(self.access.applier, self._application) as connection:

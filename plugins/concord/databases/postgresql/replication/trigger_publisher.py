@@ -85,6 +85,11 @@ class TriggerPublisher(PublishedEnd):
         return None if known is None else end.number - known.level
 
     @worded
+    def confirmed(self) -> int | None:
+        known = kept.read(self.connection, self.job.replication.name)
+        return None if known is None else known.level
+
+    @worded
     def drop_log(self) -> None:
         kept.drop(self._numbers, self.job.replication.name)
 
