@@ -55,6 +55,11 @@ def of_replication(synchronization: str) -> bool:
     return synchronization.startswith(replication_name(""))
 
 
+def configured_name(synchronization: str) -> str:
+    """As people have written it in the configuration."""
+    return synchronization.removeprefix(replication_name(""))
+
+
 class ReplicationDefinition(BaseModel):
     """Every committed transaction of one site, replayed at another in commit order (S0-01)."""
 

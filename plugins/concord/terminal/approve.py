@@ -9,6 +9,7 @@ import pendulum
 from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
+from concord.jobs.replication import configured_name
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import held_links
 from concord.repository import holds
@@ -42,7 +43,7 @@ def show_holds(engine: Engine, configuration: Configuration) -> None:
 def _lines(configuration: Configuration, found: Iterable[holds.Waiting]) -> list[tuple[object, ...]]:
     return [
         (
-            held_links.shown_name(each),
+            configured_name(each.synchronization),
             _ends(configuration, each),
             *_seen(each),
             Ago(each.held_at),

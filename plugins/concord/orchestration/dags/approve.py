@@ -10,7 +10,7 @@ import pendulum
 from airflow.sdk import DAG, TriggerRule, get_current_context, task
 
 from concord.configuration.configuration import Configuration, config_path, load
-from concord.jobs.replication import of_replication
+from concord.jobs.replication import configured_name, of_replication
 from concord.messages.errors import DecisionRefused
 from concord.orchestration.dags.page import page
 from concord.orchestration.dags.question import (
@@ -30,6 +30,7 @@ from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import held_links, parameters
 from concord.repository import holds
 from concord.repository.holds import Waiting
+from concord.rules.brake import Brakes, Hold, Kind
 
 APPROVE, LEAVE = "approve", "leave"
 
@@ -124,23 +125,24 @@ def _question(configuration: Configuration, held: Sequence[Waiting]) -> dict[str
         "",
         _OF_A_TRANSACTION if of_replication(held[0].synchronization) else _MEANING,
     ]
-    subject = f"{held_links.shown_name(held[0])}: {source} → {target}"
+    subject = f"{configured_name(held[0].synchronization)}: {source} → {target}"
     return asked(subject, lines, {each.id: each.hold.count for each in held})
 
 
 def _lines(configuration: Configuration, held: Sequence[Waiting]) -> Iterator[str]:
-    for each in held:
-        hold = each.hold
-        yield f"| {cell(hold.table)} | {hold.count} | {hold.rows} | {cell(_why(configuration, each))} |"
+    """All of one link."""
+    link = held[0].synchronization
+    tables = () if of_replication(link) else configuration.tables(link)
+    brakes = {table.name: table.brakes for table in tables}
+    for hold in (each.hold for each in held):
+        why = cell(_why(hold, brakes.get(hold.table)))
+        yield f"| {cell(hold.table)} | {hold.count} | {hold.rows} | {why} |"
 
 
-def _why(configuration: Configuration, held: Waiting) -> str:
-    hold = held.hold
-    if of_replication(held.synchronization):
+def _why(hold: Hold, brakes: Brakes | None) -> str:
+    if hold.kind is Kind.TRANSACTION:
         return "more than largest_transaction lets pass"
-    brakes = {table.name: table.brakes for table in configuration.tables(held.synchronization)}
-    known = brakes.get(hold.table)
-    return f"{hold.kind}: no longer configured" if known is None else known.reason(hold.kind)
+    return f"{hold.kind}: no longer configured" if brakes is None else brakes.reason(hold.kind)
 
 
 def _approved(answer: Answer) -> bool:

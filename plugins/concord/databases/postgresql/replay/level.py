@@ -8,6 +8,7 @@ from datetime import datetime
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import Connection, rows, run
+from concord.jobs.replication import configured_name
 from concord.messages.errors import HistoryLost, LeaseLost, NotInitialized, SubscriberInvalid
 
 STATEMENTS = [
@@ -82,12 +83,12 @@ class Level:
         if level is None or publisher != self.publisher:
             raise NotInitialized(
                 f"{self.site}: {self.replication} was never initialized from {self.publisher};"
-                f" run the replication's initialize__{self.replication.removeprefix('replication/')}"
+                f" run the replication's initialize__{configured_name(self.replication)}"
             )
         if scope != self.scope:
             raise NotInitialized(
                 f"{self.site}: {self.replication} carries other columns or rows than when it was initialized; run its"
-                f" initialize__{self.replication.removeprefix('replication/')} with `replace`"
+                f" initialize__{configured_name(self.replication)} with `replace`"
             )
         return int(level)
 
@@ -140,7 +141,7 @@ class Level:
     def refuse_invalid(self, connection: Connection) -> None:
         """Raises SubscriberInvalid."""
         if found := rows(connection, f"SELECT reason FROM concord.replay WHERE {self.mine} AND NOT valid"):
-            name = self.replication.removeprefix("replication/")
+            name = configured_name(self.replication)
             raise SubscriberInvalid(
                 f"{self.site}: {name} is no longer valid, it was {found[0][0]};"
                 f" run the replication's initialize__{name}"
@@ -153,7 +154,7 @@ class Level:
         """
         [(known,)] = rows(connection, f"SELECT tables FROM concord.replay WHERE {self.mine}")
         if known is not None and (new := sorted(set(tables) - set(known))):
-            name = self.replication.removeprefix("replication/")
+            name = configured_name(self.replication)
             raise HistoryLost(
                 f"{self.site}: {name} has other tables than when it was initialized, or one was made anew at"
                 f" {self.publisher} ({', '.join(each.partition(' ')[2] for each in new)}); run the replication's"
