@@ -5,12 +5,14 @@ from importlib import import_module
 
 import pytest
 
-from benchmarks import record
+from benchmarks import lag, record
 from demo.environment import PROJECT
 
 MODULES = [import_module(f"benchmarks.{path.stem}") for path in (PROJECT / "benchmarks").glob("[a-z]*.py")]
-#: Modules that record, by the part of the page that is theirs.
-PARTS = {module.PART: module.__name__ for module in MODULES if hasattr(module, "PART")}
+#: Modules that record, by the parts of the page that are theirs.
+PARTS = {module.PART: module.__name__ for module in MODULES if hasattr(module, "PART")} | {
+    mode.part: lag.__name__ for mode in lag.MODES.values()
+}
 
 
 @pytest.mark.parametrize("part", [*sorted(PARTS), "results"])
@@ -24,5 +26,5 @@ def test_the_page_has_a_place_for_every_benchmark_that_records(part: str) -> Non
 def test_one_target_runs_every_benchmark_that_records() -> None:
     (listed,) = re.findall(r"^BENCHMARKS := (.*)$", (PROJECT / "Makefile").read_text(), re.MULTILINE)
     assert sorted(f"benchmarks.{each}" for each in listed.split()) == sorted(
-        ["benchmarks.link", *PARTS.values()]
+        {"benchmarks.link", *PARTS.values()}
     )
