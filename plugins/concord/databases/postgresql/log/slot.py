@@ -73,22 +73,16 @@ def release(connection: Connection, slot: str) -> None:
 
 def unconfirmed(connection: Connection, slot: str) -> int | None:
     """Bytes of log; None where the slot is gone."""
-    found = rows(
-        connection,
-        "SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), confirmed_flush_lsn)::bigint FROM pg_replication_slots"
-        f" WHERE slot_name = {literal(slot)} AND database = current_database()",
+    found = _told(
+        connection, slot, "pg_wal_lsn_diff(pg_current_wal_flush_lsn(), confirmed_flush_lsn)::bigint"
     )
-    return int(found[0][0]) if found else None
+    return int(found[0]) if found else None
 
 
 def confirmed(connection: Connection, slot: str) -> int | None:
     """The level that its reader has confirmed; None where the slot is gone."""
-    found = rows(
-        connection,
-        f"SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = {literal(slot)}"
-        " AND database = current_database()",
-    )
-    return number(found[0][0]) if found else None
+    found = _told(connection, slot, "confirmed_flush_lsn::text")
+    return number(found[0]) if found else None
 
 
 def refuse_lost(connection: Connection, slot: str, level: int, publisher: str, replication: str) -> None:
@@ -97,14 +91,10 @@ def refuse_lost(connection: Connection, slot: str, level: int, publisher: str, r
     PostgreSQL would begin later, without a word: whatever is between the two would be missing.
     """
     again = f"run the replication's initialize__{replication}"
-    found = rows(
-        connection,
-        "SELECT confirmed_flush_lsn, wal_status FROM pg_replication_slots"
-        f" WHERE slot_name = {literal(slot)} AND database = current_database()",
-    )
+    found = _told(connection, slot, "confirmed_flush_lsn, wal_status")
     if not found:
         raise HistoryLost(f"{publisher}: the slot {slot} is gone, and with it the log; {again}")
-    [(confirmed, status)] = found
+    confirmed, status = found
     if status == "lost":
         raise HistoryLost(f"{publisher}: the log that {slot} needs was removed; {again}")
     if number(confirmed) > level:
@@ -112,3 +102,12 @@ def refuse_lost(connection: Connection, slot: str, level: int, publisher: str, r
             f"{publisher}: the log was confirmed beyond the subscriber's level, as after a restore of the subscriber;"
             f" {again}"
         )
+
+
+def _told(connection: Connection, slot: str, asked: str) -> tuple[Any, ...] | None:
+    """None where this database has no such slot."""
+    found = rows(
+        connection,
+        f"SELECT {asked} FROM pg_replication_slots WHERE slot_name = {literal(slot)} AND database = current_database()",
+    )
+    return found[0] if found else None
