@@ -18,6 +18,7 @@ REFUSED_CALLS = "tests/transactional/calls/test_refused_calls.py"
 QUEUED = "tests/transactional/test_queued.py"
 CONTESTED = "tests/transactional/queued/test_contested_values.py"
 HELD = "tests/transactional/queued/test_held_keys.py"
+OVERLAP = "tests/transactional/overlap/test_overlap.py"
 VALIDITY = "tests/transactional/test_validity.py"
 TABLES = "tests/transactional/publications/test_tables.py"
 
@@ -214,7 +215,7 @@ REPLICATIONS = (
     Mutant(
         "a run that hands over passes over what is left of the log",
         f"{RUN}/replicate.py",
-        "return batch.level >= end",
+        "return account.level_to >= end",
         "return True",
         "tests/transactional/test_hand_over.py",
     ),
@@ -406,6 +407,28 @@ REPLICATIONS = (
         'f"{published[each.place].table.oid} {each.table.name}"',
         'f"0 {each.table.name}"',
         f"{TABLES} -k anew",
+    ),
+    Mutant(
+        "a run replays one batch before it reads the next",
+        f"{RUN}/overlap.py",
+        "        return before\n",
+        "        return before or self.finish()\n",
+        f"{OVERLAP} -k next_batch",
+    ),
+    Mutant(
+        "a person who ends a run waits for its replay",
+        f"{RUN}/overlap.py",
+        "            self._subscriber.interrupt()",
+        "            pass",
+        f"{OVERLAP} -k person",
+    ),
+    Mutant(
+        "the publisher hears of a batch that is still replayed",
+        f"{RUN}/replicate.py",
+        "    _add(replication, stream, replication.overlap.take(batch), account)",
+        "    _add(replication, stream, replication.overlap.take(batch), account)\n"
+        "    stream.confirm(batch.level or account.level_to)",
+        f"{OVERLAP} -k hears",
     ),
     Mutant(
         "a throttled run does not rest",

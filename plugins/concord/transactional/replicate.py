@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from math import inf
 from time import monotonic
 from typing import Any
 
@@ -18,6 +16,8 @@ from concord.jobs.replication import CALLS, ReplicationJob, ReplicationReport, r
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.messages.pace import Meter, Tell, silent
 from concord.transactional import validity
+from concord.transactional.account import Account
+from concord.transactional.overlap import Carried, Overlap
 from concord.transactional.pacer import Pacer
 from concord.transmission.steps import Steps, unheard
 
@@ -25,23 +25,6 @@ from concord.transmission.steps import Steps, unheard
 _CONFIRMS = 1.0
 #: Seconds after which a run that lingers lets go of a log without entries. A publisher that is shut down waits for it.
 _SETTLES = 10.0
-
-
-@dataclass
-class Account:
-    """The work of a run so far."""
-
-    level_from: int
-    level_to: int
-    entries: int = 0
-    largest: int = 0
-    bytes: int = 0
-    set_aside: int | None = None
-    until: float = inf  #: when the run hands over to the next one
-    newest: float = 0.0  #: when it last replayed an entry
-    told: int = 0  #: the level that the publisher last heard of,
-    confirmed: float = -inf  #: and when
-    effects: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
 
 @dataclass(frozen=True)
@@ -54,6 +37,7 @@ class Replication:
     published: Any
     steps: Steps
     asked_to_end: Callable[[], bool]
+    overlap: Overlap
     pacer: Pacer | None = None
 
 
@@ -102,7 +86,8 @@ def opened(
                 subscriber.take_epoch()
             throttle = job.replication.throttle
             pacer = Pacer(throttle, asked_to_end) if throttle else None
-            yield Replication(job, publisher, subscriber, published, steps, asked_to_end, pacer)
+            with Overlap(subscriber, steps) as overlap:
+                yield Replication(job, publisher, subscriber, published, steps, asked_to_end, overlap, pacer)
 
 
 def _subscriber(
@@ -160,9 +145,11 @@ def _follow(replication: Replication, stream: LogStream, account: Account) -> No
             if batch is not None:
                 _take(replication, stream, batch, account)
             else:
+                _finish(replication, stream, account)
                 _rest(replication, stream, account)
             if not _stays(replication, account):
                 break
+        _finish(replication, stream, account)
 
 
 def _stays(replication: Replication, account: Account) -> bool:
@@ -231,38 +218,40 @@ def _read(replication: Replication, stream: LogStream, end: int, account: Accoun
     """Replay up to the end. False: the run is to end before."""
     for batch in stream.batches(end):
         _take(replication, stream, batch, account)
-        if replication.asked_to_end():
-            return False
-        if batch.level is not None and monotonic() >= account.until:
-            return batch.level >= end
+        if replication.asked_to_end() or (batch.level is not None and monotonic() >= account.until):
+            _finish(replication, stream, account)
+            return account.level_to >= end
+    _finish(replication, stream, account)
     return True
 
 
 def _take(replication: Replication, stream: LogStream, batch: Batch, account: Account) -> None:
-    """Stage a batch, and replay the entries that have ended with it."""
-    steps, subscriber, pacer = replication.steps, replication.subscriber, replication.pacer
+    """Have a batch staged and replayed, while the next one is read. A throttle rests after each."""
+    pacer = replication.pacer
     if pacer:
         pacer.add(batch.operations)
-    with steps.step("stage"):
-        subscriber.stage(batch)
-    account.bytes += batch.bytes
-    account.largest = max(account.largest, batch.largest)
-    if batch.level is None:
-        return
-    with steps.step("replay"):
-        done = subscriber.replay()
-    account.level_to = batch.level
-    account.entries += done.entries
-    account.set_aside = done.set_aside if account.set_aside is None else account.set_aside
-    for table, effects in done.effects.items():
-        account.effects[table].update(effects)
+    _add(replication, stream, replication.overlap.take(batch), account)
     account.newest = monotonic()
-    if not replication.job.linger or account.newest - account.confirmed >= _CONFIRMS:
-        _confirm(replication, stream, account)
     if pacer:
-        with steps.step("throttle"):
+        _finish(replication, stream, account)
+        with replication.steps.step("throttle"):
             pacer.rest()
         account.newest = monotonic()  # the next ones may have come meanwhile
+
+
+def _finish(replication: Replication, stream: LogStream, account: Account) -> None:
+    """Nothing is under way any more."""
+    _add(replication, stream, replication.overlap.finish(), account)
+
+
+def _add(replication: Replication, stream: LogStream, carried: Carried | None, account: Account) -> None:
+    """A batch has ended: it counts, and the publisher hears of it."""
+    if carried is None:
+        return
+    account.add(carried)
+    waits = replication.job.linger and monotonic() - account.confirmed < _CONFIRMS
+    if carried.done is not None and not waits:
+        _confirm(replication, stream, account)
 
 
 def _settle(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -156,6 +157,15 @@ class Replayed:
     effects: Mapping[str, Mapping[str, int]]  #: by table, of `jobs.replication.EFFECTS`
     set_aside: int | None = None  #: operations of the entry that the job sets aside, once it was met
 
+    def and_then(self, later: Replayed) -> Replayed:
+        """The effects of both."""
+        counted = {
+            table: dict(Counter(self.effects.get(table, {})) + Counter(later.effects.get(table, {})))
+            for table in {**self.effects, **later.effects}
+        }
+        aside = self.set_aside if later.set_aside is None else later.set_aside
+        return Replayed(self.entries + later.entries, counted, aside)
+
 
 @dataclass(frozen=True, slots=True)
 class Filled:
@@ -211,6 +221,9 @@ class SubscriberEnd(Protocol):
 
         Nothing of it travels back. Raises LeaseLost, WriteContended.
         """
+
+    def interrupt(self) -> None:
+        """End what another thread has it do at this moment; nothing of the entry in hand stands."""
 
     def let_go(self) -> None:
         """Forget the whole entries that are staged, without replaying them."""

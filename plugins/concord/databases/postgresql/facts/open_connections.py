@@ -21,9 +21,14 @@ def note(connection: psycopg.Connection[Any]) -> None:
 def cancel() -> None:
     """Cancel what every connection does at this moment; none is closed. Whoever waits for one gets QueryCanceled."""
     for connection in _noted():
-        if not connection.closed:
-            with suppress(psycopg.Error):
-                connection.cancel_safe(timeout=_PATIENCE)
+        cancel_one(connection)
+
+
+def cancel_one(connection: psycopg.Connection[Any]) -> None:
+    """The same of one."""
+    if not connection.closed:
+        with suppress(psycopg.Error):
+            connection.cancel_safe(timeout=_PATIENCE)
 
 
 def _noted() -> list[psycopg.Connection[Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -15,7 +14,7 @@ from concord.databases.contract.replication_ends import Filled, Keys, Replayed
 from concord.databases.postgresql.entries import staging
 from concord.databases.postgresql.entries.from_log import Gathered
 from concord.databases.postgresql.entries.staging import Layout
-from concord.databases.postgresql.facts import application_triggers
+from concord.databases.postgresql.facts import application_triggers, open_connections
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import in_our_words, in_transaction, one, rows, run
 from concord.databases.postgresql.facts.refusal import is_refusal, told
@@ -136,8 +135,8 @@ class Subscriber(WrittenEnd):
         else:
             aside.hide()
             done = self._replayed()
-            done = _together(done, aside.pass_over(self.job.replication))
-            done = _together(done, self._replayed())
+            done = done.and_then(aside.pass_over(self.job.replication))
+            done = done.and_then(self._replayed())
         self.let_go()
         return done
 
@@ -176,6 +175,9 @@ class Subscriber(WrittenEnd):
         except psycopg.Error as error:
             private = any(table.is_private for table in self.job.replication.tables)
             raise in_our_words(error, self.access.name, private=private) from error
+
+    def interrupt(self) -> None:
+        open_connections.cancel_one(self.connection)
 
     @worded
     def let_go(self) -> None:
@@ -288,13 +290,3 @@ class Subscriber(WrittenEnd):
         return first_copy.fill(
             self.connection, self._layout, begun, copies, settings, self.access.name, replace=replace
         )
-
-
-def _together(one: Replayed, other: Replayed) -> Replayed:
-    """The effects of both."""
-    counted = {
-        table: dict(Counter(one.effects.get(table, {})) + Counter(other.effects.get(table, {})))
-        for table in {**one.effects, **other.effects}
-    }
-    aside = one.set_aside if other.set_aside is None else other.set_aside
-    return Replayed(one.entries + other.entries, counted, aside)
