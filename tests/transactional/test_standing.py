@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from concord.databases import provisioning
-from concord.databases.contract.replication_ends import KeptLog, ReplayedLevel
+from concord.databases.contract.replication_standing import KeptLog, ReplayedLevel
 from concord.databases.postgresql.replication import standing
 from concord.jobs.link import Direction
 from concord.messages.errors import HistoryLost

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pendulum
 import pytest
 
-from concord.databases.contract.replication_ends import KeptLog, ReplayedLevel
+from concord.databases.contract.replication_standing import KeptLog, ReplayedLevel
 from concord.databases.postgresql.replication import standing
 from concord.jobs.link import Direction
 from concord.messages.errors import SitesDiffer

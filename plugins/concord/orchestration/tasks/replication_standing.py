@@ -9,7 +9,7 @@ import pendulum
 from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
-from concord.databases.contract.replication_ends import KeptLog, ReplayedLevel
+from concord.databases.contract.replication_standing import KeptLog, ReplayedLevel
 from concord.databases.registry import dialect
 from concord.jobs.link import Direction, link_name
 from concord.jobs.replication import ReplicationJob, replication_name

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from concord.databases.contract.quoting import literal
-from concord.databases.contract.replication_ends import KeptLog, ReplayedLevel
+from concord.databases.contract.replication_standing import KeptLog, ReplayedLevel
 from concord.databases.postgresql.facts.connection import connect, in_our_words, rows
 from concord.databases.postgresql.log import slot
 from concord.databases.postgresql.log.first_waiting import Waiting, first_waiting, watched_log
