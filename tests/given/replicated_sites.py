@@ -13,14 +13,17 @@ from concord.databases.contract.quoting import quote
 from concord.databases.registry import dialect
 from concord.jobs.link import Direction
 from concord.jobs.replication import ReplicationDefinition, ReplicationJob, ReplicationReport
+from concord.messages.errors import ConcordError
 from concord.tables.replication_set import ReplicatedTable
-from concord.transactional.both_ways import initialize_both_ways
+from concord.transactional.both_ways import initialize_both_ways, replicate_both_ways
 from concord.transactional.replicate import never, replicate
 from concord.values.identifier import parse_table_name
 from tests.given.at_step import At
 from tests.given.bare_sites import installation
 from tests.given.link_job import next_epoch
 from tests.given.site import LOG_READER, Rows, Site
+
+Outcomes = list[ReplicationReport | ConcordError]
 
 #: A database with a slot cannot be dropped.
 DROP_SLOTS = (
@@ -100,6 +103,11 @@ class Replicated:
 
     def run_both(self) -> tuple[ReplicationReport, ReplicationReport]:
         return self.run(), self.run(direction=Direction.REVERSE)
+
+    def stay_both(self, run_for: float, asked_to_end: Callable[[], bool] = never) -> Outcomes:
+        """Both directions at once, for so many seconds."""
+        jobs = [self.job(way, run_for=run_for, linger=run_for) for way in Direction]
+        return replicate_both_ways(jobs, dialect, asked_to_end=asked_to_end)
 
     def run(
         self, at: At | None = None, asked_to_end: Callable[[], bool] = never, **changed: Any

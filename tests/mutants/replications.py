@@ -269,6 +269,13 @@ REPLICATIONS = (
         f"{QUEUED} -k arrive_at_the_other",
     ),
     Mutant(
+        "runs that follow one another keep what was delivered for ever",
+        f"{RUN}/replicate.py",
+        "        replication.publisher.forget_delivered()\n",
+        "        pass\n",
+        "tests/transactional/queued/test_continuous.py -k deletes_what",
+    ),
+    Mutant(
         "a tombstone that the publisher has forgotten is a conflict",
         f"{POSTGRESQL}/queued/procedure.py",
         'IS DISTINCT FROM {rows.before}{forgotten if self.reverse else ""}',

@@ -264,7 +264,6 @@ def test_queued_updating_says_how_conflicts_are_decided(parse: Parse, problems: 
     for changed, key, message in (
         ({"updates": "both", "conflict": "{scope: row}"}, "conflict", "write updates: queued"),
         ({"conversions": "refuse"}, "conversions", "rows differ until they are heard"),
-        ({"continuous": "{}"}, "continuous", "not yet there where updates are queued"),
     ):
         [found] = problems(BOTH + section("replications", {"a": queued | changed}))
         assert (found.key, message in str(found)) == (f"replications.a.{key}", True)

@@ -95,8 +95,6 @@ def _starts(name: str, replication: ReplicationSettings) -> Iterator[Finding]:
         yield Finding(
             path, "its runs follow one another, and a watch beside it starts none; keep one of the two"
         )
-    if replication.queued:
-        yield Finding(path, "is not yet there where updates are queued; write a schedule such as '* * * * *'")
 
 
 def _decided(name: str, replication: ReplicationSettings) -> Iterator[Finding]:

@@ -130,17 +130,24 @@ def _replayed(replication: Replication) -> ReplicationReport:
     now = monotonic()
     account = Account(level, level, until=now + replication.job.run_for, newest=now)
     with replication.publisher.stream(level, replication.published) as stream:
-        _follow(replication, stream, account)
+        all_is_here = _follow(replication, stream, account)
+    if (
+        all_is_here and replication.job.linger
+    ):  # runs that follow one another leave `log_purge` no time between
+        replication.publisher.forget_delivered()
     _refuse_unmet(replication.job, account)
     return _report(replication, account)
 
 
-def _follow(replication: Replication, stream: LogStream, account: Account) -> None:
+def _follow(replication: Replication, stream: LogStream, account: Account) -> bool:
     """Read until nothing more comes, or until the run hands over to the next one, at an entry's boundary (S0-31).
 
     The publisher writes a row each time it is asked for its end: a run that lingers asks at its beginning and its end.
+    False: some of the log is left.
     """
-    while _caught_up(replication, stream, account) and _stays(replication, account):
+    while all_is_here := _caught_up(replication, stream, account):
+        if not _stays(replication, account):
+            break
         for batch in stream.coming():
             if batch is not None:
                 _take(replication, stream, batch, account)
@@ -150,6 +157,7 @@ def _follow(replication: Replication, stream: LogStream, account: Account) -> No
             if not _stays(replication, account):
                 break
         _finish(replication, stream, account)
+    return all_is_here
 
 
 def _stays(replication: Replication, account: Account) -> bool:

@@ -1,7 +1,7 @@
 """Both directions stay side by side, and end together (S2-06, S2-30)."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
@@ -9,19 +9,14 @@ from threading import Event
 
 import pytest
 
-from concord.databases.registry import dialect
-from concord.jobs.link import Direction
 from concord.jobs.replication import ReplicationReport
-from concord.messages.errors import ConcordError, EntryConflict, EntryRefused
-from concord.transactional.both_ways import replicate_both_ways
+from concord.messages.errors import EntryConflict, EntryRefused
 from tests.given.replicated_accounts import Make
-from tests.given.replicated_sites import Replicated
+from tests.given.replicated_sites import Outcomes, Replicated
 from tests.given.site import Site
 
 DDL = ("CREATE TABLE movement (id int PRIMARY KEY, amount int)",)
 LONG = 60.0
-
-Outcomes = list[ReplicationReport | ConcordError]
 
 
 @pytest.fixture
@@ -31,17 +26,12 @@ def sites(replicated: Make) -> Replicated:
     return made
 
 
-def stayed(sites: Replicated, asked_to_end: Callable[[], bool], run_for: float) -> Outcomes:
-    jobs = [sites.job(way, run_for=run_for, linger=run_for) for way in Direction]
-    return replicate_both_ways(jobs, dialect, asked_to_end=asked_to_end)
-
-
 @contextmanager
 def staying(sites: Replicated) -> Iterator[tuple[Future[Outcomes], Event]]:
     """Both directions in the background, and the event that ends them."""
     end = Event()
     with ThreadPoolExecutor(1) as pool:
-        run = pool.submit(stayed, sites, end.is_set, LONG)
+        run = pool.submit(sites.stay_both, LONG, end.is_set)
         try:
             yield run, end
         finally:
@@ -91,7 +81,7 @@ def test_no_transaction_is_lost_or_replayed_twice_while_runs_of_both_directions_
     with ThreadPoolExecutor(2) as pool:
         writers = [pool.submit(sites.london.run, *writes(0)), pool.submit(sites.capetown.run, *writes(1000))]
         while not all(each.done() for each in writers) or sum(each.entries for each in runs[-1]):
-            outcomes = stayed(sites, lambda: False, run_for=0.7)
+            outcomes = sites.stay_both(0.7)
             runs.append(tuple(each for each in outcomes if isinstance(each, ReplicationReport)))
             assert len(runs[-1]) == 2, outcomes
     assert [sum(each.entries for each in way) for way in zip(*runs, strict=True)] == [400, 400]
@@ -108,7 +98,7 @@ def test_a_conflict_stops_both_directions(sites: Replicated) -> None:
     sites.london.run("UPDATE movement SET amount = 1")
     sites.capetown.run("UPDATE movement SET amount = 2")
     began = time.monotonic()
-    outcomes = stayed(sites, lambda: False, run_for=LONG)
+    outcomes = sites.stay_both(LONG)
     assert time.monotonic() - began < LONG / 2
     assert any(isinstance(each, EntryConflict) for each in outcomes)
     assert [site.rows("SELECT amount FROM movement") for site in sites.sites] == [[(1,)], [(2,)]]
