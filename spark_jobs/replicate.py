@@ -1,9 +1,10 @@
-"""One run of one replication. Rows travel as they are in the log, and no Spark is needed."""
+"""One run of one replication. Rows travel as they are in the log; where values are mapped, Spark maps many of them."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from concord.databases.contract.ends import Progress
 from concord.databases.registry import dialect
@@ -11,10 +12,13 @@ from concord.jobs.replication import EntryOperation, ReplicationJob, Replication
 from concord.messages.errors import ConcordError
 from concord.messages.event_log import log_event
 from concord.messages.pace import Tell
+from concord.tables.manipulation import Texts
+from concord.tables.row_mapping import Mapped, RowMapping, in_the_driver
 from concord.transactional.both_ways import initialize_both_ways, replicate_both_ways
 from concord.transactional.decide import Wanted, decide
 from concord.transactional.replicate import never, replicate
 from concord.transactional.upkeep import keep_up, shown
+from spark_jobs.application import Spark
 
 logger = logging.getLogger("concord.replication")
 
@@ -35,10 +39,27 @@ def settle(job: ReplicationJob, back: ReplicationJob, wanted: Wanted) -> int:
 
 
 def work(
-    job: ReplicationJob, progress: Progress, tell: Tell, asked_to_end: Callable[[], bool] = never
+    job: ReplicationJob,
+    progress: Progress,
+    tell: Tell,
+    asked_to_end: Callable[[], bool] = never,
+    spark: Spark | None = None,
 ) -> ReplicationReport:
-    """One run, logged: in the process of whoever calls. Raises a ConcordError."""
-    return _logged(job, replicate(job, dialect, progress, tell, asked_to_end))
+    """One run, logged: in the process of whoever calls. Spark begins with the first rows that need it.
+
+    Raises a ConcordError.
+    """
+    mapper = in_the_driver if spark is None else partial(mapped, spark, job.replication.spark_from)
+    return _logged(job, replicate(job, dialect, progress, tell, asked_to_end, mapper))
+
+
+def mapped(spark: Spark, spark_from: int, mapping: RowMapping, rows: Sequence[Texts]) -> Sequence[Mapped]:
+    """Few rows need no Spark. Raises SparkUnavailable."""
+    if not rows or len(rows) < spark_from:
+        return in_the_driver(mapping, rows)
+    from spark_jobs.steps.mapped_texts import mapped_texts  # noqa: PLC0415 - most runs need no Spark
+
+    return mapped_texts(spark(), mapping, rows)
 
 
 def work_both_ways(

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Lock
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from concord.messages.errors import ConnectionRefused
+from spark_jobs import interruption
 from spark_jobs.settings import ON_THIS_MACHINE, SETTINGS, is_local, own_sockets
 
 logger = logging.getLogger("concord.session")
@@ -21,6 +26,8 @@ _OF_THE_APPLICATION = {
 }
 #: Where pyspark finds the Java that has started us: no process that we start may attach to it.
 _ENTRANCE = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
+#: Where it looks for the arguments of spark-submit, where Python starts Java.
+_SUBMITTED = "PYSPARK_SUBMIT_ARGS"
 
 
 def start() -> SparkSession:
@@ -58,3 +65,52 @@ def refuse_without_a_secret(said: str | None) -> None:
         logger.warning(
             "spark.authenticate is %s: whoever reaches the driver's ports can take the sites' logins", said
         )
+
+
+class OfThisProcess:
+    """A Spark whose driver is this very process: begun when it is first asked for, and ended with this."""
+
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+        """The arguments and the environment of spark-submit."""
+        self._arguments, self._environment = arguments, environment
+        self._lock = Lock()
+        self._session: SparkSession | None = None
+        self._others = False  #: somebody else's, who ends it
+
+    def __call__(self) -> SparkSession:
+        """The session, whichever thread asks. Raises ConnectionRefused."""
+        with self._lock:
+            if self._session is None:
+                self._others = SparkContext._active_spark_context is not None
+                with _environment({**self._environment, _SUBMITTED: shlex.join(self._arguments)}):
+                    self._session = start()
+                interruption.begin(self.interrupt)
+            return self._session
+
+    def interrupt(self) -> None:
+        """End what Spark does."""
+        if self._session is not None:
+            self._session.sparkContext.cancelAllJobs()
+
+    def close(self) -> None:
+        """End the session."""
+        interruption.ended(self.interrupt)
+        session, self._session = self._session, None
+        if session is not None and not self._others:
+            session.stop()
+
+
+@contextmanager
+def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
+    """Java is started with this environment alone: it needs none of Airflow's secrets."""
+    hidden = {name: value for name, value in os.environ.items() if wanted.get(name) != value}
+    added = set(wanted) - set(os.environ)
+    try:
+        for name in hidden:
+            del os.environ[name]
+        os.environ.update(wanted)
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
+        os.environ.update(hidden)

@@ -6,20 +6,23 @@ A second form of `tables.manipulation`, as columns.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from concord.databases.contract.rows import VERSION_TYPES, Shape
+from concord.databases.contract.rows import VERSION_TYPES, MappedShape
 from concord.tables.manipulation import Cast, Combine, Constant, Cut, Operation, Rename, Split, Values
+from concord.tables.row_mapping import changed_names
 from concord.transmission.verdicts import UNFAITHFUL
 from concord.values.text_form import TextForm
 
 Cells = dict[str, Column]
 
 
-def manipulate(changes: DataFrame, source: Shape, target: Shape, carried: Sequence[str] = ()) -> DataFrame:
+def manipulate(
+    changes: DataFrame, source: MappedShape, target: MappedShape, carried: Sequence[str] = ()
+) -> DataFrame:
     """The target's columns and the version, in the target's order; for mapped tables also `unfaithful`.
     The columns `carried` pass as they are.
 
@@ -30,11 +33,13 @@ def manipulate(changes: DataFrame, source: Shape, target: Shape, carried: Sequen
     own = {name: F.col(alias) for name, alias in zip(source.names, source.aliases, strict=True)}
     canonical, leaving = _through(own, source, out=True)
     arriving, entering = _through(canonical, target, out=False)
-    mapped = _mapped_names(source, target)
+    mapped = changed_names(source.manipulation, target.manipulation)
     typed, misfits = _typed(arriving, target, mapped)
     row = _row(source)
     found = leaving + entering + misfits
-    wrong = F.coalesce(*(F.when(bad, F.concat(F.lit(what), row)) for what, bad in found))
+    wrong = F.coalesce(
+        *(F.when(bad, F.concat(F.lit(what), row)) for what, bad in found), F.lit(None).cast("string")
+    )
     return changes.select(
         *(typed[name].alias(alias) for name, alias in zip(target.names, target.aliases, strict=True)),
         *VERSION_TYPES,
@@ -43,7 +48,7 @@ def manipulate(changes: DataFrame, source: Shape, target: Shape, carried: Sequen
     )
 
 
-def _row(source: Shape) -> Column:
+def _row(source: MappedShape) -> Column:
     """Which row it is, in a message; nothing where that is private."""
     if source.key_is_private:
         return F.lit("")
@@ -51,7 +56,7 @@ def _row(source: Shape) -> Column:
     return F.concat(F.lit(", key "), key)
 
 
-def _through(cells: Cells, shape: Shape, *, out: bool) -> tuple[Cells, list[tuple[str, Column]]]:
+def _through(cells: Cells, shape: MappedShape, *, out: bool) -> tuple[Cells, list[tuple[str, Column]]]:
     """Cells taken through one site's operations, and for each whether a row fails to come back."""
     left, made = dict(cells), Cells()
     wrong: list[tuple[str, Column]] = []
@@ -147,25 +152,9 @@ def _words(operation: Values, value: Column, *, out: bool) -> Column:
     return found
 
 
-def _mapped_names(source: Shape, target: Shape) -> set[str]:
-    """The target's columns that an operation at either end changes in more than name."""
-    changed = {
-        name
-        for operation in source.manipulation.operations
-        if not isinstance(operation, Rename)
-        for name in operation.canonical
-    }
-    beyond = {
-        name
-        for operation in target.manipulation.operations
-        if not isinstance(operation, Rename) or set(operation.canonical) & changed
-        for name in operation.own
-    }
-    taken = {name for operation in target.manipulation.operations for name in operation.canonical}
-    return beyond | (changed - taken)
-
-
-def _typed(cells: Cells, target: Shape, mapped: set[str]) -> tuple[Cells, list[tuple[str, Column]]]:
+def _typed(
+    cells: Cells, target: MappedShape, mapped: Collection[str]
+) -> tuple[Cells, list[tuple[str, Column]]]:
     """Mapped texts in the target's types; what a type would change or refuse is named."""
     typed, wrong = dict(cells), []
     for name, spark, form in zip(target.names, target.spark_types, target.text_forms, strict=True):

@@ -99,11 +99,6 @@ def test_a_mistake_in_a_replication_is_one_clear_line(
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        (
-            "mappings.capetown.constant.a",
-            "{capetown: {constant: {a: b}}}",
-            "does not yet map them by constant",
-        ),
         ("tracking", "{changed_at: a, deleted: b}", "does not yet read marks"),
     ],
 )

@@ -11,6 +11,7 @@ from concord.configuration.field import Duration, Identifier, Name, Schedule, Se
 from concord.configuration.replication_start import ContinuousSettings, ReplicationWatchSettings
 from concord.configuration.settings import ReplicationSetSettings
 from concord.jobs.largest import Largest
+from concord.jobs.link import SPARK_FROM
 from concord.jobs.max_delta import MaxDelta
 from concord.jobs.queued import QueuedConflicts
 from concord.jobs.replication import Capture, Conversions, ReplicationDefinition, Updates
@@ -71,6 +72,12 @@ class ReplicationSettings(Settings):
         ge=1,
         description="Operations of a transaction from which on it is netted per key, and replayed by set. Default:"
         " 500.",
+    )
+    spark_from: StrictInt = Field(
+        default=SPARK_FROM,
+        ge=0,
+        description="Rows of a mapped table in one batch from which on Spark maps them; the driver maps fewer. Default:"
+        " 1000. 0: Spark maps all.",
     )
     procedures: tuple[Table, ...] = Field(
         default=(),
@@ -134,6 +141,7 @@ class ReplicationSettings(Settings):
             tables=tuple(table.replicated(Policy()) for table in wanted.tables),
             conversions=self.conversions,
             set_based_from=self.set_based_from,
+            spark_from=self.spark_from,
             largest_transaction=self.largest_transaction,
             updates=self.updates,
             capture=self.capture,

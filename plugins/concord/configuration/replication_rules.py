@@ -13,7 +13,6 @@ from concord.configuration.settings import TableSettings
 from concord.configuration.snapshot import Place
 from concord.jobs.replication import Capture, Conversions
 from concord.jobs.snapshot import SnapshotKind
-from concord.tables.manipulation import Rename
 from concord.tables.privacy import Treatment
 from concord.tables.replication_set import NotOwned
 
@@ -142,7 +141,6 @@ def _settings_of_links(replication: ReplicationSettings, sections: Sections) -> 
                 text = f"a replication does not yet {verb}; give it a set of its own without {key}"
                 yield Finding((*path, key), text)
         yield from _owned(path, replication, table)
-        yield from _beyond_names((*path, "mappings"), table)
         if table.where and replication.capture is Capture.TRIGGERS:
             text = "triggers do not yet choose rows; write capture: log, or give it a set without where"
             yield Finding((*path, "where"), text)
@@ -163,18 +161,6 @@ def _owned(path: Path, replication: ReplicationSettings, table: TableSettings) -
     elif table.owners and table.not_owned is not NotOwned.REFUSE:
         text = "a replication counts no changes of others' rows; write not_owned: refuse"
         yield Finding((*path, "not_owned"), text)
-
-
-def _beyond_names(path: Path, table: TableSettings) -> Iterator[Finding]:
-    """Of mappings, those that change no value (S0-06)."""
-    for site, mapping in table.mappings.items():
-        for keys, operation in mapping.operations():
-            if not isinstance(operation, Rename):
-                text = (
-                    f"a replication renames columns, and does not yet map them by {operation.kind}; give it a set of"
-                    " its own"
-                )
-                yield Finding((*path, site, *keys), text)
 
 
 def _captured_tables(name: str, replication: ReplicationSettings, sections: Sections) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from concord.jobs.largest import Largest
-from concord.jobs.link import Direction, TableReport, link_name
+from concord.jobs.link import SPARK_FROM, Direction, TableReport, link_name
 from concord.jobs.max_delta import MaxDelta
 from concord.jobs.queued import Precedence, QueuedConflicts, Scope
 from concord.jobs.site import Credentials, SiteAccess
@@ -73,6 +73,7 @@ class ReplicationDefinition(BaseModel):
     conversions: Conversions = Conversions.COUNT
     largest_transaction: Largest = Largest()
     set_based_from: int = 500  #: operations from which on an entry is netted, and replayed by set
+    spark_from: int = SPARK_FROM  #: rows of a table in one batch from which on Spark maps them
     updates: Updates = Updates.PUBLISHER
     capture: Capture = Capture.LOG
     max_delta: MaxDelta = MaxDelta()
@@ -87,9 +88,7 @@ class ReplicationDefinition(BaseModel):
     def _whole_both_ways(self) -> Self:
         """Rows that are compared with their images are whole, and are the same at both sites."""
         if self.both_ways and any(each.manipulations or each.columns or each.where for each in self.tables):
-            raise ValueError(
-                "a replication both ways does not yet choose rows or columns, or name them otherwise"
-            )
+            raise ValueError("a replication both ways chooses no rows or columns, and maps none")
         return self
 
     @model_validator(mode="after")
@@ -109,12 +108,14 @@ class ReplicationDefinition(BaseModel):
     @property
     def scope(self) -> str | None:
         """Of the columns and rows that it carries, to tell them from others; None is all of them."""
-        chosen = sorted(
-            (each.name, sorted(each.columns or ()), each.filter_text)
-            for each in self.tables
-            if each.columns is not None or each.where is not None
-        )
+        some = (each for each in self.tables if each.columns is not None or each.where is not None)
+        chosen = sorted((each.name, sorted(each.columns or ()), each.filter_text) for each in some)
         return hashlib.sha256(repr(chosen).encode()).hexdigest()[:16] if chosen else None
+
+    @property
+    def maps(self) -> bool:
+        """Are values of some table other ones at the subscriber (S0-06)?"""
+        return any(each.changes_values(self.publisher, self.subscriber) for each in self.tables)
 
     @property
     def both_ways(self) -> bool:

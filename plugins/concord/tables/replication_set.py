@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from concord.rules.brake import Brakes
 from concord.rules.policy import Policy
 from concord.tables.identity import Identity
-from concord.tables.manipulation import NOTHING, Manipulation
+from concord.tables.manipulation import NOTHING, Manipulation, Rename
 from concord.tables.privacy import Treatment
 from concord.tables.row_filter_text import Where
 from concord.values.identifier import TableName
@@ -96,6 +96,20 @@ class ReplicatedTable(BaseModel):
 
     def manipulation_at(self, site: str) -> Manipulation:
         return self.manipulations.get(site, NOTHING)
+
+    def joins_values_of(self, site: str) -> bool:
+        """Does a column, at this site or at another one, hold several of this site's?"""
+        taken = [len(each.own) for each in self.manipulation_at(site).operations]
+        others = (each for name, each in self.manipulations.items() if name != site)
+        return (
+            max([*taken, *(len(each.canonical) for other in others for each in other.operations)], default=0)
+            > 1
+        )
+
+    def changes_values(self, *sites: str) -> bool:
+        """Does one of these sites keep it otherwise than by other names?"""
+        kept = [each for site in sites for each in self.manipulation_at(site).operations]
+        return any(not isinstance(each, Rename) for each in kept)
 
     def key_at(self, site: str) -> tuple[str, ...] | None:
         """The configured key, by the names that a site gives its columns."""

@@ -15,6 +15,7 @@ from concord.databases.contract.replication_ends import Batch, LogStream, Publis
 from concord.jobs.replication import CALLS, ReplicationJob, ReplicationReport, replayed
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.messages.pace import Meter, Tell, silent
+from concord.tables.row_mapping import Mapper, in_the_driver
 from concord.transactional import validity
 from concord.transactional.account import Account
 from concord.transactional.overlap import Carried, Overlap
@@ -52,15 +53,18 @@ def replicate(
     progress: Progress = unheard,
     tell: Tell = silent,
     asked_to_end: Callable[[], bool] = never,
+    mapper: Mapper = in_the_driver,
 ) -> ReplicationReport:
     """Replay what the publisher has committed until now, or copy its tables and begin there.
 
     A run that lingers replays what comes meanwhile. Once `asked_to_end` it ends after the batch in hand.
 
-    It may be killed at any instant and repeated any number of times. Raises a ConcordError; then the entries that were
-    replayed stand, and the next run goes on after them.
+    The mapper maps rows of tables that the sites keep differently. A run may be killed at any instant and repeated any
+    number of times. Raises a ConcordError; then the entries that were replayed stand, and the next run goes on after
+    them.
     """
     with opened(job, databases, Steps(progress, tell), asked_to_end) as replication:
+        replication.subscriber.map_by(mapper)
         if job.initialize:
             return _initialized(replication)
         return _replayed(replication)

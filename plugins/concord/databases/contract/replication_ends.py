@@ -14,6 +14,7 @@ from concord.databases.contract.replication_standing import KeptLog, ReplayedLev
 from concord.jobs.link import Direction
 from concord.jobs.replication import EntryOperation, ReplicationJob
 from concord.jobs.site import Credentials
+from concord.tables.row_mapping import Mapper
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +203,12 @@ class SubscriberEnd(Protocol):
     def begin(self) -> None:
         """Make its session ready to replay."""
 
+    def map_by(self, mapper: Mapper) -> None:
+        """Rows of tables that the sites keep differently are mapped so; one by one in this process, if nobody says.
+
+        From then on `stage` and `initialize` raise what it raises.
+        """
+
     def stage(self, batch: Any) -> None:
         """Add a batch to what waits for its replay."""
 
@@ -240,7 +247,7 @@ class SubscriberEnd(Protocol):
     ) -> Filled:
         """The tables' content and the level, in one transaction.
 
-        Raises SitesDiffer where a table has rows and these may not be replaced.
+        Raises SitesDiffer where a table has rows and these may not be replaced, and MappingNotReversible.
         """
 
 

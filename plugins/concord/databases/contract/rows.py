@@ -25,12 +25,8 @@ VERSION_TYPES = {
 }
 
 
-class Shape(Protocol):
-    """How the rows of one table travel."""
-
-    @property
-    def name(self) -> str:
-        """The table's name in the replication set."""
+class MappedShape(Protocol):
+    """The columns of one table at one site, as far as a mapping asks for them."""
 
     @property
     def site(self) -> str:
@@ -48,10 +44,6 @@ class Shape(Protocol):
         """Their names on the way, in the same order."""
 
     @property
-    def where(self) -> RowFilter | None:
-        """The rows that are shared, by canonical columns; None is all."""
-
-    @property
     def spark_types(self) -> tuple[str, ...]: ...
 
     @property
@@ -64,6 +56,22 @@ class Shape(Protocol):
 
     @property
     def key_aliases(self) -> tuple[str, ...]: ...
+
+    @property
+    def key_is_private(self) -> bool:
+        """No message tells which row it is about."""
+
+
+class Shape(MappedShape, Protocol):
+    """How the rows of one table travel."""
+
+    @property
+    def name(self) -> str:
+        """The table's name in the replication set."""
+
+    @property
+    def where(self) -> RowFilter | None:
+        """The rows that are shared, by canonical columns; None is all."""
 
     @property
     def relayed(self) -> Self:
@@ -84,10 +92,6 @@ class Shape(Protocol):
     @property
     def private(self) -> frozenset[str]:
         """The site's own columns of which no message tells a value."""
-
-    @property
-    def key_is_private(self) -> bool:
-        """No message tells which row it is about."""
 
     @property
     def comparable_aliases(self) -> tuple[str, ...] | None:

@@ -32,6 +32,7 @@ from concord.orchestration.surroundings.connections import credentials
 from concord.orchestration.tasks.jobs import known_name, refuse_other_dialect, site_accesses
 from concord.orchestration.tasks.parameters import Parameters
 from concord.orchestration.tasks.queued_conflicts import collect
+from concord.orchestration.tasks.replication_spark import spark_for
 from concord.repository import holds
 from concord.repository.lease import Lease
 from concord.repository.models import RunState
@@ -111,8 +112,8 @@ def replicate(
     stays = configuration.replications[plan.replication].stays if asked_to_end else {}
     job = job.model_copy(update={"set_aside": set_aside, "approved": approved(engine, job), **stays})
     try:
-        with keeping.kept(engine, lease, interrupt_all):
-            report = work(job, steps(), tell, asked_to_end or never)
+        with keeping.kept(engine, lease, interrupt_all), spark_for(job.replication) as spark:
+            report = work(job, steps(), tell, asked_to_end or never, spark)
     except ConcordError as error:
         failed(engine, plan, job, error, started_at)
         raise
@@ -192,7 +193,8 @@ def initialize(
                 back = replication_job(configuration, name, Direction.REVERSE, epoch=lease.epoch)
                 report = work_both_ways(job, back, steps(), tell)
             else:
-                report = work(job, steps(), tell)
+                with spark_for(job.replication) as spark:
+                    report = work(job, steps(), tell, spark=spark)
             _record_copy(engine, lease, job, report, started_at)
         return report
     finally:

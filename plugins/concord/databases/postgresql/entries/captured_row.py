@@ -29,15 +29,11 @@ class CapturedTable:
     def line(self, seq: str, operation: str, before: Values | None, after: Values | None) -> bytes:
         """A line of COPY."""
         values = [*_chosen(after, self._columns), *_chosen(before, self._before)]
-        return b"\t".join([seq.encode(), operation.encode(), b"\\N", *map(_field, values)]) + b"\n"
+        return b"\t".join([seq.encode(), operation.encode(), b"\\N", *map(staged_row.field, values)]) + b"\n"
 
 
 def _chosen(row: Values | None, places: Sequence[int]) -> Values:
     return [None] * len(places) if row is None else [row[place] for place in places]
-
-
-def _field(value: str | None) -> bytes:
-    return b"\\N" if value is None else staged_row.escaped(value.encode())
 
 
 def read(image: str | None) -> Values | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
@@ -13,8 +12,6 @@ from concord.databases.postgresql.log.first_waiting import EPOCH
 from concord.databases.postgresql.log.published import Published, PublishedTable
 
 _WORDS = {b"I": "insert", b"U": "update", b"V": "update", b"D": "delete", b"T": "truncate"}
-_ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
-_MEANT = {b"t": b"\t", b"n": b"\n", b"r": b"\r"}
 #: A row as it was staged: its place in the order, its table's place, the line of COPY.
 Row = tuple[int, int, bytes]
 
@@ -52,7 +49,7 @@ def _operations(published: Published, batch: Gathered, rows: Sequence[Row]) -> I
 def _images(table: PublishedTable, line: bytes) -> tuple[str, Texts | None, Texts | None]:
     _, operation, kept, *values = line.removesuffix(b"\n").split(b"\t")
     columns = [column.name for column in table.columns]
-    texts = list(map(_text, values))
+    texts = list(map(staged_row.value, values))
     now, was = texts[: len(columns)], texts[len(columns) :]
     sent = kept if operation == b"V" else b"0" * len(columns)
     row = {name: text for name, text, bit in zip(columns, now, sent.decode(), strict=True) if bit == "0"}
@@ -63,9 +60,3 @@ def _images(table: PublishedTable, line: bytes) -> tuple[str, Texts | None, Text
     if word == "delete":
         return word, before, None
     return word, {name: row[name] for name in table.key} if word == "insert" else before, row
-
-
-def _text(value: bytes) -> str | None:
-    if value == b"\\N":
-        return None
-    return _ESCAPED.sub(lambda found: _MEANT.get(found[1], found[1]), value).decode()

@@ -15,6 +15,8 @@ _HEAD, _BITS, _ENTRY = Struct(">HIqI1s"), Struct(">II"), Struct(">HIqIqIqIqIq")
 #: Before the first row of a binary COPY, and after the last one.
 SIGNATURE, TRAILER = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
 _SPECIAL = re.compile(rb"[\\\t\n\r]")
+_MADE = re.compile(rb"\\(.)", re.DOTALL)
+_MEANT = {b"t": b"\t", b"n": b"\n", b"r": b"\r"}
 _ESCAPED = {b"\\": b"\\\\", b"\t": b"\\t", b"\n": b"\\n", b"\r": b"\\r"}
 
 
@@ -56,6 +58,18 @@ def _escaped(value: bytes | None) -> bytes:
 def escaped(value: bytes) -> bytes:
     """A value in a line of COPY."""
     return _SPECIAL.sub(lambda found: _ESCAPED[found[0]], value)
+
+
+def value(field: bytes) -> str | None:
+    """A field of such a line, read again."""
+    if field == b"\\N":
+        return None
+    return _MADE.sub(lambda found: _MEANT.get(found[1], found[1]), field).decode()
+
+
+def field(value: str | None) -> bytes:
+    """A text as a field of such a line."""
+    return b"\\N" if value is None else escaped(value.encode())
 
 
 def entry(seq: int, last: int, number: int, committed_at: int, operations: int) -> bytes:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from concord.databases.postgresql.entries import staged_row
 from concord.databases.postgresql.entries.from_log import Gathered
+from concord.databases.postgresql.entries.mapped_lines import TableMapping, mapped_lines
 from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.log.published import Kind, Published
+from concord.tables.row_mapping import Mapper
 
 ENTRIES = "pg_temp.concord_entry"
 
@@ -26,6 +28,7 @@ class ReplicatedTable:
     before: tuple[str, ...]  #: the columns whose values before an operation are staged
     kind: Kind = Kind.ROWS
     has_decided: bool = False  #: operations on some of its keys are passed over
+    mapping: TableMapping | None = None  #: where the sites keep it differently, in more than names
 
     @property
     def staged(self) -> str:
@@ -40,6 +43,27 @@ class ReplicatedTable:
     def chosen(self) -> str:
         """The temporary table of the keys that a person decides about now."""
         return f"concord_chosen_{self.place}"
+
+    @property
+    def refused(self) -> str:
+        """SQL of a staged row `s`: it does not fit the mapping."""
+        return "false" if self.mapping is None else "s.refused IS NOT NULL"
+
+    def after(self, row: str, place: int) -> str:
+        """SQL of the value after the operation."""
+        return f"{row}.c{place}{self._cast(self.columns[place])}"
+
+    def old(self, row: str, name: str) -> str:
+        """SQL of the value before it."""
+        return f"{row}.o{self.before.index(name)}{self._cast(self.table.column(name))}"
+
+    def staged_type(self, column: Column) -> str:
+        """A text that a mapping has made becomes a value only when its entry is replayed: it may be none."""
+        return "text" if self._cast(column) else column.type.sql
+
+    def _cast(self, column: Column) -> str:
+        made = self.mapping is not None and column.name in self.mapping.rows.changed
+        return f"::{column.type.sql}" if made else ""
 
     @property
     def key_columns(self) -> tuple[Column, ...]:
@@ -68,19 +92,27 @@ def create(connection: Connection, layout: Layout) -> None:
 
 
 def _table(table: ReplicatedTable) -> str:
-    values = [f"c{place} {column.type.sql}" for place, column in enumerate(table.columns)]
-    before = [f"o{place} {table.table.column(name).type.sql}" for place, name in enumerate(table.before)]
-    columns = ["seq bigint", 'operation "char"', "kept varbit", *values, *before]
+    values = [f"c{place} {table.staged_type(column)}" for place, column in enumerate(table.columns)]
+    olds = map(table.table.column, table.before)
+    before = [f"o{place} {table.staged_type(column)}" for place, column in enumerate(olds)]
+    refused = [] if table.mapping is None else ["refused text"]
+    columns = ["seq bigint", 'operation "char"', "kept varbit", *values, *before, *refused]
     return f"CREATE TEMPORARY TABLE concord_operation_{table.place} ({', '.join(columns)})"
 
 
-def fill(connection: Connection, layout: Layout, batch: Gathered) -> None:
+def fill(connection: Connection, layout: Layout, batch: Gathered, mapper: Mapper) -> None:
     """Add a batch to what waits."""
     form = "binary" if layout.published.binary else "text"
     for place, rows in batch.rows.items():
-        _copy(connection, layout.tables[place].staged, form, rows)
+        table = layout.tables[place]
+        _copy(connection, table.staged, form, _mapped(table, rows, mapper))
     if batch.entries:
         _copy(connection, ENTRIES, "binary", batch.entries)
+
+
+def _mapped(table: ReplicatedTable, rows: Sequence[bytes], mapper: Mapper) -> Sequence[bytes]:
+    """Tables that are the same at both sites go straight."""
+    return rows if table.mapping is None else mapped_lines(table.mapping, rows, mapper)
 
 
 def _copy(connection: Connection, table: str, form: str, rows: Iterable[bytes]) -> None:

@@ -29,12 +29,13 @@ class PublishedTable:
     travelling: frozenset[str] | None = None  #: the columns that are replicated; None is all
     where: str | None = None  #: SQL: the rows that are replicated; None is all
     shared: bool = False  #: another publication needs this table's rows as they were
+    joined: bool = False  #: a mapping makes one value of several, of which an update may send one alone
     kind: Kind = Kind.ROWS
 
     @property
     def full(self) -> bool:
         """The log brings rows as they were: its replica identity is FULL. A filter must see them (T18)."""
-        return self.images or self.where is not None or self.shared
+        return self.images or self.where is not None or self.shared or self.joined
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -81,7 +82,7 @@ class Published:
     """All of them, in the order of the replication set."""
 
     tables: tuple[PublishedTable, ...]
-    as_text: bool = False  #: its values were captured as text
+    as_text: bool = False  #: its values were captured as text, or are mapped
     carried: tuple[TableName, ...] = ()  #: the procedures whose calls travel
 
     @property

@@ -23,8 +23,9 @@ class Chains:
         self.place, self.staged = table.place, table.staged
         self.kept = f"pg_temp.concord_chain_{table.place}"
         places = {column.name: at for at, column in enumerate(table.columns)}
-        self.before = [f"s.o{table.before.index(name)}" for name in table.key]
-        self.after = [f"s.c{places[name]}" for name in table.key]
+        self.before = [table.old("s", name) for name in table.key]
+        self.after = [table.after("s", places[name]) for name in table.key]
+        self.refused = table.refused
         sent = {column.name for column in table.columns}
         self.has_own_columns = any(column.name not in sent for column in table.table.sent)
 
@@ -61,6 +62,9 @@ class Chains:
          coalesce(min(s.seq) < min(s.seq) FILTER (WHERE s.operation = 'T'), false)
     INTO n_{p}, {into}, nT_{p}, emptied_later FROM {self.staged} s WHERE {WITHIN};
   IF n_{p} > 0 THEN
+    IF EXISTS (SELECT FROM {self.staged} s WHERE {WITHIN} AND {self.refused}) THEN
+      {by_loop("a row that does not fit its mapping")}
+    END IF;
     IF nT_{p} > 1 OR emptied_later THEN {by_loop("a table that is emptied in the midst")} END IF;
     nM_{p} := nA_{p};
     ANALYZE {self.staged};

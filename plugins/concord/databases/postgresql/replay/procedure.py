@@ -16,7 +16,14 @@ from concord.databases.postgresql.replay import compared, orphans
 from concord.databases.postgresql.replay.called import Called
 from concord.databases.postgresql.replay.compared import Compared
 from concord.databases.postgresql.replay.level import Level
-from concord.databases.postgresql.replay.statements import REFUSED, declared, generates, of_staged_row, taken
+from concord.databases.postgresql.replay.statements import (
+    REFUSED,
+    declared,
+    generates,
+    of_staged_row,
+    refused,
+    taken,
+)
 from concord.jobs.replication import COUNTED, Conversions, ReplicationDefinition
 
 #: SQLSTATE of our own.
@@ -147,7 +154,7 @@ class Written:
         """Updates come first: most operations are such."""
         count, of = self.of.count, self.of
         return f"""
-        {taken(self.table)}
+        {taken(self.table)}{refused(self.table)}
         CASE r.operation
         WHEN 'U' THEN
           {of.update(self.same_row, of.values)};

@@ -12,6 +12,7 @@ from concord.databases.postgresql.replay import refused_entry
 from concord.databases.postgresql.replay.level import Level
 from concord.jobs.replication import CALLS, Aside, EntryOperation, ReplicationDefinition, SetAside
 from concord.messages.errors import ParametersRefused
+from concord.tables.privacy import at_site
 
 PRIVATE = "its values are private"
 
@@ -19,7 +20,7 @@ PRIVATE = "its values are private"
 def private_at(site: str, replication: ReplicationDefinition) -> dict[str, tuple[str, ...]]:
     """By table: the columns that nobody is shown, as the site names them. Arguments of a call may be such values."""
     private = {
-        each.name: each.manipulation_at(site).own_names(tuple(each.private)) for each in replication.tables
+        each.name: tuple(at_site(each.private, each.manipulation_at(site))) for each in replication.tables
     }
     calls = ("arguments",) if any(private.values()) else ()
     return {**private, **dict.fromkeys([CALLS, *map(str, replication.procedures)], calls)}

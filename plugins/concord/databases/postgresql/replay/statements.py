@@ -14,7 +14,7 @@ class Statements:
 
     def __init__(self, table: ReplicatedTable, row: str) -> None:
         self.table, self.row, self.sql = table, row, table.table.sql
-        self.values = {column.name: f"{row}.c{at}" for at, column in enumerate(table.columns)}
+        self.values = {column.name: table.after(row, at) for at, column in enumerate(table.columns)}
         self.keys = table.key_columns
 
     @property
@@ -48,8 +48,7 @@ class Statements:
     @property
     def at_old_key(self) -> str:
         """The subscriber's row has the key that the publisher's had before the operation."""
-        before = self.table.before
-        return " AND ".join(f"t.{each.sql} = {self.row}.o{before.index(each.name)}" for each in self.keys)
+        return " AND ".join(f"t.{each.sql} = {self.table.old(self.row, each.name)}" for each in self.keys)
 
     @property
     def at_new_key(self) -> str:
@@ -60,7 +59,7 @@ class Statements:
         """The values, where one was not sent since it is unchanged: the row keeps its own."""
         kept = f"{self.row}.kept"
         return {
-            column.name: f"CASE WHEN get_bit({kept}, {at}) = 1 THEN t.{column.sql} ELSE {self.row}.c{at} END"
+            column.name: f"CASE WHEN get_bit({kept}, {at}) = 1 THEN t.{column.sql} ELSE {self.values[column.name]} END"
             for at, column in enumerate(self.table.columns)
         }
 
@@ -78,6 +77,15 @@ def declared(table: ReplicatedTable) -> str:
 def taken(table: ReplicatedTable) -> str:
     """The loop's row goes into it."""
     return f"{_variable(table)} := r.t{table.place};"
+
+
+def refused(table: ReplicatedTable) -> str:
+    """A row that does not fit the mapping ends its entry; the reason names the row as far as people may see it."""
+    if table.mapping is None:
+        return ""
+    reason = f"{_variable(table)}.refused"
+    return f"""
+        IF {reason} IS NOT NULL THEN RAISE EXCEPTION '%', {reason} USING ERRCODE = '{REFUSED}'; END IF;"""
 
 
 def _variable(table: ReplicatedTable) -> str:

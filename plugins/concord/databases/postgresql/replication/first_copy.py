@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from concord.databases.contract.replication_ends import Filled
+from concord.databases.postgresql.entries.mapped_lines import TableMapping, copied
 from concord.databases.postgresql.entries.staging import Layout, ReplicatedTable
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
 from concord.databases.postgresql.log.frames import number
 from concord.databases.postgresql.log.published import Kind
 from concord.messages.errors import SitesDiffer
+from concord.tables.row_mapping import Mapper
+
+#: By table: its rows, block by block.
+Copies = Mapping[str, Callable[[], Iterator[bytes]]]
 
 
 def fill(
     connection: Connection,
     layout: Layout,
     begin: Callable[[], None],
-    copies: Mapping[str, Callable[[], Iterator[bytes]]],
+    copies: Copies,
     settings: Sequence[str],
     site: str,
     *,
@@ -37,6 +43,20 @@ def fill(
                 _empty(connection, each, site, replace=replace or each.kind is Kind.VERSIONS)
                 filled[each.name] = _filled(connection, each, copies[each.name](), form)
         return Filled({each.name: filled[each.name] for each in layout.of(Kind.ROWS)}, number(own))
+
+
+def mapped(layout: Layout, copies: Copies, mapper: Mapper) -> Copies:
+    """The same in the subscriber's columns. While they are read they raise MappingNotReversible."""
+    made = {
+        each.name: partial(_mapped, each.mapping, copies[each.name], mapper)
+        for each in layout.tables
+        if each.mapping is not None
+    }
+    return {**copies, **made}
+
+
+def _mapped(mapping: TableMapping, copy: Callable[[], Iterator[bytes]], mapper: Mapper) -> Iterator[bytes]:
+    return copied(mapping, copy(), mapper)
 
 
 def _empty(connection: Connection, table: ReplicatedTable, site: str, *, replace: bool) -> None:

@@ -44,7 +44,7 @@ class Replications:
             table.oid
             for each in mine
             for wanted, table in self._existing(each)
-            if each.both_ways or wanted.where is not None
+            if each.both_ways or wanted.where is not None or wanted.joins_values_of(self.site)
         }
         # Those that need the most of it come last.
         for each in sorted(mine, key=lambda one: one.both_ways):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from math import inf
 
 import psycopg
@@ -84,6 +85,7 @@ class Publisher(PublishedEnd):
             if how.queued
             else with_calls(site, of_rows, how.procedures, tables)
         )
+        published = replace(published, as_text=how.maps)
         if wrong := list(publication.deviations(self.connection, self._publication, published.tables)):
             raise StructureChanged(f"{site}: {'; '.join(wrong)}; run `provision`")
         return published

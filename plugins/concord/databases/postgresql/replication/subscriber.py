@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -33,11 +33,13 @@ from concord.databases.postgresql.replay import (
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.set_aside import EntrySetAside, private_at, refuse_part
 from concord.databases.postgresql.replication import first_copy
+from concord.databases.postgresql.replication.first_copy import Copies
 from concord.databases.postgresql.replication.tables import followed, layout
 from concord.databases.postgresql.sites.end import worded
 from concord.databases.postgresql.sites.ends import WrittenEnd
 from concord.jobs.replication import EntryOperation, ReplicationJob
 from concord.messages.errors import EntryConflict, EntryRefused, WriteContended
+from concord.tables.row_mapping import Mapper, in_the_driver
 
 #: Target triggers stay silent (S0-17), capture is blind to the applier, and applications never give way.
 SETTINGS = (
@@ -69,6 +71,7 @@ class Subscriber(WrittenEnd):
             job.synchronization, job.source.name, job.epoch, self.access.name, job.replication.scope
         )
         self._last = 0
+        self._mapper: Mapper = in_the_driver
         self._by_set = self._knows_sets = False  #: what waits is one large entry; its procedure is there
 
     @worded
@@ -120,9 +123,12 @@ class Subscriber(WrittenEnd):
                 run(self.connection, called.create())
             run(self.connection, procedure.create(self._layout.tables, self._level, self.job.replication))
 
+    def map_by(self, mapper: Mapper) -> None:
+        self._mapper = mapper
+
     @worded
     def stage(self, batch: Gathered) -> None:
-        staging.fill(self.connection, self._layout, batch)
+        staging.fill(self.connection, self._layout, batch, self._mapper)
         if batch.level is not None:
             self._last, self._by_set = batch.last, batch.is_large
 
@@ -278,15 +284,15 @@ class Subscriber(WrittenEnd):
             self._level.begin(self.connection, level, followed(self._layout))
 
     @worded
-    def initialize(
-        self, copies: Mapping[str, Callable[[], Iterator[bytes]]], level: int, *, replace: bool
-    ) -> Filled:
+    def initialize(self, copies: Copies, level: int, *, replace: bool) -> Filled:
         """The tables' content and the level, in one transaction. No user writes the tables meanwhile.
 
-        Raises SitesDiffer where a table has rows and these may not be replaced, and WriteContended.
+        Raises SitesDiffer where a table has rows and these may not be replaced, MappingNotReversible for a row that
+        does not fit, and WriteContended.
         """
         settings = (*SETTINGS, f"SET lock_timeout = '{PATIENCE:.0f}s'")
         begun = partial(self._level.begin, self.connection, level, followed(self._layout))
+        copies = first_copy.mapped(self._layout, copies, self._mapper)
         return first_copy.fill(
             self.connection, self._layout, begun, copies, settings, self.access.name, replace=replace
         )

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from concord.databases.contract.quoting import quote
-from concord.databases.postgresql.entries import staging
 from concord.databases.postgresql.entries.staging import Layout
 from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.log.published import Kind, Published, PublishedTable
 from concord.databases.postgresql.queued import version_tables
+from concord.databases.postgresql.replication.way import Way
 from concord.databases.postgresql.rows import row_filter
+from concord.databases.postgresql.sites import preflight
 from concord.messages.errors import StructureChanged
 from concord.tables.replication_set import ReplicatedTable, TableName
 
@@ -35,6 +36,7 @@ def published_table(
         images,
         None if listed is None else frozenset(listed),
         shared=shared,
+        joined=wanted.joins_values_of(site),
     )
     if wanted.where is None:
         return made
@@ -45,11 +47,17 @@ def published_table(
 
 
 def column_problems(site: str, wanted: ReplicatedTable, table: Table) -> Iterator[str]:
-    """Columns that the replication set chooses or renames, and the table does not have; each one line."""
-    renamed = [name for each in wanted.manipulation_at(site).operations for name in each.own]
-    for name in dict.fromkeys([*(wanted.columns_at(site) or ()), *renamed]):
-        if name not in {column.name for column in table.sent}:
+    """Columns that the replication set chooses or maps, and the table does not have, or not so; each one line."""
+    manipulation, known = wanted.manipulation_at(site), {column.name: column for column in table.sent}
+    mapped = [name for each in manipulation.operations for name in each.own]
+    for name in dict.fromkeys([*(wanted.columns_at(site) or ()), *mapped]):
+        if name not in known:
             yield f"has no column {name} that travels; correct `columns` or `mappings`"
+    key = table.key_of(wanted.key_at(site))
+    for each in manipulation.operations:
+        for name in each.own:
+            if name in known:
+                yield from preflight.mapped_column_problems(key, each, known[name])
 
 
 def filter_problems(site: str, wanted: ReplicatedTable, table: Table) -> Iterator[str]:
@@ -88,25 +96,11 @@ def layout(
 ) -> Layout:
     """The subscriber's tables in the publisher's order of columns. Raises StructureChanged where they differ."""
     found = [_existing(site, each, tables) for each in wanted]
-    names = [_names(each, publisher, site) for each in wanted]
     sources = published.tables[: len(wanted)]
-    if wrong := [
-        line
-        for table, source, name in zip(found, sources, names, strict=True)
-        for line in problems(table, source, name)
-    ]:
+    ways = [Way(*each, publisher, site) for each in zip(wanted, sources, found, strict=True)]
+    if wrong := [line for way in ways for line in way.problems()]:
         raise StructureChanged("; ".join(f"{site}: {line}" for line in wrong))
-    of_rows = tuple(
-        staging.ReplicatedTable(
-            source.name,
-            place,
-            table,
-            tuple(table.column(name(c.name)) for c in source.columns),
-            tuple(map(name, source.key)),
-            tuple(map(name, source.before)),
-        )
-        for place, (table, source, name) in enumerate(zip(found, sources, names, strict=True))
-    )
+    of_rows = tuple(way.table_at(place) for place, way in enumerate(ways))
     return Layout(published, version_tables.subscribed(site, of_rows, published, tables))
 
 
@@ -114,37 +108,6 @@ def followed(layout: Layout) -> list[str]:
     """Each table by its identity at the publisher and its name here: another one was never copied into it."""
     published = layout.published.tables
     return [f"{published[each.place].table.oid} {each.table.name}" for each in layout.of(Kind.ROWS)]
-
-
-def _names(wanted: ReplicatedTable, publisher: str, subscriber: str) -> Callable[[str], str]:
-    """The subscriber's name for a column of the publisher's (S0-06): only names are mapped."""
-    here, there = wanted.manipulation_at(publisher), wanted.manipulation_at(subscriber)
-
-    def name(own: str) -> str:
-        [other] = there.own_names(here.canonical_names((own,)))
-        return other
-
-    return name
-
-
-def problems(table: Table, source: PublishedTable, named: Callable[[str], str]) -> Iterator[str]:
-    """Why rows of the publisher's table do not fit into the subscriber's, each one line."""
-    sent = {named(column.name): column.type.descriptor for column in source.columns}
-    kept = {column.name: column.type.descriptor for column in table.sent}
-    for name in sorted(sent.keys() | kept.keys()):
-        if name not in kept:
-            yield f"{table.name} lacks the publisher's column {name}; add it"
-        elif name not in sent:
-            column = table.column(name)
-            if column.must_be_given:
-                yield f"{table.name}.{name} has no default, and the publisher has no such column; give it one"
-        elif sent[name] != kept[name]:
-            yield f"{table.name}.{name} is of another type than at the publisher ({kept[name]}, {sent[name]})"
-    if set(key := tuple(map(named, source.key))) not in [
-        {*table.primary_key},
-        *({*key} for key in table.unique_keys),
-    ]:
-        yield f"{table.name} has no unique index on its replication key ({', '.join(key)})"
 
 
 def _existing(site: str, wanted: ReplicatedTable, tables: Mapping[TableName, Table]) -> Table:

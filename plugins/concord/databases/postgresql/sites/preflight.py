@@ -142,7 +142,7 @@ def _mapping_problems(shadow: Shadow, manipulation: Manipulation) -> Iterator[st
     for operation in manipulation.operations:
         for name in operation.own:
             if name in known:
-                yield from _mapped_column_problems(shadow, operation, known[name])
+                yield from mapped_column_problems(shadow.key, operation, known[name])
             elif shadow.listed is None:
                 yield f"has no column {name}, which the mapping names ({operation}); {did_you_mean(name, known)}"
         stale = [name for name in operation.canonical if name in known and not _is_own(manipulation, name)]
@@ -202,7 +202,8 @@ def _is_own(manipulation: Manipulation, name: str) -> bool:
     return any(name in operation.own for operation in manipulation.operations)
 
 
-def _mapped_column_problems(shadow: Shadow, operation: Operation, column: Column) -> Iterator[str]:
+def mapped_column_problems(key: Sequence[str], operation: Operation, column: Column) -> Iterator[str]:
+    """Why the values of a site's column cannot be mapped so, each to be read after the table's name."""
     if isinstance(operation, Rename):
         return
     what = f"has the column {column.name} of type {column.type.sql}"
@@ -210,7 +211,7 @@ def _mapped_column_problems(shadow: Shadow, operation: Operation, column: Column
         yield f"{what}, whose values cannot be mapped exactly ({operation}); such a column can only be renamed"
     elif isinstance(operation, Cast) and column.type.descriptor != descriptor_of(operation.own_form.type):
         yield f"{what}, where the mapping says {operation.own_form.type} ({operation}); correct one of the two"
-    if column.name in shadow.key and column.type.has_several_forms:
+    if column.name in key and column.type.has_several_forms:
         yield f"{what} in its key: equal numbers have several texts, so it can only be renamed ({operation})"
 
 

@@ -1,0 +1,156 @@
+"""The way of one table's rows from the publisher's columns to the subscriber's, as far as they fit (S0-06)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from concord.databases.postgresql.entries.mapped_lines import TableMapping
+from concord.databases.postgresql.entries.staging import ReplicatedTable
+from concord.databases.postgresql.facts.catalogue import Table
+from concord.databases.postgresql.log.published import PublishedTable
+from concord.tables import replication_set
+from concord.tables.manipulation import AnyOperation, Manipulation
+from concord.tables.privacy import at_site
+from concord.tables.row_mapping import Columns, RowMapping, changed_names
+from concord.values.text_form import TextForm, form_of
+
+
+@dataclass(frozen=True)
+class Way:
+    """One table at both sites."""
+
+    wanted: replication_set.ReplicatedTable
+    source: PublishedTable
+    table: Table
+    publisher: str
+    subscriber: str
+
+    @property
+    def here(self) -> Manipulation:
+        """The publisher's way of keeping it."""
+        return self.wanted.manipulation_at(self.publisher)
+
+    @property
+    def there(self) -> Manipulation:
+        """The subscriber's."""
+        return self.wanted.manipulation_at(self.subscriber)
+
+    def names(self, own: Sequence[str]) -> tuple[str, ...]:
+        """The subscriber's columns that hold these of the publisher's."""
+        return self.there.own_names(self.here.canonical_names(own))
+
+    @property
+    def sent(self) -> tuple[str, ...]:
+        """The publisher's columns, in the order in which the log brings them."""
+        return tuple(column.name for column in self.source.columns)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The subscriber's columns that they become, and those with one value in every row."""
+        return (*self.names(self.sent), *self.there.constants)
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """Those of the subscriber's columns that hold other values than the publisher's."""
+        return changed_names(self.here, self.there)
+
+    def table_at(self, place: int) -> ReplicatedTable:
+        """As it is staged and replayed."""
+        return ReplicatedTable(
+            self.source.name,
+            place,
+            self.table,
+            tuple(map(self.table.column, self.kept)),
+            self.names(self.source.key),
+            self.names(self.source.before),
+            mapping=self._mapping if self.changed else None,
+        )
+
+    @property
+    def _mapping(self) -> TableMapping:
+        truths = {column.name for column in self.source.columns if column.type.root == "bool"}
+        return TableMapping(
+            self._from_to(self.sent, self.kept),
+            self._from_to(self.source.before, self.names(self.source.before)),
+            frozenset(truths),
+        )
+
+    def _from_to(self, sent: Sequence[str], kept: Sequence[str]) -> RowMapping:
+        """Of these columns alone."""
+        here, there = _of_own(self.here.operations, sent), _of_own(self.there.operations, kept)
+        private = at_site(self.wanted.private, self.here)
+        forms = (_forms(self.source.table, sent), _forms(self.table, kept))
+        return RowMapping(
+            Columns(self.publisher, sent, here, forms[0], self.source.key, private),
+            Columns(self.subscriber, kept, there, forms[1], self.names(self.source.key)),
+        )
+
+    def problems(self) -> Iterator[str]:
+        """Why rows of the publisher's table do not fit into the subscriber's, each one line."""
+        if unmade := list(self._unmade()):
+            yield from unmade
+            return
+        yield from self._cut_keys()
+        yield from self._other_columns()
+        if set(key := self.names(self.source.key)) not in [
+            {*self.table.primary_key},
+            *({*each} for each in self.table.unique_keys),
+        ]:
+            yield f"{self.table.name} has no unique index on its replication key ({', '.join(key)})"
+        for name in key:
+            if name in self.changed and form_of(self.table.column(name).type.sql) is None:
+                yield f"{self.table.name}.{name} is a mapped key, of a type whose texts cannot be judged"
+
+    def _unmade(self) -> Iterator[str]:
+        """Operations that have not all that they take, and columns that are made twice."""
+        canonical, table = self.here.canonical_names(self.sent), self.table.name
+        for each in self.there.operations:
+            for name in each.canonical:
+                if name not in canonical:
+                    yield f"{table} has a mapping of {name} ({each}), and the publisher sends no such column"
+        for names in (canonical, self.kept):
+            for name in sorted({name for name in names if names.count(name) > 1}):
+                yield f"{table} would get the column {name} twice; list the columns that are replicated, or rename one"
+
+    def _cut_keys(self) -> Iterator[str]:
+        """Half of a combined column identifies no row (S0-23)."""
+        key, canonical = {*self.source.key}, {*self.here.canonical_names(self.source.key)}
+        taken = [
+            *((each, {*each.own}, key) for each in self.here.operations),
+            *((each, {*each.canonical}, canonical) for each in self.there.operations),
+        ]
+        for each, columns, of_key in taken:
+            if columns & of_key and not columns <= of_key:
+                yield f"{self.table.name} has key columns that are mapped with others ({each}); keep the key to itself"
+
+    def _other_columns(self) -> Iterator[str]:
+        """Columns that are missing, that nothing fills, or that are of another type."""
+        types = {column.name: column.type.descriptor for column in self.table.sent}
+        sent = {
+            name: column.type.descriptor
+            for column in self.source.columns
+            for name in self.names((column.name,))
+            if name not in self.changed
+        }
+        for name in sorted({*self.kept} | types.keys()):
+            if name not in types:
+                yield f"{self.table.name} lacks the publisher's column {name}; add it"
+            elif name not in self.kept:
+                if self.table.column(name).must_be_given:
+                    yield (
+                        f"{self.table.name}.{name} has no default, and the publisher has no such column; give it one"
+                    )
+            elif sent.get(name, types[name]) != types[name]:
+                yield (
+                    f"{self.table.name}.{name} is of another type than at the publisher ({types[name]}, {sent[name]})"
+                )
+
+
+def _of_own(operations: Sequence[AnyOperation], names: Sequence[str]) -> Manipulation:
+    """Those that make nothing but these columns of a site."""
+    return Manipulation(operations=tuple(each for each in operations if set(each.own) <= set(names)))
+
+
+def _forms(table: Table, names: Sequence[str]) -> dict[str, TextForm | None]:
+    return {name: form_of(table.column(name).type.sql) for name in names}
