@@ -26,7 +26,7 @@ SEAT = "CREATE TABLE seat (id int PRIMARY KEY, account int, note text)"
 KONTO = """
 CREATE TYPE state AS ENUM ('active', 'inactive');
 CREATE TABLE account (id int PRIMARY KEY, bank varchar(4), number varchar(6), full_name text, tail text, state state,
-                      open text, saldo numeric(12,2), note text, region text NOT NULL, branch int DEFAULT 7)
+                      open text, saldo numeric(12,2), note text, region text, branch int DEFAULT 7)
 """
 OPERATIONS: tuple[AnyOperation, ...] = (
     Rename(canonical=("balance",), own=("saldo",)),

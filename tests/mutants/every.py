@@ -11,6 +11,7 @@ from tests.mutants.consumers import CONSUMERS
 from tests.mutants.future_stamps import FUTURE_STAMPS
 from tests.mutants.histories import HISTORIES
 from tests.mutants.link import LINK
+from tests.mutants.mapped import MAPPED
 from tests.mutants.operations import BY_OPERATIONS
 from tests.mutants.planted import MUTANTS, Mutant
 from tests.mutants.publisher_rules import PUBLISHER_RULES
@@ -44,6 +45,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "operations": BY_OPERATIONS,
     "consumers": CONSUMERS,
     "queued": QUEUED,
+    "mapped": MAPPED,
 }
 
 
