@@ -18,6 +18,7 @@ REFUSED_CALLS = "tests/transactional/calls/test_refused_calls.py"
 QUEUED = "tests/transactional/test_queued.py"
 CONTESTED = "tests/transactional/queued/test_contested_values.py"
 HELD = "tests/transactional/queued/test_held_keys.py"
+MANY_TABLES = "tests/transactional/publications/test_many_tables.py"
 OVERLAP = "tests/transactional/overlap/test_overlap.py"
 VALIDITY = "tests/transactional/test_validity.py"
 TABLES = "tests/transactional/publications/test_tables.py"
@@ -414,6 +415,21 @@ REPLICATIONS = (
         'f"{published[each.place].table.oid} {each.table.name}"',
         'f"0 {each.table.name}"',
         f"{TABLES} -k anew",
+    ),
+    Mutant(
+        "a run makes ready for all tables, however few its transactions touch",
+        f"{POSTGRESQL}/replication/replay_session.py",
+        "        if self.job.replication.both_ways:\n",
+        "        if True:\n",
+        f"{MANY_TABLES} -k makes_ready",
+    ),
+    Mutant(
+        "a session that replays by set does not learn the tables that come later",
+        f"{POSTGRESQL}/replication/replay_session.py",
+        """        self._knows_sets = False
+        if self.job""",
+        "        if self.job",
+        f"{MANY_TABLES} -k large_entries",
     ),
     Mutant(
         "a run replays one batch before it reads the next",

@@ -5,7 +5,7 @@ from threading import Event, Thread
 import pytest
 
 from concord.databases.postgresql.entries import from_log
-from concord.databases.postgresql.replication import subscriber
+from concord.databases.postgresql.replication.replay_session import ReplaySession
 from concord.messages.errors import EntryRefused
 from tests.given.killed_process import killed_at
 from tests.given.replicated_accounts import ACCOUNTS, Make
@@ -23,13 +23,13 @@ SUM = "SELECT (SELECT sum(balance) FROM account) + (SELECT coalesce(sum(amount),
 def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The procedures that replay what waits."""
     names: list[str] = []
-    call = subscriber.Subscriber._call
+    call = ReplaySession.call
 
-    def noted(self: subscriber.Subscriber, procedure: str, since: int) -> object:
-        names.append(procedure)
-        return call(self, procedure, since)
+    def noted(self: ReplaySession, since: int, *, by_set: bool) -> object:
+        names.append("concord_replay_by_set" if by_set else "concord_replay")
+        return call(self, since, by_set=by_set)
 
-    monkeypatch.setattr(subscriber.Subscriber, "_call", noted)
+    monkeypatch.setattr(ReplaySession, "call", noted)
     return names
 
 

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.entries import staging
-from concord.databases.postgresql.entries.staging import Layout, ReplicatedTable
+from concord.databases.postgresql.entries.staging import ReplicatedTable
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.refusal import is_refusal
-from concord.databases.postgresql.log.published import Published
 from concord.databases.postgresql.replay import large_entry, level, procedure
 from concord.jobs.replication import Conversions, ReplicationDefinition
 from concord.values.identifier import parse_table_name
@@ -115,7 +114,8 @@ class Subscriber:
             for place, name in enumerate(names)
         )
         mine = level.Level("r", "p", 1, "here")
-        staging.create(connection, Layout(Published(()), tables))
+        staging.create_entries(connection)
+        staging.create(connection, tables)
         self.run("SET session_replication_role = replica", "CREATE SCHEMA other")
         for conversions in (Conversions.REFUSE, Conversions.COUNT):
             made = [procedure.create(tables, mine, _replication(conversions))]

@@ -82,13 +82,17 @@ class Layout:
         return tuple(each for each in self.tables if each.kind in kinds)
 
 
-def create(connection: Connection, layout: Layout) -> None:
+def create_entries(connection: Connection) -> None:
     """Temporary tables need no log, and end with the session."""
     run(
         connection,
         "CREATE TEMPORARY TABLE concord_entry (seq bigint, last bigint, number bigint, at timestamptz, size bigint)",
-        *(_table(each) for each in layout.tables),
     )
+
+
+def create(connection: Connection, tables: Iterable[ReplicatedTable]) -> None:
+    """Those of operations."""
+    run(connection, *map(_table, tables))
 
 
 def _table(table: ReplicatedTable) -> str:
@@ -123,7 +127,7 @@ def _copy(connection: Connection, table: str, form: str, rows: Iterable[bytes]) 
         copy.write(body)
 
 
-def clear(connection: Connection, layout: Layout, last: int) -> None:
+def clear(connection: Connection, tables: Iterable[ReplicatedTable], last: int) -> None:
     """Take away what was replayed; an entry of which only a part has come stays."""
-    staged = [ENTRIES, *(each.staged for each in layout.tables)]
+    staged = [ENTRIES, *(each.staged for each in tables)]
     run(connection, *(f"DELETE FROM {each} WHERE seq <= {last}" for each in staged))

@@ -33,8 +33,8 @@ class Chains:
     def create(self) -> str:
         """Emptied with every transaction."""
         return (
-            f'CREATE TEMPORARY TABLE concord_chain_{self.place} (seq bigint, operation "char", first "char",'
-            ' before "char", is_last boolean) ON COMMIT DELETE ROWS'
+            f"CREATE TEMPORARY TABLE IF NOT EXISTS concord_chain_{self.place}"
+            ' (seq bigint, operation "char", first "char", before "char", is_last boolean) ON COMMIT DELETE ROWS'
         )
 
     @property

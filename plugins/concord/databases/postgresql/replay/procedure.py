@@ -98,9 +98,8 @@ def operations(tables: Sequence[ReplicatedTable]) -> str:
         f'SELECT e.seq, -1 AS place, e.last, e.number, e.at, e.size, NULL::"char" AS operation, {named}'
         f" FROM {ENTRIES} e WHERE e.number > since"
     ]
-    for each in tables:
-        values = [*nothing]
-        values[each.place] = "s"
+    for at, each in enumerate(tables):
+        values = [*nothing[:at], "s", *nothing[at + 1 :]]
         parts.append(
             f"SELECT s.seq, {each.place}, NULL, NULL, NULL, NULL, s.operation, {', '.join(values)} FROM {each.staged} s"
         )

@@ -14,15 +14,14 @@ from concord.databases.contract.replication_ends import Filled, Keys, Replayed
 from concord.databases.postgresql.entries import staging
 from concord.databases.postgresql.entries.from_log import Gathered
 from concord.databases.postgresql.entries.staging import Layout
-from concord.databases.postgresql.facts import application_triggers, open_connections
+from concord.databases.postgresql.facts import open_connections
 from concord.databases.postgresql.facts.catalogue import read_tables
-from concord.databases.postgresql.facts.connection import in_our_words, in_transaction, one, rows, run
+from concord.databases.postgresql.facts.connection import in_our_words, in_transaction, one, rows
 from concord.databases.postgresql.facts.refusal import is_refusal, told
 from concord.databases.postgresql.log.published import Kind, Published
 from concord.databases.postgresql.queued import procedure as queued_procedure
 from concord.databases.postgresql.queued import version_tables
 from concord.databases.postgresql.replay import (
-    called,
     compared,
     decided,
     decision,
@@ -34,21 +33,13 @@ from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.set_aside import EntrySetAside, private_at, refuse_part
 from concord.databases.postgresql.replication import first_copy
 from concord.databases.postgresql.replication.first_copy import Copies
+from concord.databases.postgresql.replication.replay_session import SETTINGS, ReplaySession
 from concord.databases.postgresql.replication.tables import followed, layout
 from concord.databases.postgresql.sites.end import worded
 from concord.databases.postgresql.sites.ends import WrittenEnd
 from concord.jobs.replication import EntryOperation, ReplicationJob
 from concord.messages.errors import EntryConflict, EntryRefused, WriteContended
 from concord.tables.row_mapping import Mapper, in_the_driver
-
-#: Target triggers stay silent (S0-17), capture is blind to the applier, and applications never give way.
-SETTINGS = (
-    "SET session_replication_role = replica",
-    "SET concord.applying = 'on'",
-    "SET synchronous_commit = off",
-    "SET deadlock_timeout = '20ms'",
-    "SET lock_timeout = '500ms'",
-)
 
 #: An application was in the way: the entry is replayed once more, as a whole (S4-135).
 CONTENDED = (
@@ -72,7 +63,7 @@ class Subscriber(WrittenEnd):
         )
         self._last = 0
         self._mapper: Mapper = in_the_driver
-        self._by_set = self._knows_sets = False  #: what waits is one large entry; its procedure is there
+        self._by_set = False  #: what waits is one large entry
 
     @worded
     def inspect_subscribed(self, published: Published) -> Layout:
@@ -114,21 +105,15 @@ class Subscriber(WrittenEnd):
         if self.job.replication.both_ways and not self.job.replication.queued:
             tables = decided.prepare(self.connection, self._level, self._layout.tables)
             self._layout = Layout(self._layout.published, tables)
-        run(self.connection, *SETTINGS)
-        staging.create(self.connection, self._layout)
-        if self.job.replication.queued:
-            run(self.connection, *queued_procedure.create(self._layout, self._level, self.job))
-        else:
-            if self._layout.of(Kind.CALLS):
-                run(self.connection, called.create())
-            run(self.connection, procedure.create(self._layout.tables, self._level, self.job.replication))
+        self._session = ReplaySession(self.connection, self._layout, self._level, self.job)
+        self._session.begin()
 
     def map_by(self, mapper: Mapper) -> None:
         self._mapper = mapper
 
     @worded
     def stage(self, batch: Gathered) -> None:
-        staging.fill(self.connection, self._layout, batch, self._mapper)
+        self._session.stage(batch, self._mapper)
         if batch.level is not None:
             self._last, self._by_set = batch.last, batch.is_large
 
@@ -151,7 +136,7 @@ class Subscriber(WrittenEnd):
         if self.job.set_aside is None:
             return None
         refuse_part(self.job.replication, self.job.set_aside)
-        how = (self._layout.of(Kind.ROWS, Kind.CALLS), self._private, self.job.set_aside)
+        how = (self._session.of(Kind.ROWS, Kind.CALLS), self._private, self.job.set_aside)
         aside = EntrySetAside(self.connection, self._level, *how)
         return aside if aside.waits() else None
 
@@ -163,7 +148,7 @@ class Subscriber(WrittenEnd):
     def waiting(self, number: int) -> list[EntryOperation] | None:
         if not rows(self.connection, f"SELECT FROM {staging.ENTRIES} WHERE number = {number}"):
             return None
-        told = self._layout.of(Kind.ROWS, Kind.CALLS)
+        told = self._session.of(Kind.ROWS, Kind.CALLS)
         return refused_entry.operations_of(self.connection, self._private, told, number)
 
     @worded
@@ -187,7 +172,7 @@ class Subscriber(WrittenEnd):
 
     @worded
     def let_go(self) -> None:
-        staging.clear(self.connection, self._layout, self._last)
+        self._session.clear(self._last)
 
     def _replayed(self) -> Replayed:
         began = time.monotonic()
@@ -211,26 +196,12 @@ class Subscriber(WrittenEnd):
         since = self._level.read(self.connection)
         if self._by_set:
             try:
-                return self._call("concord_replay_by_set", since)
+                return self._session.call(since, by_set=True)
             except psycopg.Error as error:
                 if error.sqlstate != large_entry.NOT_BY_SET and not is_refusal(error):
                     raise
                 self._by_set = False  # the loop does it, or says which operation cannot be done
-        return self._call("concord_replay", since)
-
-    def _call(self, procedure: str, since: int) -> Mapping[str, Mapping[str, int]]:
-        if self._by_set and not self._knows_sets:
-            self._learn_sets()
-        (done,) = one(self.connection, f"CALL pg_temp.{procedure}({since}, NULL)")
-        assert isinstance(done, dict)
-        return done
-
-    def _learn_sets(self) -> None:
-        """With the first large entry: most runs have none."""
-        tables, conversions = self._layout.tables, self.job.replication.conversions
-        watched = application_triggers.firing(self.connection, [each.table.oid for each in tables])
-        run(self.connection, *large_entry.create(tables, self._level, conversions, watched))
-        self._knows_sets = True
+        return self._session.call(since, by_set=False)
 
     def _refused(self, error: psycopg.Error) -> Exception:
         """Ours for an entry that cannot be replayed; other errors are worded as everywhere."""
@@ -263,7 +234,7 @@ class Subscriber(WrittenEnd):
         """Which of its operations fails, as a try of this entry alone tells."""
         if self.job.replication.queued:
             return ""
-        tables, how = self._layout.tables, self.job.replication
+        tables, how = self._session.tables, self.job.replication
         seq = refused_entry.first_failure(self.connection, tables, how, level)
         found = refused_entry.operations_of(self.connection, self._private, tables, number) if seq else []
         place = next((at for at, each in enumerate(found, 1) if each.seq == seq), 0)
