@@ -10,6 +10,7 @@ from tests.mutants.comparison import COMPARISON
 from tests.mutants.consumers import CONSUMERS
 from tests.mutants.future_stamps import FUTURE_STAMPS
 from tests.mutants.histories import HISTORIES
+from tests.mutants.kept_histories import KEPT_HISTORIES
 from tests.mutants.link import LINK
 from tests.mutants.mapped import MAPPED
 from tests.mutants.operations import BY_OPERATIONS
@@ -44,6 +45,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "replications": REPLICATIONS,
     "operations": BY_OPERATIONS,
     "consumers": CONSUMERS,
+    "kept_histories": KEPT_HISTORIES,
     "queued": QUEUED,
     "mapped": MAPPED,
 }

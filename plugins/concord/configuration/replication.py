@@ -8,8 +8,9 @@ from typing import Any
 from pydantic import Field, StrictInt
 
 from concord.configuration.field import Duration, Identifier, Name, Schedule, Settings, Size, Table
+from concord.configuration.history import HistorySettings
 from concord.configuration.replication_start import ContinuousSettings, ReplicationWatchSettings
-from concord.configuration.settings import ReplicationSetSettings
+from concord.configuration.settings import ReplicationSetSettings, TableSettings
 from concord.jobs.largest import Largest
 from concord.jobs.link import SPARK_FROM
 from concord.jobs.max_delta import MaxDelta
@@ -17,6 +18,7 @@ from concord.jobs.queued import QueuedConflicts
 from concord.jobs.replication import Capture, Conversions, ReplicationDefinition, Updates
 from concord.jobs.throttle import Throttle
 from concord.rules.policy import Policy
+from concord.tables.replication_set import ReplicatedTable, TableName
 
 
 class MaxDeltaSettings(Settings):
@@ -83,6 +85,11 @@ class ReplicationSettings(Settings):
         default=(),
         description="Calls of these travel in place of the rows that they change: schema.name. Default: none.",
     )
+    history: Mapping[Table, HistorySettings] = Field(
+        default_factory=dict,
+        description="By table: the subscriber keeps every version of its rows, in a table of another name. Default:"
+        " none.",
+    )
     throttle: Throttle | None = Field(
         default=None, description="How fast transactions are replayed, and in which hours. Default: no limit."
     )
@@ -131,6 +138,16 @@ class ReplicationSettings(Settings):
             return {}
         return {"linger": self.watch.linger.total_seconds()}
 
+    def name_at(self, table: TableSettings, site: str) -> TableName:
+        """A history stands at the subscriber in its table's place."""
+        kept = self.history.get(table.table) if site == self.subscriber else None
+        return table.name_at(site) if kept is None else kept.table
+
+    def _placed(self, table: TableSettings) -> ReplicatedTable:
+        made = table.replicated(Policy())
+        place = self.name_at(table, self.subscriber)
+        return made.model_copy(update={"at": {**made.at, self.subscriber: place}}) if self.history else made
+
     def definition(self, name: str, wanted: ReplicationSetSettings) -> ReplicationDefinition:
         """The replication as a run carries it."""
         return ReplicationDefinition(
@@ -138,7 +155,7 @@ class ReplicationSettings(Settings):
             replication_set=self.replication_set,
             publisher=self.publisher,
             subscriber=self.subscriber,
-            tables=tuple(table.replicated(Policy()) for table in wanted.tables),
+            tables=tuple(map(self._placed, wanted.tables)),
             conversions=self.conversions,
             set_based_from=self.set_based_from,
             spark_from=self.spark_from,
@@ -147,6 +164,7 @@ class ReplicationSettings(Settings):
             capture=self.capture,
             procedures=self.procedures,
             consumers=self.consumers,
+            history={str(table): each.kept for table, each in self.history.items()},
             throttle=self.throttle,
             conflict=self.conflict or QueuedConflicts(),
             version_column={str(table): column for table, column in self.version_column.items()},

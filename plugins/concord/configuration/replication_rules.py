@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concord.configuration.consumer_rules import consumer_findings
 from concord.configuration.field import did_you_mean
 from concord.configuration.finding import Finding, Path
+from concord.configuration.history_rules import history_findings
 from concord.configuration.replication import ReplicationSettings
 from concord.configuration.sections import Sections
 from concord.configuration.settings import TableSettings
@@ -29,6 +30,7 @@ def replication_findings(sections: Sections) -> Iterator[Finding]:
         yield from _own_rules(name, replication, sections)
         yield from _settings_of_links(replication, sections)
         yield from _versioned_tables(name, replication, sections)
+        yield from history_findings(name, replication, _tables(replication, sections))
         yield from _captured_tables(name, replication, sections)
     yield from consumer_findings(sections)
     yield from _written_twice(sections)
@@ -260,7 +262,10 @@ def _returns(place: Place, comes_from: dict[Place, Place]) -> bool:
 def _sources(sections: Sections) -> dict[Place, Place]:
     """Where each replayed table comes from; the ways back to a hub are none of it."""
     return {
-        (each.subscriber, table.name_at(each.subscriber)): (each.publisher, table.name_at(each.publisher))
+        (each.subscriber, each.name_at(table, each.subscriber)): (
+            each.publisher,
+            table.name_at(each.publisher),
+        )
         for each in sections.replications.values()
         if each.publisher != each.subscriber
         for table in _tables(each, sections)
@@ -273,7 +278,7 @@ def _written(replication: ReplicationSettings, sections: Sections) -> list[Place
 
 def _places(replication: ReplicationSettings, sections: Sections, site: str) -> list[Place]:
     """Its tables at one of its sites."""
-    return [(site, table.name_at(site)) for table in _tables(replication, sections)]
+    return [(site, replication.name_at(table, site)) for table in _tables(replication, sections)]
 
 
 def _tables(replication: ReplicationSettings, sections: Sections) -> tuple[TableSettings, ...]:

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from concord.jobs.kept_history import KeptHistory
 from concord.jobs.largest import Largest
 from concord.jobs.link import SPARK_FROM, Direction, TableReport, link_name
 from concord.jobs.max_delta import MaxDelta
@@ -79,6 +80,7 @@ class ReplicationDefinition(BaseModel):
     max_delta: MaxDelta = MaxDelta()
     #: Their calls travel in place of the rows that these change (S2-12).
     procedures: tuple[TableName, ...] = ()
+    history: Mapping[str, KeptHistory] = {}  #: by table: the subscriber's keeps every version (S0-49)
     throttle: Throttle | None = None
     conflict: QueuedConflicts = QueuedConflicts()
     version_column: Mapping[str, str] = {}  #: by table: its own column that shows a row's version (S4-147)
@@ -103,6 +105,13 @@ class ReplicationDefinition(BaseModel):
         """A call goes to the subscriber alone (S4-132), and its marks stand in the log."""
         if self.procedures and (self.both_ways or self.by_triggers):
             raise ValueError("calls go one way, and come from the log")
+        return self
+
+    @model_validator(mode="after")
+    def _history_of_rows(self) -> Self:
+        """A history is written by one side, and by operations on rows."""
+        if self.history and (self.both_ways or self.procedures):
+            raise ValueError("a history is kept of rows that come one way")
         return self
 
     @property

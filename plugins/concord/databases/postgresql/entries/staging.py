@@ -11,6 +11,7 @@ from concord.databases.postgresql.entries.mapped_lines import TableMapping, mapp
 from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.log.published import Kind, Published
+from concord.jobs.kept_history import KeptHistory
 from concord.tables.row_mapping import Mapper
 
 ENTRIES = "pg_temp.concord_entry"
@@ -27,6 +28,7 @@ class ReplicatedTable:
     key: tuple[str, ...]
     before: tuple[str, ...]  #: the columns whose values before an operation are staged
     kind: Kind = Kind.ROWS
+    history: KeptHistory | None = None  #: every version is kept; None: the newest alone
     has_decided: bool = False  #: operations on some of its keys are passed over
     mapping: TableMapping | None = None  #: where the sites keep it differently, in more than names
 

@@ -58,12 +58,13 @@ def _is_exact(table: ReplicatedTable, watched: Collection[int]) -> bool:
     """Can sets ever do what operations do one after the other?
 
     A trigger that fires all the same sees every operation. A key that is equal to another one, byte for byte
-    different, and an identity outside of the key follow rules of their own.
+    different, and an identity outside of the key follow rules of their own. A history has a version of each operation.
     """
     generated = {column.name for column in table.columns if column.identity == "a"}
     looks_alike = any(not column.deterministic for column in table.key_columns)
     return (
         table.kind is not Kind.CALLS
+        and table.history is None
         and table.table.oid not in watched
         and generated <= set(table.key)
         and not looks_alike

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTable
 from concord.databases.postgresql.log.published import Kind
-from concord.databases.postgresql.replay import compared, orphans
+from concord.databases.postgresql.replay import appended, compared, orphans
+from concord.databases.postgresql.replay.appended import Appended
 from concord.databases.postgresql.replay.called import Called
 from concord.databases.postgresql.replay.compared import Compared
 from concord.databases.postgresql.replay.level import Level
@@ -66,7 +67,7 @@ CREATE OR REPLACE PROCEDURE pg_temp.concord_replay(since bigint, INOUT done json
 {COLUMNS_FIRST}
 DECLARE
   r record; entry bigint; concord_began bigint; concord_last bigint := 0; begun boolean := false;
-  converted bigint := 0; n bigint; {body.declared}
+  converted bigint := 0; n bigint; {appended.VARIABLES} {body.declared}
   {variables(body.counted)}
 BEGIN
   FOR r IN {operations(body.staged)} LOOP
@@ -76,7 +77,7 @@ BEGIN
         COMMIT;
       END IF;
       begun := true; entry := r.number; concord_began := r.seq; concord_last := r.last; converted := 0;
-      {body.begun}
+      {appended.entered("r")} {body.begun}
       {level.entry("r")};
       IF NOT FOUND THEN RAISE EXCEPTION 'a newer run has taken over' USING ERRCODE = '{LOST}'; END IF;
     ELSIF r.seq <= concord_last THEN
@@ -135,9 +136,13 @@ def cases(tables: Sequence[ReplicatedTable], replication: ReplicationDefinition)
         yield f"\n      WHEN {table.place} THEN{written.operations}{orphans.looked_for(table, found)}"
 
 
-def _written(table: ReplicatedTable, replication: ReplicationDefinition) -> Called | Compared | Written:
+def _written(
+    table: ReplicatedTable, replication: ReplicationDefinition
+) -> Called | Compared | Appended | Written:
     if table.kind is Kind.CALLS:
         return Called(table)
+    if table.history is not None:
+        return Appended(table, replication.conversions)
     return Compared(table) if replication.both_ways else Written(table, replication.conversions)
 
 

@@ -10,6 +10,7 @@ from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTable
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
 from concord.databases.postgresql.log.published import Kind
+from concord.databases.postgresql.replay import appended
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.procedure import (
     COLUMNS_FIRST,
@@ -89,11 +90,11 @@ CREATE OR REPLACE FUNCTION pg_temp.{head} LANGUAGE plpgsql AS $concord$
 {COLUMNS_FIRST}
 DECLARE
   mine record; r record; entry bigint; n bigint; at bigint := 0; converted bigint := 0; failed jsonb := '[]';
-  orphaned boolean := false;
+  orphaned boolean := false; {appended.VARIABLES}
   {variables(tables)}
 BEGIN
   SELECT * INTO STRICT mine FROM {ENTRIES} WHERE number > since ORDER BY number LIMIT 1;
-  entry := mine.number;{body}
+  entry := mine.number; {appended.entered("mine")}{body}
 END$concord$"""
 
 
@@ -124,7 +125,7 @@ def _operations_of(table: ReplicatedTable, private: Sequence[str]) -> str:
     key = ", ".join(olds[column.name] for column in table.key_columns)
     old = ", ".join(olds.values()) if set(columns) == olds.keys() else "NULL WHERE false"
     present = ", ".join(f"t.{column.sql}" for column in table.columns)
-    hidden = _texts(private)
+    hidden, last = _texts(private), of.last_version
     unsent = (
         f"ARRAY(SELECT n.name FROM unnest({_texts(columns)}) WITH ORDINALITY n(name, place)"
         " WHERE get_bit(s.kept, n.place::int - 1) = 1)"
@@ -138,9 +139,9 @@ SELECT s.seq, {literal(table.name)} AS name, {_WORDS} AS operation,
        CASE WHEN s.operation IN ('I', 'U', 'V') THEN (SELECT to_jsonb(x) FROM (SELECT {after}) x) - {hidden} - {unsent}
        END AS image,
        CASE WHEN s.operation = 'I'
-            THEN (SELECT to_jsonb(x) FROM (SELECT {present} FROM {of.sql} t WHERE {of.at_new_key}) x) - {hidden}
+            THEN (SELECT to_jsonb(x) FROM (SELECT {present} FROM {of.sql} t WHERE {of.at_new_key}{last}) x) - {hidden}
             WHEN s.operation <> 'T'
-            THEN (SELECT to_jsonb(x) FROM (SELECT {present} FROM {of.sql} t WHERE {of.at_old_key}) x) - {hidden}
+            THEN (SELECT to_jsonb(x) FROM (SELECT {present} FROM {of.sql} t WHERE {of.at_old_key}{last}) x) - {hidden}
        END AS here FROM {table.staged} s"""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concord.databases.contract.quoting import quote
 from concord.databases.postgresql.entries.staging import ReplicatedTable
 from concord.databases.postgresql.facts.catalogue import Column
 
@@ -49,6 +50,12 @@ class Statements:
     def at_old_key(self) -> str:
         """The subscriber's row has the key that the publisher's had before the operation."""
         return " AND ".join(f"t.{each.sql} = {self.table.old(self.row, each.name)}" for each in self.keys)
+
+    @property
+    def last_version(self) -> str:
+        """Of the rows of one key in a history."""
+        history = self.table.history
+        return "" if history is None else f" ORDER BY t.{quote(history.version)} DESC LIMIT 1"
 
     @property
     def at_new_key(self) -> str:

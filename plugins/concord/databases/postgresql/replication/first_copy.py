@@ -11,6 +11,7 @@ from concord.databases.postgresql.entries.staging import Layout, ReplicatedTable
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
 from concord.databases.postgresql.log.frames import number
 from concord.databases.postgresql.log.published import Kind
+from concord.databases.postgresql.replay import copied_history
 from concord.messages.errors import SitesDiffer
 from concord.tables.row_mapping import Mapper
 
@@ -21,25 +22,33 @@ Copies = Mapping[str, Callable[[], Iterator[bytes]]]
 def fill(
     connection: Connection,
     layout: Layout,
-    begin: Callable[[], None],
+    begin: Callable[[], int],
     copies: Copies,
     settings: Sequence[str],
     site: str,
     *,
     replace: bool,
 ) -> Filled:
-    """No user writes the tables meanwhile. `begin` writes the level. Raises SitesDiffer, and psycopg.Error."""
+    """No user writes the tables meanwhile. `begin` writes the level, and returns it.
+
+    Raises SitesDiffer, and psycopg.Error.
+    """
     local = [each.replace("SET ", "SET LOCAL ", 1) for each in settings]
     with in_transaction(connection, *local, "SET LOCAL synchronous_commit = on"):
-        begin()
-        listed = ", ".join(each.table.sql for each in layout.of(Kind.ROWS))
-        run(connection, f"LOCK TABLE {listed} IN SHARE ROW EXCLUSIVE MODE")
+        level = begin()
+        plain = [each.table.sql for each in layout.of(Kind.ROWS) if each.history is None]
+        if plain:  # to a history nobody else appends: `begin` holds the replication's row
+            run(connection, f"LOCK TABLE {', '.join(plain)} IN SHARE ROW EXCLUSIVE MODE")
         # Users' transactions that wrote them have ended before this place, and the next ones end after it.
         (own,) = one(connection, "SELECT pg_current_wal_insert_lsn()::text")
         form = "binary" if layout.published.binary else "text"
         filled = {}
         for each in layout.tables:
-            if each.kind in (Kind.ROWS, Kind.VERSIONS):
+            if each.history is not None:
+                if not replace:
+                    _refuse_rows(connection, each, site)
+                filled[each.name] = _versions(connection, each, level, copies[each.name](), form)
+            elif each.kind in (Kind.ROWS, Kind.VERSIONS):
                 _empty(connection, each, site, replace=replace or each.kind is Kind.VERSIONS)
                 filled[each.name] = _filled(connection, each, copies[each.name](), form)
         return Filled({each.name: filled[each.name] for each in layout.of(Kind.ROWS)}, number(own))
@@ -62,15 +71,41 @@ def _mapped(mapping: TableMapping, copy: Callable[[], Iterator[bytes]], mapper: 
 def _empty(connection: Connection, table: ReplicatedTable, site: str, *, replace: bool) -> None:
     if replace:
         run(connection, f"DELETE FROM {table.table.sql}")
-    elif rows(connection, f"SELECT 1 FROM {table.table.sql} LIMIT 1"):
+    else:
+        _refuse_rows(connection, table, site)
+
+
+def _refuse_rows(connection: Connection, table: ReplicatedTable, site: str) -> None:
+    if rows(connection, f"SELECT 1 FROM {table.table.sql} LIMIT 1"):
         raise SitesDiffer(
             f"{site}: {table.table.name} has rows already; empty it, or initialize with `replace`"
         )
 
 
+def _versions(
+    connection: Connection,
+    table: ReplicatedTable,
+    level: int,
+    blocks: Iterator[bytes],
+    form: str,
+) -> int:
+    """A history loses nothing: rows that are not as in their newest version get another one (S0-49). Their number."""
+    run(connection, copied_history.create(table))
+    _copied(connection, copied_history.COPIED, table, blocks, form)
+    found = sum(run(connection, each) for each in copied_history.versions(table, level))
+    run(connection, f"DROP TABLE {copied_history.COPIED}")
+    return found
+
+
 def _filled(connection: Connection, table: ReplicatedTable, blocks: Iterator[bytes], form: str) -> int:
+    return _copied(connection, table.table.sql, table, blocks, form)
+
+
+def _copied(
+    connection: Connection, into: str, table: ReplicatedTable, blocks: Iterator[bytes], form: str
+) -> int:
     columns = ", ".join(column.sql for column in table.columns)
-    query = f"COPY {table.table.sql} ({columns}) FROM STDIN (FORMAT {form})"
+    query = f"COPY {into} ({columns}) FROM STDIN (FORMAT {form})"
     with connection.cursor() as cursor:
         with cursor.copy(query.encode()) as copy:
             for block in blocks:

@@ -20,9 +20,11 @@ from concord.databases.postgresql.queued import (
     version_columns,
     version_tables,
 )
+from concord.databases.postgresql.replication import history_table
 from concord.databases.postgresql.replication.tables import column_problems, filter_problems, published_table
 from concord.databases.postgresql.sites import grants, own_rows, preflight
 from concord.databases.postgresql.sites.grants import Logins
+from concord.jobs.kept_history import KeptHistory
 from concord.jobs.replication import ReplicationDefinition
 from concord.tables.replication_set import ReplicatedTable, TableName
 
@@ -92,7 +94,8 @@ class Replications:
         """Every reason not to make the site an end of its replications, each one line."""
         for each in self.replications:
             for wanted in each.tables:
-                yield from self._table_refusals(wanted, each.version_column.get(wanted.name))
+                history = each.history.get(wanted.name) if each.subscriber == self.site else None
+                yield from self._table_refusals(wanted, each.version_column.get(wanted.name), history)
             for wanted, table in self._existing(each):
                 yield from own_rows.problems(connection, self.site, wanted, table)
             if each.published_by(self.site):
@@ -112,7 +115,9 @@ class Replications:
         yield from (f"{self.site}: {line}" for line in triggers.problems(connection, self.captured))
         yield from self._procedure_refusals(connection, applier)
 
-    def _table_refusals(self, wanted: ReplicatedTable, version: str | None) -> Iterator[str]:
+    def _table_refusals(
+        self, wanted: ReplicatedTable, version: str | None, history: KeptHistory | None
+    ) -> Iterator[str]:
         name = wanted.at_site(self.site)
         table = self.tables.get(name)
         if table is None:
@@ -123,6 +128,8 @@ class Replications:
         versions = () if version is None else version_columns.problems(table, version, key)
         problems = (*preflight.kind_problems(table), *preflight.cast_problems(table.columns), *versions)
         yield from (f"{self.site}: {name} {problem}" for problem in (*problems, *chosen))
+        if history is not None:
+            yield from (f"{self.site}: {line}" for line in history_table.own_problems(table, history))
         if not key:
             yield f"{self.site}: {name} has no primary key; name its `key` in the replication set"
         for unique in table.deferrable_unique:
@@ -214,7 +221,9 @@ class Replications:
                 if each.published_by(self.site):
                     yield from grants.of_snapshot_source(wanted.at_site(self.site), logins)
                 if each.replayed_at(self.site):
-                    yield from grants.of_snapshot_target(wanted.at_site(self.site), table.columns, logins)
+                    appended = wanted.name in each.history
+                    target = grants.of_history if appended else grants.of_snapshot_target
+                    yield from target(wanted.at_site(self.site), table.columns, logins)
             if each.subscriber == self.site:
                 yield from grants.of_procedures(each.procedures, logins.applier)
         if self.published() and log_reader:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
 
 import psycopg
 
@@ -72,7 +71,9 @@ class Subscriber(WrittenEnd):
         wanted, site = self.job.replication.tables, self.access.name
         own = version_tables.names(wanted) if self.job.replication.queued else []
         tables = read_tables(self.connection, [*(each.at_site(site) for each in wanted), *own])
-        self._layout = layout(site, self.job.source.name, wanted, tables, published)
+        self._layout = layout(
+            site, self.job.source.name, wanted, tables, published, self.job.replication.history
+        )
         return self._layout
 
     @worded
@@ -262,7 +263,11 @@ class Subscriber(WrittenEnd):
         does not fit, and WriteContended.
         """
         settings = (*SETTINGS, f"SET lock_timeout = '{PATIENCE:.0f}s'")
-        begun = partial(self._level.begin, self.connection, level, followed(self._layout))
+
+        def begun() -> int:
+            self._level.begin(self.connection, level, followed(self._layout))
+            return level
+
         copies = first_copy.mapped(self._layout, copies, self._mapper)
         return first_copy.fill(
             self.connection, self._layout, begun, copies, settings, self.access.name, replace=replace

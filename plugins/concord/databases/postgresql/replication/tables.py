@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from concord.databases.contract.quoting import quote
 from concord.databases.postgresql.entries.staging import Layout
@@ -13,6 +14,7 @@ from concord.databases.postgresql.queued import version_tables
 from concord.databases.postgresql.replication.way import Way
 from concord.databases.postgresql.rows import row_filter
 from concord.databases.postgresql.sites import preflight
+from concord.jobs.kept_history import KeptHistory
 from concord.messages.errors import StructureChanged
 from concord.tables.replication_set import ReplicatedTable, TableName
 
@@ -93,11 +95,15 @@ def layout(
     wanted: Sequence[ReplicatedTable],
     tables: Mapping[TableName, Table],
     published: Published,
+    histories: Mapping[str, KeptHistory] = MappingProxyType({}),
 ) -> Layout:
     """The subscriber's tables in the publisher's order of columns. Raises StructureChanged where they differ."""
     found = [_existing(site, each, tables) for each in wanted]
     sources = published.tables[: len(wanted)]
-    ways = [Way(*each, publisher, site) for each in zip(wanted, sources, found, strict=True)]
+    ways = [
+        Way(*each, publisher, site, histories.get(each[1].name))
+        for each in zip(wanted, sources, found, strict=True)
+    ]
     if wrong := [line for way in ways for line in way.problems()]:
         raise StructureChanged("; ".join(f"{site}: {line}" for line in wrong))
     of_rows = tuple(way.table_at(place) for place, way in enumerate(ways))

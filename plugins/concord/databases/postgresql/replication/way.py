@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from concord.databases.postgresql.entries.mapped_lines import TableMapping
 from concord.databases.postgresql.entries.staging import ReplicatedTable
 from concord.databases.postgresql.facts.catalogue import Table
+from concord.databases.postgresql.facts.types import ColumnType
 from concord.databases.postgresql.log.published import PublishedTable
+from concord.databases.postgresql.replication import history_table
+from concord.jobs.kept_history import KeptHistory
 from concord.tables import replication_set
 from concord.tables.manipulation import AnyOperation, Manipulation
 from concord.tables.privacy import at_site
@@ -25,6 +28,7 @@ class Way:
     table: Table
     publisher: str
     subscriber: str
+    history: KeptHistory | None = None  #: the subscriber keeps every version of a row
 
     @property
     def here(self) -> Manipulation:
@@ -64,6 +68,7 @@ class Way:
             tuple(map(self.table.column, self.kept)),
             self.names(self.source.key),
             self.names(self.source.before),
+            history=self.history,
             mapping=self._mapping if self.changed else None,
         )
 
@@ -92,15 +97,25 @@ class Way:
             yield from unmade
             return
         yield from self._cut_keys()
-        yield from self._other_columns()
-        if set(key := self.names(self.source.key)) not in [
-            {*self.table.primary_key},
-            *({*each} for each in self.table.unique_keys),
-        ]:
-            yield f"{self.table.name} has no unique index on its replication key ({', '.join(key)})"
+        key = self.names(self.source.key)
+        if self.history is None:
+            yield from self._other_columns()
+            if set(key) not in [{*self.table.primary_key}, *({*each} for each in self.table.unique_keys)]:
+                yield f"{self.table.name} has no unique index on its replication key ({', '.join(key)})"
+        else:
+            yield from history_table.problems(self.table, self._types, key, self.history)
         for name in key:
             if name in self.changed and form_of(self.table.column(name).type.sql) is None:
                 yield f"{self.table.name}.{name} is a mapped key, of a type whose texts cannot be judged"
+
+    @property
+    def _types(self) -> dict[str, ColumnType | None]:
+        """Of the subscriber's columns that are sent: the publisher's, where the value stays as it is."""
+        sent = {self.names((column.name,)): column.type for column in self.source.columns}
+        same = {
+            names[0]: kind for names, kind in sent.items() if len(names) == 1 and names[0] not in self.changed
+        }
+        return {name: same.get(name) for name in self.kept}
 
     def _unmade(self) -> Iterator[str]:
         """Operations that have not all that they take, and columns that are made twice."""

@@ -1,0 +1,102 @@
+"""Errors to plant where a subscriber keeps every version: one that is lost, doubled or changed would go unseen."""
+
+from __future__ import annotations
+
+from tests.mutants.planted import POSTGRESQL, Mutant
+
+APPENDED = f"{POSTGRESQL}/replay/appended.py"
+COPIED = f"{POSTGRESQL}/replay/copied_history.py"
+VERSIONS = "tests/transactional/history/test_versions.py"
+KEPT = "tests/transactional/history/test_kept.py"
+CONFIGURED = "tests/transactional/history/test_configured_histories.py"
+
+KEPT_HISTORIES = (
+    Mutant(
+        "a row that comes back begins at version 1 again",
+        APPENDED,
+        """{self._last(key)}), 0) + 1"
+        return""",
+        """{self._last(key)} WHERE t.operation <> 'D'), 0) + 1"
+        return""",
+        f"{VERSIONS} -k goes_on_counting",
+    ),
+    Mutant(
+        "a changed key does not end the row of the old one",
+        APPENDED,
+        'ELSE {self._append_gone(old)}; {self._append("I", new, self.of.values)}; END IF;',
+        'ELSE {self._append("I", new, self.of.values)}; END IF;',
+        f"{VERSIONS} -k changed_key",
+    ),
+    Mutant(
+        "a truncate ends rows that are gone already",
+        APPENDED,
+        """FROM ({newest(self.table)}) t WHERE t.operation <> 'D';
+          GET""",
+        """FROM ({newest(self.table)}) t;
+          GET""",
+        f"{VERSIONS} -k truncate",
+    ),
+    Mutant(
+        "a value that was not sent is lost",
+        APPENDED,
+        'made = appending(self.table, self.of.kept, f"t.{self.version} + 1"',
+        'made = appending(self.table, self.of.values, f"t.{self.version} + 1"',
+        f"{VERSIONS} -k was_not_sent",
+    ),
+    Mutant(
+        "a large transaction leaves one version of each row",
+        f"{POSTGRESQL}/replay/large_entry.py",
+        "        and table.history is None\n",
+        "",
+        f"{VERSIONS} -k large_transaction",
+    ),
+    Mutant(
+        "a copy made anew throws the history away",
+        f"{POSTGRESQL}/replication/first_copy.py",
+        "                if not replace:\n                    _refuse_rows(connection, each, site)\n",
+        "                _empty(connection, each, site, replace=replace)\n",
+        f"{VERSIONS} -k made_anew",
+    ),
+    Mutant(
+        "a copy made anew appends rows that are the same",
+        COPIED,
+        "WHERE {new} OR NOT {alike}",
+        "WHERE {new} OR {alike} IS NOT NULL",
+        f"{VERSIONS} -k made_anew",
+    ),
+    Mutant(
+        "a copy made anew leaves rows that are gone",
+        COPIED,
+        "t.operation <> 'D' AND NOT EXISTS",
+        "t.operation <> 'D' AND EXISTS",
+        f"{VERSIONS} -k made_anew",
+    ),
+    Mutant(
+        "a delete without its row is appended",
+        APPENDED,
+        "FROM {self._last(key)} WHERE t.operation <> 'D'\"\n\n    def _convert",
+        'FROM {self._last(key)}"\n\n    def _convert',
+        "tests/transactional/history/test_conversions.py -k twice",
+    ),
+    Mutant(
+        "the applier may change versions",
+        f"{POSTGRESQL}/replication/provision.py",
+        "grants.of_history if appended else grants.of_snapshot_target",
+        "grants.of_snapshot_target",
+        f"{KEPT} -k nothing_more",
+    ),
+    Mutant(
+        "entry show asks all versions of a row",
+        f"{POSTGRESQL}/replay/statements.py",
+        'return "" if history is None else',
+        'return "" if True else',
+        f"{KEPT} -k sees_a_refused_entry",
+    ),
+    Mutant(
+        "two replications write one history",
+        "plugins/concord/configuration/replication_rules.py",
+        "[(site, replication.name_at(table, site)) for table",
+        "[(site, table.name_at(site)) for table",
+        f"{CONFIGURED} -k nothing_else_writes",
+    ),
+)

@@ -1,0 +1,1 @@
+"""A subscriber that keeps every version of a row, and changes none."""

@@ -1,0 +1,6 @@
+"""Sites of which one replays what another has committed."""
+
+from tests.configuration.conftest import parse, problems
+from tests.given.fixtures import replicated
+
+__all__ = ["parse", "problems", "replicated"]
