@@ -65,7 +65,7 @@ SUBJECTS = (
 
 
 #: Neither shown nor decided so far; the page says so.
-OPEN = frozenset(_items("S0-50"))
+OPEN = frozenset[str]()
 
 
 @cache

@@ -23,8 +23,9 @@ def histories(
 ) -> Replicated:
     """London's accounts, and their history at Cape Town; not yet initialized. `more`: the table's other settings."""
     table = settings.pop("table", ReplicatedTable(table=TABLE))
+    kept = settings.pop("kept", KEPT)
     table = table.model_copy(update={"at": {"capetown": parse_table_name("reports.account_history")}})
-    return replicated((ACCOUNT, *history, *more), table, history=KEPT, **settings)
+    return replicated((ACCOUNT, *history, *more), table, history=kept, **settings)
 
 
 def versions(sites: Replicated) -> list[tuple[Any, ...]]:

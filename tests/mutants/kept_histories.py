@@ -81,8 +81,8 @@ KEPT_HISTORIES = (
     Mutant(
         "the applier may change versions",
         f"{POSTGRESQL}/replication/provision.py",
-        "grants.of_history if appended else grants.of_snapshot_target",
-        "grants.of_snapshot_target",
+        "        if history is None:\n            return grants",
+        "        if True:\n            return grants",
         f"{KEPT} -k nothing_more",
     ),
     Mutant(
@@ -98,5 +98,26 @@ KEPT_HISTORIES = (
         "[(site, replication.name_at(table, site)) for table",
         "[(site, table.name_at(site)) for table",
         f"{CONFIGURED} -k nothing_else_writes",
+    ),
+    Mutant(
+        "the version goes that was the newest one within what is kept",
+        f"{POSTGRESQL}/replication/kept_versions.py",
+        "n.committed_at < {before}",
+        "h.committed_at < {before}",
+        "tests/transactional/history/test_forgotten.py -k any_moment",
+    ),
+    Mutant(
+        "the newest version of an old row goes",
+        f"{POSTGRESQL}/replication/kept_versions.py",
+        "h.operation = 'D' AND h.committed_at",
+        "h.committed_at",
+        "tests/transactional/history/test_forgotten.py -k versions_go",
+    ),
+    Mutant(
+        "the purge counts old versions, and deletes none",
+        "plugins/concord/orchestration/tasks/log_purge.py",
+        "dry_run=dry_run) for each in kept",
+        "dry_run=True) for each in kept",
+        "tests/orchestration/dags/test_replicate_histories.py",
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from concord.configuration.field import Identifier, Settings, Table
+from concord.configuration.field import Duration, Identifier, Settings, Table
 from concord.jobs.kept_history import KeptHistory
 
 
@@ -16,7 +16,12 @@ class HistorySettings(Settings):
         default="version", description="Its column that counts a row's versions from 1. Default: version."
     )
 
+    keep: Duration | None = Field(
+        default=None,
+        description="How long a version is kept once another one has followed it, such as 365 d. Default: for ever.",
+    )
+
     @property
     def kept(self) -> KeptHistory:
         """As a run carries it."""
-        return KeptHistory(version=self.version)
+        return KeptHistory(version=self.version, keep=self.keep)

@@ -15,6 +15,7 @@ def notices(sections: Sections) -> Iterator[Finding]:
     yield from _nothing_to_do(sections)
     yield from _self_links(sections)
     yield from _shared_ownership(sections)
+    yield from _endless_histories(sections)
 
 
 def _nothing_to_do(sections: Sections) -> Iterator[Finding]:
@@ -28,6 +29,15 @@ def _self_links(sections: Sections) -> Iterator[Finding]:
     for name, pair in sections.self_links():
         text = f"{pair.source} is both source and target; this has no effect, and makes no link and no DAG"
         yield Finding(("synchronizations", name), text)
+
+
+def _endless_histories(sections: Sections) -> Iterator[Finding]:
+    """S0-50: a history grows faster than the table whose versions it keeps."""
+    for name, replication in sections.replications.items():
+        for table, history in replication.history.items():
+            if history.keep is None:
+                text = "has no `keep`, so it grows for ever with each change; `status` tells how fast"
+                yield Finding(("replications", name, "history", str(table)), text)
 
 
 def _shared_ownership(sections: Sections) -> Iterator[Finding]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from pydantic import BaseModel, ConfigDict
 
 #: Columns of a history beside its version: the change that made the version, its commit, its entry's number.
@@ -14,6 +16,9 @@ class KeptHistory(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: str = "version"  #: the column that counts the versions of one key, from 1
+    keep: timedelta | None = (
+        None  #: how long a version is kept after another one has followed it; None: for ever
+    )
 
     @property
     def own(self) -> tuple[str, ...]:

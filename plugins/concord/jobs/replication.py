@@ -87,29 +87,15 @@ class ReplicationDefinition(BaseModel):
     consumers: tuple[str, ...] = ()  #: others that read the same entries (S0-41)
 
     @model_validator(mode="after")
-    def _whole_both_ways(self) -> Self:
-        """Rows that are compared with their images are whole, and are the same at both sites."""
-        if self.both_ways and any(each.manipulations or each.columns or each.where for each in self.tables):
+    def _fits_together(self) -> Self:
+        """The configuration says more of it, with the place of each mistake (S4-132, S0-49)."""
+        chosen = any(each.manipulations or each.columns or each.where for each in self.tables)
+        if self.both_ways and chosen:
             raise ValueError("a replication both ways chooses no rows or columns, and maps none")
-        return self
-
-    @model_validator(mode="after")
-    def _whole_by_triggers(self) -> Self:
-        """A record that is read by no cast in the database is filtered by none either."""
         if self.by_triggers and any(each.where for each in self.tables):
             raise ValueError("triggers do not yet choose rows")
-        return self
-
-    @model_validator(mode="after")
-    def _calls_one_way_from_the_log(self) -> Self:
-        """A call goes to the subscriber alone (S4-132), and its marks stand in the log."""
         if self.procedures and (self.both_ways or self.by_triggers):
             raise ValueError("calls go one way, and come from the log")
-        return self
-
-    @model_validator(mode="after")
-    def _history_of_rows(self) -> Self:
-        """A history is written by one side, and by operations on rows."""
         if self.history and (self.both_ways or self.procedures):
             raise ValueError("a history is kept of rows that come one way")
         return self

@@ -15,6 +15,7 @@ from concord.repository.runs import INITIALIZE
 RUNS = 100
 #: A step in which a run rests, and costs nothing.
 _RESTS = "throttle"
+_DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,19 @@ def of_runs(engine: Engine, synchronization: str, direction: str) -> list[Spent]
             Spent(each.acquired, each.bytes, sum(s for step, s in each.seconds.items() if step != _RESTS))
             for each in connection.execute(runs.limit(RUNS))
         ]
+
+
+def changes_a_day(engine: Engine, synchronization: str, table: str) -> float | None:
+    """Rows of one table that the newest runs wrote, by the time between the first and the last; None: unknown."""
+    kept = (Transmission.tables, Transmission.started_at, Transmission.ended_at)
+    runs = _spent(synchronization).with_only_columns(*kept).where(SynchronizationRun.run_type != INITIALIZE)
+    with reading(engine).begin() as connection:
+        found = connection.execute(runs.limit(RUNS)).all()
+    if len(found) < 2:
+        return None
+    written = sum(each["applied"] for run in found for each in run.tables if each["table"] == table)
+    seconds = (found[0].ended_at - found[-1].started_at).total_seconds()
+    return float(written / max(seconds, 1.0) * _DAY)
 
 
 def of_copy(engine: Engine, synchronization: str) -> Spent | None:

@@ -27,7 +27,7 @@ from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import jobs
 from concord.orchestration.tasks.link_states import link_states
 from concord.repository import status
-from concord.terminal import approve, consumers, replications, snapshot
+from concord.terminal import approve, consumers, histories, replications, snapshot
 from concord.terminal.shown import Ago, Columns, notice, problem, say, show
 from concord.terminal.words import spoken
 
@@ -77,7 +77,11 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     show_marks(configuration)
     found = _asked(configuration)
     _at_sites(engine, configuration, found)
-    of_replications = [replications.show_all(engine, configuration), consumers.show_all(configuration)]
+    of_replications = [
+        replications.show_all(engine, configuration),
+        histories.show_all(engine, configuration),
+        consumers.show_all(configuration),
+    ]
     failed = any([*of_replications, _numbers(configuration), found.failed])
     late = asked.max_lag is not None and _late(asked.max_lag, last, found.pending)
     return 1 if failed or late else 0

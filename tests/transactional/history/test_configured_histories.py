@@ -1,6 +1,7 @@
 """The configuration of histories, and its rules (S0-49)."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
@@ -26,6 +27,16 @@ def test_a_history_stands_at_the_subscriber_in_its_tables_place(parse: Parse) ->
     assert parse(written(kept=BOOKINGS | named)).replication("kept").history == {
         "public.bookings": KeptHistory(version="revision")
     }
+
+
+def test_a_history_says_how_long_versions_are_kept_or_a_notice_that_it_grows_for_ever(parse: Parse) -> None:
+    """S0-50."""
+    kept = {"history": "{public.bookings: {table: reports.bookings_history, keep: 365 d}}"}
+    made = parse(written(kept=BOOKINGS | kept))
+    assert made.replication("kept").history["public.bookings"].keep == timedelta(days=365)
+    assert not [each for each in made.notices if "grows for ever" in str(each)]
+    [notice] = [each for each in parse(written(kept=BOOKINGS | HISTORY)).notices if "grows" in str(each)]
+    assert notice.key == "replications.kept.history.'public.bookings'"
 
 
 def test_beside_it_another_replication_keeps_the_rows(parse: Parse) -> None:

@@ -1,4 +1,4 @@
-"""A replication of many tables costs what its transactions touch (T13)."""
+"""A replication of many tables costs what its transactions touch."""
 
 from collections.abc import Sequence
 

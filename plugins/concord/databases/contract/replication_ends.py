@@ -11,10 +11,12 @@ from typing import Any, Protocol
 
 from concord.databases.contract.consumed import ConsumedTable, Whole
 from concord.databases.contract.replication_standing import KeptLog, ReplayedLevel
+from concord.jobs.kept_history import KeptHistory
 from concord.jobs.link import Direction
 from concord.jobs.replication import EntryOperation, ReplicationJob
-from concord.jobs.site import Credentials
+from concord.jobs.site import Credentials, SiteAccess
 from concord.tables.row_mapping import Mapper
+from concord.values.identifier import TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +272,15 @@ class LogWatch(Protocol):
     def close(self) -> None: ...
 
 
+class ForgetVersions(Protocol):
+    """Deletes old versions of a history, or only counts them."""
+
+    def __call__(
+        self, site: SiteAccess, name: TableName, history: KeptHistory, now: datetime, *, dry_run: bool
+    ) -> int:
+        """How many another version had followed by `now` for as long as they are kept. Raises a ConcordError."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicationDialect:
     """How a database opens the two ends of a replication."""
@@ -281,3 +292,4 @@ class ReplicationDialect:
         [ReplicationJob, int], KeptLog | None
     ]  #: since the subscriber's level; None: it is gone
     watch: Callable[[Credentials, WatchedLog], LogWatch]  #: by the log's own login
+    forget_versions: ForgetVersions

@@ -142,11 +142,12 @@ class _PostgreSQL(Dialect):
     def replications(self) -> ReplicationDialect:
         from concord.databases.contract.replication_ends import ReplicationDialect
         from concord.databases.postgresql.log.watch import Watch
-        from concord.databases.postgresql.replication import standing
+        from concord.databases.postgresql.replication import kept_versions, standing
         from concord.databases.postgresql.replication.captured import publisher
         from concord.databases.postgresql.replication.subscriber import Subscriber
 
-        return ReplicationDialect(publisher, Subscriber, standing.level, standing.kept_log, Watch)
+        looks = (standing.level, standing.kept_log, Watch)
+        return ReplicationDialect(publisher, Subscriber, *looks, kept_versions.forget)
 
     @cached_property
     def arrivals(self) -> Arrivals:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration, PurgeSchedule
 from concord.databases.registry import dialect
+from concord.jobs.kept_history import KeptHistory
 from concord.jobs.site import SiteAccess
 from concord.jobs.snapshot import snapshot_name
 from concord.messages.errors import ConcordError
@@ -19,6 +20,7 @@ from concord.repository.maintenance import last_completed, mark_completed
 from concord.repository.purge import Retention, purge
 from concord.repository.purge_calendar import PurgeCalendar, due
 from concord.repository.status import synchronizations
+from concord.values.identifier import TableName
 
 JOB = "log_purge"
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -31,6 +33,7 @@ class SitePurge:
     site: str
     conflicts: int = 0
     staging_tables: int = 0
+    versions: int = 0  #: of histories
     problem: str | None = None
 
 
@@ -58,11 +61,14 @@ def purge_logs(
 def _purge_site(
     engine: Engine, configuration: Configuration, name: str, now: datetime, dry_run: bool
 ) -> SitePurge:
-    if not (tables_of(configuration, name) or snapshots_of(configuration, name)):
+    kept = list(_histories(configuration, name))
+    if not (kept or tables_of(configuration, name) or snapshots_of(configuration, name)):
         return SitePurge(name)
     keep = configuration.retention
     try:
         site = site_access(configuration, name)
+        forget = dialect(site.dialect).replications.forget_versions
+        versions = sum(forget(site, *each, now, dry_run=dry_run) for each in kept)
         ledger = dialect(site.dialect).ledger
         conflicts = ledger.purge_conflicts(site, keep.conflicts, now, dry_run=dry_run)
         orphans = _orphans(engine, configuration, site, now)
@@ -70,7 +76,18 @@ def _purge_site(
             ledger.drop_staging(site, orphans)
     except ConcordError as error:
         return SitePurge(name, problem=error.message)
-    return SitePurge(name, conflicts, len(orphans))
+    return SitePurge(name, conflicts, len(orphans), versions)
+
+
+def _histories(configuration: Configuration, site: str) -> Iterator[tuple[TableName, KeptHistory]]:
+    """Those that the site keeps, and from which old versions go."""
+    for name, settings in configuration.replications.items():
+        if settings.subscriber == site:
+            definition = configuration.replication(name)
+            for table in definition.tables:
+                history = definition.history.get(table.name)
+                if history is not None and history.keep is not None:
+                    yield table.at_site(site), history
 
 
 def _orphans(engine: Engine, configuration: Configuration, site: SiteAccess, now: datetime) -> Sequence[str]:

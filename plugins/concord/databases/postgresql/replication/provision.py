@@ -221,13 +221,19 @@ class Replications:
                 if each.published_by(self.site):
                     yield from grants.of_snapshot_source(wanted.at_site(self.site), logins)
                 if each.replayed_at(self.site):
-                    appended = wanted.name in each.history
-                    target = grants.of_history if appended else grants.of_snapshot_target
-                    yield from target(wanted.at_site(self.site), table.columns, logins)
+                    yield from self._replayed_grants(wanted, table, each.history.get(wanted.name), logins)
             if each.subscriber == self.site:
                 yield from grants.of_procedures(each.procedures, logins.applier)
         if self.published() and log_reader:
             yield grants.connect(log_reader, self.database)
+
+    def _replayed_grants(
+        self, wanted: ReplicatedTable, table: Table, history: KeptHistory | None, logins: Logins
+    ) -> Iterator[Grant]:
+        name = wanted.at_site(self.site)
+        if history is None:
+            return grants.of_snapshot_target(name, table.columns, logins)
+        return grants.of_history(name, table.columns, logins, forgets=history.keep is not None)
 
     def check(self, connection: Connection) -> Iterator[str]:
         """Whatever its publications and triggers lack."""

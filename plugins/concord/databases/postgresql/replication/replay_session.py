@@ -1,6 +1,6 @@
 """The session that replays: its settings, its temporary tables, its procedures.
 
-They are made once entries need them. So a run of a hundred tables costs what it carries (T13).
+They are made once entries need them. So a run of a hundred tables costs what it carries.
 """
 
 from __future__ import annotations

@@ -127,11 +127,14 @@ def of_snapshot_target(table: TableName, columns: Collection[Column], logins: Lo
     yield from of_types(columns, logins.applier)
 
 
-def of_history(table: TableName, columns: Collection[Column], logins: Logins) -> Iterator[Grant]:
-    """The applier may append to it, and the reader look at it. Nobody of Concord's changes a version."""
+def of_history(
+    table: TableName, columns: Collection[Column], logins: Logins, *, forgets: bool
+) -> Iterator[Grant]:
+    """The applier may append to it, and delete where old versions go; the reader looks. Nobody changes a version."""
     yield from (usage(role, table.schema_name) for role in logins.both)
     yield Grant(logins.reader, ("SELECT",), Kind.TABLE, _parts(table))
-    yield Grant(logins.applier, ("SELECT", "INSERT"), Kind.TABLE, _parts(table))
+    rights = ("SELECT", "INSERT", "DELETE") if forgets else ("SELECT", "INSERT")
+    yield Grant(logins.applier, rights, Kind.TABLE, _parts(table))
     yield from of_types(columns, logins.applier)
 
 
