@@ -44,13 +44,6 @@ KEPT_HISTORIES = (
         f"{VERSIONS} -k was_not_sent",
     ),
     Mutant(
-        "a large transaction leaves one version of each row",
-        f"{POSTGRESQL}/replay/large_entry.py",
-        "        and table.history is None\n",
-        "",
-        f"{VERSIONS} -k large_transaction",
-    ),
-    Mutant(
         "a copy made anew throws the history away",
         f"{POSTGRESQL}/replication/first_copy.py",
         "                if not replace:\n                    _refuse_rows(connection, each, site)\n",

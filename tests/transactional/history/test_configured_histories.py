@@ -86,8 +86,8 @@ def test_a_column_of_the_set_has_no_name_of_the_historys_own(problems: Problems)
 
 @pytest.mark.parametrize("other", ["replication", "history", "snapshot"])
 def test_nothing_else_writes_a_history(problems: Problems, other: str) -> None:
-    copy = ""
-    replications = {"kept": BOOKINGS | HISTORY}
+    copy, another_mistake = "", BOOKINGS | {"subscriber": "london"}
+    replications = {"kept": BOOKINGS | HISTORY, "to_itself": another_mistake}
     if other == "replication":
         replications["other"] = BOOKINGS | {"history": "{public.bookings: {table: reports.bookings_history}}"}
     elif other == "history":
