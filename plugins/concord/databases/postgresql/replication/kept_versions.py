@@ -31,7 +31,7 @@ def forget(site: SiteAccess, name: TableName, history: KeptHistory, now: datetim
             if table is None:
                 return 0
             followed, gone = _followed(table, history, before), _gone(table, history, before)
-            if dry_run:
+            if dry_run:  # no version is both
                 return sum(_count(connection, table, each) for each in (followed, gone))
             # A delete goes last: without it, an older version would be the newest one, and its row would live.
             return sum(_delete(connection, table, each) for each in (followed, gone))
@@ -41,23 +41,20 @@ def forget(site: SiteAccess, name: TableName, history: KeptHistory, now: datetim
 
 def _followed(table: Table, history: KeptHistory, before: str) -> str:
     """Versions that were no longer the newest ones at that moment."""
-    version = quote(history.version)
-    newer = f"n.{version} > h.{version} AND n.committed_at < {before}"
-    return f"EXISTS (SELECT FROM {table.sql} n WHERE {_same_key(table, history, 'n')} AND {newer})"
+    return f"EXISTS ({_later(table, history)} AND n.committed_at < {before})"
 
 
 def _gone(table: Table, history: KeptHistory, before: str) -> str:
-    """The deletes from before of which no other version is left."""
+    """The deletes from before that no version has followed."""
+    return f"h.operation = 'D' AND h.committed_at < {before} AND NOT EXISTS ({_later(table, history)})"
+
+
+def _later(table: Table, history: KeptHistory) -> str:
+    """A query: later versions `n` of the row of `h`. The history's key is that of the table and the version."""
     version = quote(history.version)
-    other = f"{_same_key(table, history, 'o')} AND o.{version} <> h.{version}"
-    alone = f"NOT EXISTS (SELECT FROM {table.sql} o WHERE {other})"
-    return f"h.operation = 'D' AND h.committed_at < {before} AND {alone}"
-
-
-def _same_key(table: Table, history: KeptHistory, alias: str) -> str:
-    """The history's key is that of the table and the version."""
     key = (quote(name) for name in table.primary_key if name != history.version)
-    return " AND ".join(f"{alias}.{name} = h.{name}" for name in key)
+    same = " AND ".join(f"n.{name} = h.{name}" for name in key)
+    return f"SELECT FROM {table.sql} n WHERE {same} AND n.{version} > h.{version}"
 
 
 def _count(connection: Connection, table: Table, which: str) -> int:
