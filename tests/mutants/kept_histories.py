@@ -46,8 +46,8 @@ KEPT_HISTORIES = (
     Mutant(
         "a copy made anew throws the history away",
         f"{POSTGRESQL}/replication/first_copy.py",
-        "                if not replace:\n                    _refuse_rows(connection, each, site)\n",
-        "                _empty(connection, each, site, replace=replace)\n",
+        "                if not replace:\n                    _refuse_rows(connection, each, level.site)\n",
+        "                _empty(connection, each, level.site, replace=replace)\n",
         f"{VERSIONS} -k made_anew",
     ),
     Mutant(

@@ -12,6 +12,8 @@ from concord.databases.postgresql.facts.connection import Connection, in_transac
 from concord.databases.postgresql.log.frames import number
 from concord.databases.postgresql.log.published import Kind
 from concord.databases.postgresql.replay import copied_history
+from concord.databases.postgresql.replay.level import Level
+from concord.databases.postgresql.replication.tables import followed
 from concord.messages.errors import SitesDiffer
 from concord.tables.row_mapping import Mapper
 
@@ -22,22 +24,22 @@ Copies = Mapping[str, Callable[[], Iterator[bytes]]]
 def fill(
     connection: Connection,
     layout: Layout,
-    begin: Callable[[], int],
     copies: Copies,
+    level: Level,
+    at: int,
     settings: Sequence[str],
-    site: str,
     *,
     replace: bool,
 ) -> Filled:
-    """No user writes the tables meanwhile. `begin` writes the level, and returns it.
+    """No user writes the tables meanwhile. `at`: the number at which the publisher's rows are copied.
 
-    Raises SitesDiffer, and psycopg.Error.
+    Raises SitesDiffer, LeaseLost, and psycopg.Error.
     """
     local = [each.replace("SET ", "SET LOCAL ", 1) for each in settings]
     with in_transaction(connection, *local, "SET LOCAL synchronous_commit = on"):
-        level = begin()
+        level.begin(connection, at, followed(layout))
         plain = [each.table.sql for each in layout.of(Kind.ROWS) if each.history is None]
-        if plain:  # to a history nobody else appends: `begin` holds the replication's row
+        if plain:  # to a history nobody else appends: the level's row is locked
             run(connection, f"LOCK TABLE {', '.join(plain)} IN SHARE ROW EXCLUSIVE MODE")
         # Users' transactions that wrote them have ended before this place, and the next ones end after it.
         (own,) = one(connection, "SELECT pg_current_wal_insert_lsn()::text")
@@ -46,11 +48,11 @@ def fill(
         for each in layout.tables:
             if each.history is not None:
                 if not replace:
-                    _refuse_rows(connection, each, site)
-                filled[each.name] = _versions(connection, each, level, copies[each.name](), form)
+                    _refuse_rows(connection, each, level.site)
+                filled[each.name] = _versions(connection, each, at, copies[each.name](), form)
             elif each.kind in (Kind.ROWS, Kind.VERSIONS):
-                _empty(connection, each, site, replace=replace or each.kind is Kind.VERSIONS)
-                filled[each.name] = _filled(connection, each, copies[each.name](), form)
+                _empty(connection, each, level.site, replace=replace or each.kind is Kind.VERSIONS)
+                filled[each.name] = _copied(connection, each.table.sql, each, copies[each.name](), form)
         return Filled({each.name: filled[each.name] for each in layout.of(Kind.ROWS)}, number(own))
 
 
@@ -83,22 +85,14 @@ def _refuse_rows(connection: Connection, table: ReplicatedTable, site: str) -> N
 
 
 def _versions(
-    connection: Connection,
-    table: ReplicatedTable,
-    level: int,
-    blocks: Iterator[bytes],
-    form: str,
+    connection: Connection, table: ReplicatedTable, at: int, blocks: Iterator[bytes], form: str
 ) -> int:
     """A history loses nothing: rows that are not as in their newest version get another one (S0-49). Their number."""
     run(connection, copied_history.create(table))
     _copied(connection, copied_history.COPIED, table, blocks, form)
-    found = sum(run(connection, each) for each in copied_history.versions(table, level))
+    found = sum(run(connection, each) for each in copied_history.versions(table, at))
     run(connection, f"DROP TABLE {copied_history.COPIED}")
     return found
-
-
-def _filled(connection: Connection, table: ReplicatedTable, blocks: Iterator[bytes], form: str) -> int:
-    return _copied(connection, table.table.sql, table, blocks, form)
 
 
 def _copied(

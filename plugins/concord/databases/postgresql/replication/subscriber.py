@@ -263,12 +263,6 @@ class Subscriber(WrittenEnd):
         does not fit, and WriteContended.
         """
         settings = (*SETTINGS, f"SET lock_timeout = '{PATIENCE:.0f}s'")
-
-        def begun() -> int:
-            self._level.begin(self.connection, level, followed(self._layout))
-            return level
-
         copies = first_copy.mapped(self._layout, copies, self._mapper)
-        return first_copy.fill(
-            self.connection, self._layout, begun, copies, settings, self.access.name, replace=replace
-        )
+        how = (copies, self._level, level, settings)
+        return first_copy.fill(self.connection, self._layout, *how, replace=replace)
