@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from concord.databases.postgresql.facts.catalogue import Table
-from concord.databases.postgresql.facts.types import ColumnType
 from concord.jobs.kept_history import COMMITTED_AT, ENTRY, OPERATION, KeptHistory
 
 
@@ -34,33 +33,9 @@ def own_problems(table: Table, history: KeptHistory) -> Iterator[str]:
         )
 
 
-def problems(
-    table: Table, sent: Mapping[str, ColumnType | None], key: Sequence[str], history: KeptHistory
-) -> Iterator[str]:
-    """Why versions of the publisher's rows do not fit into it, each one line.
-
-    `sent`: by their names here, the publisher's types of values that stay as they are.
-    """
-    own, kept = types(history), {column.name: column for column in table.sent}
-    if clash := sorted(own.keys() & sent.keys()):
-        yield (
-            f"the publisher's table has a column {clash[0]}, which a history has of its own; rename it by a mapping of"
-            " this site, or the history's `version`"
-        )
-        return
+def problems(table: Table, key: Sequence[str], history: KeptHistory) -> Iterator[str]:
+    """Why it cannot keep versions of rows with this key, each one line."""
     yield from own_problems(table, history)
-    for name, kind in sorted(sent.items()):
-        if name not in kept:
-            wanted_type = "" if kind is None else f" as {kind.sql}"
-            yield f"{table.name} lacks the publisher's column {name}; add it to the history{wanted_type}"
-        elif kind is not None and kept[name].type.descriptor != kind.descriptor:
-            yield (
-                f"{table.name}.{name} is of another type than at the publisher ({kept[name].type.descriptor},"
-                f" {kind.descriptor})"
-            )
-    for name in sorted(kept.keys() - sent.keys() - own.keys()):
-        if kept[name].must_be_given:
-            yield f"{table.name}.{name} has no default, and the publisher has no such column; give it one"
     wanted = {*key, history.version}
     if set(table.primary_key) != wanted:
         told = ", ".join((*key, history.version))

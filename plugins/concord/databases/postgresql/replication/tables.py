@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from concord.databases.contract.quoting import quote
 from concord.databases.postgresql.entries.staging import Layout
@@ -95,7 +94,7 @@ def layout(
     wanted: Sequence[ReplicatedTable],
     tables: Mapping[TableName, Table],
     published: Published,
-    histories: Mapping[str, KeptHistory] = MappingProxyType({}),
+    histories: Mapping[str, KeptHistory],
 ) -> Layout:
     """The subscriber's tables in the publisher's order of columns. Raises StructureChanged where they differ."""
     found = [_existing(site, each, tables) for each in wanted]

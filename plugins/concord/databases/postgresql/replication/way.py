@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from concord.databases.postgresql.entries.mapped_lines import TableMapping
 from concord.databases.postgresql.entries.staging import ReplicatedTable
@@ -54,7 +55,7 @@ class Way:
         """The subscriber's columns that they become, and those with one value in every row."""
         return (*self.names(self.sent), *self.there.constants)
 
-    @property
+    @cached_property
     def changed(self) -> frozenset[str]:
         """Those of the subscriber's columns that hold other values than the publisher's."""
         return changed_names(self.here, self.there)
@@ -93,22 +94,21 @@ class Way:
 
     def problems(self) -> Iterator[str]:
         """Why rows of the publisher's table do not fit into the subscriber's, each one line."""
-        if unmade := list(self._unmade()):
+        if unmade := [*self._unmade(), *self._clashes()]:
             yield from unmade
             return
         yield from self._cut_keys()
+        yield from self._other_columns()
         key = self.names(self.source.key)
-        if self.history is None:
-            yield from self._other_columns()
-            if set(key) not in [{*self.table.primary_key}, *({*each} for each in self.table.unique_keys)]:
-                yield f"{self.table.name} has no unique index on its replication key ({', '.join(key)})"
-        else:
-            yield from history_table.problems(self.table, self._types, key, self.history)
+        if self.history is not None:
+            yield from history_table.problems(self.table, key, self.history)
+        elif set(key) not in [{*self.table.primary_key}, *({*each} for each in self.table.unique_keys)]:
+            yield f"{self.table.name} has no unique index on its replication key ({', '.join(key)})"
         for name in key:
             if name in self.changed and form_of(self.table.column(name).type.sql) is None:
                 yield f"{self.table.name}.{name} is a mapped key, of a type whose texts cannot be judged"
 
-    @property
+    @cached_property
     def _types(self) -> dict[str, ColumnType | None]:
         """Of the subscriber's columns that are sent: the publisher's, where the value stays as it is."""
         sent = {self.names((column.name,)): column.type for column in self.source.columns}
@@ -128,6 +128,15 @@ class Way:
             for name in sorted({name for name in names if names.count(name) > 1}):
                 yield f"{table} would get the column {name} twice; list the columns that are replicated, or rename one"
 
+    def _clashes(self) -> Iterator[str]:
+        """A column of the publisher's has the name of one that a history has of its own."""
+        own = () if self.history is None else self.history.own
+        if clash := sorted(set(own) & set(self.kept)):
+            yield (
+                f"the publisher's table has a column {clash[0]}, which a history has of its own; rename it by a mapping"
+                " of this site, or the history's `version`"
+            )
+
     def _cut_keys(self) -> Iterator[str]:
         """Half of a combined column identifies no row (S0-23)."""
         key, canonical = {*self.source.key}, {*self.here.canonical_names(self.source.key)}
@@ -141,25 +150,26 @@ class Way:
 
     def _other_columns(self) -> Iterator[str]:
         """Columns that are missing, that nothing fills, or that are of another type."""
-        types = {column.name: column.type.descriptor for column in self.table.sent}
-        sent = {
-            name: column.type.descriptor
-            for column in self.source.columns
-            for name in self.names((column.name,))
-            if name not in self.changed
-        }
-        for name in sorted({*self.kept} | types.keys()):
-            if name not in types:
-                yield f"{self.table.name} lacks the publisher's column {name}; add it"
+        own = () if self.history is None else self.history.own
+        columns = {column.name: column for column in self.table.sent if column.name not in own}
+        for name in sorted(self._types.keys() | columns.keys()):
+            sent, column = self._types.get(name), columns.get(name)
+            if column is None:
+                yield f"{self.table.name} lacks the publisher's column {name}; {self._added(sent)}"
             elif name not in self.kept:
-                if self.table.column(name).must_be_given:
+                if column.must_be_given:
                     yield (
                         f"{self.table.name}.{name} has no default, and the publisher has no such column; give it one"
                     )
-            elif sent.get(name, types[name]) != types[name]:
-                yield (
-                    f"{self.table.name}.{name} is of another type than at the publisher ({types[name]}, {sent[name]})"
-                )
+            elif sent is not None and sent.descriptor != column.type.descriptor:
+                types = f"({column.type.descriptor}, {sent.descriptor})"
+                yield f"{self.table.name}.{name} is of another type than at the publisher {types}"
+
+    def _added(self, sent: ColumnType | None) -> str:
+        """The advice about a column that is missing."""
+        if self.history is None:
+            return "add it"
+        return "add it to the history" if sent is None else f"add it to the history as {sent.sql}"
 
 
 def _of_own(operations: Sequence[AnyOperation], names: Sequence[str]) -> Manipulation:
