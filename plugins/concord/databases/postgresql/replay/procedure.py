@@ -36,11 +36,12 @@ COLUMNS_FIRST = "#variable_conflict use_column"
 def create(tables: Sequence[ReplicatedTable], level: Level, replication: ReplicationDefinition) -> str:
     """The statement that makes it, for this session."""
     found = orphans.references(tables) if replication.both_ways else []
+    keeps = any(each.history is not None for each in tables)
     body = Body(
         staged=tables,
         counted=tables,
-        declared="orphaned boolean := false;",
-        begun="",
+        declared=f"orphaned boolean := false; {appended.VARIABLES if keeps else ''}",
+        begun=appended.entered("r") if keeps else "",
         cases="".join(cases(tables, replication)),
         ended=orphans.refused(found, compared.CONFLICT),
     )
@@ -67,7 +68,7 @@ CREATE OR REPLACE PROCEDURE pg_temp.concord_replay(since bigint, INOUT done json
 {COLUMNS_FIRST}
 DECLARE
   r record; entry bigint; concord_began bigint; concord_last bigint := 0; begun boolean := false;
-  converted bigint := 0; n bigint; {appended.VARIABLES} {body.declared}
+  converted bigint := 0; n bigint; {body.declared}
   {variables(body.counted)}
 BEGIN
   FOR r IN {operations(body.staged)} LOOP
@@ -77,7 +78,7 @@ BEGIN
         COMMIT;
       END IF;
       begun := true; entry := r.number; concord_began := r.seq; concord_last := r.last; converted := 0;
-      {appended.entered("r")} {body.begun}
+      {body.begun}
       {level.entry("r")};
       IF NOT FOUND THEN RAISE EXCEPTION 'a newer run has taken over' USING ERRCODE = '{LOST}'; END IF;
     ELSIF r.seq <= concord_last THEN
