@@ -15,7 +15,6 @@ class HistorySettings(Settings):
     version: Identifier = Field(
         default="version", description="Its column that counts a row's versions from 1. Default: version."
     )
-
     keep: Duration | None = Field(
         default=None,
         description="How long a version is kept once another one has followed it, such as 365 d. Default: for ever.",

@@ -145,8 +145,10 @@ class ReplicationSettings(Settings):
 
     def _placed(self, table: TableSettings) -> ReplicatedTable:
         made = table.replicated(Policy())
+        if table.table not in self.history:
+            return made
         place = self.name_at(table, self.subscriber)
-        return made.model_copy(update={"at": {**made.at, self.subscriber: place}}) if self.history else made
+        return made.model_copy(update={"at": {**made.at, self.subscriber: place}})
 
     def definition(self, name: str, wanted: ReplicationSetSettings) -> ReplicationDefinition:
         """The replication as a run carries it."""

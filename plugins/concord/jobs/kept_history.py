@@ -16,9 +16,8 @@ class KeptHistory(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: str = "version"  #: the column that counts the versions of one key, from 1
-    keep: timedelta | None = (
-        None  #: how long a version is kept after another one has followed it; None: for ever
-    )
+    #: How long a version is kept after another one has followed it; None: for ever.
+    keep: timedelta | None = None
 
     @property
     def own(self) -> tuple[str, ...]:

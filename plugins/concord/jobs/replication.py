@@ -108,6 +108,11 @@ class ReplicationDefinition(BaseModel):
         return hashlib.sha256(repr(chosen).encode()).hexdigest()[:16] if chosen else None
 
     @property
+    def histories(self) -> list[tuple[ReplicatedTable, KeptHistory]]:
+        """The tables of which every version is kept."""
+        return [(each, self.history[each.name]) for each in self.tables if each.name in self.history]
+
+    @property
     def maps(self) -> bool:
         """Are values of some table other ones at the subscriber (S0-06)?"""
         return any(each.changes_values(self.publisher, self.subscriber) for each in self.tables)

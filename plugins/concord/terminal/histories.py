@@ -46,17 +46,13 @@ def show_all(engine: Engine, configuration: Configuration) -> bool:
 def _rows(
     engine: Engine, configuration: Configuration, definition: ReplicationDefinition
 ) -> Iterator[tuple[object, ...]]:
-    kept = {
-        each.at_site(definition.subscriber): each
-        for each in definition.tables
-        if each.name in definition.history
-    }
-    if not kept:
+    if not definition.histories:
         return
     site = site_access(configuration, definition.subscriber)
-    for size in dialect(site.dialect).status.sizes(site, kept):
-        [table] = [each for place, each in kept.items() if str(place) == size.table]
-        days = definition.history[table.name].keep
+    places = [table.at_site(site.name) for table, _ in definition.histories]
+    kept = dict(zip(map(str, places), definition.histories, strict=True))
+    for size in dialect(site.dialect).status.sizes(site, places):
+        table, history = kept[size.table]
         a_day = changes_a_day(engine, replication_name(definition.name), table.name)
         yield (
             definition.name,
@@ -65,7 +61,7 @@ def _rows(
             size.rows,
             size.bytes,
             None if a_day is None else round(a_day),
-            *_needs(size.rows, size.bytes, a_day, days),
+            *_needs(size.rows, size.bytes, a_day, history.keep),
         )
 
 

@@ -83,10 +83,8 @@ def _histories(configuration: Configuration, site: str) -> Iterator[tuple[TableN
     """Those that the site keeps, and from which old versions go."""
     for name, settings in configuration.replications.items():
         if settings.subscriber == site:
-            definition = configuration.replication(name)
-            for table in definition.tables:
-                history = definition.history.get(table.name)
-                if history is not None and history.keep is not None:
+            for table, history in configuration.replication(name).histories:
+                if history.keep is not None:
                     yield table.at_site(site), history
 
 
