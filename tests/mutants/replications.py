@@ -448,8 +448,8 @@ REPLICATIONS = (
     Mutant(
         "the publisher hears of a batch that is still replayed",
         f"{RUN}/replicate.py",
-        "    _add(replication, stream, replication.overlap.take(batch), account)",
-        "    _add(replication, stream, replication.overlap.take(batch), account)\n"
+        "    _ended(replication, stream, replication.overlap.take(batch), account)",
+        "    _ended(replication, stream, replication.overlap.take(batch), account)\n"
         "    stream.confirm(batch.level or account.level_to)",
         f"{OVERLAP} -k hears",
     ),

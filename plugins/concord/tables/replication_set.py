@@ -99,11 +99,10 @@ class ReplicatedTable(BaseModel):
 
     def joins_values_of(self, site: str) -> bool:
         """Does a column, at this site or at another one, hold several of this site's?"""
-        taken = [len(each.own) for each in self.manipulation_at(site).operations]
-        others = (each for name, each in self.manipulations.items() if name != site)
-        return (
-            max([*taken, *(len(each.canonical) for other in others for each in other.operations)], default=0)
-            > 1
+        here = self.manipulation_at(site).operations
+        others = [each for name, each in self.manipulations.items() if name != site]
+        return any(len(each.own) > 1 for each in here) or any(
+            len(each.canonical) > 1 for other in others for each in other.operations
         )
 
     def changes_values(self, *sites: str) -> bool:

@@ -135,9 +135,8 @@ def _replayed(replication: Replication) -> ReplicationReport:
     account = Account(level, level, until=now + replication.job.run_for, newest=now)
     with replication.publisher.stream(level, replication.published) as stream:
         all_is_here = _follow(replication, stream, account)
-    if (
-        all_is_here and replication.job.linger
-    ):  # runs that follow one another leave `log_purge` no time between
+    if all_is_here and replication.job.linger:
+        # Runs that follow one another leave `log_purge` no time between.
         replication.publisher.forget_delivered()
     _refuse_unmet(replication.job, account)
     return _report(replication, account)
@@ -242,7 +241,7 @@ def _take(replication: Replication, stream: LogStream, batch: Batch, account: Ac
     pacer = replication.pacer
     if pacer:
         pacer.add(batch.operations)
-    _add(replication, stream, replication.overlap.take(batch), account)
+    _ended(replication, stream, replication.overlap.take(batch), account)
     account.newest = monotonic()
     if pacer:
         _finish(replication, stream, account)
@@ -253,10 +252,10 @@ def _take(replication: Replication, stream: LogStream, batch: Batch, account: Ac
 
 def _finish(replication: Replication, stream: LogStream, account: Account) -> None:
     """Nothing is under way any more."""
-    _add(replication, stream, replication.overlap.finish(), account)
+    _ended(replication, stream, replication.overlap.finish(), account)
 
 
-def _add(replication: Replication, stream: LogStream, carried: Carried | None, account: Account) -> None:
+def _ended(replication: Replication, stream: LogStream, carried: Carried | None, account: Account) -> None:
     """A batch has ended: it counts, and the publisher hears of it."""
     if carried is None:
         return

@@ -93,7 +93,7 @@ def create_entries(connection: Connection) -> None:
 
 
 def create(connection: Connection, tables: Iterable[ReplicatedTable]) -> None:
-    """Those of operations."""
+    """The tables of these tables' operations, likewise temporary."""
     run(connection, *map(_table, tables))
 
 

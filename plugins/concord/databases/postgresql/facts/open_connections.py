@@ -25,7 +25,7 @@ def cancel() -> None:
 
 
 def cancel_one(connection: psycopg.Connection[Any]) -> None:
-    """The same of one."""
+    """Cancel what this connection does at this moment; it is not closed."""
     if not connection.closed:
         with suppress(psycopg.Error):
             connection.cancel_safe(timeout=_PATIENCE)

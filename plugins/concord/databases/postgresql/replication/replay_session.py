@@ -40,12 +40,10 @@ class ReplaySession:
         self._knows_sets = False
 
     @property
-    def tables(self) -> tuple[ReplicatedTable, ...]:
-        """Those of which operations can be staged here, in the order of the replication set."""
-        return tuple(each for each in self.layout.tables if each.place in self._made)
-
-    def of(self, *kinds: Kind) -> tuple[ReplicatedTable, ...]:
-        return tuple(each for each in self.tables if each.kind in kinds)
+    def made(self) -> Layout:
+        """The tables of which operations can be staged here."""
+        tables = tuple(each for each in self.layout.tables if each.place in self._made)
+        return Layout(self.layout.published, tables)
 
     def begin(self) -> None:
         """Rules between rows of several tables need all of them, and only both ways have such."""
@@ -63,7 +61,7 @@ class ReplaySession:
 
     def clear(self, last: int) -> None:
         """Take away what was replayed."""
-        staging.clear(self.connection, self.tables, last)
+        staging.clear(self.connection, self.made.tables, last)
 
     def call(self, since: int, *, by_set: bool) -> Mapping[str, Mapping[str, int]]:
         """Replay what is staged after this number; operations by table and effect. Raises psycopg.Error."""
@@ -83,13 +81,13 @@ class ReplaySession:
         if self.job.replication.queued:
             run(self.connection, *queued_procedure.create(self.layout, self.level, self.job))
             return
-        if self.of(Kind.CALLS):
+        if self.made.of(Kind.CALLS):
             run(self.connection, called.create())
-        run(self.connection, procedure.create(self.tables, self.level, self.job.replication))
+        run(self.connection, procedure.create(self.made.tables, self.level, self.job.replication))
 
     def _learn_sets(self) -> None:
         """With the first large entry: most runs have none."""
-        tables, conversions = self.tables, self.job.replication.conversions
+        tables, conversions = self.made.tables, self.job.replication.conversions
         watched = application_triggers.firing(self.connection, [each.table.oid for each in tables])
         run(self.connection, *large_entry.create(tables, self.level, conversions, watched))
         self._knows_sets = True

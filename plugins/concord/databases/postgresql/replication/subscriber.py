@@ -137,7 +137,7 @@ class Subscriber(WrittenEnd):
         if self.job.set_aside is None:
             return None
         refuse_part(self.job.replication, self.job.set_aside)
-        how = (self._session.of(Kind.ROWS, Kind.CALLS), self._private, self.job.set_aside)
+        how = (self._session.made.of(Kind.ROWS, Kind.CALLS), self._private, self.job.set_aside)
         aside = EntrySetAside(self.connection, self._level, *how)
         return aside if aside.waits() else None
 
@@ -149,7 +149,7 @@ class Subscriber(WrittenEnd):
     def waiting(self, number: int) -> list[EntryOperation] | None:
         if not rows(self.connection, f"SELECT FROM {staging.ENTRIES} WHERE number = {number}"):
             return None
-        told = self._session.of(Kind.ROWS, Kind.CALLS)
+        told = self._session.made.of(Kind.ROWS, Kind.CALLS)
         return refused_entry.operations_of(self.connection, self._private, told, number)
 
     @worded
@@ -235,7 +235,7 @@ class Subscriber(WrittenEnd):
         """Which of its operations fails, as a try of this entry alone tells."""
         if self.job.replication.queued:
             return ""
-        tables, how = self._session.tables, self.job.replication
+        tables, how = self._session.made.tables, self.job.replication
         seq = refused_entry.first_failure(self.connection, tables, how, level)
         found = refused_entry.operations_of(self.connection, self._private, tables, number) if seq else []
         place = next((at for at, each in enumerate(found, 1) if each.seq == seq), 0)
