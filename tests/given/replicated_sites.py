@@ -25,6 +25,17 @@ from tests.given.site import LOG_READER, Rows, Site
 
 Outcomes = list[ReplicationReport | ConcordError]
 
+#: The steps of a run in small batches at which it is killed: each by its name, and the time that it is taken.
+STEPS = [
+    ("open", 1),
+    ("inspect", 1),
+    ("stage", 1),
+    ("stage", 3),
+    ("replay", 1),
+    ("replay", 3),
+    ("confirm", 1),
+    ("confirm", 4),
+]
 #: A database with a slot cannot be dropped.
 DROP_SLOTS = (
     "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database()"

@@ -11,20 +11,10 @@ from concord.messages.errors import ConcordError
 from embedded.postgres import Server
 from tests.given.at_step import At
 from tests.given.killed_process import killed_at
-from tests.given.replicated_sites import Replicated, begin_replicated
+from tests.given.replicated_sites import STEPS, Replicated, begin_replicated
 from tests.given.site import Site, create_logins
 
 JOURNAL = ("CREATE TABLE journal (id int PRIMARY KEY, said text)",)
-STEPS = [
-    ("open", 1),
-    ("inspect", 1),
-    ("stage", 1),
-    ("stage", 3),
-    ("replay", 1),
-    ("replay", 3),
-    ("confirm", 1),
-    ("confirm", 4),
-]
 
 
 @pytest.fixture(autouse=True)

@@ -8,19 +8,9 @@ import pytest
 from concord.databases.postgresql.entries import from_log
 from tests.given.killed_process import killed_at
 from tests.given.mapped_replication import account, begin_mapped, expected, kept
-from tests.given.replicated_sites import Replicated
+from tests.given.replicated_sites import STEPS, Replicated
 
 Make = Callable[..., Replicated]
-STEPS = [
-    ("open", 1),
-    ("inspect", 1),
-    ("stage", 1),
-    ("stage", 3),
-    ("replay", 1),
-    ("replay", 3),
-    ("confirm", 1),
-    ("confirm", 4),
-]
 
 
 @pytest.fixture(autouse=True)
