@@ -11,6 +11,7 @@ RUN = "plugins/concord/transactional"
 ONE_WAY = "tests/transactional/test_one_way.py"
 BOTH_WAYS = "tests/transactional/test_both_ways.py"
 DECIDED = "tests/transactional/test_decided.py"
+NAMED = "tests/transactional/publications/test_names.py"
 THROTTLED = "tests/transactional/throttle/test_throttled.py"
 WATCH = "tests/orchestration/dags/test_commit_trigger.py"
 CALLS = "tests/transactional/calls/test_calls.py"
@@ -491,5 +492,26 @@ REPLICATIONS = (
         "return one_has_ended.is_set() or asked_to_end()",
         "return one_has_ended.is_set()",
         "tests/transactional/staying/test_both_at_once.py -k of_either_site",
+    ),
+    Mutant(
+        "a column x is taken for the whole row that people are shown",
+        f"{POSTGRESQL}/replay/refused_entry.py",
+        "(SELECT to_jsonb(x.*) FROM (SELECT {after}) x)",
+        "(SELECT to_jsonb(x) FROM (SELECT {after}) x)",
+        f"{NAMED} -k refused_transaction",
+    ),
+    Mutant(
+        "a column t is taken for the whole row that a person's decision logs",
+        f"{POSTGRESQL}/replay/decision.py",
+        "to_jsonb({side}.*)",
+        "to_jsonb({side})",
+        f"{NAMED} -k conflict",
+    ),
+    Mutant(
+        "a name ends the body of the procedure that replays",
+        f"{POSTGRESQL}/replay/procedure.py",
+        "LANGUAGE plpgsql AS {literal(source)}",
+        "LANGUAGE plpgsql AS $concord${source}$concord$",
+        f"{NAMED} -k takes_every_name",
     ),
 )

@@ -13,13 +13,14 @@ from concord.databases.postgresql.entries.staging import ReplicatedTable
 from concord.databases.postgresql.replay.statements import REFUSED, of_staged_row, refused, taken
 from concord.jobs.replication import Conversions
 
-#: Variables of the procedure: the entry's commit and number, and whether the operation's row is there.
-VARIABLES = "concord_at timestamptz; concord_number bigint; concord_lives boolean;"
+#: Variables of the procedure: the staged entry, and whether the operation's row is there. A field of a record stays what
+#: it is where a table's column has its name.
+VARIABLES = "concord_made record; concord_lives boolean;"
 
 
 def entered(entry: str) -> str:
     """The statement that fills them, from the staged entry."""
-    return f"concord_at := {entry}.at; concord_number := {entry}.number;"
+    return f"concord_made := {entry};"
 
 
 def appending(
@@ -101,7 +102,7 @@ class Appended:
         return " AND ".join(f"{one} = {other}" for one, other in pairs)
 
     def _made(self, operation: str) -> tuple[str, str, str]:
-        return (literal(operation), "concord_at", "concord_number")
+        return (literal(operation), "concord_made.at", "concord_made.number")
 
     def _append(self, operation: str, key: str, values: Mapping[str, str]) -> str:
         """The staged row. Its key may never have been there."""

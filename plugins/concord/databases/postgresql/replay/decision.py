@@ -106,7 +106,7 @@ class Decision:
         }
         is_there = {side: f"({side}.{table.key_columns[0].sql} IS NOT NULL)" for side in ("t", "w")}
         image = {
-            side: f"CASE WHEN {is_there[side]} THEN to_jsonb({side}) - {hidden} END" for side in ("t", "w")
+            side: f"CASE WHEN {is_there[side]} THEN to_jsonb({side}.*) - {hidden} END" for side in ("t", "w")
         }
         kind = (
             f"CASE WHEN NOT {is_there['w']} THEN 'delete_update' WHEN NOT {is_there['t']} THEN 'update_delete'"
@@ -117,7 +117,7 @@ class Decision:
             self.connection,
             "INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver,"
             " reason, winner_site, loser_site, winner_version, loser_version, winner_row, loser_row)"
-            f" SELECT encode(sha256(convert_to({literal(choice.transmission + '/' + table.name)} || k::text, 'UTF8')),"
+            f" SELECT encode(sha256(convert_to({literal(choice.transmission + '/' + table.name)} || (k.*)::text, 'UTF8')),"
             f" 'hex'), {', '.join(map(literal, facts))}, {key}, {kind}, 'person', {literal(choice.reason)},"
             f" {literal(choice.winner)}, {literal(choice.loser)}, '{{}}', '{{}}', {image['w']}, {image['t']}"
             f" FROM pg_temp.{table.chosen} k LEFT JOIN pg_temp.{won} w ON {at_key['w']}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.constraints.verification import parents_first
 from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTable
 from concord.databases.postgresql.log.published import Kind
@@ -50,7 +51,7 @@ BEGIN
 END"""
     yield (
         "CREATE OR REPLACE PROCEDURE pg_temp.concord_replay_by_set(since bigint, INOUT done jsonb)"
-        f" LANGUAGE plpgsql AS $concord${body}$concord$"
+        f" LANGUAGE plpgsql AS {literal(body)}"
     )
 
 

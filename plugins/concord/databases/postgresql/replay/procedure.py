@@ -63,8 +63,7 @@ class Body:
 def created(body: Body, level: Level) -> str:
     """`pg_temp.concord_replay`. Once its last transaction is on disk, so are all before it."""
     last = f"{body.ended}\n        {ended(level)}"
-    return f"""
-CREATE OR REPLACE PROCEDURE pg_temp.concord_replay(since bigint, INOUT done jsonb) LANGUAGE plpgsql AS $concord$
+    source = f"""
 {COLUMNS_FIRST}
 DECLARE
   r record; entry bigint; concord_began bigint; concord_last bigint := 0; begun boolean := false;
@@ -89,7 +88,9 @@ BEGIN
   {last}
   done := {counted(body.counted)};
   PERFORM set_config('synchronous_commit', 'on', true);
-END$concord$"""
+END"""
+    head = "CREATE OR REPLACE PROCEDURE pg_temp.concord_replay(since bigint, INOUT done jsonb)"
+    return f"{head} LANGUAGE plpgsql AS {literal(source)}"
 
 
 def operations(tables: Sequence[ReplicatedTable]) -> str:

@@ -85,8 +85,7 @@ def one_by_one(tables: Sequence[ReplicatedTable], replication: ReplicationDefini
 
 
 def _function(head: str, tables: Sequence[ReplicatedTable], body: str) -> str:
-    return f"""
-CREATE OR REPLACE FUNCTION pg_temp.{head} LANGUAGE plpgsql AS $concord$
+    source = f"""
 {COLUMNS_FIRST}
 DECLARE
   mine record; r record; entry bigint; n bigint; at bigint := 0; converted bigint := 0; failed jsonb := '[]';
@@ -95,7 +94,8 @@ DECLARE
 BEGIN
   SELECT * INTO STRICT mine FROM {ENTRIES} WHERE number > since ORDER BY number LIMIT 1;
   entry := mine.number; {appended.entered("mine")}{body}
-END$concord$"""
+END"""
+    return f"CREATE OR REPLACE FUNCTION pg_temp.{head} LANGUAGE plpgsql AS {literal(source)}"
 
 
 def operations_of(
@@ -132,16 +132,16 @@ def _operations_of(table: ReplicatedTable, private: Sequence[str]) -> str:
     )
     return f"""
 SELECT s.seq, {literal(table.name)} AS name, {_WORDS} AS operation,
-       CASE WHEN s.operation IN ('U', 'V', 'D') THEN (SELECT to_jsonb(x) FROM (SELECT {key}) x) - {hidden}
+       CASE WHEN s.operation IN ('U', 'V', 'D') THEN (SELECT to_jsonb(x.*) FROM (SELECT {key}) x) - {hidden}
        END AS key,
-       CASE WHEN s.operation IN ('U', 'V', 'D') THEN (SELECT to_jsonb(x) FROM (SELECT {old}) x) - {hidden}
+       CASE WHEN s.operation IN ('U', 'V', 'D') THEN (SELECT to_jsonb(x.*) FROM (SELECT {old}) x) - {hidden}
        END AS before,
-       CASE WHEN s.operation IN ('I', 'U', 'V') THEN (SELECT to_jsonb(x) FROM (SELECT {after}) x) - {hidden} - {unsent}
+       CASE WHEN s.operation IN ('I', 'U', 'V') THEN (SELECT to_jsonb(x.*) FROM (SELECT {after}) x) - {hidden} - {unsent}
        END AS image,
        CASE WHEN s.operation = 'I'
-            THEN (SELECT to_jsonb(x) FROM (SELECT {present} FROM {of.sql} t WHERE {of.at_new_key}{last}) x) - {hidden}
+            THEN (SELECT to_jsonb(x.*) FROM (SELECT {present} FROM {of.sql} t WHERE {of.at_new_key}{last}) x) - {hidden}
             WHEN s.operation <> 'T'
-            THEN (SELECT to_jsonb(x) FROM (SELECT {present} FROM {of.sql} t WHERE {of.at_old_key}{last}) x) - {hidden}
+            THEN (SELECT to_jsonb(x.*) FROM (SELECT {present} FROM {of.sql} t WHERE {of.at_old_key}{last}) x) - {hidden}
        END AS here FROM {table.staged} s"""
 
 
