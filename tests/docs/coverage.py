@@ -16,6 +16,8 @@ _HEAD = """# Coverage of transactional replication
 [References](references.md) says what each item asks for. A *central* item is shown by a test. Any other one is shown by
 a test, or decided in words on the page that is named. The mark stands in that test's docstring.
 """
+#: Pages that list marks, and decide nothing.
+_LISTS = {PAGE.name, "references.md", "mutants.md", "walk-through.md"}
 #: More tests of an item say little more to a reader.
 _MOST = 3
 
@@ -61,6 +63,11 @@ SUBJECTS = (
     ),
     Subject("Rules of a publisher", _items("S4-027 059 060 061 062 063 151"), _items("S4-064 072")),
     Subject("Calls of procedures", (), _items("S2-12; S4-126 132 141 169")),
+    Subject(
+        "Isolation, boundaries and patterns",
+        _items("S1-42 54 55; S4-161 162 164 182"),
+        _items("S0-52; S2-02 03; S4-163"),
+    ),
 )
 
 
@@ -97,7 +104,7 @@ def told() -> Mapping[str, list[str]]:
     """Each mark, and the pages whose text names it."""
     found = defaultdict(list)
     for page in sorted((PROJECT / "docs").glob("*.md")):
-        if page.name not in {PAGE.name, "references.md", "mutants.md"}:
+        if page.name not in _LISTS:
             for mark in dict.fromkeys(marks(page.read_text())):
                 found[mark].append(f"[{page.stem}]({page.name})")
     return found

@@ -12,7 +12,7 @@ PAGE = PROJECT / "docs" / "references.md"
 #: They list marks, and cite none.
 LISTS = {
     PAGE,
-    PROJECT / "docs" / "coverage.md",
+    *(PROJECT / "docs" / name for name in ("coverage.md", "walk-through.md")),
     *(PROJECT / "tests" / "docs" / name for name in ("coverage.py", "marks.py")),
 }
 ROOMS = "plugins", "spark_jobs", "dags", "tests", "docs"

@@ -111,7 +111,7 @@ def test_a_purge_is_due_once_its_time_has_passed_since_the_last(
 
 
 def test_a_purge_that_was_missed_many_times_runs_once() -> None:
-    # S4-162
+    """S4-162."""
     now = utc("2026-03-20T12")
     assert due(DAILY, utc("2026-03-01T03"), now)
     assert not due(DAILY, now, now.add(hours=14))

@@ -38,7 +38,10 @@ def test_a_link_takes_these_steps(sites: Pair) -> None:
 
 
 def test_a_reader_sees_all_of_a_link_or_nothing(sites: Pair) -> None:
-    """At every step until the commit the target is as it was: rows, versions, conflicts and position."""
+    """S1-55: a link is one transaction of its target.
+
+    At every step until the commit that site is as it was: rows, versions, conflicts and position.
+    """
     queries = (
         "TABLE plane",
         "TABLE flight",

@@ -78,6 +78,8 @@ def test_a_transaction_open_before_a_run_arrives_after_it_commits_and_no_run_wai
 
 @pytest.mark.parametrize("step", ["heartbeat", "count", "stage", "write", "lock", "commit"])
 def test_what_commits_during_a_run_arrives_with_the_next(sites: Pair, step: str) -> None:
+    """S1-54: no site is locked meanwhile."""
+
     def edit() -> None:
         sites.london.run(
             "INSERT INTO book VALUES (101, 'during')", "UPDATE book SET title = 'new' WHERE id = 100"

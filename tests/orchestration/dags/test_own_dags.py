@@ -1,6 +1,7 @@
 """docs/dags.md: every DAG that it shows, run by a real Airflow; and what a group does beside Concord's own DAG."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,13 @@ def run(bag: DagBag, dag_id: str, **conf: Any) -> dict[str, str]:
 
 
 def test_the_first_example_makes_every_dag_and_the_others_are_there_too(bag: DagBag) -> None:
-    own = {"refresh_reports", "publish_flights", "after_capetown_flights", "compare_at_night"}
+    own = {
+        "refresh_reports",
+        "publish_flights",
+        "after_capetown_flights",
+        "compare_at_night",
+        "analyze_at_london",
+    }
     assert set(bag.dags) == set(all_dags()) | own
     assert {f"synchronize__{NAME}", f"initialize__{NAME}", f"compare__{NAME}", "provision"} < set(bag.dags)
 
@@ -98,6 +105,16 @@ def test_a_group_of_one_way_and_one_table_leaves_the_rest(bag: DagBag, pair: Pai
 def test_the_other_examples_run(bag: DagBag, pair: Pair) -> None:
     assert run(bag, "after_capetown_flights") == {"count": "success"}
     assert run(bag, "compare_at_night") == {"compare": "success"}
+
+
+def test_a_statement_runs_at_intervals_and_once_for_all_that_were_missed(bag: DagBag, pair: Pair) -> None:
+    """S4-161, S4-162, S4-163, S4-164: Airflow has the start, the interval and each success."""
+    dag = bag.dags["analyze_at_london"]
+    assert (dag.start_date, dag.catchup) == (datetime(2026, 1, 1, tzinfo=UTC), False)
+    assert dag.schedule == timedelta(minutes=60)
+    pair.london.run("INSERT INTO flights VALUES (21, 0, 'one more')")
+    assert run(bag, "analyze_at_london") == {"analyze": "success"}
+    assert pair.london.run("SELECT reltuples FROM pg_class WHERE oid = 'flights'::regclass") == [(21,)]
 
 
 def test_a_task_builds_the_one_dag_that_it_belongs_to(bag: DagBag, monkeypatch: pytest.MonkeyPatch) -> None:

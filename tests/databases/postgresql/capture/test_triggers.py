@@ -44,6 +44,11 @@ def test_rows_that_nobody_has_changed_cost_nothing(london: Site) -> None:
 
 
 def test_a_user_without_any_right_on_concord_is_captured(london: Site) -> None:
+    """S1-42: marks stand in the shadow table, and users' tables keep their columns."""
+    columns = (
+        "SELECT array_agg(attname::text) FROM pg_attribute WHERE attrelid = 'book'::regclass AND attnum > 0"
+    )
+    assert london.rows(columns) == [(["id", "title", "price"],)]
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         london.as_application('SELECT * FROM concord."public.book"')
     london.as_application(
