@@ -9,10 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
 
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from concord.messages.errors import ConnectionRefused
+from concord.messages.errors import ConnectionRefused, SparkUnavailable
 from spark_jobs import interruption
 from spark_jobs.settings import ON_THIS_MACHINE, SETTINGS, is_local, own_sockets
 
@@ -78,11 +80,11 @@ class OfThisProcess:
         self._others = False  #: somebody else's, who ends it
 
     def __call__(self) -> SparkSession:
-        """The session, whichever thread asks. Raises ConnectionRefused."""
+        """The session, whichever thread asks. Raises SparkUnavailable or ConnectionRefused."""
         with self._lock:
             if self._session is None:
                 self._others = SparkContext._active_spark_context is not None
-                with _environment({**self._environment, _SUBMITTED: shlex.join(self._arguments)}):
+                with _environment({**self._environment, _SUBMITTED: shlex.join(self._arguments)}), _told():
                     self._session = start()
                 interruption.begin(self.interrupt)
             return self._session
@@ -98,6 +100,19 @@ class OfThisProcess:
         session, self._session = self._session, None
         if session is not None and not self._others:
             session.stop()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A Spark that does not start is told in our words; Java has written its own already."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        said = error.java_exception if isinstance(error, Py4JJavaError) else error
+        raise SparkUnavailable(
+            f"Spark does not start: {str(said).splitlines()[0].rstrip('.')}. Mend the Airflow connection (its host is"
+            " the master; its extra has driver-memory), or Java on this machine; nothing was written"
+        ) from error
 
 
 @contextmanager

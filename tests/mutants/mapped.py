@@ -7,6 +7,7 @@ from tests.mutants.planted import POSTGRESQL, Mutant
 MAPPED_HERE = "tests/transactional/mapped/test_mapped.py"
 REFUSED = "tests/transactional/mapped/test_refused_mapping.py"
 BY_SPARK = "tests/transactional/mapped/test_by_spark.py"
+OWN_SPARK = "tests/orchestration/tasks/test_replication_spark.py"
 LINES = f"{POSTGRESQL}/entries/mapped_lines.py"
 
 MAPPED = (
@@ -93,5 +94,19 @@ MAPPED = (
         "if not rows or len(rows) < spark_from:",
         "if not rows:",
         f"{BY_SPARK} -k so_many",
+    ),
+    Mutant(
+        "a replication's own Spark does not hear of the memory that the connection names",
+        "plugins/concord/orchestration/tasks/spark_settings.py",
+        'return str(extra.get(f"{of}-memory", MEMORY))',
+        "return MEMORY",
+        f"{OWN_SPARK} -k many_rows",
+    ),
+    Mutant(
+        "a Spark that does not start ends a replication in Java's words",
+        "spark_jobs/session.py",
+        "    except (PySparkException, Py4JError) as error:",
+        "    except InterruptedError as error:",
+        f"{OWN_SPARK} -k port",
     ),
 )

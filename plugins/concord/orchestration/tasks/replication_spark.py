@@ -49,8 +49,8 @@ def _opened(name: str) -> AbstractContextManager[Spark]:
 
     master, extra = _master(), connection.extra_dejson
     arguments = ["--master", master, "--name", f"concord replication {name}"]
-    arguments += ["--driver-memory", extra.get("driver-memory", spark_settings.MEMORY)]
-    arguments += ["--executor-memory", extra.get("executor-memory", spark_settings.MEMORY)]
+    arguments += ["--driver-memory", spark_settings.memory(extra, "driver")]
+    arguments += ["--executor-memory", spark_settings.memory(extra, "executor")]
     for setting in spark_settings.configuration(master, {}).items():
         arguments += ["--conf", "=".join(setting)]
     return closing(OfThisProcess([*arguments, "pyspark-shell"], spark_settings.environment()))

@@ -93,8 +93,8 @@ class SparkApplication(SparkSubmitOperator):
         extra = airflow_connection(self._conn_id).extra_dejson
         if self._spark_binary is None and "spark-binary" not in extra:
             self._spark_binary = spark_settings.spark_submit()
-        self._driver_memory = self._driver_memory or extra.get("driver-memory", spark_settings.MEMORY)
-        self._executor_memory = self._executor_memory or extra.get("executor-memory", spark_settings.MEMORY)
+        self._driver_memory = self._driver_memory or spark_settings.memory(extra, "driver")
+        self._executor_memory = self._executor_memory or spark_settings.memory(extra, "executor")
         submission = self._get_hook()._connection
         spark_settings.require_client_mode(self._conn_id, submission["deploy_mode"])
         self.conf = spark_settings.configuration(submission["master"], self.conf or {})

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import concord
 from concord.machine.environment import of_airflow
@@ -16,6 +16,7 @@ from concord.orchestration.tasks.job_files import JobFiles
 from spark_jobs.application import module
 from spark_jobs.settings import CONNECT_MODE, is_local
 
+#: Of a driver or an executor of whose memory the connection says nothing.
 MEMORY = "2g"
 #: A link's driver lives for seconds: the serial collector and the quick compiler start twice as fast.
 SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
@@ -31,6 +32,11 @@ def require_client_mode(connection_id: str, deploy_mode: str | None) -> None:
             f"connection {connection_id!r}: deploy mode {deploy_mode}; a link's driver reads its logins from a file of"
             " this machine: set deploy-mode to client, on any master, or use a connection of type spark_connect"
         )
+
+
+def memory(extra: Mapping[str, Any], of: Literal["driver", "executor"]) -> str:
+    """As the connection's extra says (`driver-memory`, `executor-memory`), else 2 GiB."""
+    return str(extra.get(f"{of}-memory", MEMORY))
 
 
 def library(master: str, files: JobFiles[Any]) -> str | None:
