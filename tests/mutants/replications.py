@@ -23,6 +23,7 @@ MANY_TABLES = "tests/transactional/publications/test_many_tables.py"
 OVERLAP = "tests/transactional/overlap/test_overlap.py"
 VALIDITY = "tests/transactional/test_validity.py"
 TABLES = "tests/transactional/publications/test_tables.py"
+ADMITTED = "tests/databases/postgresql/provision/test_admitted_publishers.py"
 
 REPLICATIONS = (
     Mutant(
@@ -513,5 +514,40 @@ REPLICATIONS = (
         "LANGUAGE plpgsql AS {literal(source)}",
         "LANGUAGE plpgsql AS $concord${source}$concord$",
         f"{NAMED} -k takes_every_name",
+    ),
+    Mutant(
+        "nobody asks whether the installer may make a publication",
+        f"{POSTGRESQL}/provision/admission.py",
+        "    if wanted.replications.deviating(connection):",
+        "    if False:",
+        f"{ADMITTED} -k may_not_create",
+    ),
+    Mutant(
+        "nobody asks who owns the tables of a replication",
+        f"{POSTGRESQL}/provision/admission.py",
+        ", *copies, *wanted.replications.altered]",
+        ", *copies]",
+        f"{ADMITTED} -k 'plain_login and log'",
+    ),
+    Mutant(
+        "nobody asks whether the installer may give a subscriber's rights",
+        f"{POSTGRESQL}/provision/admission.py",
+        "    needed += wanted.replications.needed_grants(logins, wanted.log_reader)\n",
+        "",
+        f"{ADMITTED} -k belong_to_others",
+    ),
+    Mutant(
+        "a right that others gave is given once more",
+        f"{POSTGRESQL}/provision/surveyed_site.py",
+        "(each.kind is privileges.Kind.PROCEDURE or each.by(user) in not_ours)",
+        "each.kind is privileges.Kind.PROCEDURE",
+        f"{ADMITTED} -k belong_to_others",
+    ),
+    Mutant(
+        "a publication of somebody else's stays his",
+        f"{POSTGRESQL}/provision/admission.py",
+        "AND NOT pg_has_role(r.oid, 'USAGE') ORDER BY 1\"",
+        'AND false ORDER BY 1"',
+        f"{ADMITTED} -k somebody_elses",
     ),
 )

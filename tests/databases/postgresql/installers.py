@@ -23,6 +23,14 @@ def new_installer(server: Server) -> str:
     return name
 
 
+def new_role(server: Server) -> str:
+    """One without attributes that cannot log in: an owner of tables."""
+    name = f"an_owner_{os.urandom(4).hex()}"
+    with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
+        superuser.execute(f"CREATE ROLE {name}".encode())
+    return name
+
+
 def refused(installations: list[Installation]) -> str:
     with pytest.raises(ProvisioningRefused) as error:
         provisioning.provision(installations)

@@ -1,6 +1,5 @@
 """A superuser is asked once, runs nothing of others, and gives an installer that can do nothing yet all it needs."""
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,7 +16,13 @@ from concord.tables.identity import Identity
 from concord.tables.replication_set import Marks, ReplicatedTable, TableName
 from embedded.postgres import Server
 from tests.conftest import Database
-from tests.databases.postgresql.installers import new_installer, refused, rename, run_by_a_superuser
+from tests.databases.postgresql.installers import (
+    new_installer,
+    new_role,
+    refused,
+    rename,
+    run_by_a_superuser,
+)
 from tests.given.bare_sites import installation
 from tests.given.fixtures import site_on
 from tests.given.site import Site, every_table, make_tables
@@ -33,13 +38,6 @@ TABLES = (
     "INSERT INTO app.person VALUES (1, 'glad', 'Ada'), (2, 'sad', 'Grace')",
     "RESET ROLE",
 )
-
-
-def new_role(server: Server) -> str:
-    name = f"an_owner_{os.urandom(4).hex()}"
-    with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
-        superuser.execute(f"CREATE ROLE {name}".encode())
-    return name
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import privileges
 from concord.databases.postgresql.facts.connection import Connection, one, rows
 from concord.databases.postgresql.facts.privileges import Absent, Grant, Kind
+from concord.databases.postgresql.replication.provision import Replications
 from concord.databases.postgresql.sites import owner
 from concord.databases.postgresql.sites import state as site_state
 from concord.databases.postgresql.sites.grants import Logins, usage
@@ -53,14 +54,31 @@ class _Relation:
     is_superuser: bool
 
 
-def read(connection: Connection, state: SiteState, logins: Logins, copies: Sequence[Ends]) -> Admission:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The parts of a site's configuration beside the tables that its links carry."""
+
+    logins: Logins
+    log_reader: str
+    copies: Sequence[Ends]
+    replications: Replications
+
+
+def read(connection: Connection, state: SiteState, wanted: Wanted) -> Admission:
     """Reads the catalogue alone: for that no right is needed."""
-    user = state.facts.user
+    user, copies = state.facts.user, _copies_at(state.site, wanted.copies)
     standing = owner.read(connection, state.facts, state.owner)
-    others = _owned_by_others(connection, [*_altered(state), *_views(state), *_copies_at(state.site, copies)])
-    given = _lacked_grants(connection, state, logins, copies)
+    altered = [*_altered(state), *_views(state), *copies, *wanted.replications.altered]
+    others = _owned_by_others(connection, altered)
+    published = _published_by_others(connection, wanted.replications)
+    given = _lacked_grants(connection, state, wanted)
     acts_for = sorted({each.owner for each in others if not each.is_view and not each.is_superuser})
-    lacks = (*_of_concord(connection, standing), *_of_owners(others), *_of_grants(given, others))
+    lacks = (
+        *_of_concord(connection, standing),
+        *_of_owners(others),
+        *(f"change the publication {name}, which {role} owns" for name, role in published.items()),
+        *_of_grants(given, others),
+    )
     inherit = " WITH INHERIT TRUE" if state.facts.version >= owner.OPTIONS else ""
     return Admission(
         site=state.site,
@@ -72,6 +90,7 @@ def read(connection: Connection, state: SiteState, logins: Logins, copies: Seque
             owner.handed_over(state.owner),
             *(f"GRANT {quote(each)} TO {quote(user)}{inherit}" for each in acts_for),
             *(f"ALTER VIEW {_sql(each.name)} OWNER TO {quote(user)}" for each in others if each.is_view),
+            *(f"ALTER PUBLICATION {quote(name)} OWNER TO {quote(user)}" for name in published),
             *(each.sql for each in given),
         ),
     )
@@ -120,18 +139,29 @@ def _named(names: Sequence[TableName]) -> str:
     return f"(n.nspname, c.relname) IN ({listed})"
 
 
-def _lacked_grants(
-    connection: Connection, state: SiteState, logins: Logins, copies: Sequence[Ends]
-) -> list[Grant]:
-    """The installer's needs of schemas. The others' needs that they lack, and that the installer cannot give."""
-    user = state.facts.user
+def _published_by_others(connection: Connection, replications: Replications) -> dict[str, str]:
+    """The publications to be changed for whose owners the installer may not act, each with its owner."""
+    names = ", ".join(["NULL", *map(literal, replications.deviating(connection))])
+    found = rows(
+        connection,
+        "SELECT p.pubname, r.rolname FROM pg_publication p JOIN pg_roles r ON r.oid = p.pubowner"
+        f" WHERE p.pubname IN ({names}) AND NOT pg_has_role(r.oid, 'USAGE') ORDER BY 1",
+    )
+    return dict(found)
+
+
+def _lacked_grants(connection: Connection, state: SiteState, wanted: Wanted) -> list[Grant]:
+    """The installer's needs of schemas and of the database. The others' needs that they lack, and that the
+    installer cannot give."""
+    user, logins = state.facts.user, wanted.logins
     needed = [*site_state.needed_grants(state, logins, state.wanted)]
-    for each in copies:
+    for each in wanted.copies:
         needed += needed_for_copies(each, state.site, logins)
+    needed += wanted.replications.needed_grants(logins, wanted.log_reader)
     outside = [each for each in needed if each.name[0] not in SCHEMAS]
     to_give = _missing(connection, outside)
     not_ours = privileges.missing(connection, [each.by(user) for each in to_give])
-    found = _missing(connection, [*_of_installer(connection, state, copies)])
+    found = _missing(connection, [*_of_installer(connection, state, wanted)])
     return list(dict.fromkeys([*found, *(each for each in to_give if each.by(user) in not_ours)]))
 
 
@@ -141,11 +171,13 @@ def _missing(connection: Connection, grants: Sequence[Grant]) -> list[Grant]:
     return [replace(each, absent=None) for each in found if each.absent is not Absent.OBJECT]
 
 
-def _of_installer(connection: Connection, state: SiteState, copies: Sequence[Ends]) -> Iterator[Grant]:
-    """To see the tables, and to make views and destinations that are not there yet."""
-    user, made = state.facts.user, [*_views(state), *_copies_at(state.site, copies)]
-    for schema in sorted({each.schema_name for each in [*state.tables, *made]}):
+def _of_installer(connection: Connection, state: SiteState, wanted: Wanted) -> Iterator[Grant]:
+    """To see the tables, and to make views, destinations and publications that are not there yet."""
+    user, made = state.facts.user, [*_views(state), *_copies_at(state.site, wanted.copies)]
+    for schema in sorted({each.schema_name for each in [*state.tables, *wanted.replications.tables, *made]}):
         yield usage(user, schema)
+    if wanted.replications.deviating(connection):
+        yield Grant(user, ("CREATE",), Kind.DATABASE, (state.facts.database,))
     for schema in sorted({each.schema_name for each in _absent(connection, made)}):
         yield Grant(user, ("CREATE",), Kind.SCHEMA, (schema,))
 
@@ -178,7 +210,9 @@ def _of_grants(given: Sequence[Grant], others: Sequence[_Relation]) -> Iterator[
     """The rights of these that do not come with the owners' rights."""
     come = {(each.name.schema_name, each.name.name) for each in others}
     for each in given:
-        if each.name not in come:
+        if each.kind is Kind.DATABASE and "CREATE" in each.privileges:
+            yield f"create a publication in the database {each.name[0]}"
+        elif each.name not in come:
             yield f"give {each.role} {', '.join(each.privileges)} on {each.kind.lower()} {'.'.join(each.name)}"
 
 

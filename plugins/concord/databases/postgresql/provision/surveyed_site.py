@@ -102,10 +102,16 @@ class Surveyed:
             if ends.snapshot.target == self.site:
                 made += snapshot_provision.target_statements(ends, self.installation.applier)
         needed = [*self._snapshot_grants(sites), *self._replication_grants]
+        lacked = privileges.missing(self.connection, needed)
+        user = self.state.facts.user
+        not_ours = privileges.missing(self.connection, [each.by(user) for each in needed])
         # Everybody may call a procedure, unless its owner says otherwise; and only the owner could say it again.
-        held = [each for each in needed if each.kind is privileges.Kind.PROCEDURE]
-        lacked = privileges.missing(self.connection, held)
-        return [*made, *(each.sql for each in needed if each not in held or each in lacked)]
+        held = [
+            each
+            for each in needed
+            if each not in lacked and (each.kind is privileges.Kind.PROCEDURE or each.by(user) in not_ours)
+        ]
+        return [*made, *(each.sql for each in needed if each not in held)]
 
     @property
     def _replication_grants(self) -> list[Grant]:
@@ -208,7 +214,8 @@ def _look_at(connection: Connection, installation: Installation) -> Surveyed:
     relations = read_tables(connection, snapshot_provision.relations(installation.snapshots, site))
     replications = _replications(connection, installation, state)
     copies = [_ends(each, {site: relations}) for each in installation.snapshots]
-    admitted = admission.read(connection, state, logins, copies)
+    wanted = admission.Wanted(logins, installation.log_reader, copies, replications)
+    admitted = admission.read(connection, state, wanted)
     try:
         state = site_state.with_memory(connection, state, logins)
         numbers = identities.read(connection, site, state.wanted, list(state.tables))

@@ -26,7 +26,7 @@ from concord.databases.postgresql.sites import grants, own_rows, preflight
 from concord.databases.postgresql.sites.grants import Logins
 from concord.jobs.kept_history import KeptHistory
 from concord.jobs.replication import ReplicationDefinition
-from concord.tables.replication_set import ReplicatedTable, TableName
+from concord.tables.replication_set import NotOwned, ReplicatedTable, TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,26 @@ class Replications:
         for wanted in replication.tables:
             if table := self.tables.get(wanted.at_site(self.site)):
                 yield wanted, table
+
+    @property
+    def altered(self) -> list[TableName]:
+        """The tables whose owners alone may publish them, or give them triggers."""
+        found = [
+            table.name
+            for each in self.replications
+            for wanted, table in self._existing(each)
+            if each.published_by(self.site) or wanted.not_owned is NotOwned.REFUSE
+        ]
+        return list(dict.fromkeys(found))
+
+    def deviating(self, connection: Connection) -> list[str]:
+        """The publications that are to be made or changed."""
+        return [
+            name
+            for name, tables in self.published().items()
+            if not publication.is_known(connection, name)
+            or any(publication.deviations(connection, name, tables, self._own(name)))
+        ]
 
     def refusals(self, connection: Connection, log_reader: str, applier: str) -> Iterator[str]:
         """Every reason not to make the site an end of its replications, each one line."""
@@ -188,11 +208,11 @@ class Replications:
     def statements(self, connection: Connection) -> Iterator[str]:
         """Idempotent; they need the shadow tables."""
         yield from call_objects.statements(self.carried)
-        for name, tables in self.published().items():
-            known, own = publication.is_known(connection, name), self._own(name)
-            if not known or any(publication.deviations(connection, name, tables, own)):
-                whole = publication.whole_identities(connection, tables)
-                yield from publication.statements(name, tables, known, whole, own)
+        published = self.published()
+        for name in self.deviating(connection):
+            known, tables = publication.is_known(connection, name), published[name]
+            whole = publication.whole_identities(connection, tables)
+            yield from publication.statements(name, tables, known, whole, self._own(name))
         yield from call_objects.removal(connection, self.carried)
         yield from triggers.statements(connection, self.captured)
         yield from version_columns.statements(connection, self._versioned)
