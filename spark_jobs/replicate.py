@@ -49,7 +49,8 @@ def work(
 
     Raises a ConcordError.
     """
-    mapper = in_the_driver if spark is None else partial(mapped, spark, job.replication.spark_from)
+    spark_from = job.replication.spark_from
+    mapper = in_the_driver if spark is None or spark_from is None else partial(mapped, spark, spark_from)
     return _logged(job, replicate(job, dialect, progress, tell, asked_to_end, mapper))
 
 

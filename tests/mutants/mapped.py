@@ -109,4 +109,11 @@ MAPPED = (
         "    except InterruptedError as error:",
         f"{OWN_SPARK} -k port",
     ),
+    Mutant(
+        "Spark maps rows of a replication that says nothing of it",
+        "plugins/concord/jobs/replication.py",
+        "    spark_from: int | None = None  #: rows",
+        "    spark_from: int | None = 0  #: rows",
+        f"{BY_SPARK} -k unless_the_configuration",
+    ),
 )

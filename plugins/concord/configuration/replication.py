@@ -12,7 +12,6 @@ from concord.configuration.history import HistorySettings
 from concord.configuration.replication_start import ContinuousSettings, ReplicationWatchSettings
 from concord.configuration.settings import ReplicationSetSettings, TableSettings
 from concord.jobs.largest import Largest
-from concord.jobs.link import SPARK_FROM
 from concord.jobs.max_delta import MaxDelta
 from concord.jobs.queued import QueuedConflicts
 from concord.jobs.replication import Capture, Conversions, ReplicationDefinition, Updates
@@ -75,11 +74,11 @@ class ReplicationSettings(Settings):
         description="Operations of a transaction from which on it is netted per key, and replayed by set. Default:"
         " 500.",
     )
-    spark_from: StrictInt = Field(
-        default=SPARK_FROM,
+    spark_from: StrictInt | None = Field(
+        default=None,
         ge=0,
         description="Rows of a mapped table in one batch from which on Spark maps them; the driver maps fewer. Default:"
-        " 1000. 0: Spark maps all.",
+        " the driver maps all. 0: Spark maps all.",
     )
     procedures: tuple[Table, ...] = Field(
         default=(),

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from concord.jobs.kept_history import KeptHistory
 from concord.jobs.largest import Largest
-from concord.jobs.link import SPARK_FROM, Direction, TableReport, link_name
+from concord.jobs.link import Direction, TableReport, link_name
 from concord.jobs.max_delta import MaxDelta
 from concord.jobs.queued import Precedence, QueuedConflicts, Scope
 from concord.jobs.site import Credentials, SiteAccess
@@ -74,7 +74,7 @@ class ReplicationDefinition(BaseModel):
     conversions: Conversions = Conversions.COUNT
     largest_transaction: Largest = Largest()
     set_based_from: int = 500  #: operations from which on an entry is netted, and replayed by set
-    spark_from: int = SPARK_FROM  #: rows of a table in one batch from which on Spark maps them
+    spark_from: int | None = None  #: rows of a table in one batch from which on Spark maps them; None: never
     updates: Updates = Updates.PUBLISHER
     capture: Capture = Capture.LOG
     max_delta: MaxDelta = MaxDelta()

@@ -11,11 +11,12 @@ from pyspark.sql import SparkSession
 
 from concord.databases.registry import dialect
 from concord.messages.errors import EntryRefused
+from concord.messages.pace import silent
 from concord.tables.manipulation import AnyOperation, Manipulation
 from concord.tables.row_mapping import Columns, RowMapping, in_the_driver
 from concord.transactional.replicate import replicate
 from concord.values.text_form import form_of
-from spark_jobs.replicate import mapped
+from spark_jobs.replicate import mapped, work
 from spark_jobs.steps.mapped_texts import mapped_texts
 from tests.given.mapped_replication import account, begin_mapped, expected, kept
 from tests.given.replicated_sites import Replicated
@@ -118,6 +119,24 @@ def test_spark_is_asked_from_so_many_rows_of_a_table_on(sites: Replicated, spark
     assert not asked
     sites.london.run("UPDATE account SET note = 'n'")
     replicate(sites.job(), dialect, mapper=partial(mapped, begun, 29))
+    assert asked == [1]
+
+
+def test_the_driver_maps_all_rows_unless_the_configuration_says_from_how_many_spark_does(
+    sites: Replicated, spark: SparkSession
+) -> None:
+    asked = list[int]()
+
+    def begun() -> SparkSession:
+        asked.append(1)
+        return spark
+
+    work(sites.job(initialize=True), lambda step: None, silent, spark=begun)
+    assert kept(sites) == expected(sites)
+    assert not asked
+    sites.settings = {**(sites.settings or {}), "spark_from": 1}
+    sites.london.run("UPDATE account SET note = 'n'")
+    work(sites.job(), lambda step: None, silent, spark=begun)
     assert asked == [1]
 
 

@@ -20,11 +20,11 @@ CONNECTION = "spark_default"
 
 @contextmanager
 def spark_for(replication: ReplicationDefinition) -> Iterator[Spark | None]:
-    """Begun with the first rows that need it, and ended with the block; None where nothing is mapped.
+    """Begun with the first rows that need it, and ended with the block; None where no rows ever do.
 
     Called, it raises SparkUnavailable or ConnectionRefused.
     """
-    if not replication.maps:
+    if not replication.maps or replication.spark_from is None:
         yield None
         return
     with ExitStack() as stack:
