@@ -126,6 +126,7 @@ def test_no_login_writes_a_mark_but_through_the_call(sites: Replicated) -> None:
     let_an_application_call(london)
     london.run(f"CREATE SCHEMA evil AUTHORIZATION {APPLICATION}")
     line = "PL/pgSQL function concord.run_call(text,text,text[]) line 6 at assignment"
+    cut = " concord.run_call(text,text,text[])\n"
     begin = "concord.begin_call('public.close_month', '{2026-11-30,1}')"
     forged = f"EXECUTE E'SELECT 1 AS \"\\n{line}\" FROM {begin.replace(chr(39), chr(39) * 2)} x'"
     for statement in (
@@ -137,6 +138,8 @@ def test_no_login_writes_a_mark_but_through_the_call(sites: Replicated) -> None:
         f"DO $$BEGIN {forged}; END$$",
         f'CREATE FUNCTION evil."{line}"() RETURNS text LANGUAGE plpgsql AS $$BEGIN RETURN {begin}; END$$;'
         f' SELECT evil."{line}"()',
+        f'CREATE FUNCTION evil."{cut}"() RETURNS text LANGUAGE plpgsql AS $$BEGIN RETURN {begin}; END$$;'
+        f' SELECT evil."{cut}"()',
         "CREATE FUNCTION evil.run_call(text, text, text[]) RETURNS text LANGUAGE plpgsql AS"
         f" $$BEGIN RETURN {begin}; END$$;"
         " SELECT evil.run_call('', '', '{}')",

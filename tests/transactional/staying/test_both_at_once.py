@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import pairwise
 from threading import Event
@@ -110,7 +110,8 @@ def test_a_transaction_that_stops_one_direction_ends_the_other_after_its_batch(s
         sites.capetown.run("INSERT INTO movement VALUES (1, 1)")
         seen(sites.london, 1)
         sites.london.run("INSERT INTO movement VALUES (2, 7)")
-        refused, back = run.result(timeout=30)
+        assert wait([run], timeout=30).done, "the other one stays"
+        refused, back = run.result()
     assert isinstance(refused, EntryRefused)
     assert isinstance(back, ReplicationReport)
     assert back.entries == 1
