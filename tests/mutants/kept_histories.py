@@ -113,4 +113,11 @@ KEPT_HISTORIES = (
         "dry_run=True) for each in kept",
         "tests/orchestration/dags/test_replicate_histories.py",
     ),
+    Mutant(
+        "a copy made anew counts the versions that it appends, and not its rows",
+        f"{POSTGRESQL}/replication/first_copy.py",
+        'return {"inserted": changed + gone, "alike": found - changed}',
+        'return {"inserted": changed + gone}',
+        f"{VERSIONS} -k made_anew",
+    ),
 )

@@ -113,7 +113,7 @@ def _initialized(replication: Replication) -> ReplicationReport:
         copies = publisher.copies(replication.published, begun.snapshot)
         with steps.long_step("copy", Meter("copy", replication.job.replication.name)):
             filled = subscriber.initialize(copies, begun.level, replace=replication.job.replace)
-    tables = tuple(replayed(table, {"inserted": count}) for table, count in filled.rows.items())
+    tables = tuple(replayed(*each) for each in filled.rows.items())
     return ReplicationReport(
         transmission=replication.job.transmission,
         tables=tables,

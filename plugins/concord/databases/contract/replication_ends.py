@@ -175,7 +175,9 @@ class Replayed:
 class Filled:
     """A subscriber's tables after they were copied."""
 
-    rows: Mapping[str, int]  #: by table
+    rows: Mapping[
+        str, Mapping[str, int]
+    ]  #: by table, and by what became of them (`jobs.replication.EFFECTS`)
     own_level: int  #: of the subscriber's own log: users' transactions up to it are not in the copy
 
 

@@ -44,7 +44,7 @@ def fill(
         # Users' transactions that wrote them have ended before this place, and the next ones end after it.
         (own,) = one(connection, "SELECT pg_current_wal_insert_lsn()::text")
         form = "binary" if layout.published.binary else "text"
-        filled = {}
+        filled: dict[str, dict[str, int]] = {}
         for each in layout.tables:
             if each.history is not None:
                 if not replace:
@@ -52,7 +52,8 @@ def fill(
                 filled[each.name] = _versions(connection, each, at, copies[each.name](), form)
             elif each.kind in (Kind.ROWS, Kind.VERSIONS):
                 _empty(connection, each, level.site, replace=replace or each.kind is Kind.VERSIONS)
-                filled[each.name] = _copied(connection, each.table.sql, each, copies[each.name](), form)
+                found = _copied(connection, each.table.sql, each, copies[each.name](), form)
+                filled[each.name] = {"inserted": found}
         return Filled({each.name: filled[each.name] for each in layout.of(Kind.ROWS)}, number(own))
 
 
@@ -86,13 +87,16 @@ def _refuse_rows(connection: Connection, table: ReplicatedTable, site: str) -> N
 
 def _versions(
     connection: Connection, table: ReplicatedTable, at: int, blocks: Iterator[bytes], form: str
-) -> int:
-    """A history loses nothing: rows that are not as in their newest version get another one (S0-49). Their number."""
+) -> dict[str, int]:
+    """A history loses nothing: rows that are not as in their newest version get another one (S0-49).
+
+    Returns how many versions were appended, and how many rows were alike: they were copied as well.
+    """
     run(connection, copied_history.create(table))
-    _copied(connection, copied_history.COPIED, table, blocks, form)
-    found = sum(run(connection, each) for each in copied_history.versions(table, at))
+    found = _copied(connection, copied_history.COPIED, table, blocks, form)
+    changed, gone = (run(connection, each) for each in copied_history.versions(table, at))
     run(connection, f"DROP TABLE {copied_history.COPIED}")
-    return found
+    return {"inserted": changed + gone, "alike": found - changed}
 
 
 def _copied(
