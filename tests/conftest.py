@@ -211,14 +211,10 @@ def server_with_logins(server: Server) -> Server:
 
 @pytest.fixture(scope="session")
 def airflow_logins(server: Server) -> None:
-    """The logins that connections of Airflow's have, each with a password that looks like nothing else."""
-    from tests.given.airflow_pair import CANARY, LOGINS  # noqa: PLC0415 - it brings Airflow
+    """The logins that connections of Airflow's have."""
+    from tests.given.airflow_pair import make_logins  # noqa: PLC0415 - it brings Airflow
 
-    with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
-        for role, login in LOGINS.items():
-            right = sql.SQL("REPLICATION" if role == "log_reader" else "")
-            made = sql.SQL("CREATE ROLE {} LOGIN {} PASSWORD {}")
-            superuser.execute(made.format(sql.Identifier(login), right, sql.Literal(CANARY)))
+    make_logins(server)
 
 
 @pytest.fixture(autouse=True)

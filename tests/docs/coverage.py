@@ -63,6 +63,7 @@ SUBJECTS = (
     ),
     Subject("Rules of a publisher", _items("S4-027 059 060 061 062 063 151"), _items("S4-064 072")),
     Subject("Calls of procedures", (), _items("S2-12; S4-126 132 141 169")),
+    Subject("Failover and partitioned publishing", _items("S2-17 23"), _items("S2-01 05 19 27")),
     Subject(
         "Isolation, boundaries and patterns",
         _items("S1-42 54 55; S4-161 162 164 182"),

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.models.dagrun import DagRun
+from psycopg import sql
 from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration, load
@@ -59,6 +60,23 @@ def connection_json(server: Server, database: str, login: str, password: str) ->
     """An Airflow connection as AIRFLOW_CONN_… holds it."""
     parts = {"conn_type": "postgres", "host": server.host, "port": server.port, "schema": database}
     return json.dumps({**parts, "login": login, "password": password, "extra": {"dialect": "postgresql"}})
+
+
+def make_logins(server: Server) -> None:
+    """The logins of all sites of that server, each with a password that looks like nothing else."""
+    with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
+        for role, login in LOGINS.items():
+            right = sql.SQL("REPLICATION" if role == "log_reader" else "")
+            made = sql.SQL("CREATE ROLE {} LOGIN {} PASSWORD {}")
+            superuser.execute(made.format(sql.Identifier(login), right, sql.Literal(CANARY)))
+
+
+def connect_airflow(monkeypatch: pytest.MonkeyPatch, site: str, server: Server, database: str) -> None:
+    """Airflow's connections to a site: its owner's, and one for each login."""
+    for role, login in {"": server.superuser, **LOGINS}.items():
+        variable = f"AIRFLOW_CONN_{site.upper()}" + (f"_{role.upper()}" if role else "")
+        password = CANARY if role else server.password
+        monkeypatch.setenv(variable, connection_json(server, database, login, password))
 
 
 @dataclass
@@ -123,10 +141,7 @@ def unprovisioned(
         made = database()
         sites[name] = Site(made.uri)
         sites[name].run(TABLES)
-        for role, login in {"": server.superuser, **LOGINS}.items():
-            variable = f"AIRFLOW_CONN_{name.upper()}" + (f"_{role.upper()}" if role else "")
-            password = CANARY if role else server.password
-            monkeypatch.setenv(variable, connection_json(server, made.name, login, password))
+        connect_airflow(monkeypatch, name, server, made.name)
     path = tmp_path / "concord.yaml"
     path.write_text(CONFIGURATION)
     repository_file = tmp_path / "repository.db"

@@ -9,7 +9,7 @@ import pytest
 from concord.configuration.configuration import load
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database
-from tests.given.airflow_pair import CANARY, LOGINS, TABLES, Pair, Site, connection_json
+from tests.given.airflow_pair import TABLES, Pair, Site, connect_airflow
 from tests.given.typed_commands import Terminal
 
 DOCUMENT = (PROJECT / "docs" / "topologies.md").read_text()
@@ -30,11 +30,7 @@ def three(
     made = database()
     sites = {"london": unprovisioned.london, "capetown": unprovisioned.capetown, "newyork": Site(made.uri)}
     sites["newyork"].run(TABLES)
-    for role, login in {"": server.superuser, **LOGINS}.items():
-        variable = "AIRFLOW_CONN_NEWYORK" + (f"_{role.upper()}" if role else "")
-        monkeypatch.setenv(
-            variable, connection_json(server, made.name, login, CANARY if role else server.password)
-        )
+    connect_airflow(monkeypatch, "newyork", server, made.name)
     (configuration,) = [block for kind, block in blocks() if kind == "yaml"]
     unprovisioned.path.write_text(configuration)
     return sites
