@@ -12,6 +12,7 @@ ONE_WAY = "tests/transactional/test_one_way.py"
 BOTH_WAYS = "tests/transactional/test_both_ways.py"
 DECIDED = "tests/transactional/test_decided.py"
 NAMED = "tests/transactional/publications/test_names.py"
+DOMAINS = "tests/transactional/publications/test_domains.py"
 THROTTLED = "tests/transactional/throttle/test_throttled.py"
 WATCH = "tests/orchestration/dags/test_commit_trigger.py"
 CALLS = "tests/transactional/calls/test_calls.py"
@@ -549,5 +550,19 @@ REPLICATIONS = (
         "AND NOT pg_has_role(r.oid, 'USAGE') ORDER BY 1\"",
         'AND false ORDER BY 1"',
         f"{ADMITTED} -k somebody_elses",
+    ),
+    Mutant(
+        "a value that the subscriber's domain refuses stops the transactions before it",
+        f"{POSTGRESQL}/entries/staging.py",
+        'if made or column.type.kind == "d" else',
+        "if made else",
+        f"{DOMAINS} -k own_transaction_alone",
+    ),
+    Mutant(
+        "the error of a first copy tells a private value",
+        f"{POSTGRESQL}/sites/end.py",
+        "in_our_words(error, self.access.name, private=self.is_private)",
+        "in_our_words(error, self.access.name)",
+        f"{DOMAINS} -k private_value",
     ),
 )

@@ -135,8 +135,8 @@ def test_so_does_a_history(replicated: Make) -> None:
     sites.london.run(FIVE, *LIVES)
     assert sites.run().conversions == 0
     found = sites.capetown.rows(
-        f'SELECT id, count(*), max({quote(version)}), count(DISTINCT entry), min("concord_made") FROM {quote(table.name)}'
-        " GROUP BY id ORDER BY id"
+        f'SELECT id, count(*), max({quote(version)}), count(DISTINCT entry), min("concord_made")'
+        f" FROM {quote(table.name)} GROUP BY id ORDER BY id"
     )
     many = 1 + len(NAMES)
     at = NAMES.index("concord_made")

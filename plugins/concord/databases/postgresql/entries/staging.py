@@ -55,17 +55,24 @@ class ReplicatedTable:
         """SQL of the value after the operation."""
         return f"{row}.c{place}{self._cast(self.columns[place])}"
 
+    def new(self, row: str, name: str) -> str:
+        """The same, of a column by its name."""
+        return self.after(row, [column.name for column in self.columns].index(name))
+
     def old(self, row: str, name: str) -> str:
         """SQL of the value before it."""
         return f"{row}.o{self.before.index(name)}{self._cast(self.table.column(name))}"
 
     def staged_type(self, column: Column) -> str:
-        """A text that a mapping has made becomes a value only when its entry is replayed: it may be none."""
+        """A text that a mapping has made becomes a value only when its entry is replayed: it may be none.
+
+        So does a domain's. Its rule may be this site's own, and the entries before are replayed first.
+        """
         return "text" if self._cast(column) else column.type.sql
 
     def _cast(self, column: Column) -> str:
         made = self.mapping is not None and column.name in self.mapping.rows.changed
-        return f"::{column.type.sql}" if made else ""
+        return f"::{column.type.sql}" if made or column.type.kind == "d" else ""
 
     @property
     def key_columns(self) -> tuple[Column, ...]:

@@ -163,7 +163,7 @@ class QueuedTable:
         """Before and after; the reader makes a delete and an insert of an update that changes it."""
         of, table = self.rows.of, self.rows.table
         for column in of.keys:
-            yield f"{of.row}.o{table.before.index(column.name)}", of.values[column.name]
+            yield table.old(of.row, column.name), of.values[column.name]
 
     @property
     def versions(self) -> str:

@@ -27,8 +27,8 @@ class VersionedRows:
         self.table, self.versions = table, versions
         self.of, self.sql = Statements(table, f"(r.t{table.place})"), table.table.sql
         self.shadow, self._row = versions.table.sql, f"(r.t{versions.place})"
-        self._after = {column.name: f"{self._row}.c{at}" for at, column in enumerate(versions.columns)}
-        self._before = {name: f"{self._row}.o{at}" for at, name in enumerate(versions.before)}
+        self._after = {column.name: versions.new(self._row, column.name) for column in versions.columns}
+        self._before = {name: versions.old(self._row, name) for name in versions.before}
 
     @property
     def key(self) -> list[str]:

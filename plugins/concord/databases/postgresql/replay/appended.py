@@ -13,8 +13,8 @@ from concord.databases.postgresql.entries.staging import ReplicatedTable
 from concord.databases.postgresql.replay.statements import REFUSED, of_staged_row, refused, taken
 from concord.jobs.replication import Conversions
 
-#: Variables of the procedure: the staged entry, and whether the operation's row is there. A field of a record stays what
-#: it is where a table's column has its name.
+#: Variables of the procedure: the staged entry, and whether the operation's row is there. A record's field stays what
+#: it is where a table's column has the name of the record.
 VARIABLES = "concord_made record; concord_lives boolean;"
 
 

@@ -47,7 +47,7 @@ class Compared:
     @property
     def as_before(self) -> str:
         """The row is, value by value, as it was at the publisher before the operation."""
-        before = {name: f"{self.of.row}.o{at}" for at, name in enumerate(self.table.before)}
+        before = {name: self.table.old(self.of.row, name) for name in self.table.before}
         return f"{self.of.at_old_key} AND {self._alike(before)}"
 
     @property

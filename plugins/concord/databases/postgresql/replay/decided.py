@@ -77,9 +77,7 @@ def judged(table: ReplicatedTable, row: str) -> str:
     """
     if not table.has_decided:
         return ""
-    before = [f"{row}.o{table.before.index(column.name)}" for column in table.key_columns]
-    names = [column.name for column in table.columns]
-    after = [f"{row}.c{names.index(column.name)}" for column in table.key_columns]
+    before, after = ([told(row, name) for name in table.key] for told in (table.old, table.new))
     return f"""
         IF r.operation IN ('U', 'D') AND {_is_decided(table, before)} THEN
           r.operation := CASE WHEN r.operation = 'D' OR {_is_decided(table, after)} THEN 'S' ELSE 'I' END;

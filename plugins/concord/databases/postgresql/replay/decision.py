@@ -25,9 +25,7 @@ def keys_of(connection: Connection, tables: Sequence[ReplicatedTable], number: i
     found = {}
     for table in tables:
         within = f"FROM {table.staged} s, {ENTRIES} e WHERE e.number = {number} AND s.seq > e.seq AND s.seq <= e.last"
-        names = [column.name for column in table.columns]
-        before = [f"s.o{table.before.index(column.name)}" for column in table.key_columns]
-        after = [f"s.c{names.index(column.name)}" for column in table.key_columns]
+        before, after = ([told("s", name) for name in table.key] for told in (table.old, table.new))
         if rows(connection, f"SELECT {within} AND s.operation = 'T' LIMIT 1"):
             raise ParametersRefused(
                 f"entry {number} empties a table, and nobody knows which rows its user had seen; `entry skip` lets the"
@@ -117,8 +115,8 @@ class Decision:
             self.connection,
             "INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver,"
             " reason, winner_site, loser_site, winner_version, loser_version, winner_row, loser_row)"
-            f" SELECT encode(sha256(convert_to({literal(choice.transmission + '/' + table.name)} || (k.*)::text, 'UTF8')),"
-            f" 'hex'), {', '.join(map(literal, facts))}, {key}, {kind}, 'person', {literal(choice.reason)},"
+            f" SELECT encode(sha256(convert_to({literal(choice.transmission + '/' + table.name)} || (k.*)::text,"
+            f" 'UTF8')), 'hex'), {', '.join(map(literal, facts))}, {key}, {kind}, 'person', {literal(choice.reason)},"
             f" {literal(choice.winner)}, {literal(choice.loser)}, '{{}}', '{{}}', {image['w']}, {image['t']}"
             f" FROM pg_temp.{table.chosen} k LEFT JOIN pg_temp.{won} w ON {at_key['w']}"
             f" LEFT JOIN {table.table.sql} t ON {at_key['t']}"

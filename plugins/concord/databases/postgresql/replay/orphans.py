@@ -24,16 +24,14 @@ class Reference:
 
     def wanted(self, row: str) -> list[str]:
         """The parent's key, as a staged row of the child names it."""
-        names = [column.name for column in self.child.columns]
-        return [f"{row}.c{names.index(name)}" for name in self.key.columns]
+        return [self.child.new(row, name) for name in self.key.columns]
 
     def left(self, row: str) -> list[str]:
         """The key that a staged row of the parent had before."""
-        return [f"{row}.o{self.parent.before.index(name)}" for name in self.key.referenced]
+        return [self.parent.old(row, name) for name in self.key.referenced]
 
     def kept(self, row: str) -> list[str]:
-        names = [column.name for column in self.parent.columns]
-        return [f"{row}.c{names.index(name)}" for name in self.key.referenced]
+        return [self.parent.new(row, name) for name in self.key.referenced]
 
     def parent_is(self, values: Sequence[str]) -> str:
         return _same("p", self.key.referenced, values)
@@ -99,7 +97,7 @@ def _refused(each: Reference, sqlstate: str) -> str:
     """No value is told: some may be private."""
     mine = "s.seq > concord_began AND s.seq <= concord_last"
     missing = f"NOT EXISTS (SELECT FROM {each.parent.table.sql} p WHERE"
-    here = _same("t", each.child.key, [f"s.c{at}" for at in _places(each.child)])
+    here = _same("t", each.child.key, [each.child.new("s", name) for name in each.child.key])
     of_child = [f"t.{quote(name)}" for name in each.key.columns]
     refers = " AND ".join(f"{value} IS NOT NULL" for value in of_child)
     names = f"{each.child.name} ({', '.join(each.key.columns)})"
@@ -114,8 +112,3 @@ def _refused(each: Reference, sqlstate: str) -> str:
               WHERE {mine} AND s.operation IN ('U', 'D') AND {missing} {each.parent_is(each.left("s"))});
           END IF;
           IF FOUND THEN RAISE EXCEPTION {said} USING ERRCODE = '{sqlstate}'; END IF;"""
-
-
-def _places(table: ReplicatedTable) -> list[int]:
-    names = [column.name for column in table.columns]
-    return [names.index(name) for name in table.key]

@@ -136,7 +136,8 @@ SELECT s.seq, {literal(table.name)} AS name, {_WORDS} AS operation,
        END AS key,
        CASE WHEN s.operation IN ('U', 'V', 'D') THEN (SELECT to_jsonb(x.*) FROM (SELECT {old}) x) - {hidden}
        END AS before,
-       CASE WHEN s.operation IN ('I', 'U', 'V') THEN (SELECT to_jsonb(x.*) FROM (SELECT {after}) x) - {hidden} - {unsent}
+       CASE WHEN s.operation IN ('I', 'U', 'V')
+            THEN (SELECT to_jsonb(x.*) FROM (SELECT {after}) x) - {hidden} - {unsent}
        END AS image,
        CASE WHEN s.operation = 'I'
             THEN (SELECT to_jsonb(x.*) FROM (SELECT {present} FROM {of.sql} t WHERE {of.at_new_key}{last}) x) - {hidden}

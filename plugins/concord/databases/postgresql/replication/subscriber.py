@@ -64,6 +64,10 @@ class Subscriber(WrittenEnd):
         self._mapper: Mapper = in_the_driver
         self._by_set = False  #: what waits is one large entry
 
+    @property
+    def is_private(self) -> bool:
+        return any(table.is_private for table in self.job.replication.tables)
+
     @worded
     def inspect_subscribed(self, published: Published) -> Layout:
         """The layout of both ends' tables. Raises NotProvisioned, IdentityChanged or StructureChanged."""
@@ -165,8 +169,7 @@ class Subscriber(WrittenEnd):
             with decision.begun(self.connection, *about, SETTINGS) as mine:
                 yield mine
         except psycopg.Error as error:
-            private = any(table.is_private for table in self.job.replication.tables)
-            raise in_our_words(error, self.access.name, private=private) from error
+            raise in_our_words(error, self.access.name, private=self.is_private) from error
 
     def interrupt(self) -> None:
         open_connections.cancel_one(self.connection)
@@ -215,7 +218,7 @@ class Subscriber(WrittenEnd):
             self.connection,
             f"SELECT number, at::text FROM {staging.ENTRIES} WHERE number > {level} ORDER BY number LIMIT 1",
         )
-        said = told(error, private=any(table.is_private for table in self.job.replication.tables))
+        said = told(error, private=self.is_private)
         name = self.job.replication.name
         where = self._where(level, number)
         stops = self.job.replication.both_ways and not self.job.replication.queued

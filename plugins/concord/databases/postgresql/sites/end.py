@@ -50,7 +50,7 @@ def worded(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, P]
         try:
             return method(self, *args, **kwargs)
         except psycopg.Error as error:
-            raise in_our_words(error, self.access.name) from error
+            raise in_our_words(error, self.access.name, private=self.is_private) from error
 
     return in_words
 
@@ -82,6 +82,11 @@ class End:
     def interval(self) -> Interval | None:
         """The versions that a backfill is about."""
         return self.job.interval if isinstance(self.job, LinkJob) else None
+
+    @property
+    def is_private(self) -> bool:
+        """May an error of its database tell values that not everybody may read?"""
+        return False
 
     def close(self) -> None:
         self.connection.close()
