@@ -13,6 +13,7 @@ BOTH_WAYS = "tests/transactional/test_both_ways.py"
 DECIDED = "tests/transactional/test_decided.py"
 NAMED = "tests/transactional/publications/test_names.py"
 DOMAINS = "tests/transactional/publications/test_domains.py"
+SUBSCRIBERS = "tests/transactional/publications/test_subscribers.py"
 THROTTLED = "tests/transactional/throttle/test_throttled.py"
 WATCH = "tests/orchestration/dags/test_commit_trigger.py"
 CALLS = "tests/transactional/calls/test_calls.py"
@@ -564,5 +565,19 @@ REPLICATIONS = (
         "in_our_words(error, self.access.name, private=self.is_private)",
         "in_our_words(error, self.access.name)",
         f"{DOMAINS} -k private_value",
+    ),
+    Mutant(
+        "a run does not see that another replication needs whole rows of its table",
+        f"{POSTGRESQL}/replication/publisher.py",
+        "images=how.both_ways, whole=whole)",
+        "images=how.both_ways)",
+        f"{SUBSCRIBERS} -k whole_rows",
+    ),
+    Mutant(
+        "a filter that no replication has any more makes users' deletes fail",
+        f"{POSTGRESQL}/log/publication.py",
+        "if filtering and not each.full:",
+        "if filtering and each.full:",
+        f"{SUBSCRIBERS} -k refused",
     ),
 )

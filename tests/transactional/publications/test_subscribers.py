@@ -11,7 +11,8 @@ from concord.databases import provisioning
 from concord.databases.postgresql.entries import from_log
 from concord.databases.postgresql.replication import standing
 from concord.databases.registry import dialect
-from concord.messages.errors import ConcordError
+from concord.messages.errors import ConcordError, ProvisioningRefused
+from concord.tables.manipulation import Combine, Cut, Manipulation
 from concord.tables.replication_set import ReplicatedTable
 from concord.transactional.upkeep import keep_up
 from concord.values.identifier import parse_table_name
@@ -172,3 +173,77 @@ def test_levels_go_on_beyond_the_numbers_at_which_32_bits_would_begin_again(repl
     report = sites.run()
     assert (report.entries, report.level_from, report.level_to > 2**31) == (5, before, True)
     assert sites.are_equal()
+
+
+#: One replication of the table needs rows as they were, each for a reason of its own.
+WHOLE: dict[str, tuple[dict[str, object], dict[str, object]]] = {
+    "a filter": ({"where": "n < 100"}, {}),
+    "a mapping of several columns": (
+        {
+            "manipulations": {
+                "capetown": Manipulation(
+                    operations=(
+                        Combine(canonical=("n", "note"), own=("note",), cut=Cut(parts=2, separator="|")),
+                    )
+                )
+            }
+        },
+        {},
+    ),
+    "users who write at both sites": ({}, {"updates": "both"}),
+}
+
+
+@pytest.mark.parametrize("why", WHOLE)
+def test_another_replication_of_the_same_table_carries_some_columns_beside_one_that_needs_whole_rows(
+    replicated: Make, oslo: Site, why: str
+) -> None:
+    """PostgreSQL takes no list of columns where a table's log brings rows as they were."""
+    table, settings = WHOLE[why]
+    name = parse_table_name("public.item")
+    one = replicated(ITEMS, ReplicatedTable(table=name, **table), **settings)
+    if "manipulations" in table:
+        one.capetown.run("ALTER TABLE item DROP n")
+    chosen = ReplicatedTable(table=name, columns=("id", "note"))
+    some = replace(
+        one, capetown=oslo, name=f"{one.name}b", replication_set="some", tables=(chosen,), settings={}
+    )
+    provision(one, some)
+    one.london.run("ALTER TABLE item ALTER note SET STORAGE EXTERNAL")
+    some.initialize()
+    one.london.run(
+        "INSERT INTO item VALUES (1, 1, repeat('x', 9000)), (2, 2, 'short')",
+        "UPDATE item SET n = 200 WHERE id = 1",
+        "UPDATE item SET id = 3 WHERE id = 1",
+        "UPDATE item SET note = 'other', n = 5 WHERE id = 2",
+    )
+    report = some.run()
+    assert (report.entries, report.conversions) == (4, 0)
+    sent = "SELECT id, note FROM item ORDER BY id"
+    assert oslo.rows(sent) == one.london.rows(sent)
+    assert oslo.value("SELECT count(n) FROM item") == 0
+
+
+def test_a_filter_that_no_replication_has_any_more_is_named_before_users_deletes_are_refused(
+    replicated: Make, oslo: Site
+) -> None:
+    """Its publication stays, and PostgreSQL would refuse every statement on rows that are no longer sent whole."""
+    name = parse_table_name("public.item")
+    filtered = replicated(ITEMS, ReplicatedTable(table=name, where="n < 100"))  # type: ignore[arg-type]
+    plain = replace(
+        filtered,
+        capetown=oslo,
+        name=f"{filtered.name}b",
+        replication_set="plain",
+        tables=(ReplicatedTable(table=name),),
+    )
+    provision(filtered, plain)
+    plain.initialize()
+    filtered.london.run("INSERT INTO item VALUES (1, 1), (2, 2)")
+    with pytest.raises(ProvisioningRefused, match="DROP PUBLICATION concord_operations, or keep the repl"):
+        provision(plain)
+    filtered.london.run("UPDATE item SET n = 3 WHERE id = 1", "DROP PUBLICATION concord_operations")
+    provision(plain)
+    filtered.london.run("DELETE FROM item WHERE id = 2", "UPDATE item SET note = 'alone'")
+    assert plain.run().conversions == 0
+    assert oslo.rows("TABLE item") == [(1, 3, "alone")]

@@ -91,6 +91,22 @@ def whole_identities(connection: Connection, tables: Sequence[PublishedTable]) -
     }
 
 
+def published_whole(connection: Connection, name: str) -> set[int]:
+    """The tables that it has with all of their columns and with rows as they were, by oid.
+
+    Another publication of the table may be what needs that.
+    """
+    return {
+        oid
+        for (oid,) in rows(
+            connection,
+            "SELECT c.oid::bigint FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid"
+            f" JOIN pg_class c ON c.oid = r.prrelid WHERE p.pubname = {literal(name)} AND r.prattrs IS NULL"
+            " AND c.relreplident = 'f'",
+        )
+    }
+
+
 def deviations(
     connection: Connection, name: str, tables: Sequence[PublishedTable], own: Own = NOTHING
 ) -> Iterator[str]:
@@ -155,8 +171,14 @@ def _own_deviations(connection: Connection, name: str, own: Own) -> Iterator[str
             yield f"{table} is published without its rows as they were (REPLICA IDENTITY FULL)"
 
 
-def identity_problems(connection: Connection, name: str, tables: Sequence[PublishedTable]) -> Iterator[str]:
-    """Of a table without a replica identity, a publication makes PostgreSQL refuse every update and delete."""
+def identity_problems(
+    connection: Connection, name: str, tables: Sequence[PublishedTable], names: Collection[str]
+) -> Iterator[str]:
+    """Of a table without a replica identity, a publication makes PostgreSQL refuse every update and delete.
+
+    So does another one that filters by columns outside of it. `names`: all that are provisioned together.
+    """
+    known = ", ".join(map(literal, names))
     for each in tables:
         found = rows(
             connection,
@@ -165,11 +187,18 @@ def identity_problems(connection: Connection, name: str, tables: Sequence[Publis
             " (SELECT array_agg(a.attname::text) FROM pg_index i JOIN pg_attribute a"
             " ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey::int2[]) WHERE i.indrelid = c.oid AND"
             " CASE WHEN c.relreplident IN ('d', 'f') THEN i.indisprimary"
-            " ELSE c.relreplident = 'i' AND i.indisreplident END)"
-            f" FROM pg_class c WHERE c.oid = {each.table.oid}",
+            " ELSE c.relreplident = 'i' AND i.indisreplident END),"
+            " (SELECT string_agg(quote_ident(p.pubname), ', ') FROM pg_publication_rel r JOIN pg_publication p"
+            f" ON p.oid = r.prpubid WHERE r.prrelid = c.oid AND r.prqual IS NOT NULL AND p.pubname NOT IN ({known})"
+            f" AND c.relreplident = 'f') FROM pg_class c WHERE c.oid = {each.table.oid}",
         )
-        (somebodys, identity) = found[0]
-        if somebodys and not each.full:
+        (somebodys, identity, filtering) = found[0]
+        if filtering and not each.full:
+            yield (
+                f"{each.table.name}: the publication {filtering} filters it and needs its rows as they were, and no"
+                f" replication here does; DROP PUBLICATION {filtering}, or keep the replication that has it"
+            )
+        elif somebodys and not each.full:
             yield (
                 f"{each.table.name}: its replica identity is FULL, with which PostgreSQL would refuse its updates once"
                 " it is published; say ALTER TABLE … REPLICA IDENTITY DEFAULT"

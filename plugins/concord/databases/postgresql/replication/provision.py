@@ -127,10 +127,11 @@ class Replications:
                 if filters:
                     yield from filters
                     return
-        for publication_name, tables in self.published().items():
-            for problem in publication.identity_problems(connection, publication_name, tables):
+        published = self.published()
+        for publication_name, tables in published.items():
+            for problem in publication.identity_problems(connection, publication_name, tables, published):
                 yield f"{self.site}: {problem}"
-        if self.published():
+        if published:
             yield from self._log_refusals(connection, log_reader)
         yield from (f"{self.site}: {line}" for line in triggers.problems(connection, self.captured))
         yield from self._procedure_refusals(connection, applier)

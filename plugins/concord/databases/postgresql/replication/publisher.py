@@ -79,7 +79,8 @@ class Publisher(PublishedEnd):
         own = version_tables.names(wanted) if how.queued else []
         calls = [call_objects.TABLE] if how.procedures else []
         tables = read_tables(self.connection, [*(each.at_site(site) for each in wanted), *own, *calls])
-        of_rows = published_tables(site, wanted, tables, images=how.both_ways)
+        whole = publication.published_whole(self.connection, self._publication)
+        of_rows = published_tables(site, wanted, tables, images=how.both_ways, whole=whole)
         published = (
             version_tables.published(site, wanted, of_rows, tables)
             if how.queued

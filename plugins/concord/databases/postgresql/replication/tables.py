@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from concord.databases.contract.quoting import quote
@@ -19,10 +19,19 @@ from concord.tables.replication_set import ReplicatedTable, TableName
 
 
 def published_tables(
-    site: str, wanted: Sequence[ReplicatedTable], tables: Mapping[TableName, Table], *, images: bool
+    site: str,
+    wanted: Sequence[ReplicatedTable],
+    tables: Mapping[TableName, Table],
+    *,
+    images: bool,
+    whole: Collection[int] = (),
 ) -> tuple[PublishedTable, ...]:
-    """Raises StructureChanged where one is missing, or has no key."""
-    return tuple(published_table(site, each, _existing(site, each, tables), images=images) for each in wanted)
+    """`whole`: those of which the log brings rows as they were. Raises StructureChanged where one is missing, or has no
+    key."""
+    found = [(each, _existing(site, each, tables)) for each in wanted]
+    return tuple(
+        published_table(site, each, table, images=images, shared=table.oid in whole) for each, table in found
+    )
 
 
 def published_table(
