@@ -56,3 +56,28 @@ def test_a_table_without_a_key_or_that_is_missing_and_a_login_that_is_unknown_ar
         assert len(refused.value.message.splitlines()) == 2, "a heading, and one line"
         with pytest.raises(StructureChanged, match=f"capetown: public.{said}"):
             sites.initialize(replace=True)
+
+
+@pytest.mark.parametrize("capture", ["log", "triggers"])
+def test_what_was_written_before_a_column_got_another_type_is_refused_and_never_read_as_that_type(
+    replicated: Make, capture: str
+) -> None:
+    """A local time would be read as one of another zone, hours apart; of a copy made anew nothing is guessed."""
+    sites = replicated(
+        ("CREATE TABLE call (id int PRIMARY KEY, at timestamp)", "CREATE TABLE other (id int PRIMARY KEY)"),
+        "public.call",
+        capture=capture,
+    )
+    sites.initialize()
+    sites.london.run("INSERT INTO call VALUES (1, '2026-01-01 00:00')")
+    if capture == "log":  # PostgreSQL alters no column that a publication lists
+        sites.london.run(f"ALTER PUBLICATION concord_{sites.replication_set} SET TABLE other")
+    for site in sites.sites:
+        site.run("ALTER TABLE call ALTER at TYPE timestamptz USING at AT TIME ZONE 'Africa/Johannesburg'")
+    sites.provision()
+    with pytest.raises(StructureChanged, match="run `provision`, and initialize the replication again"):
+        sites.run()
+    assert sites.capetown.value("SELECT count(*) FROM call") == 0
+    sites.initialize(replace=True)
+    sites.london.run("INSERT INTO call VALUES (2, '2026-01-02 00:00+02')")
+    assert (sites.run().entries, sites.are_equal()) == (1, True)

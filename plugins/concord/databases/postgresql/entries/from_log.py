@@ -226,12 +226,15 @@ class Entries:
         return self._first, self._seq
 
     def _refuse_altered(self, said: Relation) -> None:
-        """Raises StructureChanged where the log was written for other columns than the table has now."""
+        """Raises StructureChanged where the log was written for other columns than the table has now.
+
+        A value of another type may be read as one of this type, and be another value.
+        """
         place = self._places.get(said.oid)
-        known = () if place is None else tuple(c.name for c in self._published.tables[place].logged)
-        if tuple(name for name, _ in said.columns) != known:
+        known = () if place is None else self._published.tables[place].logged
+        if said.columns != tuple((column.name, column.type_oid) for column in known):
             raise StructureChanged(
-                f"{said.schema}.{said.name} has other columns in the publisher's log than it has now;"
+                f"{said.schema}.{said.name} has other columns or types in the publisher's log than it has now;"
                 " run `provision`, and initialize the replication again"
             )
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import psycopg
@@ -35,6 +35,7 @@ class Column:
     place: int = 0  #: pg_attribute.attnum: another one when it was dropped and added again
     filled: str | None = None  #: what the rows got that were there when the column was added
     casts: tuple[str, ...] = ()  #: of its type, or of a type inside that, by functions that somebody wrote
+    type_oid: int = field(default=0, compare=False)  #: as this site's log names its type
 
     @property
     def sql(self) -> str:
@@ -251,6 +252,7 @@ def _column(row: Row) -> Column:
         place=row["place"],
         filled=row["filled"],
         casts=tuple(row["casts"]),
+        type_oid=row["type_oid"],
     )
 
 

@@ -57,7 +57,8 @@ def columns_query(oids: str) -> str:
     return f"""
 SELECT a.attrelid::bigint AS table_oid, a.attname AS name, a.attnotnull AS not_null,
        a.attgenerated <> '' AS generated, a.attidentity AS identity,
-       format_type(a.atttypid, a.atttypmod) AS sql, y.kind, y.chain, y.root, a.atttypmod AS modifier,
+       format_type(a.atttypid, a.atttypmod) AS sql, a.atttypid::bigint AS type_oid, y.kind, y.chain, y.root,
+       a.atttypmod AS modifier,
        coalesce(l.collisdeterministic, true) AS deterministic,
        tn.nspname AS type_schema, coalesce(e.typname, t.typname) AS type_name,
        CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END AS default_expression,
