@@ -37,6 +37,7 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
         ("P14D", 14 * DAY),
         ("P1DT12H30M", DAY + 12.5 * HOUR),
         ("P2W", 14 * DAY),
+        ("36525 d", 36_525 * DAY),
     ],
 )
 def test_a_duration_is_a_number_with_a_unit_or_iso_8601(text: str, duration: timedelta) -> None:
@@ -45,7 +46,7 @@ def test_a_duration_is_a_number_with_a_unit_or_iso_8601(text: str, duration: tim
 
 NO_DURATIONS = [
     "", "h", "2", "2.5", "2m", "2 months", "2 fortnights", "2h 3", "P", "PT", "P1M", "P1Y", "1e3s", "-2h",
-    "-P1D", "0s", "PT0S", "9999999d", "\u0663 days", 60, 0.5, True, None, timedelta(0),
+    "-P1D", "0s", "PT0S", "9999999d", "36526 d", "999999 w", "\u0663 days", 60, 0.5, True, None, timedelta(0),
 ]  # fmt: skip
 
 

@@ -120,4 +120,11 @@ KEPT_HISTORIES = (
         'return {"inserted": changed + gone}',
         f"{VERSIONS} -k made_anew",
     ),
+    Mutant(
+        "versions of different rows follow each other in a history of another key",
+        f"{POSTGRESQL}/replication/history_table.py",
+        "if others := [name for name in table.primary_key if name in types(history) and name != history.version]:",
+        "if others := []:",
+        "tests/transactional/history/test_forgotten.py -k other_than",
+    ),
 )

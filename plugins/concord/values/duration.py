@@ -28,17 +28,22 @@ _ISO = re.compile(
     r"(?P<sign>-?)P(?=[0-9T])(?:(?P<week>[0-9]{1,6})W)?(?:(?P<day>[0-9]{1,6})D)?"
     r"(?:T(?=[0-9])(?:(?P<hour>[0-9]{1,6})H)?(?:(?P<minute>[0-9]{1,6})M)?(?:(?P<second>[0-9]{1,6})S)?)?"
 )
+#: So long ago a calendar still knows the day.
+_LONGEST = timedelta(days=36_525)
 _ADVICE = "write a number and a unit, such as 90s, 15 minutes, 2h or 14 days"
 
 
 def parse_duration(value: object) -> timedelta:
     """`200 ms`, `90s`, `15 minutes`, `2h`, `14 days` or ISO 8601 (`PT15M`) as a timedelta above zero.
 
-    Raises ValueError for anything else; a plain number and the unit `m` (minutes? months?) are ambiguous.
+    It is a hundred years at most. Raises ValueError for anything else; a plain number and the unit `m` (minutes?
+    months?) are ambiguous.
     """
     duration = value if isinstance(value, timedelta) else _parse(value)
     if duration <= timedelta(0):
         raise ValueError(f"a duration must be longer than zero; {_ADVICE}")
+    if duration > _LONGEST:
+        raise ValueError(f"a duration is at most {_LONGEST.days} days, a hundred years; {_ADVICE}")
     return duration
 
 

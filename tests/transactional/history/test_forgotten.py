@@ -12,6 +12,7 @@ from concord.databases import provisioning
 from concord.databases.postgresql.replication import kept_versions
 from concord.databases.registry import dialect
 from concord.jobs.kept_history import KeptHistory
+from concord.messages.errors import StructureChanged
 from concord.values.identifier import parse_table_name
 from tests.given.replicated_accounts import Make
 from tests.given.replicated_history import histories, versions
@@ -94,6 +95,32 @@ def test_a_row_that_comes_back_after_its_history_went_counts_from_one(sites: Rep
     sites.london.run("INSERT INTO account VALUES (1, 'Bob', 2)")
     sites.run()
     assert versions(sites) == [(1, 1, "I", "Bob", 2)]
+
+
+@pytest.mark.parametrize(
+    ("altered", "message"),
+    [
+        ("DROP CONSTRAINT account_history_pkey", "no primary key with version in it"),
+        (
+            "DROP CONSTRAINT account_history_pkey, ADD PRIMARY KEY (entry, version)",
+            "entry in its primary key; make it the table's key and version alone",
+        ),
+        ("RENAME committed_at TO at", "lacks the column committed_at of a history"),
+    ],
+)
+def test_nothing_goes_of_a_table_that_somebody_made_other_than_a_history(
+    sites: Replicated, altered: str, message: str
+) -> None:
+    """By another key, versions of different rows would follow each other."""
+    put(sites, 1, ("I", 90))
+    put(sites, 2, ("I", 90), ("U", 60))
+    sites.capetown.run(
+        "UPDATE reports.account_history SET entry = id WHERE version = 1",
+        f"ALTER TABLE reports.account_history {altered}",
+    )
+    with pytest.raises(StructureChanged, match=message):
+        forget(sites)
+    assert len(left(sites)) == 3
 
 
 made = st.lists(st.tuples(st.sampled_from("IUD"), st.integers(0, 60)), min_size=1, max_size=5)

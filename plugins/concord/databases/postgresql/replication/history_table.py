@@ -31,6 +31,9 @@ def own_problems(table: Table, history: KeptHistory) -> Iterator[str]:
             f"{table.name} has no primary key with {history.version} in it; make it the table's key and"
             f" {history.version}"
         )
+    if others := [name for name in table.primary_key if name in types(history) and name != history.version]:
+        told = f"make it the table's key and {history.version} alone"
+        yield f"{table.name} has {', '.join(others)} in its primary key; {told}"
 
 
 def problems(table: Table, key: Sequence[str], history: KeptHistory) -> Iterator[str]:

@@ -9,8 +9,10 @@ import psycopg
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.facts.catalogue import Table, read_tables
 from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words, one, run
+from concord.databases.postgresql.replication import history_table
 from concord.jobs.kept_history import KeptHistory
 from concord.jobs.site import SiteAccess
+from concord.messages.errors import StructureChanged
 from concord.values.identifier import TableName
 
 #: Versions that go in one transaction.
@@ -30,6 +32,10 @@ def forget(site: SiteAccess, name: TableName, history: KeptHistory, now: datetim
             table = read_tables(connection, [name]).get(name)
             if table is None:
                 return 0
+            if wrong := list(history_table.own_problems(table, history)):
+                raise StructureChanged(
+                    "; ".join(f"{site.name}: {line}; no version was deleted" for line in wrong)
+                )
             followed, gone = _followed(table, history, before), _gone(table, history, before)
             if dry_run:  # no version is both
                 return sum(_count(connection, table, each) for each in (followed, gone))
