@@ -117,9 +117,9 @@ def test_arguments_arrive_as_their_types_have_them_whatever_the_caller_set(repli
     """S4-132: as text, exact; a name, a quote and a NULL are no trouble."""
     sites = with_calls(
         replicated,
-        'public."keep ""it"',
+        'public."keep ""$$it"',
         "CREATE TABLE kept (a date, b float8, c interval, d bytea, e text[], f char(3), g timestamptz, h jsonb)",
-        'CREATE PROCEDURE "keep ""it"(date, float8, interval, bytea, text[], char(3), timestamptz, jsonb)'
+        'CREATE PROCEDURE "keep ""$$it"(date, float8, interval, bytea, text[], char(3), timestamptz, jsonb)'
         " LANGUAGE sql AS 'INSERT INTO kept VALUES ($1, $2, $3, $4, $5, $6, $7, $8)'",
     )
     sites.capetown.run(f"GRANT INSERT ON kept TO {APPLIER}")
@@ -129,7 +129,7 @@ def test_arguments_arrive_as_their_types_have_them_whatever_the_caller_set(repli
             " SET TimeZone = 'Africa/Johannesburg'; SET bytea_output = 'escape'"
         )
         user.execute(
-            """SELECT concord.call('public."keep ""it"', '03/02/2026', '0.1234567890123456', '1-2', E'\\\\x00ff',
+            """SELECT concord.call('public."keep ""$$it"', '03/02/2026', '0.1234567890123456', '1-2', E'\\\\x00ff',
                '{"it''s", NULL}', NULL, '03/02/2026 01:00', '{"a": "\\\\"}')"""
         )
     assert sites.run().operations == 1

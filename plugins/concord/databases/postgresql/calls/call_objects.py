@@ -55,9 +55,7 @@ def _arguments_function(procedures: Sequence[TableName]) -> str:
     """The query for the exact texts of arguments. It says no where the procedure's calls do not travel."""
     carried = json.dumps([[each.schema_name, each.name] for each in procedures])
     each = "format('concord.exact_text(%L::%s)', a.value, t.value)"
-    return f"""
-CREATE OR REPLACE FUNCTION concord.call_arguments(procedure text, arguments text[]) RETURNS text LANGUAGE plpgsql
-STABLE {_OWN} AS $$
+    source = f"""
 DECLARE
   parts text[] := parse_ident(procedure); problem text; types jsonb;
 BEGIN
@@ -73,7 +71,9 @@ BEGIN
                     jsonb_array_length(types), cardinality(arguments);
   END IF;
   RETURN format('SELECT ARRAY[%s]::pg_catalog.text[]', {given("types", "to_jsonb(arguments)", each)});
-END $$"""
+END"""
+    head = "CREATE OR REPLACE FUNCTION concord.call_arguments(procedure text, arguments text[])"
+    return f"{head} RETURNS text LANGUAGE plpgsql STABLE {_OWN} AS {literal(source)}"
 
 
 _BEGIN = f"""
