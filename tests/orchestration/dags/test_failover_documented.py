@@ -23,7 +23,7 @@ def test_a_site_fails_and_its_late_edits_arrive_when_it_is_back(failing_london: 
 
 
 def test_late_transactions_arrive_whole_when_their_site_is_back(failing_london: Page) -> None:
-    """S2-01: with transactions both ways."""
+    """S2-01: with transactions both ways. If its disk is gone, the other site begins anew and keeps its rows."""
     failing_london.play(section("London fails, with transactions both ways"))
 
 
