@@ -587,4 +587,11 @@ REPLICATIONS = (
         "if [name for name, _ in said.columns] != [column.name for column in known]:",
         "tests/transactional/publications/test_structure.py -k another_type",
     ),
+    Mutant(
+        "two sets whose long names begin alike share a publication",
+        f"{POSTGRESQL}/log/publication.py",
+        'return shortened(f"concord_{replication_set}")',
+        'return f"concord_{replication_set}"',
+        f"{SUBSCRIBERS} -k long_names",
+    ),
 )

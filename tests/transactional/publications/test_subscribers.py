@@ -247,3 +247,19 @@ def test_a_filter_that_no_replication_has_any_more_is_named_before_users_deletes
     filtered.london.run("DELETE FROM item WHERE id = 2", "UPDATE item SET note = 'alone'")
     assert plain.run().conversions == 0
     assert oslo.rows("TABLE item") == [(1, 3, "alone")]
+
+
+def test_sets_whose_long_names_begin_alike_are_two_publications(replicated: Make) -> None:
+    """PostgreSQL cuts a name after 63 bytes without a word (F89)."""
+    one = replicated(ITEMS, "public.item")
+    one.replication_set = f"{'s' * 60}one"
+    other = ReplicatedTable(table=parse_table_name("public.other"))
+    two = replace(one, tables=(other,), name=f"{one.name}b", replication_set=f"{'s' * 60}two")
+    for _ in range(2):
+        provision(one, two)
+    for each in (one, two):
+        each.initialize()
+    one.london.run("INSERT INTO item VALUES (1, 0)", "INSERT INTO other VALUES (1)")
+    assert [each.run().entries for each in (one, two)] == [1, 1]
+    assert one.are_equal()
+    assert two.are_equal()

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from concord.databases.contract.quoting import literal, quote
+from concord.databases.contract.quoting import literal, quote, shortened
 from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.facts.own_schema import SCHEMA
 from concord.databases.postgresql.log.published import PublishedTable
@@ -27,8 +27,8 @@ NOTHING = Own()
 
 
 def publication_name(replication_set: str) -> str:
-    """One for each replication set that is published here."""
-    return f"concord_{replication_set}"
+    """One for each replication set that is published here; a longer name than PostgreSQL's is cut and told apart."""
+    return shortened(f"concord_{replication_set}")
 
 
 def statements(
