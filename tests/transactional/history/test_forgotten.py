@@ -148,3 +148,21 @@ def test_the_applier_may_delete_only_where_old_versions_go(sites: Replicated) ->
     assert sites.capetown.value(right) is True
     sites.capetown.run(f"REVOKE DELETE ON reports.account_history FROM {APPLIER}")
     assert any("reports.account_history" in line for line in provisioning.check(sites.installations()))
+
+
+def test_a_trigger_for_deletes_fires_and_one_for_inserts_stays_silent(sites: Replicated) -> None:
+    """S0-17: new versions are replayed in silence; a purge is a delete as any other."""
+    sites.initialize()
+    sites.capetown.run(
+        "CREATE TABLE seen (what text)",
+        "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS"
+        " $$BEGIN INSERT INTO public.seen VALUES (TG_OP); RETURN coalesce(OLD, NEW); END$$",
+        "CREATE TRIGGER note BEFORE INSERT OR DELETE ON reports.account_history FOR EACH ROW EXECUTE FUNCTION note()",
+    )
+    sites.london.run("INSERT INTO account VALUES (9, 'Bob', 2)")
+    sites.run()
+    assert sites.capetown.rows("TABLE seen") == []
+    put(sites, 1, ("I", 90), ("U", 60))
+    sites.capetown.run("TRUNCATE seen")
+    assert forget(sites) == 1
+    assert sites.capetown.rows("TABLE seen") == [("DELETE",)]
