@@ -6,9 +6,10 @@ import logging
 import sys
 
 from concord.comparison import compare as comparison
+from concord.comparison.replication import CatchUp, compare_replication
 from concord.databases.contract.ends import Progress
 from concord.databases.registry import dialect
-from concord.jobs.comparison import CompareJob, CompareReport
+from concord.jobs.comparison import CompareJob, CompareReplicationJob, CompareReport
 from concord.messages.event_log import log_event
 from concord.messages.pace import Tell, silent
 from concord.transmission.steps import unheard
@@ -31,6 +32,15 @@ def compare(
 def work(job: CompareJob, spark: Spark, progress: Progress, tell: Tell) -> CompareReport:
     """The application's work: one comparison, logged by counts."""
     report = compare(job, spark, progress, tell)
+    log_event(logger, "comparison completed", differences=report.found, seconds=dict(report.seconds))
+    return report
+
+
+def work_replication(
+    job: CompareReplicationJob, spark: Spark, catch_up: CatchUp, progress: Progress, tell: Tell
+) -> CompareReport:
+    """One comparison of a replication's two sites, in the process of whoever calls. Raises a ConcordError."""
+    report = compare_replication(job, dialect, BySpark(spark), catch_up, progress, tell)
     log_event(logger, "comparison completed", differences=report.found, seconds=dict(report.seconds))
     return report
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tests.mutants.backfill import BACKFILL
 from tests.mutants.brakes import BRAKES
+from tests.mutants.compared_replications import COMPARED_REPLICATIONS
 from tests.mutants.comparison import COMPARISON
 from tests.mutants.consumers import CONSUMERS
 from tests.mutants.future_stamps import FUTURE_STAMPS
@@ -46,6 +47,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "operations": BY_OPERATIONS,
     "consumers": CONSUMERS,
     "kept_histories": KEPT_HISTORIES,
+    "compared_replications": COMPARED_REPLICATIONS,
     "queued": QUEUED,
     "mapped": MAPPED,
 }

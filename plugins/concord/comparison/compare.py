@@ -15,9 +15,10 @@ from concord.comparison.differences import Differences
 from concord.comparison.opening import OpenedSites, opened_sites
 from concord.comparison.remedies import TableAtSite, altered_at, remedies
 from concord.comparison.repair import BATCH, Place, Repairing, batches
+from concord.comparison.scan_pace import by_parts, scanned
 from concord.comparison.side import Side
 from concord.comparison.spark_steps import SparkSteps
-from concord.databases.contract.compared_site import Extent, Hashing, Horizon, buckets
+from concord.databases.contract.compared_site import Hashing, Horizon, buckets
 from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ends import Cut, Progress
 from concord.jobs.comparison import CompareJob, CompareReport, Difference, Kind, Repair, TableComparison
@@ -114,9 +115,9 @@ class _Comparison:
             there = stack.enter_context(target.cut())
             self.horizons[table] = self._horizons(table)
             ours, theirs = self._sides(table, (here, there))
-            meter = Meter("compare", table, of=max(_known_rows(ours.extent), _known_rows(theirs.extent)))
+            meter = scanned(table, ours.extent, theirs.extent)
             with self.steps.long_step("scan", meter):
-                read = ComparedTable(self.spark, ours, theirs, self.job.link.priorities, _by_parts(meter))
+                read = ComparedTable(self.spark, ours, theirs, self.job.link.priorities, by_parts(meter))
                 compared = read.differences(self.job.kept)
             self.compared[table] = compared
             with self.steps.step("judge"):
@@ -224,23 +225,6 @@ class _Comparison:
             table.model_copy(update={"written": dict(repairing.written.get(table.table, {}))})
             for table in self.tables
         ]
-
-
-def _known_rows(extent: Extent) -> int:
-    """As the last ANALYZE saw them; 0 before the first one, when only the blocks are known."""
-    return extent.rows if extent.rows > extent.blocks else 0
-
-
-def _by_parts(meter: Meter) -> Callable[[float], None]:
-    """Nothing is known of rows before the question about them is answered."""
-    read = 0.0
-
-    def heard(part: float) -> None:
-        nonlocal read
-        read += part
-        meter.done = min(meter.of, round(meter.of * read))
-
-    return heard
 
 
 def _described(version: RowVersion) -> dict[str, Any] | None:

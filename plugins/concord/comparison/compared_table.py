@@ -50,6 +50,9 @@ class ComparedTable:
     target: Side
     priorities: Mapping[str, int]
     heard: Callable[[float], None]  #: is told which part of the table has been read
+    versioned: bool = (
+        True  #: versions tell whether a key that differs is under way; else whoever lists it knows
+    )
 
     def differences(self, kept: int) -> Differences:
         """Both sites scanned once; only what differs, or may be in flight, is looked at again."""
@@ -72,7 +75,8 @@ class ComparedTable:
         return None if None in found else sorted({key for keys in found for key in keys or ()})
 
     def _of_keys(self, keys: Sequence[str]) -> Iterator[Differing]:
-        return self._joined(self.source.held_by_key(keys), self.target.held_by_key(keys))
+        found = self._joined(self.source.held_by_key(keys), self.target.held_by_key(keys))
+        return found if self.versioned else (each._replace(in_flight=True) for each in found)
 
     def _of_buckets(self, wanted: Sequence[int], sums: Buckets) -> Iterator[Differing]:
         if sums.rows(wanted) < SPARK_FROM:

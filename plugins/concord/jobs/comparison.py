@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from concord.jobs.link import LinkJob
+from concord.jobs.replication import ReplicationJob
 
 #: Differences kept with both rows for each table; the counts are exact however many there are.
 KEPT = 1_000
@@ -38,6 +39,17 @@ class CompareJob(BaseModel):
         link = self.link
         ends = {"source": link.target, "target": link.source}
         return link.model_copy(update={"direction": link.direction.related, **ends})
+
+
+class CompareReplicationJob(BaseModel):
+    """Everything that a comparison of a replication's two sites needs, handed to its driver."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    forward: ReplicationJob
+    reverse: ReplicationJob | None = None  #: where both sites write
+    chosen: tuple[str, ...] | None = None  #: tables; None is all
+    kept: int = Field(default=KEPT, ge=0)
 
 
 class Kind(StrEnum):
@@ -89,6 +101,11 @@ class TableComparison(BaseModel):
     @property
     def differences(self) -> int:
         return self.differing + self.versions + self.only_source + self.only_target
+
+    @property
+    def proves_equal(self) -> bool:
+        """Is there no key that differs, and none that may?"""
+        return not (self.differences or self.in_flight)
 
 
 class CompareReport(BaseModel):

@@ -174,8 +174,8 @@ def _approve(asked: argparse.Namespace, configuration: Configuration) -> int:
     return approve.approve(asked, configuration, getpass.getuser())
 
 
-def _compare(asked: argparse.Namespace, _: Configuration) -> int:
-    return compare(asked, _person())
+def _compare(asked: argparse.Namespace, configuration: Configuration) -> int:
+    return compare(asked, configuration, _person())
 
 
 _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Configuration], int]] = {

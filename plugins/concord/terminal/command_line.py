@@ -109,7 +109,7 @@ def _add_plan(commands: Commands) -> None:
 
 def _add_compare(commands: Commands) -> None:
     compare = command(commands, "compare", help="say what differs between two sites, and repair it")
-    compare.add_argument("synchronization", help=_SYNCHRONIZATION)
+    compare.add_argument("name", help="of the synchronization or replication, as in the configuration")
     compare.add_argument("--table", action="append", metavar="TABLE", help="only this one; may be repeated")
     compare.add_argument("--repair", choices=["plan", "apply"], help="say what a repair would do, or do it")
     compare.add_argument(

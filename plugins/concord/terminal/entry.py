@@ -15,8 +15,9 @@ from concord.orchestration.leases import owners
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import replication_run
 from concord.orchestration.tasks.entry_decision import decide
+from concord.orchestration.tasks.replication_now import replicated
 from concord.terminal.pace_shown import shown
-from concord.terminal.replicate import replicated, said
+from concord.terminal.replicate import said
 from concord.terminal.shown import Columns, notice, say, show
 from concord.transactional.decide import Wanted
 

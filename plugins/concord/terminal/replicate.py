@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import argparse
 import getpass
-from collections.abc import Sequence
-
-import pendulum
-from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
 from concord.jobs.link import Direction
-from concord.jobs.replication import EFFECTS, ReplicationReport, SetAside, replication_name
-from concord.messages.errors import ConcordError, ParametersRefused
+from concord.jobs.replication import EFFECTS, ReplicationReport
+from concord.messages.errors import ParametersRefused
 from concord.messages.how_many import how_many
-from concord.messages.pace import Tell
-from concord.orchestration.leases import keeping, owners
+from concord.orchestration.leases import owners
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import replication_run
 from concord.orchestration.tasks.jobs import known_name
+from concord.orchestration.tasks.replication_now import replicated
 from concord.orchestration.tasks.replication_run import InitializeReplicationParameters
-from concord.repository.runs import complete_run
 from concord.terminal.pace_shown import shown
 from concord.terminal.shown import say
 
@@ -43,32 +38,6 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     for line in lines:
         say(line)
     return 0
-
-
-def replicated(
-    engine: Engine,
-    configuration: Configuration,
-    name: str,
-    owner: str,
-    tell: Tell,
-    ways: Sequence[Direction],
-    aside: SetAside | None = None,
-) -> list[tuple[Direction, ReplicationReport]]:
-    """One run of each of these directions, under one lease. Raises a ConcordError."""
-    plan = replication_run.begin(
-        engine, configuration, name, owner=owner, dag_run_id=owner, run_type="command"
-    )
-    try:
-        reports = [
-            (way, replication_run.replicate(engine, configuration, plan, tell, way, aside)) for way in ways
-        ]
-        complete_run(engine, plan.run_id, pendulum.now("UTC"))
-    except ConcordError as error:
-        replication_run.fail(engine, plan, error)
-        raise
-    finally:
-        keeping.give_back(engine, replication_name(name), owner)
-    return reports
 
 
 def _initialized(name: str, report: ReplicationReport) -> str:

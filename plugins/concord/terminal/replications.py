@@ -87,7 +87,7 @@ def _why(found: Standing, state: State) -> str | None:
         return why
     if found.level is not None and found.level.differing:
         tables = ", ".join(found.level.differing)
-        return f"differs at {tables}, a transaction was skipped: {_REPLACING}"
+        return f"differs at {tables}, a transaction was skipped: {_REPLACING}, or mend it and `compare`"
     if found.level is not None and found.level.reinitialize is not None:
         return f"asks to be initialized again, {found.level.reinitialize}: {_REPLACING}"
     return "paused in Airflow" if state is State.OFF else None

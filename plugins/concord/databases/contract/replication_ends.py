@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from concord.databases.contract.compared_replica import ComparedLog, ComparedReplica
 from concord.databases.contract.consumed import ConsumedTable, Whole
 from concord.databases.contract.replication_standing import KeptLog, ReplayedLevel
+from concord.databases.contract.watched_log import LogWatch, WatchedLog
 from concord.jobs.kept_history import KeptHistory
-from concord.jobs.link import Direction
 from concord.jobs.replication import EntryOperation, ReplicationJob
 from concord.jobs.site import Credentials, SiteAccess
 from concord.tables.row_mapping import Mapper
@@ -119,6 +120,13 @@ class PublisherEnd(Protocol):
     def copies(self, published: Any, snapshot: str) -> Mapping[str, Callable[[], Iterator[bytes]]]:
         """By table: its rows in the snapshot, block by block, as the subscriber takes them in."""
 
+    def compared(self, published: Any, wait: Callable[[int], None]) -> AbstractContextManager[ComparedLog]:
+        """A log of a comparison's own, beside the one that runs read. `wait` returns once the subscriber has come to a
+        level: then it has all that was committed before the log begins."""
+
+    def replica(self, published: Any, snapshot: str) -> ComparedReplica:
+        """The tables in that snapshot, for a comparison."""
+
 
 #: By table: keys, each a list of texts.
 Keys = Mapping[str, Sequence[Sequence[str]]]
@@ -195,6 +203,9 @@ class SubscriberEnd(Protocol):
     def level(self) -> int:
         """The number of the last entry that was replayed. Raises NotInitialized or SubscriberInvalid."""
 
+    def looked_at(self) -> int:
+        """The same for whoever replays nothing, while runs go on. HistoryLost where a table was never copied."""
+
     def current_at(self) -> datetime | None:
         """The latest moment up to which all of the publisher's entries are known to be here; None: unknown."""
 
@@ -254,24 +265,11 @@ class SubscriberEnd(Protocol):
         Raises SitesDiffer where a table has rows and these may not be replaced, and MappingNotReversible.
         """
 
+    def replica(self) -> ComparedReplica:
+        """The tables as they are, for a comparison."""
 
-@dataclass(frozen=True, slots=True)
-class WatchedLog:
-    """One direction of a replication, for whoever only looks at its publisher's log."""
-
-    replication: str
-    replication_set: str
-    direction: Direction
-    both_ways: bool
-
-
-class LogWatch(Protocol):
-    """Looks at a publisher's log again and again. Every method raises ConcordError alone."""
-
-    def look(self) -> int | None:
-        """Where the first entry that waits was committed; None while a run reads the log, or where nothing waits."""
-
-    def close(self) -> None: ...
+    def mend(self, tables: Collection[str], level: int) -> None:
+        """These were found equal after this level: whatever a person skipped of them up to it differs no more."""
 
 
 class ForgetVersions(Protocol):

@@ -19,7 +19,7 @@ class ReplayedLevel:
     largest: int  #: operations of the largest entry since the copy
     reason: str | None  #: why it is no longer valid; None: it is
     reinitialize: str | None = None  #: why conflicts ask to copy the subscriber anew; None: none does
-    differing: tuple[str, ...] = ()  #: tables of entries that a person skipped, until they are copied anew
+    differing: tuple[str, ...] = ()  #: tables of skipped entries, neither copied anew nor found equal since
 
 
 @dataclass(frozen=True, slots=True)

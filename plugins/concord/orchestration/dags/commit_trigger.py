@@ -13,7 +13,7 @@ from airflow.sdk import AssetWatcher
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from concord.configuration.configuration import Configuration
-from concord.databases.contract.replication_ends import LogWatch, WatchedLog
+from concord.databases.contract.watched_log import LogWatch, WatchedLog
 from concord.databases.registry import dialect
 from concord.jobs.link import Direction
 from concord.messages.errors import ConcordError

@@ -9,8 +9,8 @@ from airflow.sdk import DAG, get_parsing_context
 
 from concord.configuration.configuration import Configuration
 from concord.orchestration.dags.approve import approve_dag
+from concord.orchestration.dags.compare import compare_dag, compare_replication_dag
 from concord.orchestration.dags.maintenance import (
-    compare_dag,
     initialize_dag,
     log_purge_dag,
     provision_dag,
@@ -60,7 +60,11 @@ def _of_synchronizations(configured: Configuration) -> Builders:
 
 
 def _of_replications(configured: Configuration) -> Builders:
-    kinds = {"replicate": replicate_dag, "initialize": initialize_replication_dag}
+    kinds = {
+        "replicate": replicate_dag,
+        "initialize": initialize_replication_dag,
+        "compare": compare_replication_dag,
+    }
     return {
         f"{kind}__{name}": partial(build, configured, name)
         for name in configured.replications

@@ -1,4 +1,4 @@
-"""The DAGs beside the synchronizations: initialize, compare, provision, log purge, tombstone cleanup."""
+"""The DAGs beside the synchronizations: initialize, provision, log purge, tombstone cleanup."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from concord.jobs.initialization import How
 from concord.messages.event_log import log_event
 from concord.messages.pace import logged
 from concord.orchestration.dags.maintenance_pages import (
-    compare_page,
     initialize_page,
     log_purge_page,
     provision_page,
@@ -37,7 +36,6 @@ from concord.orchestration.tasks import (
     replication_run,
     tombstone_cleanup,
 )
-from concord.orchestration.tasks.compare import CompareOperator
 from concord.orchestration.tasks.initialization import InitializeOperator
 from concord.orchestration.tasks.outcome_log import log_table
 from concord.values.duration import parse_duration
@@ -95,32 +93,10 @@ def initialize_dag(configuration: Configuration, name: str) -> DAG:
     )
     tables = [table.name for table in configuration.tables(name)]
     params = _initialize_params(pair.sites, tables)
-    with _on_demand(
+    with on_demand(
         f"initialize__{name}", description, params, initialize_page(name, description, params)
     ) as dag:
         InitializeOperator(task_id="initialize", synchronization=name, execution_timeout=LINK_TIMEOUT)
-    return dag
-
-
-def compare_dag(configuration: Configuration, name: str) -> DAG:
-    """`compare__<name>`: says what differs between both sites, and repairs it when asked."""
-    pair = configuration.synchronizations[name]
-    params = {
-        "tables": parameters.tables_param([table.name for table in configuration.tables(name)]),
-        "repair": Param(
-            "none",
-            enum=["none", "plan", "apply"],
-            description="none: compare; plan: say what a repair would do; apply: do it, while the pair's links wait.",
-        ),
-        "prefer": Param(
-            None,
-            enum=[None, "source", "target"],
-            description="Whose row stays where no version decides; empty for site priority, then name.",
-        ),
-    }
-    description = f"Says where {pair.source} and {pair.target} differ, and repairs it when asked."
-    with _on_demand(f"compare__{name}", description, params, compare_page(name, description, params)) as dag:
-        CompareOperator(task_id="compare", synchronization=name, execution_timeout=LINK_TIMEOUT)
     return dag
 
 
@@ -158,7 +134,7 @@ def provision_dag() -> DAG:
     """`provision`: makes every site ready, or only says what is missing."""
     check_only = Param(False, type="boolean", description="Say what is missing or altered; write nothing.")
     params = {"check_only": check_only}
-    with _on_demand("provision", "Makes every site ready.", params, provision_page(params)) as dag:
+    with on_demand("provision", "Makes every site ready.", params, provision_page(params)) as dag:
 
         @task(retries=0)  # a person asked, and asks again; the sites that answered are ready
         def provision() -> list[str]:
@@ -267,5 +243,6 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
-def _on_demand(dag_id: str, description: str, params: dict[str, Param], doc_md: str) -> DAG:
+def on_demand(dag_id: str, description: str, params: dict[str, Param], doc_md: str) -> DAG:
+    """One that a person starts."""
     return DAG(dag_id, description=description, schedule=None, params=params, doc_md=doc_md, **_SETTINGS)

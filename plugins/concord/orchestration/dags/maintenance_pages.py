@@ -47,6 +47,23 @@ def compare_page(name: str, description: str, params: _Params) -> str:
     )
 
 
+def compare_replication_page(name: str, description: str, params: _Params) -> str:
+    """Of `compare__<name>` of a replication."""
+    return page(
+        [
+            description,
+            "Whatever waits is replayed first, by a run of its own unless one is on. Runs go on meanwhile.",
+        ],
+        "by hand alone.",
+        [
+            "the end of this task's log: rows and differences per table;",
+            f"`python -m concord compare {name}`, which lists the keys that differ;",
+            "`docs/compare.md` in Concord's directory.",
+        ],
+        params,
+    )
+
+
 def provision_page(params: _Params) -> str:
     """Of `provision`."""
     return page(

@@ -55,10 +55,7 @@ class CompareOperator(SparkApplication):
             asked = parameters.read(CompareParameters, dag_run.conf)
             owner = owners.of_run(dag_run)
             report = self.compare(asked, owner, LeaseHolder(context["ti"]).has_ended)
-        verdict = "the sites differ" if report.found else "the sites are equal"
-        log_event(logger, verdict, comparison=report.comparison, keys=report.found)
-        log_table(f"{report.synchronization}: {verdict}", *_table(report))
-        return _summary(report, verdict)
+        return said(report)
 
     def compare(
         self, asked: CompareParameters, owner: str, has_ended: Callable[[str], bool] | None = None
@@ -100,6 +97,14 @@ def _collect(engine: Engine, links: Sequence[LinkJob], since: pendulum.DateTime)
         conflicts = dialect(link.target.dialect).ledger.conflicts
         for batch in conflicts(link.target, link.link, link.transmission, since - apart):
             collect_conflicts(engine, cast("list[ConflictRow]", batch))
+
+
+def said(report: CompareReport) -> dict[str, Any]:
+    """Into the log, and as XCom carries it: no row data."""
+    verdict = "the sites differ" if report.found else "the sites are equal"
+    log_event(logger, verdict, comparison=report.comparison, keys=report.found)
+    log_table(f"{report.synchronization}: {verdict}", *_table(report))
+    return _summary(report, verdict)
 
 
 def _table(report: CompareReport) -> tuple[list[str], list[list[object]]]:

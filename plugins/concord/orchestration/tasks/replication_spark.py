@@ -20,19 +20,26 @@ CONNECTION = "spark_default"
 
 @contextmanager
 def spark_for(replication: ReplicationDefinition) -> Iterator[Spark | None]:
-    """Begun with the first rows that need it, and ended with the block; None where no rows ever do.
-
-    Called, it raises SparkUnavailable or ConnectionRefused.
-    """
+    """None where no rows ever need it."""
     if not replication.maps or replication.spark_from is None:
         yield None
         return
+    with spark_of(replication.name) as spark:
+        yield spark
+
+
+@contextmanager
+def spark_of(name: str) -> Iterator[Spark]:
+    """Begun with the first rows that need it, and ended with the block.
+
+    Called, it raises SparkUnavailable or ConnectionRefused.
+    """
     with ExitStack() as stack:
         opened: list[Spark] = []
 
         def spark() -> Any:
             if not opened:
-                opened.append(stack.enter_context(_opened(replication.name)))
+                opened.append(stack.enter_context(_opened(name)))
             return opened[0]()
 
         yield spark

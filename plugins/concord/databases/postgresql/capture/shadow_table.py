@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from concord.databases.contract.quoting import qualified, quote, shortened
+from concord.databases.contract.quoting import literal, qualified, quote, shortened
 from concord.databases.contract.rows import VERSION_TYPES
 from concord.databases.postgresql.capture import before_image
 from concord.databases.postgresql.capture.marks import MEMORY, SiteMarks, marks_at
@@ -100,6 +100,11 @@ class Shadow:
     @property
     def sql(self) -> str:
         return qualified("concord", self.relation)
+
+    @property
+    def bytes(self) -> str:
+        """SQL of its size."""
+        return f"pg_relation_size({literal(self.sql)}::regclass)"
 
     def function(self, what: str) -> str:
         """Of the triggers of one kind: OF_ROWS, or one of OF_STATEMENTS."""

@@ -48,8 +48,8 @@ def estimate_query(shape: Shape) -> str:
     """Rows and blocks of the table and blocks of its shadow, without looking at them; rows from the size where it was
     never analyzed."""
     blocks, version_blocks = (
-        f"pg_relation_size({relation}) / current_setting('block_size')::int"
-        for relation in (str(shape.table.oid), f"{literal(shape.shadow.sql)}::regclass")
+        f"{size} / current_setting('block_size')::int"
+        for size in (f"pg_relation_size({shape.table.oid})", shape.shadow.bytes)
     )
     return (
         f"SELECT greatest(reltuples, {blocks})::bigint, {blocks}, {version_blocks} FROM pg_class"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from concord.databases.contract.replication_ends import WatchedLog
+from concord.databases.contract.watched_log import WatchedLog
 from concord.databases.postgresql.facts.connection import connect, conninfo, could_not_connect, one
 from concord.databases.postgresql.log import publication, slot
 from concord.databases.postgresql.log.frames import Frames, Read, connect_for_log, number

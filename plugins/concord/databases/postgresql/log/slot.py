@@ -44,8 +44,16 @@ def slot_name(replication: str, direction: Direction = Direction.FORWARD) -> str
 def create(connection: psycopg.Connection[Any], slot: str) -> Begun:
     """On a connection that speaks the replication protocol. Raises psycopg.Error."""
     failover = ", FAILOVER true" if connection.info.server_version >= _FAILOVER else ""
-    command = f"CREATE_REPLICATION_SLOT \"{slot}\" LOGICAL pgoutput (SNAPSHOT 'export'{failover})"
-    [(_, point, snapshot, _)] = rows(connection, command)
+    return _created(connection, f"\"{slot}\" LOGICAL pgoutput (SNAPSHOT 'export'{failover})")
+
+
+def create_temporary(connection: psycopg.Connection[Any], slot: str) -> Begun:
+    """The same, for as long as the connection lives."""
+    return _created(connection, f"\"{slot}\" TEMPORARY LOGICAL pgoutput (SNAPSHOT 'export')")
+
+
+def _created(connection: psycopg.Connection[Any], slot: str) -> Begun:
+    [(_, point, snapshot, _)] = rows(connection, f"CREATE_REPLICATION_SLOT {slot}")
     return Begun(number(point), snapshot)
 
 

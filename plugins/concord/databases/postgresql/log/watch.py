@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 
 from concord.databases.contract.quoting import literal
-from concord.databases.contract.replication_ends import WatchedLog
+from concord.databases.contract.watched_log import WatchedLog
 from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words, rows
 from concord.databases.postgresql.log import slot
 from concord.databases.postgresql.log.first_waiting import APPLICATION, first_waiting

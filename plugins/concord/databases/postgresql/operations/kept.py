@@ -19,7 +19,7 @@ _UNKEPT = (
 _LARGEST = 2**63 - 1
 _GONE = "DELETE FROM concord.kept_operations WHERE incarnation <> (SELECT incarnation FROM concord.site) OR"
 #: Two that pass an entry at once do so one after the other: the second one deletes it.
-_LOCKED = "SELECT FROM concord.kept_operations ORDER BY replication FOR UPDATE"
+LOCKED = "SELECT FROM concord.kept_operations ORDER BY replication FOR UPDATE"
 
 
 class Kept(NamedTuple):
@@ -93,7 +93,7 @@ def beginning(replication: str, relations: Sequence[int], level: int) -> str:
 def confirm(connection: Connection, replication: str, level: int) -> None:
     """The subscriber has everything up to the level on disk; entries that all have passed are deleted."""
     mine = f"replication = {literal(replication)}"
-    with in_transaction(connection, "SET LOCAL synchronous_commit = off", _LOCKED):
+    with in_transaction(connection, "SET LOCAL synchronous_commit = off", LOCKED):
         found = rows(
             connection, f"SELECT level FROM concord.kept_operations WHERE {mine} AND level < {level}"
         )
@@ -116,7 +116,7 @@ def _passed(since: int, level: int) -> list[str]:
 
 def drop(connection: Connection, replication: str) -> None:
     """Nothing is kept for it from here on, nor from before the site was brought back."""
-    with in_transaction(connection, _LOCKED):
+    with in_transaction(connection, LOCKED):
         run(connection, f"{_GONE} replication = {literal(replication)}", _UNKEPT, *_passed(0, _LARGEST))
 
 
@@ -124,7 +124,7 @@ def only(replications: Collection[str]) -> list[str]:
     """Statements: whatever is kept for other replications goes."""
     listed = ", ".join(map(literal, sorted(replications)))
     return [
-        _LOCKED,
+        LOCKED,
         f"{_GONE} replication <> ALL (ARRAY[{listed}]::text[])",
         _UNKEPT,
         *_passed(0, _LARGEST),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS concord.replay (
   entries bigint NOT NULL DEFAULT 0,
   conversions bigint NOT NULL DEFAULT 0,
   epoch bigint NOT NULL) WITH (fillfactor = 10)""",
-    # Never replayed, since a person said so (S2-22); `mended_at`: the tables were copied anew.
+    # Never replayed, since a person said so (S2-22); `mended_at`: the tables were copied anew, or found equal.
     """
 CREATE TABLE IF NOT EXISTS concord.skipped (
   replication text NOT NULL,
@@ -60,8 +60,12 @@ class Level:
     scope: str | None = None  #: of the columns and rows that travel
 
     @property
+    def _named(self) -> str:
+        return f"replication = {literal(self.replication)}"
+
+    @property
     def mine(self) -> str:
-        return f"replication = {literal(self.replication)} AND epoch = {self.epoch}"
+        return f"{self._named} AND epoch = {self.epoch}"
 
     def fence(self, connection: Connection) -> None:
         """From here on no older run's entry commits. Raises LeaseLost when a newer run was here."""
@@ -79,7 +83,20 @@ class Level:
         found = rows(connection, f"SELECT level, publisher, scope FROM concord.replay WHERE {self.mine}")
         if not found:
             raise self.lost
-        level, publisher, scope = found[0]
+        return self._begun(*found[0])
+
+    def look(self, connection: Connection, tables: Sequence[str]) -> int:
+        """The same for whoever replays nothing: runs go on beside it.
+
+        Raises NotInitialized, SubscriberInvalid, or HistoryLost where one of the tables was never copied.
+        """
+        found = rows(connection, f"SELECT level, publisher, scope FROM concord.replay WHERE {self._named}")
+        level = self._begun(*(found[0] if found else (None, None, None)))
+        self.refuse_invalid(connection)
+        self._known(connection, tables)
+        return level
+
+    def _begun(self, level: int | None, publisher: str | None, scope: str | None) -> int:
         if level is None or publisher != self.publisher:
             raise NotInitialized(
                 f"{self.site}: {self.replication} was never initialized from {self.publisher};"
@@ -126,8 +143,15 @@ class Level:
             f"{stands}, settled_at = now(), valid = true, reason = NULL, largest = 0, decided = NULL,"
             f" reinitialize = NULL, tables = {_listed(tables)}",
         )
-        mended = f"replication = {literal(self.replication)} AND mended_at IS NULL"
-        run(connection, f"UPDATE concord.skipped SET mended_at = now() WHERE {mended}")
+        self._mend(connection, "true")
+
+    def mend(self, connection: Connection, tables: Collection[str], level: int) -> None:
+        """These tables were found equal, in a state that holds all entries up to the level (T17)."""
+        self._mend(connection, f"number <= {level} AND tables <@ {_listed(tables)}")
+
+    def _mend(self, connection: Connection, which: str) -> None:
+        open_ones = f"{self._named} AND mended_at IS NULL"
+        run(connection, f"UPDATE concord.skipped SET mended_at = now() WHERE {open_ones} AND {which}")
 
     def invalidate(self, connection: Connection, reason: str) -> None:
         """Until it begins again (S4-124). Raises LeaseLost."""
@@ -140,7 +164,7 @@ class Level:
 
     def refuse_invalid(self, connection: Connection) -> None:
         """Raises SubscriberInvalid."""
-        if found := rows(connection, f"SELECT reason FROM concord.replay WHERE {self.mine} AND NOT valid"):
+        if found := rows(connection, f"SELECT reason FROM concord.replay WHERE {self._named} AND NOT valid"):
             name = configured_name(self.replication)
             raise SubscriberInvalid(
                 f"{self.site}: {name} is no longer valid, it was {found[0][0]};"
@@ -152,7 +176,13 @@ class Level:
 
         `tables`: each by all that makes it this one. Raises HistoryLost or LeaseLost.
         """
-        [(known,)] = rows(connection, f"SELECT tables FROM concord.replay WHERE {self.mine}")
+        known = self._known(connection, tables)
+        if known is None or known != set(tables):
+            self.change(connection, f"tables = {_listed(tables)}")
+
+    def _known(self, connection: Connection, tables: Sequence[str]) -> set[str] | None:
+        """Those that it has followed so far; None: nobody has taken them down. Raises HistoryLost."""
+        [(known,)] = rows(connection, f"SELECT tables FROM concord.replay WHERE {self._named}")
         if known is not None and (new := sorted(set(tables) - set(known))):
             name = configured_name(self.replication)
             raise HistoryLost(
@@ -160,8 +190,7 @@ class Level:
                 f" {self.publisher} ({', '.join(each.partition(' ')[2] for each in new)}); run the replication's"
                 f" initialize__{name} with `replace`"
             )
-        if known is None or set(known) != set(tables):
-            self.change(connection, f"tables = {_listed(tables)}")
+        return None if known is None else set(known)
 
     def current_at(self, connection: Connection) -> datetime | None:
         """All that was committed before is here."""
@@ -177,5 +206,5 @@ class Level:
         )
 
 
-def _listed(texts: Sequence[str]) -> str:
+def _listed(texts: Collection[str]) -> str:
     return f"ARRAY[{', '.join(map(literal, sorted(texts)))}]::text[]"

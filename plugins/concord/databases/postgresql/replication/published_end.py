@@ -13,6 +13,7 @@ import psycopg
 
 from concord.databases.contract.consumed import ConsumedTable, Whole
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.compare.replica import Replica, replica_shape
 from concord.databases.postgresql.entries.from_log import Gathered
 from concord.databases.postgresql.entries.read_back import whole_entries
 from concord.databases.postgresql.facts.connection import Connection, in_our_words, run
@@ -62,6 +63,15 @@ class PublishedEnd(End, ABC):
             for each in published.tables
             if each.kind is Kind.ROWS
         ]
+
+    def replica(self, published: Published, snapshot: str) -> Replica:
+        """The rows that it publishes, with the columns that travel."""
+        site = self.access.name
+        shapes = [
+            replica_shape(wanted, site, each.table, each.columns)
+            for wanted, each in zip(self.job.replication.tables, published.tables, strict=False)
+        ]
+        return Replica(self.job, self.access, self._login, shapes, snapshot)
 
     def _copy(self, table: PublishedTable, snapshot: str, form: str) -> Iterator[bytes]:
         """One table's rows in the snapshot, as COPY sends them."""

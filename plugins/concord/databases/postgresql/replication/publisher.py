@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from math import inf
 
 import psycopg
 
+from concord.databases.contract.consumed import Whole
 from concord.databases.contract.replication_ends import LogEnd
 from concord.databases.postgresql.calls import call_objects
 from concord.databases.postgresql.calls.published import with_calls
+from concord.databases.postgresql.compare.replica import ComparedLog
 from concord.databases.postgresql.entries.brake import Brake
 from concord.databases.postgresql.entries.from_log import Entries, Gathered
+from concord.databases.postgresql.entries.read_back import whole_entries
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import (
     Connection,
@@ -122,20 +125,21 @@ class Publisher(PublishedEnd):
             frames = Frames(connection)
             with worded_at(self.access.name), connect(self.job.reads_log, self._application) as control:
                 self._start(frames, control, level, binary=published.binary)
-            both = self.job.replication.both_ways
+            how = self.job.replication
             # A conflict is found operation by operation, by the image of the row before it.
-            by_set_from = inf if both else self.job.replication.set_based_from
-            ours = self.job.synchronization if both else ""
-            brake = Brake(
-                self.job.replication.name, self.job.replication.largest_transaction, self.job.approved
-            )
-            most = self.job.replication.at_once
+            by_set_from = inf if how.both_ways else how.set_based_from
+            brake = Brake(how.name, how.largest_transaction, self.job.approved)
             entries = (
-                VersionedEntries(published, level, ours, brake, most)
-                if self.job.replication.queued
-                else Entries(published, level, by_set_from, ours, brake, most)
+                VersionedEntries(published, level, self._own, brake, how.at_once)
+                if how.queued
+                else Entries(published, level, by_set_from, self._own, brake, how.at_once)
             )
             yield Stream(self.access.name, frames, entries)
+
+    @property
+    def _own(self) -> str:
+        """The replication whose own transactions do not travel back."""
+        return self.job.synchronization if self.job.replication.both_ways else ""
 
     def _start(self, frames: Frames, control: Connection, level: int, *, binary: bool) -> None:
         """Whoever only looks at the log may come between."""
@@ -189,3 +193,21 @@ class Publisher(PublishedEnd):
                     slot.drop(control, self._slot)
                 begun = slot.create(connection, self._slot)
             yield begun
+
+    @contextmanager
+    def compared(self, published: Published, wait: Callable[[int], None]) -> Iterator[ComparedLog]:
+        """A slot that ends with its connection: a comparison that is killed leaves the publisher no log to keep."""
+        as_texts, name = replace(published, as_text=True), f"concord_compare_{self.job.transmission}"
+        with self._log_connection() as connection:
+            with worded_at(self.access.name):
+                begun = slot.create_temporary(connection, name)
+            wait(begun.level)
+
+            def entries() -> Iterator[Whole]:
+                frames, end = Frames(connection), self.end_of_log().number
+                with worded_at(self.access.name):
+                    frames.start(name, begun.level, self._publication, binary=False)
+                    read = Entries(as_texts, begun.level, inf, self._own)
+                    yield from whole_entries(as_texts, read.batches(frames.until(end)))
+
+            yield ComparedLog(begun.snapshot, entries)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 
 import psycopg
 
 from concord.databases.contract.replication_ends import Filled, Keys, Replayed
+from concord.databases.postgresql.compare.replica import Replica, replica_shape
 from concord.databases.postgresql.entries import staging
 from concord.databases.postgresql.entries.from_log import Gathered
 from concord.databases.postgresql.entries.staging import Layout
@@ -90,6 +92,10 @@ class Subscriber(WrittenEnd):
         self._level.refuse_invalid(self.connection)
         self._level.refuse_uncopied(self.connection, followed(self._layout))
         return level
+
+    @worded
+    def looked_at(self) -> int:
+        return self._level.look(self.connection, followed(self._layout))
 
     @worded
     def current_at(self) -> datetime | None:
@@ -269,3 +275,17 @@ class Subscriber(WrittenEnd):
         copies = first_copy.mapped(self._layout, copies, self._mapper)
         how = (copies, self._level, level, settings)
         return first_copy.fill(self.connection, self._layout, *how, replace=replace)
+
+    def replica(self) -> Replica:
+        """The tables that it keeps as the publisher's are; of a history each version is a row."""
+        site = self.access.name
+        shapes = [
+            replace(replica_shape(wanted, site, each.table, each.columns), where=None)
+            for wanted, each in zip(self.job.replication.tables, self._layout.of(Kind.ROWS), strict=True)
+            if each.history is None
+        ]
+        return Replica(self.job, self.access, self._login, shapes)
+
+    @worded
+    def mend(self, tables: Collection[str], level: int) -> None:
+        self._level.mend(self.connection, tables, level)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
 import psycopg
 
 from concord.databases.contract.replication_ends import LogEnd
+from concord.databases.postgresql.compare.replica import ComparedLog
 from concord.databases.postgresql.entries.brake import Brake
 from concord.databases.postgresql.entries.from_log import Gathered
 from concord.databases.postgresql.entries.from_triggers import Operations
@@ -116,6 +117,19 @@ class TriggerPublisher(PublishedEnd):
                 run(holding, "ROLLBACK")
             else:
                 return Begun(level, snapshot)
+
+    @contextmanager
+    def compared(self, published: Published, wait: Callable[[int], None]) -> Iterator[ComparedLog]:
+        """No operation is deleted meanwhile that one of both cuts may lack: runs cannot confirm."""
+        wait(self.end_of_log().number)
+        with connect(self.access.applier, self._application) as holding, self._connect() as cut:
+            with worded_at(self.access.name):
+                run(holding, "BEGIN", kept.LOCKED)
+                known = kept.read(holding, self.job.replication.name)
+                run(cut, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                (snapshot,) = one(cut, "SELECT pg_export_snapshot()")
+            since = 0 if known is None else known.level
+            yield ComparedLog(snapshot, lambda: self.entries(since, published, self.end_of_log().number))
 
 
 class Stream:

@@ -1,0 +1,43 @@
+"""A run of a replication now, for whoever cannot wait for its DAG: a person at a terminal, or a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pendulum
+from sqlalchemy import Engine
+
+from concord.configuration.configuration import Configuration
+from concord.jobs.link import Direction
+from concord.jobs.replication import ReplicationReport, SetAside, replication_name
+from concord.messages.errors import ConcordError
+from concord.messages.pace import Tell
+from concord.orchestration.leases import keeping
+from concord.orchestration.tasks import replication_run
+from concord.repository.runs import complete_run
+
+
+def replicated(
+    engine: Engine,
+    configuration: Configuration,
+    name: str,
+    owner: str,
+    tell: Tell,
+    ways: Sequence[Direction],
+    aside: SetAside | None = None,
+) -> list[tuple[Direction, ReplicationReport]]:
+    """One run of each of these directions, under one lease. Raises a ConcordError."""
+    plan = replication_run.begin(
+        engine, configuration, name, owner=owner, dag_run_id=owner, run_type="command"
+    )
+    try:
+        reports = [
+            (way, replication_run.replicate(engine, configuration, plan, tell, way, aside)) for way in ways
+        ]
+        complete_run(engine, plan.run_id, pendulum.now("UTC"))
+    except ConcordError as error:
+        replication_run.fail(engine, plan, error)
+        raise
+    finally:
+        keeping.give_back(engine, replication_name(name), owner)
+    return reports

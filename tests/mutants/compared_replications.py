@@ -1,0 +1,112 @@
+"""Errors to plant where a replication's two sites are compared: a false difference, or one that goes unseen."""
+
+from __future__ import annotations
+
+from tests.mutants.planted import POSTGRESQL, Mutant
+
+CORE = "plugins/concord/comparison/replication.py"
+REPLICA = f"{POSTGRESQL}/compare/replica.py"
+COMPARED = "tests/transactional/compared/test_compared.py"
+BUSY = "tests/transactional/compared/test_busy.py"
+KEPT = "tests/transactional/compared/test_kept_differently.py"
+
+COMPARED_REPLICATIONS = (
+    Mutant(
+        "nothing is under way",
+        CORE,
+        "                for each in (log, *late):",
+        "                for each in ():",
+        f"{COMPARED} -k alone_holds",
+    ),
+    Mutant(
+        "the subscriber's own log is not read where both sites write",
+        CORE,
+        "                for each in (log, *late):",
+        "                for each in (log,):",
+        f"{BUSY} -k both_write",
+    ),
+    Mutant(
+        "the key before an operation is forgotten",
+        CORE,
+        "for row in (each.key, each.row) if row is not None",
+        "for row in (each.row or each.key,) if row is not None",
+        f"{COMPARED} -k alone_holds",
+    ),
+    Mutant(
+        "keys that are under way are judged by versions that nobody keeps",
+        "plugins/concord/comparison/compared_table.py",
+        "return found if self.versioned else (each._replace(in_flight=True) for each in found)",
+        "return found",
+        f"{COMPARED} -k alone_holds",
+    ),
+    Mutant(
+        "the comparison does not wait for what waits",
+        CORE,
+        "self.catch_up(lambda: way.subscriber.looked_at() >= level)",
+        "pass",
+        f"{COMPARED} -k replayed_first",
+    ),
+    Mutant(
+        "the publisher is read as it is later than its log begins",
+        REPLICA,
+        "if self._snapshot is None:",
+        "if self._snapshot is not None:",
+        f"{BUSY} -k never_rests",
+    ),
+    Mutant(
+        "a procedure's call counts for nothing",
+        CORE,
+        "if each.table == CALLS:",
+        'if each.table == "":',
+        f"{COMPARED} -k a_call_between",
+    ),
+    Mutant(
+        "a table that was emptied is compared all the same",
+        CORE,
+        'if each.operation == "truncate":',
+        'if each.operation == "":',
+        f"{COMPARED} -k emptied_meanwhile",
+    ),
+    Mutant(
+        "runs delete operations while both cuts are made",
+        f"{POSTGRESQL}/replication/trigger_publisher.py",
+        'run(holding, "BEGIN", kept.LOCKED)',
+        'run(holding, "BEGIN")',
+        f"{COMPARED} -k alone_holds",
+    ),
+    Mutant(
+        "rows in flight prove a table equal",
+        "plugins/concord/jobs/comparison.py",
+        "return not (self.differences or self.in_flight)",
+        "return not self.differences",
+        f"{COMPARED} -k in_flight_prove_nothing",
+    ),
+    Mutant(
+        "whatever was skipped is proven, whenever that was",
+        f"{POSTGRESQL}/replay/level.py",
+        'f"number <= {level} AND tables <@ {_listed(tables)}"',
+        'f"tables <@ {_listed(tables)}"',
+        f"{COMPARED} -k skipped_after_the_cut",
+    ),
+    Mutant(
+        "one table that is equal proves all of an entry's",
+        f"{POSTGRESQL}/replay/level.py",
+        'f"number <= {level} AND tables <@ {_listed(tables)}"',
+        'f"number <= {level}"',
+        f"{COMPARED} -k differs_until",
+    ),
+    Mutant(
+        "the slot of a comparison outlives it",
+        f"{POSTGRESQL}/log/slot.py",
+        '" TEMPORARY LOGICAL pgoutput',
+        '" LOGICAL pgoutput',
+        f"{COMPARED} -k leaves_nothing",
+    ),
+    Mutant(
+        "rows that the publisher keeps for itself are compared",
+        f"{POSTGRESQL}/replication/published_end.py",
+        "replica_shape(wanted, site, each.table, each.columns)",
+        'replica_shape(wanted.model_copy(update={"where": None}), site, each.table, each.columns)',
+        f"{KEPT} -k are_chosen",
+    ),
+)

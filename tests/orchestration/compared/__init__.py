@@ -1,0 +1,1 @@
+"""Comparisons of replications through Airflow and at a terminal."""

@@ -1,0 +1,1 @@
+"""Two sites of a replication are compared while both work."""
