@@ -504,20 +504,6 @@ REPLICATIONS = (
         f"{NAMED} -k refused_transaction",
     ),
     Mutant(
-        "a column t is taken for the whole row that a person's decision logs",
-        f"{POSTGRESQL}/replay/decision.py",
-        "to_jsonb({side}.*)",
-        "to_jsonb({side})",
-        f"{NAMED} -k conflict",
-    ),
-    Mutant(
-        "a name ends the body of the procedure that replays",
-        f"{POSTGRESQL}/replay/procedure.py",
-        "LANGUAGE plpgsql AS {literal(source)}",
-        "LANGUAGE plpgsql AS $concord${source}$concord$",
-        f"{NAMED} -k takes_every_name",
-    ),
-    Mutant(
         "nobody asks whether the installer may make a publication",
         f"{POSTGRESQL}/provision/admission.py",
         "    if wanted.replications.deviating(connection):",
