@@ -47,13 +47,6 @@ COMPARED_REPLICATIONS = (
         f"{COMPARED} -k replayed_first",
     ),
     Mutant(
-        "the publisher is read as it is later than its log begins",
-        REPLICA,
-        "if self._snapshot is None:",
-        "if self._snapshot is not None:",
-        f"{BUSY} -k never_rests",
-    ),
-    Mutant(
         "a procedure's call counts for nothing",
         CORE,
         "if each.table == CALLS:",
