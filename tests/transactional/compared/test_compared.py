@@ -6,6 +6,7 @@ from time import monotonic, sleep
 import pytest
 
 from concord.comparison import replication
+from concord.databases.postgresql.compare import queries
 from concord.jobs.replication import Aside, SetAside
 from concord.messages.errors import EntryRefused, NotInitialized, WriteContended
 from concord.tables.replication_set import ReplicatedTable
@@ -103,6 +104,16 @@ def test_a_difference_is_told_from_what_came_meanwhile(sites: Replicated) -> Non
     report = compare(sites, when("target_cut", meanwhile))
     assert (table(report).in_flight, table(report).differing) == (1, 1)
     assert [each.key for each in report.differences] == [("4",)]
+
+
+def test_several_connections_read_one_cut(sites: Replicated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S0-45: what is committed before the others join is in none of their cuts."""
+    monkeypatch.setattr(queries, "ROWS_PER_QUESTION", 2)
+    sites.capetown.run("DELETE FROM account WHERE id = 4", "ANALYZE account")
+    sites.london.run("ANALYZE account")
+    later = replayed_beside(sites, "UPDATE account SET balance = balance + 1 WHERE id <> 4")
+    found = table(compare(sites, when("scan", later)))
+    assert (found.source_rows, found.equal, found.only_source, found.in_flight) == (10, 9, 1, 0)
 
 
 def test_keys_of_several_forms_are_one_key(replicated: Make) -> None:
