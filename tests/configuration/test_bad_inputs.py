@@ -237,6 +237,19 @@ BAD_INPUTS = [
         spoiled("readers: 2", "sslmode: disable"),
         6, "sites.capetown.sslmode", "unknown key", "permit plain text by insecure: true", id="37 sslmode",
     ),
+    *(
+        pytest.param(
+            spoiled("    resolvers: [latest_timestamp]", f"    objective: {{{wrong}}}"),
+            22, f"synchronizations.london_capetown.objective{place}", message, hint, id=f"objective: {wrong}",
+        )
+        for wrong, place, message, hint in (
+            ("through: mail", "", "wants nothing", "give lag, rows_per_second, or both"),
+            ("lag: 5", ".lag", "a duration needs a unit", "such as 90s"),
+            ("rows_per_second: 0", ".rows_per_second", "too small", "write 1 or more"),
+            ("lagg: 5 min", ".lagg", "unknown key", "did you mean 'lag'?"),
+            ("lag: 5 min, through: smtp://mail", ".through", "looks like an address", "the connection's id"),
+        )
+    ),
 ]  # fmt: skip
 
 

@@ -9,8 +9,11 @@ import yaml
 
 from concord.configuration.configuration import Configuration
 from concord.messages.errors import Problem
+from concord.rules.objective import Objective
 from tests.configuration.examples import VALID, spoiled
 from tests.configuration.written import pairs, written
+from tests.given.configured_replications import BOOKINGS
+from tests.given.configured_replications import written as replications
 
 Parse = Callable[[str | bytes], Configuration]
 Problems = Callable[[str | bytes], tuple[Problem, ...]]
@@ -28,6 +31,37 @@ def test_a_synchronization_from_a_site_to_itself_is_said_so_and_is_not_there(par
     assert notice.message == "london is both source and target"
     assert notice.hint == "this has no effect, and makes no link and no DAG"
     assert dict(configuration.synchronizations) == {}
+
+
+@pytest.mark.parametrize(
+    ("lag", "others", "said"),
+    [
+        ("5 min", "", True),
+        ("301 s", "", False),
+        ("4 s", "    watch: {}\n", False),
+    ],
+)
+def test_an_objective_that_the_schedule_cannot_keep_is_said_so(
+    parse: Parse, lag: str, others: str, said: bool
+) -> None:
+    """S2-11: between two runs five minutes pass."""
+    objective = f"    objective: {{lag: {lag}}}\n{others}"
+    configuration = parse(spoiled("    resolvers: [latest_timestamp]\n", objective))
+    assert [(each.line, each.key) for each in configuration.notices] == (
+        [(22, "synchronizations.london_capetown.objective.lag")] if said else []
+    )
+    assert list(configuration.objectives) == ["london_capetown"]
+
+
+def test_a_replication_has_an_objective_as_well(parse: Parse) -> None:
+    wanted = BOOKINGS | {"schedule": '"@hourly"', "objective": "{lag: 1 h, rows_per_second: 1000}"}
+    configuration = parse(replications(one=wanted))
+    [notice] = configuration.notices
+    assert notice.key == "replications.one.objective.lag"
+    assert notice.message.startswith("`@hourly` lets changes wait for longer")
+    assert {name: each.objective for name, each in configuration.objectives.items()} == {
+        "replication/one": Objective(lag=3600, rows_per_second=1000)
+    }
 
 
 def test_beside_a_link_to_itself_everything_else_works(parse: Parse) -> None:

@@ -14,6 +14,7 @@ from tests.mutants.histories import HISTORIES
 from tests.mutants.kept_histories import KEPT_HISTORIES
 from tests.mutants.link import LINK
 from tests.mutants.mapped import MAPPED
+from tests.mutants.objectives import OBJECTIVES
 from tests.mutants.operations import BY_OPERATIONS
 from tests.mutants.planted import MUTANTS, Mutant
 from tests.mutants.publisher_rules import PUBLISHER_RULES
@@ -50,6 +51,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "compared_replications": COMPARED_REPLICATIONS,
     "queued": QUEUED,
     "mapped": MAPPED,
+    "objectives": OBJECTIVES,
 }
 
 

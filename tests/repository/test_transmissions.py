@@ -58,6 +58,8 @@ def test_a_transmission_is_recorded_with_rows_per_table_and_in_total(repository:
             conflicts=1,
             not_owned=2,
             inserted_for_update=1,
+            lag=None,
+            rows_per_second=80,
         )
     ]
 

@@ -55,6 +55,25 @@ def test_a_transaction_waits_from_its_commit_to_its_replay_and_others_log_does_n
     assert level.current_at > before.current_at
 
 
+@pytest.mark.parametrize("capture", ["log", "triggers"])
+def test_the_lag_of_a_run_is_the_wait_of_the_transaction_that_waited_longest(
+    replicated: Make, capture: str
+) -> None:
+    """S2-11: from its commit to its replay."""
+    sites = replicated(TABLE, "public.note", capture=capture)
+    sites.initialize()
+    began = time.monotonic()
+    sites.london.run("INSERT INTO note VALUES (1, 'first')")
+    committed = time.monotonic()
+    time.sleep(0.5)
+    sites.london.run("INSERT INTO note VALUES (2, 'second')")
+    started = time.monotonic()
+    report = sites.run()
+    assert report.lag is not None
+    assert started - committed < report.lag < time.monotonic() - began
+    assert sites.run().lag == 0, "nothing waited"
+
+
 def test_to_look_at_a_log_neither_confirms_it_nor_holds_up_a_run(sites: Replicated) -> None:
     confirmed = "SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE database = current_database()"
     sites.london.run("INSERT INTO note VALUES (1, 'waits')")

@@ -16,6 +16,7 @@ from concord.configuration.field import ByName, Settings, is_name
 from concord.configuration.finding import Finding, below_any, dotted
 from concord.configuration.initialize import InitializeSettings
 from concord.configuration.notices import notices
+from concord.configuration.objective import ObjectiveSettings
 from concord.configuration.replication import ReplicationSettings
 from concord.configuration.retention import PurgeSchedule, Retention
 from concord.configuration.rules import broken_rules
@@ -28,7 +29,7 @@ from concord.configuration.settings import (
     TableSettings,
 )
 from concord.configuration.snapshot import SnapshotSettings, captured_for_snapshots
-from concord.jobs.replication import ReplicationDefinition
+from concord.jobs.replication import ReplicationDefinition, replication_name
 from concord.jobs.snapshot import SnapshotDefinition, SnapshotKind
 from concord.machine.clone import clone
 from concord.messages.errors import ConfigurationInvalid, Problem
@@ -111,6 +112,13 @@ class Configuration(Settings):
             .braked(pair.brakes_of(table))
             for table in wanted.tables
         )
+
+    @property
+    def objectives(self) -> dict[str, ObjectiveSettings]:
+        """By the name that the repository has for the synchronization or the replication."""
+        wanted = {name: each.objective for name, each in self.synchronizations.items()}
+        wanted |= {replication_name(name): each.objective for name, each in self.replications.items()}
+        return {name: each for name, each in wanted.items() if each is not None}
 
     def shared_along(self, table: TableSettings) -> list[tuple[str, str]]:
         """Source and target of every synchronization that carries the table."""

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from concord.configuration.finding import Finding
+from concord.configuration.replication import ReplicationSettings
 from concord.configuration.sections import Sections
+from concord.configuration.settings import SynchronizationSettings
 from concord.tables.ownership import disjoint
+from concord.values.cron import longest_gap
 
 
 def notices(sections: Sections) -> Iterator[Finding]:
@@ -16,6 +19,7 @@ def notices(sections: Sections) -> Iterator[Finding]:
     yield from _self_links(sections)
     yield from _shared_ownership(sections)
     yield from _endless_histories(sections)
+    yield from _hopeless_objectives(sections)
 
 
 def _nothing_to_do(sections: Sections) -> Iterator[Finding]:
@@ -38,6 +42,19 @@ def _endless_histories(sections: Sections) -> Iterator[Finding]:
             if history.keep is None:
                 text = "has no `keep`, so it grows for ever with each change; `status` tells how fast"
                 yield Finding(("replications", name, "history", str(table)), text)
+
+
+def _hopeless_objectives(sections: Sections) -> Iterator[Finding]:
+    """S2-11: where nothing but the schedule starts runs, a change waits for the next one."""
+    started: list[tuple[str, str, SynchronizationSettings | ReplicationSettings]] = [
+        *(("synchronizations", name, pair) for name, pair in sections.synchronizations.items()),
+        *(("replications", name, replication) for name, replication in sections.replications.items()),
+    ]
+    for section, name, each in started:
+        lag = each.objective and each.objective.lag
+        if lag and each.watch is None and each.schedule and lag <= longest_gap(each.schedule):
+            text = f"`{each.schedule}` lets changes wait for longer; `watch` for commits, or want less"
+            yield Finding((section, name, "objective", "lag"), text)
 
 
 def _shared_ownership(sections: Sections) -> Iterator[Finding]:

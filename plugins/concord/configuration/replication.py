@@ -9,6 +9,7 @@ from pydantic import Field, StrictInt
 
 from concord.configuration.field import Duration, Identifier, Name, Schedule, Settings, Size, Table
 from concord.configuration.history import HistorySettings
+from concord.configuration.objective import ObjectiveSettings
 from concord.configuration.replication_start import ContinuousSettings, ReplicationWatchSettings
 from concord.configuration.settings import ReplicationSetSettings, TableSettings
 from concord.jobs.largest import Largest
@@ -106,6 +107,9 @@ class ReplicationSettings(Settings):
     max_delta: MaxDeltaSettings = Field(
         default=MaxDeltaSettings(),
         description="How far the subscriber may be behind. Beyond it the replication must be initialized again.",
+    )
+    objective: ObjectiveSettings | None = Field(
+        default=None, description="How late, and how slow, each direction may be. Default: as it comes."
     )
 
     @property

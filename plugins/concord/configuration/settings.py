@@ -27,6 +27,7 @@ from concord.configuration.field import (
 from concord.configuration.identity import IdentitySettings
 from concord.configuration.mapping import MappingSettings
 from concord.configuration.notify import NotifySettings
+from concord.configuration.objective import ObjectiveSettings
 from concord.configuration.watch import WatchSettings
 from concord.jobs.link import SPARK_FROM
 from concord.rules.brake import Brakes
@@ -263,6 +264,9 @@ class SynchronizationSettings(Settings):
     )
     notify: NotifySettings | None = Field(
         default=None, description="Whom to tell of a run with many conflicts. Default: nobody."
+    )
+    objective: ObjectiveSettings | None = Field(
+        default=None, description="How late, and how slow, each of its links may be. Default: as it comes."
     )
     brakes: BrakeSettings = Field(
         default=BrakeSettings(), description="When a run is held for approval, for tables that do not say."

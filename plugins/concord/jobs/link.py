@@ -153,6 +153,10 @@ class Transmission(Protocol):
     def plan_only(self) -> bool: ...
 
 
+#: Steps in which rows reach the target; reading goes on beside them.
+WRITING = ("stage", "write", "replay")
+
+
 class TransmissionReport(BaseModel):
     """The acts of one run of one link, as the repository records them."""
 
@@ -169,6 +173,9 @@ class TransmissionReport(BaseModel):
     bytes: int = 0
     error_code: str | None = None
     error_message: str | None = None
+    lag: float | None = (
+        None  #: seconds that a change waited at most until it was at the target; None: unknown
+    )
     holds: tuple[Hold, ...] = ()  #: why tables that were left out wait for a person
 
     @classmethod
@@ -188,6 +195,12 @@ class TransmissionReport(BaseModel):
     def stopped(self) -> dict[str, str]:
         """The tables that were left out, each with the reason."""
         return {table.table: table.stopped for table in self.tables if table.stopped is not None}
+
+    @property
+    def rows_per_second(self) -> float | None:
+        """Of the time in which rows were written (S2-10); None where none were."""
+        rows, seconds = self.total("acquired"), sum(self.seconds.get(step, 0.0) for step in WRITING)
+        return rows / seconds if rows and seconds else None
 
     def total(self, outcome: str) -> int:
         return sum(int(getattr(table, outcome)) for table in self.tables)

@@ -276,6 +276,7 @@ class ReplicationReport(BaseModel):
     set_aside: int | None = None  #: operations that a person let the run leave out
     reinitialize: str | None = None  #: why conflicts ask to copy the subscriber anew (S3-21); None: none does
     own_level: int = 0  #: of an initialized subscriber's own log: its copy begins after it
+    lag: float | None = None  #: seconds from an entry's commit to its replay, of the one that waited longest
     seconds: Mapping[str, float] = Field(default_factory=dict)
     bytes: int = 0
 

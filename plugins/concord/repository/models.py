@@ -140,6 +140,19 @@ class Transmission(Record):
     conflicts: Mapped[int]
     not_owned: Mapped[int] = mapped_column(server_default="0")
     inserted_for_update: Mapped[int] = mapped_column(server_default="0")
+    lag: Mapped[float | None]  #: seconds, of a success that carried all its link had to send
+    rows_per_second: Mapped[float | None]  #: the same
+
+
+class MissedObjective(Record):
+    """A part of a link's objective that is missed, and of which people have heard; it goes once it is kept again."""
+
+    __tablename__ = "missed_objective"
+
+    synchronization: Mapped[str] = mapped_column(primary_key=True)
+    direction: Mapped[str] = mapped_column(primary_key=True)
+    aim: Mapped[str] = mapped_column(primary_key=True)  #: `rules.objective.Aim`
+    since: Mapped[datetime]
 
 
 class Conflict(Record):

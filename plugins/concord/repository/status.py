@@ -92,6 +92,8 @@ class TransmissionStatus:
     conflicts: int
     not_owned: int
     inserted_for_update: int
+    lag: float | None
+    rows_per_second: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,15 +20,18 @@ def record_transmission(
 ) -> None:
     """Record `report` under its id. To record it again changes nothing; a success is never overwritten.
 
-    A success that carried everything hands its start time to the link. Raises CountMismatch when the rows of
-    a success do not add up (rule 11), LeaseLost when the repository does not know the run.
+    A success that carried everything hands its start time to the link, and keeps its lag and rate. Raises
+    CountMismatch when the rows of a success do not add up (rule 11), LeaseLost when the repository does not know the
+    run.
     """
     _check_counts(report)
     with engine.begin() as connection:
         run = find_run(connection, run_id)
-        _write(connection, {**_row(report), "run_id": run_id, "started_at": started_at, "ended_at": ended_at})
+        whole = report.error_code is None and not report.plan_only and run.scope.covers_links
+        times = {"run_id": run_id, "started_at": started_at, "ended_at": ended_at}
+        _write(connection, {**_row(report), **times, **(_measured(report) if whole else {})})
         _remember_link(connection, report)
-        if report.error_code is None and not report.plan_only and run.scope.covers_links:
+        if whole:
             _advance_link(connection, report, started_at)
 
 
@@ -58,6 +61,10 @@ def _row(report: TransmissionReport) -> dict[str, object]:
         "tables": [table.model_dump() for table in report.tables],
         **{total: report.total(total) for total in _TOTALS},
     }
+
+
+def _measured(report: TransmissionReport) -> dict[str, object]:
+    return {"lag": report.lag, "rows_per_second": report.rows_per_second}
 
 
 def _write(connection: Connection, row: dict[str, object]) -> None:

@@ -34,8 +34,8 @@ _AGAIN = "`replicate --initialize`"
 _REPLACING = "`replicate --initialize --replace`"
 
 
-def show_all(engine: Engine, configuration: Configuration) -> bool:
-    """Each direction, asked of both of its ends; True when one did not answer."""
+def show_all(engine: Engine, configuration: Configuration) -> list[Standing]:
+    """Each direction, asked of both of its ends."""
     known = Known.of(engine)
     found = [
         each
@@ -46,7 +46,7 @@ def show_all(engine: Engine, configuration: Configuration) -> bool:
         for error in each.problems:
             problem(f"replication {each.name}: {error.message}", error.code)
     show("replications", "Replications", _COLUMNS, map(_row, found), if_any=True)
-    return any(each.problems for each in found)
+    return found
 
 
 def _row(found: Standing) -> tuple[object, ...]:

@@ -25,9 +25,10 @@ from concord.messages.errors import ConcordError
 from concord.messages.how_many import how_many
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import jobs
+from concord.orchestration.tasks.lag import carried
 from concord.orchestration.tasks.link_states import link_states
 from concord.repository import status
-from concord.terminal import approve, consumers, histories, replications, snapshot
+from concord.terminal import approve, consumers, histories, objectives, replications, snapshot
 from concord.terminal.shown import Ago, Columns, notice, problem, say, show
 from concord.terminal.words import spoken
 
@@ -60,7 +61,10 @@ class _Sites:
 
 
 def run(asked: argparse.Namespace, configuration: Configuration) -> int:
-    """1 when a site does not answer, or anything is older than `--max-lag`. Raises a ConcordError."""
+    """1 when a site does not answer, an objective is missed, or anything is older than `--max-lag`.
+
+    Raises a ConcordError.
+    """
     engine = repository()
     known = {each.name: each for each in status.synchronizations(engine)}
     last = {
@@ -77,10 +81,12 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     show_marks(configuration)
     found = _asked(configuration)
     _at_sites(engine, configuration, found)
+    standings = replications.show_all(engine, configuration)
     of_replications = [
-        replications.show_all(engine, configuration),
+        any(each.problems for each in standings),
         histories.show_all(engine, configuration),
         consumers.show_all(configuration),
+        objectives.show_all(engine, configuration, found.pending, standings),
     ]
     failed = any([*of_replications, _numbers(configuration), found.failed])
     late = asked.max_lag is not None and _late(asked.max_lag, last, found.pending)
@@ -153,22 +159,12 @@ def _asked(configuration: Configuration) -> _Sites:
             found.indexes += [(name, *_dropped(each)) for each in site.dropped_indexes(access)]
             found.waiting += [(name, *_waits(each)) for each in site.waiting(access)]
             found.asked |= {(each.synchronization, each.table) for each in site.asked(access)}
-            found.pending |= site.pending(access, dict(_carried(configuration, name)))
+            found.pending |= site.pending(access, dict(carried(configuration, name)))
             found.ends += ends
         except ConcordError as error:
             found.failed = True
             problem(f"{name}: {error.message}", error.code)
     return found
-
-
-def _carried(configuration: Configuration, site: str) -> Iterator[tuple[str, dict[str, str | None]]]:
-    """The links that lead away from the site, each with its tables' row filters."""
-    for name, pair in configuration.synchronizations.items():
-        if site in pair.sites:
-            direction = Direction.FORWARD if site == pair.source else Direction.REVERSE
-            tables = configuration.tables(name)
-            filters = {table.name: table.where.fingerprint if table.where else None for table in tables}
-            yield link_name(name, direction), filters
 
 
 def _at_sites(engine: Engine, configuration: Configuration, found: _Sites) -> None:

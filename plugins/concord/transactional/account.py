@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from math import inf
 from time import monotonic
 
@@ -24,6 +25,9 @@ class Account:
     newest: float = 0.0  #: when it last replayed an entry
     told: int = 0  #: the level that the publisher last heard of,
     confirmed: float = -inf  #: and when
+    #: The publisher's clock, and ours at that moment: their seconds pass alike.
+    clock: tuple[datetime, float] | None = None
+    lag: float | None = None  #: seconds from an entry's commit to its replay, of the one that waited longest
     effects: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, carried: Carried) -> None:
@@ -35,6 +39,24 @@ class Account:
             return
         self.level_to, self.newest = batch.level, monotonic()
         self.entries += done.entries
+        self._see(batch.committed_at, carried.ended)
         self.set_aside = done.set_aside if self.set_aside is None else self.set_aside
         for table, effects in done.effects.items():
             self.effects[table].update(effects)
+
+    def settle(self, end: int) -> None:
+        """Nothing waits up to the end of the log."""
+        self.level_to = max(self.level_to, end)
+        self.lag = self.lag or 0.0
+
+    def tell_time(self, at: datetime) -> None:
+        """It is `at` by the publisher's clock."""
+        self.clock = (at, monotonic())
+
+    def _see(self, committed_at: datetime | None, ended: float) -> None:
+        """The first entry of a batch has waited longest."""
+        if self.clock is None or committed_at is None:
+            return
+        at, then = self.clock
+        waited = at + timedelta(seconds=ended - then) - committed_at
+        self.lag = max(self.lag or 0.0, waited.total_seconds())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from time import monotonic
 from types import TracebackType
 
 from concord.databases.contract.replication_ends import Batch, Replayed, SubscriberEnd
@@ -17,6 +18,7 @@ class Carried:
 
     batch: Batch
     done: Replayed | None
+    ended: float  #: by `monotonic`
 
 
 class Overlap:
@@ -56,6 +58,7 @@ class Overlap:
         with self._steps.step("stage"):
             self._subscriber.stage(batch)
         if batch.level is None:
-            return Carried(batch, None)
+            return Carried(batch, None, monotonic())
         with self._steps.step("replay"):
-            return Carried(batch, self._subscriber.replay())
+            done = self._subscriber.replay()
+        return Carried(batch, done, monotonic())

@@ -176,6 +176,7 @@ def _caught_up(replication: Replication, stream: LogStream, account: Account) ->
         if replication.asked_to_end():
             return _handed_over(replication, stream, account)
         end, before = replication.publisher.end_of_log(), account.entries
+        account.tell_time(end.at)
         if not _read(replication, stream, end.number, account):
             return _handed_over(replication, stream, account)
         more = account.entries > before and monotonic() < account.until
@@ -270,7 +271,7 @@ def _settle(
 ) -> None:
     """The log up to the end, where it ended `at`, held no more for this replication: nobody need keep it."""
     with replication.steps.step("confirm"):
-        account.level_to = max(account.level_to, end)
+        account.settle(end)
         replication.subscriber.move_level(account.level_to, at)
     _confirm(replication, stream, account)
 
@@ -287,6 +288,7 @@ def _report(replication: Replication, account: Account) -> ReplicationReport:
         largest=account.largest,
         set_aside=account.set_aside,
         reinitialize=replication.subscriber.asked_anew(),
+        lag=account.lag,
         seconds=replication.steps.seconds,
         bytes=account.bytes,
     )

@@ -3,31 +3,21 @@
 Airflow itself decides when each begins, and gives it its interval; nothing of it is replaced.
 """
 
-import os
-import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pendulum
 import pytest
-from sqlalchemy import Engine
 
 from concord.configuration.configuration import load
-from concord.databases import provisioning
 from concord.orchestration.leases import keeping
-from concord.orchestration.tasks.initialization import initialize
-from concord.orchestration.tasks.jobs import installations
 from concord.repository import status
-from concord.repository.opening import open_repository
-from concord.repository.status import RunStatus
 from embedded.postgres import Server
-from tests.conftest import PROJECT
-from tests.given.airflow_pair import CANARY, LOGINS, SITES, TABLES, Site, connection_json
+from tests.given.airflow_pair import Site
 from tests.orchestration.backfill_runs import STAMP, STATE
-from tests.orchestration.dags.running_airflow import Airflow, airflow, until
+from tests.orchestration.dags.running_airflow import until
+from tests.orchestration.dags.running_sites import Scene, running_sites
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
 
@@ -56,72 +46,14 @@ FLIGHTS = "SELECT flight, delay, note FROM flights ORDER BY flight"
 MAY = pendulum.datetime(2026, 5, 1)
 
 
-@dataclass
-class Scene:
-    """The sites, the Airflow that synchronizes them, and the repository that it fills."""
-
-    london: Site
-    capetown: Site
-    airflow: Airflow
-    repository: Engine
-
-    def recorded(self, synchronization: str, kind: str) -> list[RunStatus]:
-        """The runs of one kind, oldest first, all with their lease given back."""
-        runs = [each for each in status.last_runs(self.repository, synchronization) if each.run_type == kind]
-        return sorted(runs, key=lambda run: run.started_at)
-
-    def rows(self, run: RunStatus) -> list[tuple[str, int, int]]:
-        """Direction, rows acquired and rows applied of each of its links."""
-        found = status.transmissions(self.repository, run.id)
-        return [(each.direction, each.acquired, each.applied) for each in found]
-
-
 @pytest.fixture(scope="module")
 def scene(server: Server, airflow_logins: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """Initialized, edited at both sites, and only then handed to Airflow."""
     folder = tmp_path_factory.mktemp("kinds")
-    path, dags = folder / "concord.yaml", folder / "dags"
-    path.write_text(CONFIGURATION)
-    dags.mkdir()
-    shutil.copy(PROJECT / "dags" / "concord_dags.py", dags)
-    (dags / "of_a_team.py").write_text(OF_A_TEAM)
-    databases = {name: f"kinds_{os.urandom(6).hex()}" for name in SITES}
-    sites, connections = {}, {}
-    for name, database in databases.items():
-        server.create_database(database)
-        sites[name] = Site(server.uri(database))
-        sites[name].run(TABLES)
-        for role, login in {"": server.superuser, **LOGINS}.items():
-            password = CANARY if role else server.password
-            connection = f"{name}_{role}" if role else name
-            connections[connection] = connection_json(server, database, login, password)
-    try:
-        _initialize(path, connections, folder / "airflow")
-        _edit(sites["london"], sites["capetown"])
-        with airflow(folder, dags, connections, path) as at_work:
-            at_work.set_pool("sessions", 3)
-            for name in load(path).synchronizations:
-                at_work.unpause(f"synchronize__{name}")
-            repository = open_repository(f"sqlite:///{folder / 'airflow' / 'concord.db'}")
-            yield Scene(sites["london"], sites["capetown"], at_work, repository)
-            repository.dispose()
-    finally:
-        for database in databases.values():
-            server.drop_database(database)
-
-
-def _initialize(path: Path, connections: dict[str, str], home: Path) -> None:
-    home.mkdir()
-    with pytest.MonkeyPatch.context() as environment:
-        for name, connection in connections.items():
-            environment.setenv(f"AIRFLOW_CONN_{name.upper()}", connection)
-        repository = {"conn_type": "sqlite", "host": str(home / "concord.db")}
-        environment.setenv("AIRFLOW_CONN_CONCORD_REPOSITORY", str(repository).replace("'", '"'))
-        environment.setenv("CONCORD_CONFIG", str(path))
-        configuration = load(path)
-        provisioning.provision(installations(configuration))
-        for name in configuration.synchronizations:
-            initialize(configuration, name, "test")
+    with running_sites(server, folder, CONFIGURATION, _edit, team=OF_A_TEAM) as found:
+        found.airflow.set_pool("sessions", 3)
+        for name in load(folder / "concord.yaml").synchronizations:
+            found.airflow.unpause(f"synchronize__{name}")
+        yield found
 
 
 def _edit(london: Site, capetown: Site) -> None:

@@ -68,7 +68,7 @@ def test_each_agent_of_queued_updating_is_a_dag_or_a_task_with_a_schedule(parse:
     snapshot = replicate.initialize_replication_dag(configuration, NAME)
     assert (snapshot.dag_id, snapshot.task_ids) == (f"initialize__{NAME}", ["initialize"])
     cleanup = maintenance.log_purge_dag()
-    assert (str(cleanup.schedule), cleanup.task_ids) == ("*/15 * * * *", ["purge", "keep_up"])
+    assert (str(cleanup.schedule), cleanup.task_ids) == ("*/15 * * * *", ["purge", "keep_up", "objectives"])
 
 
 def test_a_task_that_is_ended_has_a_moment_for_its_batch_and_then_the_databases_end_their_work(

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import pytest
 
 from concord.orchestration.tasks.metrics import ROWS
 from tests.conftest import PROJECT
-from tests.given.airflow_pair import CANARY, NAME, Pair
+from tests.given.airflow_pair import CANARY, CONFIGURATION, NAME, Pair
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
@@ -129,6 +130,24 @@ def test_a_link_that_fails_tells_so_and_how_far_behind_it_is(
     assert before < after
 
 
+def test_a_link_that_has_an_objective_tells_what_was_measured_and_whether_it_is_missed(pair: Pair) -> None:
+    """S2-10, S2-11: nothing goes back, so no rate is known there."""
+    text = CONFIGURATION.replace("schedule:", "objective: {lag: 1 ms, rows_per_second: 1}, schedule:")
+    pair.path.write_text(text)
+    pair.london.run("UPDATE flights SET delay = 10")
+    began = time.monotonic()
+    with collector() as (port, lines):
+        dags_test(port)
+    heard = of_concord(lines)
+    [lag], [rate] = (
+        heard[f"concord.link.{name}", tags("forward")] for name in ("measured_lag", "rows_per_second")
+    )
+    assert 0.001 < lag < time.monotonic() - began + 10
+    assert rate > 0
+    assert heard["concord.link.rows_per_second", tags("reverse")] == []
+    assert [heard["concord.link.missed", tags(way)] for way in ("forward", "reverse")] == [[1], [1]]
+
+
 def test_a_client_that_fails_fails_no_run(pair: Pair) -> None:
     pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
     with collector() as (port, lines):
@@ -142,6 +161,7 @@ def test_a_client_that_fails_fails_no_run(pair: Pair) -> None:
 
 def test_the_page_names_each_metric() -> None:
     page = (PROJECT / "docs" / "metrics.md").read_text()
-    names = [f"concord.link.{name}" for name in (*ROWS, "failed", "duration", "lag")]
+    of_objectives = ("measured_lag", "rows_per_second", "missed")
+    names = [f"concord.link.{name}" for name in (*ROWS, "failed", "duration", "lag", *of_objectives)]
     for name in (*names, "concord.synchronization.lag"):
         assert f"`{name}`" in page

@@ -96,6 +96,7 @@ def test_the_status_says_why_and_what_a_person_does(
     monkeypatch.setattr(replications, "standings", lambda *asked, **how: [found])
     monkeypatch.setattr(replications.Known, "of", lambda engine: None)
     monkeypatch.setattr(replications.run_now, "is_paused", lambda dag: False)
-    assert not replications.show_all(cast("Any", None), cast("Any", SimpleNamespace(replications=["one"])))
+    shown = replications.show_all(cast("Any", None), cast("Any", SimpleNamespace(replications=["one"])))
+    assert shown == [found]
     said = " ".join(capsys.readouterr().out.split())
     assert "asks to be initialized again, entry 7 conflicted: `replicate --initialize --replace`" in said

@@ -37,6 +37,7 @@ from concord.orchestration.tasks import (
     tombstone_cleanup,
 )
 from concord.orchestration.tasks.initialization import InitializeOperator
+from concord.orchestration.tasks.objectives import look
 from concord.orchestration.tasks.outcome_log import log_table
 from concord.values.duration import parse_duration
 
@@ -156,7 +157,8 @@ def provision_dag() -> DAG:
 
 
 def log_purge_dag() -> DAG:
-    """`log_purge`: looks every quarter of an hour whether the calendar says to purge, and at replications' logs."""
+    """`log_purge`: looks every quarter of an hour whether the calendar says to purge, at replications' logs, and at
+    objectives."""
     with DAG(
         "log_purge",
         description="Deletes records older than their retention, at the repository and at the sites.",
@@ -184,9 +186,22 @@ def log_purge_dag() -> DAG:
         def keep_up() -> dict[str, str]:
             return _keep_up(get_current_context())
 
+        @task(execution_timeout=LINK_TIMEOUT)
+        def objectives() -> None:
+            _look_at_objectives(get_current_context())
+
         purge()
         keep_up()
+        objectives()
     return dag
+
+
+def _look_at_objectives(context: Context) -> None:
+    """Of links of which no run ends: their DAG is paused, waits for a worker, or fails again and again."""
+    with in_airflow_terms():
+        configuration = load(config_path())
+        if configuration.objectives and not parameters.read(PurgeParameters, context["dag_run"].conf).dry_run:
+            look(repository(), configuration, configuration.objectives, context)
 
 
 def _keep_up(context: Context) -> dict[str, str]:

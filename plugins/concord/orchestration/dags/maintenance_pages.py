@@ -88,6 +88,7 @@ def log_purge_page(params: _Params) -> str:
             "Deletes conflicts, runs, transmissions and comparisons older than `retention` allows, and staging tables"
             " that killed runs left behind.",
             "Confirms the log of each replication in which nothing waits, and gives up one beyond its `max_delta`.",
+            "Looks whether links miss their objective while no run of theirs ends.",
         ],
         "each quarter of an hour it asks whether `retention.purge_schedule` is due; if not, the task is skipped. By"
         " hand at any time.",

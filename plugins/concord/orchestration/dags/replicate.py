@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from threading import Timer
 from typing import Any
 
-import pendulum
 from airflow.sdk import DAG, BaseOperator, Context, Param, chain, get_current_context, task, teardown
 from sqlalchemy import Engine
 
@@ -17,23 +16,22 @@ from concord.jobs.replication import EFFECTS, ReplicationReport, replication_nam
 from concord.messages.errors import ConcordError
 from concord.messages.pace import logged
 from concord.orchestration.dags.commit_trigger import commit_watchers
+from concord.orchestration.dags.deadline import TimedDag, deadline
 from concord.orchestration.dags.page import page
 from concord.orchestration.dags.snapshot import RUN_TYPES
 from concord.orchestration.dags.synchronize import LINK_TIMEOUT, RETRIES, START, STEP_TIMEOUT, schedule
-from concord.orchestration.leases import keeping, owners
+from concord.orchestration.leases import owners
 from concord.orchestration.leases.holder import LeaseHolder
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.tasks import parameters, replication_run
+from concord.orchestration.tasks import parameters, replication_run, replication_steps
 from concord.orchestration.tasks.link import will_not_be_tried_again
 from concord.orchestration.tasks.outcome_log import log_table
 from concord.orchestration.tasks.replication_both_ways import replicate_both_ways
 from concord.orchestration.tasks.replication_run import (
     InitializeReplicationParameters,
-    ReplicateParameters,
     ReplicationPlan,
 )
-from concord.repository.runs import complete_run, release_run
 from spark_jobs.interruption import interrupt_all
 
 #: Seconds that a run which is to end has for its batch. Airflow kills a task five seconds after it asks it to end.
@@ -134,7 +132,7 @@ def replicate_dag(configuration: Configuration, name: str) -> DAG:
         f"Replays the transactions of {replication.publisher} on {replication.replication_set} at"
         f" {replication.subscriber}, in commit order."
     )
-    with DAG(
+    with TimedDag(
         f"replicate__{name}",
         description=description,
         schedule=_starts(configuration, name),
@@ -142,6 +140,7 @@ def replicate_dag(configuration: Configuration, name: str) -> DAG:
         catchup=False,
         max_active_runs=1,
         allowed_run_types=RUN_TYPES,
+        deadline=deadline(configuration, replication_name(name)),
         default_args={"execution_timeout": STEP_TIMEOUT, **RETRIES},
         doc_md=_replicate_page(name, description, replication),
         tags=["concord", "replication"],
@@ -240,17 +239,15 @@ def _initialize_page(name: str, description: str) -> str:
 def _tasks(name: str, replication: ReplicationSettings) -> None:
     @task
     def begin() -> dict[str, Any]:
-        return _begin(name, get_current_context())
+        return replication_steps.begin(name, get_current_context())
 
     @task
     def complete(plan: Any) -> None:
-        with in_airflow_terms():
-            run_id = ReplicationPlan.model_validate(plan).run_id
-            complete_run(repository(), run_id, pendulum.now("UTC"))
+        replication_steps.complete(plan)
 
     @teardown
     def release() -> None:
-        _release(name, get_current_context())
+        replication_steps.release(name, get_current_context())
 
     plan: Any = begin()
     links = [
@@ -266,33 +263,3 @@ def _ways(replication: ReplicationSettings) -> dict[str, Direction | None]:
         return {"replicate": None}
     ways = {"replicate": Direction.FORWARD, "replicate_back": Direction.REVERSE}
     return {task: way for task, way in ways.items() if replication.both_ways or way is Direction.FORWARD}
-
-
-def _begin(name: str, context: Context) -> dict[str, Any]:
-    """Take the lease, record the run; the plan, as XCom carries it."""
-    dag_run = context["dag_run"]
-    with in_airflow_terms():
-        parameters.read(ReplicateParameters, dag_run.conf)
-        engine, configuration = repository(), load(config_path())
-        if dag_run.run_type == "scheduled" and configuration.replications[name].continuous:
-            replication_run.rest_after_failure(engine, name)
-        plan = replication_run.begin(
-            engine,
-            configuration,
-            name,
-            LeaseHolder(context["ti"]).has_ended,
-            owner=owners.of_run(dag_run),
-            dag_run_id=dag_run.run_id,
-            run_type=dag_run.run_type.value,
-        )
-    return plan.model_dump(mode="json")
-
-
-def _release(name: str, context: Context) -> None:
-    """Give the lease back, however the run went; a run that never said how it went is marked as released."""
-    plan = context["ti"].xcom_pull(task_ids="begin")
-    with in_airflow_terms():
-        engine = repository()
-        keeping.give_back(engine, replication_name(name), owners.of_run(context["dag_run"]))
-        if plan is not None:
-            release_run(engine, ReplicationPlan.model_validate(plan).run_id, pendulum.now("UTC"))

@@ -23,6 +23,7 @@ from concord.configuration.configuration import Configuration
 from concord.configuration.settings import SiteSettings
 from concord.jobs.link import Direction
 from concord.orchestration.dags.change_trigger import watchers
+from concord.orchestration.dags.deadline import TimedDag, deadline
 from concord.orchestration.dags.page import page
 from concord.orchestration.tasks import parameters, run_steps
 from concord.orchestration.tasks.begin import BeginOperator
@@ -50,7 +51,7 @@ def synchronize_dag(configuration: Configuration, name: str) -> DAG:
     """`synchronize__<name>`: on its schedule, on demand, and whenever the asset of the same name is updated."""
     pair, tables = configuration.synchronizations[name], configuration.tables(name)
     params = _params([table.name for table in tables])
-    with DAG(
+    with TimedDag(
         f"synchronize__{name}",
         description=f"Keeps {pair.replication_set} equal in {pair.source} and {pair.target}.",
         doc_md=_page(configuration, name, params),
@@ -63,6 +64,7 @@ def synchronize_dag(configuration: Configuration, name: str) -> DAG:
         start_date=START,
         catchup=False,
         max_active_runs=1,
+        deadline=deadline(configuration, name),
         default_args={"execution_timeout": STEP_TIMEOUT, **RETRIES},
         params=params,
         tags=["concord", "synchronization"],

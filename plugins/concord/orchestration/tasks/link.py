@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 import pendulum
@@ -13,14 +13,14 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 from sqlalchemy import Engine
 
-from concord.configuration.configuration import config_path, load
+from concord.configuration.configuration import Configuration, config_path, load
 from concord.databases.registry import dialect
-from concord.jobs.link import COUNTS, Direction, LinkJob, TransmissionReport
+from concord.jobs.link import COUNTS, Direction, LinkJob, TransmissionReport, link_name
 from concord.messages.errors import ConcordError, LeaseLost
 from concord.orchestration.leases import keeping
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms, may_be_tried_again
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.tasks import metrics
+from concord.orchestration.tasks import lag, metrics
 from concord.orchestration.tasks.jobs import link_job
 from concord.orchestration.tasks.outcome_log import log_outcome
 from concord.orchestration.tasks.run_plan import RunPlan
@@ -32,6 +32,7 @@ from concord.repository.runs import fail_run
 from concord.repository.status import links
 from concord.repository.transmissions import record_transmission
 from concord.rules.brake import Hold
+from concord.rules.objective import seconds_until
 
 #: Before any conflict: what a repository that knows nothing of a link collects from.
 _EVER = pendulum.datetime(1970, 1, 1)
@@ -86,8 +87,9 @@ class LinkOperator(SparkApplication):
     def _transmit_for_run(self, engine: Engine, plan: RunPlan) -> tuple[TransmissionReport, _Collected]:
         started_at = pendulum.now("UTC")
         lease = keeping.take_for_run(engine, self.synchronization, plan.owner, plan.run_id)
+        configuration = load(config_path())
         job = link_job(
-            load(config_path()),
+            configuration,
             self.synchronization,
             self.direction,
             epoch=lease.epoch,
@@ -95,6 +97,7 @@ class LinkOperator(SparkApplication):
             plan_only=plan.plan_only,
             interval=plan.interval,
         )
+        waiting_since = self._waiting_since(engine, configuration)
         approvals = holds.approvals(engine, self.synchronization, self.direction)
         job = job.model_copy(update={"approvals": approvals})
         try:
@@ -107,12 +110,21 @@ class LinkOperator(SparkApplication):
             failed = TransmissionReport.of(job, error_code=error.code, error_message=error.message)
             self._record(engine, plan, failed, started_at)
             raise
-        self._record(engine, plan, report, started_at)
+        measured = seconds_until(pendulum.now("UTC"), waiting_since)
+        self._record(engine, plan, report.model_copy(update={"lag": measured}), started_at)
         if not job.plan_only:
             self._end_holds(engine, report)
         if report.holds:
             self._hold(engine, plan, report.holds)
         return report, collected
+
+    def _waiting_since(self, engine: Engine, configuration: Configuration) -> datetime | None:
+        """The moment since which what this run carries may have waited; None where nobody wants to know."""
+        wanted = configuration.objectives.get(self.synchronization)
+        if wanted is None or wanted.lag is None:
+            return None
+        started = lag.last_starts(engine).get(link_name(self.synchronization, self.direction))
+        return lag.waiting_since(configuration, self.synchronization, self.direction, started)
 
     def _hold(self, engine: Engine, plan: RunPlan, held: Sequence[object], since: str = "") -> None:
         """Take down what a person has to approve."""

@@ -18,9 +18,10 @@ from airflow.sdk.configuration import conf
 from airflow.sdk.observability import stats
 from sqlalchemy import Engine
 
-from concord.jobs.link import TransmissionReport
+from concord.jobs.link import Direction, TransmissionReport
 from concord.repository.runs import last_synchronized
 from concord.repository.status import links
+from concord.rules.objective import Measured
 
 logger = logging.getLogger("concord.metrics")
 
@@ -41,6 +42,16 @@ def of_link(engine: Engine, report: TransmissionReport, duration: timedelta) -> 
         for link in links(engine):
             if (link.synchronization, link.direction) == (report.synchronization, report.direction):
                 _send_lag("concord.link", link.last_started_at, tags)
+
+
+def of_objective(synchronization: str, direction: Direction, measured: Measured, missed: int) -> None:
+    """A run of a link that has an objective: its lag and rate, and how many parts of it are missed. Never raises."""
+    tags = {"synchronization": synchronization, "direction": str(direction)}
+    found = {"measured_lag": measured.lag, "rows_per_second": measured.rows_per_second, "missed": missed}
+    with _never_in_the_way():
+        for name, value in found.items():
+            if value is not None:
+                _send("gauge", "concord.link", name, value, tags)
 
 
 def of_synchronization(engine: Engine, name: str) -> None:

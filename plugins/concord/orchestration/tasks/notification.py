@@ -1,4 +1,5 @@
-"""An Airflow notifier that a connection names tells of many conflicts (S4-071, S4-072).
+"""An Airflow notifier that a connection names tells of many conflicts, and of what else people are to hear (S4-071,
+S4-072).
 
 The connection's extra holds the notifier's class by its dotted name, `notifier`, and its arguments; what they say may
 be templates over `concord`. So addresses, channels and secrets stand in Airflow, and no code in the configuration.
@@ -34,14 +35,19 @@ def notify_of_conflicts(
     facts = _facts(synchronization, transmissions(engine, run_id))
     if not settings.exceeded(facts["conflicts"], facts["acquired"]):
         return False
+    return told(settings.through, "conflicts", facts, context)
+
+
+def told(through: str, of: str, facts: Mapping[str, Any], context: Context) -> bool:
+    """Send the facts through the connection's notifier; False, and a line in the log, where that could not be."""
     try:
-        notifier = _notifier(settings.through)
+        notifier = _notifier(through)
         notifier({**context, "concord": facts})
     except Exception as error:  # noqa: BLE001 - a notifier is somebody else's code
         said = error.message if isinstance(error, ConnectionRefused) else type(error).__name__
-        log_event(logger, "nobody could be told of conflicts", through=settings.through, why=said)
+        log_event(logger, f"nobody could be told of {of}", through=through, why=said)
         return False
-    log_event(logger, "told of conflicts", through=settings.through, **facts)
+    log_event(logger, f"told of {of}", through=through, **facts)
     return True
 
 

@@ -129,7 +129,8 @@ def done(
     started_at: pendulum.DateTime,
 ) -> None:
     """Record a direction that ended well."""
-    sent = TransmissionReport.of(job, tables=report.tables, seconds=report.seconds, bytes=report.bytes)
+    measured = {"seconds": report.seconds, "bytes": report.bytes, "lag": report.lag}
+    sent = TransmissionReport.of(job, tables=report.tables, **measured)
     if job.replication.queued:
         collect(engine, job)
     _record(engine, plan, sent, started_at)

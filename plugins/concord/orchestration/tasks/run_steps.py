@@ -21,7 +21,7 @@ from concord.orchestration.leases import keeping, owners
 from concord.orchestration.leases.holder import LeaseHolder
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.tasks import metrics, parameters
+from concord.orchestration.tasks import metrics, objectives, parameters
 from concord.orchestration.tasks.notification import notify_of_conflicts
 from concord.orchestration.tasks.outcome_log import log_outcome
 from concord.orchestration.tasks.run_plan import RunPlan, SynchronizeParameters, data_interval
@@ -158,17 +158,21 @@ def _log_outcomes(newest: Iterable[TransmissionStatus]) -> None:
 
 
 def release(synchronization: str, context: Context) -> None:
-    """Give the lease back, however the run went; a run that never said how it went is marked as released."""
+    """Give the lease back, however the run went; a run that never said how it went is marked as released.
+
+    Then its links are judged by their objectives.
+    """
     group = context["ti"].task_id.removesuffix("release")
     plan = context["ti"].xcom_pull(task_ids=f"{group}begin")
     with in_airflow_terms():
         engine = repository()
-        if plan is None:
-            keeping.give_back(engine, synchronization, owners.of_run(context["dag_run"]))
-            return
-        begun = RunPlan.model_validate(plan)
-        keeping.give_back(engine, synchronization, begun.owner)
-        release_run(engine, begun.run_id, pendulum.now("UTC"))
+        begun = None if plan is None else RunPlan.model_validate(plan)
+        owner = owners.of_run(context["dag_run"]) if begun is None else begun.owner
+        keeping.give_back(engine, synchronization, owner)
+        if begun is not None:
+            release_run(engine, begun.run_id, pendulum.now("UTC"))
+        run_id = None if begun is None else begun.run_id
+        objectives.after_run(engine, synchronization, run_id, context)
 
 
 def _interval(dag_run: DagRunProtocol, asked: SynchronizeParameters) -> Interval | None:
