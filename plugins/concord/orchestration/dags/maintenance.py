@@ -199,8 +199,8 @@ def log_purge_dag() -> DAG:
 def _look_at_objectives(context: Context) -> None:
     """Of links of which no run ends: their DAG is paused, waits for a worker, or fails again and again."""
     with in_airflow_terms():
-        configuration = load(config_path())
-        if configuration.objectives and not parameters.read(PurgeParameters, context["dag_run"].conf).dry_run:
+        asked, configuration = parameters.read(PurgeParameters, context["dag_run"].conf), load(config_path())
+        if configuration.objectives and not asked.dry_run:
             look(repository(), configuration, configuration.objectives, context)
 
 
