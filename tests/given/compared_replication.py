@@ -12,6 +12,8 @@ from spark_jobs.by_spark import BySpark
 from tests.given.at_rest import no_spark
 from tests.given.replicated_sites import Replicated
 
+#: Runs that go on while a comparison does, and end after it.
+_beside: list[Thread] = []
 ENTRIES = "SELECT entries FROM concord.replay"
 Reached = Callable[[], bool]
 CatchUp = Callable[[Reached], None]
@@ -39,7 +41,11 @@ def compare(
     back = sites.job(Direction.REVERSE) if sites.definition.both_ways else None
     job = CompareReplicationJob(forward=sites.job(), reverse=back, chosen=tables)
     how = (catch_up or by_runs(sites), at or (lambda step: None))
-    return compare_replication(job, dialect, BySpark(no_spark), *how)
+    try:
+        return compare_replication(job, dialect, BySpark(no_spark), *how)
+    finally:
+        while _beside:
+            _beside.pop().join()
 
 
 def when(step: str, act: Callable[[], object]) -> Callable[[str], None]:
@@ -59,7 +65,8 @@ def replayed_beside(sites: Replicated, *statements: str) -> Callable[[], None]:
     def act() -> None:
         before = sites.capetown.value(ENTRIES)
         sites.london.run(*statements)
-        Thread(target=sites.run, daemon=True).start()
+        _beside.append(Thread(target=sites.run))
+        _beside[-1].start()
         until = monotonic() + 30
         while sites.capetown.value(ENTRIES) < before + len(statements):
             assert monotonic() < until, "the run replays nothing"

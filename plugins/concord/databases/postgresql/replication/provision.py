@@ -39,7 +39,7 @@ class Replications:
     database: str = ""
 
     def published(self) -> dict[str, list[PublishedTable]]:
-        """By publication: the tables that exist and have a key."""
+        """By publication: the tables that exist, have a key, and can be filtered as wanted; the others are refused."""
         made: dict[str, list[PublishedTable]] = {}
         mine = [each for each in self.replications if each.published_by(self.site) and not each.by_triggers]
         whole = {
@@ -53,9 +53,12 @@ class Replications:
             made[publication.publication_name(each.replication_set)] = [
                 published_table(self.site, wanted, table, images=each.both_ways, shared=table.oid in whole)
                 for wanted, table in self._existing(each)
-                if table.key_of(wanted.key_at(self.site))
+                if table.key_of(wanted.key_at(self.site)) and not self._filter_refusals(wanted, table)
             ]
         return made
+
+    def _filter_refusals(self, wanted: ReplicatedTable, table: Table) -> list[str]:
+        return [f"{self.site}: {table.name} {line}" for line in filter_problems(self.site, wanted, table)]
 
     @property
     def captured(self) -> list[Table]:
@@ -118,15 +121,8 @@ class Replications:
                 yield from self._table_refusals(wanted, each.version_column.get(wanted.name), history)
             for wanted, table in self._existing(each):
                 yield from own_rows.problems(connection, self.site, wanted, table)
-            if each.published_by(self.site):
-                filters = [
-                    f"{self.site}: {table.name} {line}"
-                    for wanted, table in self._existing(each)
-                    for line in filter_problems(self.site, wanted, table)
-                ]
-                if filters:
-                    yield from filters
-                    return
+                if each.published_by(self.site):
+                    yield from self._filter_refusals(wanted, table)
         published = self.published()
         for publication_name, tables in published.items():
             for problem in publication.identity_problems(connection, publication_name, tables, published):
