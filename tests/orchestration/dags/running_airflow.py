@@ -99,10 +99,11 @@ def until(look: Callable[[], Found | None], wanted: str, seconds: float = PATIEN
 
 @contextmanager
 def airflow(
-    folder: Path, dags: Path, connections: Mapping[str, str], configuration: Path
+    folder: Path, dags: Path, connections: Mapping[str, str], configuration: Path, database: str
 ) -> Iterator[Airflow]:
-    """An Airflow with the DAGs of one folder, on a port and with a database of its own; then gone.
+    """An Airflow with the DAGs of one folder, on a port of its own and with an empty PostgreSQL database; then gone.
 
+    On SQLite a command of its own fails as soon as the scheduler writes between its reading and its writing.
     DAGs are paused at first: its scheduler would begin their tasks before its API server listens to them.
     """
     home, log, port = folder / "airflow", folder / "airflow.log", ports.free()
@@ -110,6 +111,8 @@ def airflow(
     settings = {
         **environment(home, connections),
         **local_settings(home, port),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database,
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": database,
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
         "CONCORD_CONFIG": str(configuration),

@@ -65,6 +65,7 @@ def running_sites(
     shutil.copy(PROJECT / "dags" / "concord_dags.py", dags)
     (dags / "of_a_team.py").write_text(team)
     databases = {name: f"running_{os.urandom(6).hex()}" for name in SITES}
+    of_airflow = f"airflow_{os.urandom(6).hex()}"
     sites, connections = {}, dict(more or {})
     for name, database in databases.items():
         server.create_database(database)
@@ -77,12 +78,14 @@ def running_sites(
     try:
         _initialize(path, connections, folder / "airflow")
         edit(sites["london"], sites["capetown"])
-        with airflow(folder, dags, connections, path) as at_work:
+        server.create_database(of_airflow)
+        uri = server.uri(of_airflow).replace("postgresql:", "postgresql+psycopg:")
+        with airflow(folder, dags, connections, path, uri) as at_work:
             repository = open_repository(f"sqlite:///{folder / 'airflow' / 'concord.db'}")
             yield Scene(sites["london"], sites["capetown"], at_work, repository)
             repository.dispose()
     finally:
-        for database in databases.values():
+        for database in (*databases.values(), of_airflow):
             server.drop_database(database)
 
 
