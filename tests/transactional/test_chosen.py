@@ -10,6 +10,7 @@ from concord.tables.privacy import Treatment
 from concord.tables.replication_set import ReplicatedTable
 from concord.values.identifier import parse_table_name
 from tests.given.chosen_flights import BASES, FLIGHT, LONG, chosen_flights
+from tests.given.refused_entry import stopped_at
 from tests.given.replicated_sites import Replicated
 from tests.given.site import Rows
 
@@ -135,7 +136,7 @@ def test_a_private_column_stays_hidden_under_its_other_name(sites: Replicated) -
     sites.london.run("INSERT INTO flight VALUES (200, 'CPT', 'unseen', 's', 'seen')")
     with pytest.raises(EntryRefused) as caught:
         sites.run()
-    number = int(caught.value.message.split("entry ")[1].split(",")[0])
+    number = stopped_at(caught.value)
     sites.run(set_aside=SetAside(number=number, how=Aside.SKIP, reason="large", by="ada"))
     text = sites.capetown.value("SELECT operations::text FROM concord.skipped")
     assert ("unseen" in text, "seen" in text.replace("unseen", "")) == (False, True)

@@ -10,6 +10,7 @@ from concord.databases.registry import dialect
 from concord.jobs.replication import Aside, SetAside
 from concord.messages.errors import EntryRefused, ParametersRefused, WriteContended
 from concord.transactional.upkeep import shown
+from tests.given.refused_entry import stopped_at
 from tests.given.replicated_accounts import Make, accounts
 from tests.given.replicated_sites import Replicated
 
@@ -41,7 +42,7 @@ def refused(sites: Replicated) -> int:
     said = caught.value.message
     assert "at operation 2 of 3 (update of public.account)" in said
     assert 'check constraint "rich"' in said
-    return int(said.split("entry ")[1].split(",")[0])
+    return stopped_at(caught.value)
 
 
 def set_aside(sites: Replicated, number: int, how: Aside) -> Any:

@@ -9,6 +9,7 @@ from concord.jobs.replication import Aside, SetAside
 from concord.messages.errors import EntryRefused, ProvisioningRefused
 from concord.transactional.upkeep import shown
 from concord.values.identifier import parse_table_name
+from tests.given.refused_entry import stopped_at
 from tests.given.replicated_accounts import Make
 from tests.given.replicated_calls import CLOSE_MONTH, let_an_application_call, with_calls
 from tests.given.replicated_sites import Replicated
@@ -73,7 +74,7 @@ def test_a_call_that_fails_is_shown_and_a_person_lets_it_pass(sites: Replicated)
         sites.capetown.run("UPDATE account SET owner = 'z'")
         with pytest.raises(EntryRefused) as caught:
             sites.run()
-        number = int(caught.value.message.split("entry ")[1].split(",")[0])
+        number = stopped_at(caught.value)
         found = shown(sites.job(), dialect, number)
         assert [(each.table, each.operation) for each in found] == [
             ("public.account", "update"),

@@ -12,6 +12,7 @@ from concord.messages.errors import EntryRefused, NotInitialized, WriteContended
 from concord.tables.replication_set import ReplicatedTable
 from concord.values.identifier import parse_table_name
 from tests.given.compared_replication import compare, replayed_beside, table, when
+from tests.given.refused_entry import stopped_at
 from tests.given.replicated_accounts import ACCOUNTS, Make, accounts
 from tests.given.replicated_calls import with_calls
 from tests.given.replicated_history import histories
@@ -191,7 +192,7 @@ def skipped(sites: Replicated) -> int:
     sites.london.run("UPDATE account SET balance = 5 WHERE id = 3")
     with pytest.raises(EntryRefused) as caught:
         sites.run()
-    number = int(caught.value.message.split("entry ")[1].split(",")[0])
+    number = stopped_at(caught.value)
     sites.run(set_aside=SetAside(number=number, how=Aside.SKIP, reason="poor", by="ada"))
     sites.capetown.run("ALTER TABLE account DROP CONSTRAINT rich")
     return number

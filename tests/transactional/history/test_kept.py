@@ -13,6 +13,7 @@ from concord.tables.privacy import Treatment
 from concord.tables.replication_set import ReplicatedTable
 from concord.transactional.upkeep import shown
 from tests.given.killed_process import killed_at
+from tests.given.refused_entry import stopped_at
 from tests.given.replicated_accounts import Make
 from tests.given.replicated_history import HISTORY, TABLE, histories, versions
 from tests.given.replicated_sites import Replicated
@@ -128,7 +129,7 @@ def stopped(replicated: Make, **settings: object) -> tuple[Replicated, int]:
         user.commit()
     with pytest.raises(EntryRefused, match="at operation 2 of 2") as refused:
         sites.run()
-    return sites, int(str(refused.value).split("entry ")[1].split(",")[0])
+    return sites, stopped_at(refused.value)
 
 
 @pytest.mark.parametrize("how", list(Aside))

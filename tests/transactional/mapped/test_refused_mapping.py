@@ -11,6 +11,7 @@ from concord.tables.manipulation import AnyOperation, Values
 from concord.tables.privacy import Treatment
 from concord.transactional.upkeep import shown
 from tests.given.mapped_replication import OPERATIONS, account, begin_mapped, expected, kept, mapped_table
+from tests.given.refused_entry import stopped_at
 from tests.given.replicated_sites import Replicated
 
 Make = Callable[..., Replicated]
@@ -29,7 +30,7 @@ def refused(sites: Replicated) -> tuple[int, str]:
     with pytest.raises(EntryRefused) as caught:
         sites.run()
     said = caught.value.message
-    return int(said.split("entry ")[1].split(",")[0]), said
+    return stopped_at(caught.value), said
 
 
 def write(sites: Replicated, unfit: str) -> None:

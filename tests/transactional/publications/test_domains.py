@@ -11,6 +11,7 @@ from concord.tables.replication_set import ReplicatedTable
 from concord.transactional.decide import Wanted, decide
 from concord.transactional.upkeep import shown
 from concord.values.identifier import parse_table_name
+from tests.given.refused_entry import stopped_at
 from tests.given.replicated_accounts import Make
 from tests.given.replicated_sites import Replicated
 
@@ -48,7 +49,7 @@ def test_a_value_that_the_subscribers_domain_refuses_stops_its_own_transaction_a
     with pytest.raises(EntryRefused, match=r"at operation 2 of 2 .*violates check constraint") as caught:
         sites.run()
     assert sites.capetown.rows("SELECT id, price FROM item ORDER BY id") == [("a", 5), ("b", 5)]
-    number = int(caught.value.message.split("entry ")[1].split(",")[0])
+    number = stopped_at(caught.value)
     assert [each.row and each.row["id"] for each in shown(sites.job(), dialect, number)] == ["c", "d"]
     sites.run(set_aside=SetAside(number=number, how=Aside.QUARANTINE, reason="dear", by="me"))
     assert sites.capetown.rows("SELECT id, price FROM item ORDER BY id") == [("b", 5), ("c", 7), ("e", 8.5)]
@@ -75,7 +76,7 @@ def test_both_sites_may_write_such_columns(replicated: Make) -> None:
     sites.capetown.run("UPDATE item SET price = 11 WHERE id = 'c'")
     with pytest.raises(EntryConflict) as caught:
         sites.run()
-    number = int(caught.value.message.split("entry ")[1].split(",")[0])
+    number = stopped_at(caught.value)
     decide(sites.job(), sites.job(Direction.REVERSE), dialect, Wanted(number, "london", "me"))
     sites.run_both()
     assert sites.are_equal()

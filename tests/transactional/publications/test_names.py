@@ -11,6 +11,7 @@ from concord.messages.errors import EntryConflict, EntryRefused
 from concord.tables.replication_set import ReplicatedTable, TableName
 from concord.transactional.decide import Wanted, decide
 from concord.transactional.upkeep import shown
+from tests.given.refused_entry import stopped_at
 from tests.given.replicated_accounts import Make
 from tests.given.replicated_sites import Replicated
 
@@ -98,7 +99,7 @@ def test_so_do_people_who_see_a_refused_transaction_and_let_it_pass(replicated: 
     sites.london.run(f"UPDATE {SQL} SET x = 100, t = 7 WHERE id = 1")
     with pytest.raises(EntryRefused, match="violates check constraint") as caught:
         sites.run()
-    number = int(caught.value.message.split("entry ")[1].split(",")[0])
+    number = stopped_at(caught.value)
     [operation] = shown(sites.job(), dialect, number)
     assert (operation.key, operation.row) == (
         {"id": 1},
@@ -118,7 +119,7 @@ def test_so_do_people_who_decide_on_a_conflict(replicated: Make) -> None:
     sites.capetown.run(f"UPDATE {SQL} SET t = 80, w = 81 WHERE id = 1")
     with pytest.raises(EntryConflict) as caught:
         sites.run()
-    number = int(caught.value.message.split("entry ")[1].split(",")[0])
+    number = stopped_at(caught.value)
     decide(sites.job(), sites.job(Direction.REVERSE), dialect, Wanted(number, "london", "me"))
     [(winner, loser)] = sites.capetown.rows("SELECT winner_row, loser_row FROM concord.conflict")
     assert winner == {"id": 1, **dict.fromkeys(NAMES, 1), "t": 70, "w": 71}

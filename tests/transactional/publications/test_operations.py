@@ -9,6 +9,7 @@ import pytest
 from concord.databases.registry import dialect
 from concord.messages.errors import EntryConflict
 from concord.transactional.upkeep import shown
+from tests.given.refused_entry import stopped_at
 from tests.given.replicated_sites import Replicated
 
 TABLES = (
@@ -91,7 +92,7 @@ def test_an_entry_of_both_ways_has_each_row_as_it_was_and_as_it_is(
     sites.capetown.run("UPDATE a SET n = 7 WHERE id = 1")
     with pytest.raises(EntryConflict) as refused:
         sites.run()
-    number = int(refused.value.message.split("entry ")[1].split(",")[0])
+    number = stopped_at(refused.value)
     assert [
         (each.operation, each.key, each.before, each.row) for each in shown(sites.job(), dialect, number)
     ] == [
