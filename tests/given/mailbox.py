@@ -1,5 +1,7 @@
 """A mail server of a test: takes what is sent to it, and keeps it."""
 
+import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -7,6 +9,11 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Thread
+
+import pytest
+
+from tests.conftest import PROJECT
+from tests.orchestration.file_notifier import connection
 
 
 @dataclass
@@ -46,3 +53,16 @@ def mail_server() -> Iterator[Mailbox]:
         Thread(target=server.serve_forever, daemon=True).start()
         yield box
         server.shutdown()
+
+
+@contextmanager
+def mails_through(alerts: str, page: str, environment: pytest.MonkeyPatch) -> Iterator[Mailbox]:
+    """The same, and the connections by which that page of docs/ has people told."""
+    text = (PROJECT / "docs" / page).read_text()
+    written = json.loads(re.search(r'\{"notifier": "airflow.providers.smtp.*?\}"\}', text, re.DOTALL)[0])  # type: ignore[index]
+    plain = {"disable_ssl": True, "disable_tls": True, "from_email": "concord@example.org"}
+    with mail_server() as box:
+        server = {"conn_type": "smtp", "host": "127.0.0.1", "port": box.port, "extra": plain}
+        environment.setenv("AIRFLOW_CONN_SMTP_DEFAULT", json.dumps(server))
+        environment.setenv(f"AIRFLOW_CONN_{alerts.upper()}", connection(written.pop("notifier"), **written))
+        yield box

@@ -1,16 +1,12 @@
 """Mails about objectives, as docs/monitoring.md has people told; and the configuration that asks for them."""
 
-import json
-import re
 from collections.abc import Callable, Iterator
 
 import pytest
 from sqlalchemy import text
 
-from tests.conftest import PROJECT
 from tests.given.airflow_pair import CANARY, CONFIGURATION, Pair
-from tests.given.mailbox import Mailbox, mail_server
-from tests.orchestration.file_notifier import connection
+from tests.given.mailbox import Mailbox, mails_through
 
 #: A row's value, which is nobody's business.
 PRIVATE = "delayed by a bird"
@@ -22,14 +18,7 @@ Wants = Callable[[str], None]
 
 @pytest.fixture
 def box(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mailbox]:
-    """A mail server, and the connections by which docs/monitoring.md has people told."""
-    page = (PROJECT / "docs" / "monitoring.md").read_text()
-    written = json.loads(re.search(r'\{"notifier": "airflow.providers.smtp.*?\}"\}', page, re.DOTALL)[0])  # type: ignore[index]
-    plain = {"disable_ssl": True, "disable_tls": True, "from_email": "concord@example.org"}
-    with mail_server() as box:
-        server = {"conn_type": "smtp", "host": "127.0.0.1", "port": box.port, "extra": plain}
-        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", json.dumps(server))
-        monkeypatch.setenv("AIRFLOW_CONN_OBJECTIVE_ALERTS", connection(written.pop("notifier"), **written))
+    with mails_through("objective_alerts", "monitoring.md", monkeypatch) as box:
         yield box
 
 

@@ -1,8 +1,6 @@
 """A notifier that an Airflow connection names tells when a run had many conflicts (S4-071, S4-072)."""
 
-import json
 import logging
-import re
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +16,7 @@ from concord.orchestration.tasks.notification import notify_of_conflicts
 from concord.repository.migration import migrate
 from concord.repository.opening import open_repository
 from concord.repository.transmissions import record_transmission
-from tests.conftest import PROJECT
-from tests.given.mailbox import mail_server
+from tests.given.mailbox import mails_through
 from tests.orchestration.file_notifier import TEXT, FileNotifier, connection
 from tests.repository.records import MINUTE, NOON, PAIR, begun, leased, report
 
@@ -74,13 +71,7 @@ def test_the_owner_gets_a_mail_of_every_run_with_a_conflict(
     run: tuple[Engine, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S4-072: through the connection and the notifier that docs/ledger.md names. The ledger keeps the losers."""
-    page = (PROJECT / "docs" / "ledger.md").read_text()
-    written = json.loads(re.search(r'\{"notifier": "airflow.providers.smtp.*?\}"\}', page, re.DOTALL)[0])  # type: ignore[index]
-    plain = {"disable_ssl": True, "disable_tls": True, "from_email": "concord@example.org"}
-    with mail_server() as box:
-        server = {"conn_type": "smtp", "host": "127.0.0.1", "port": box.port, "extra": plain}
-        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", json.dumps(server))
-        monkeypatch.setenv("AIRFLOW_CONN_CONFLICT_ALERTS", connection(written.pop("notifier"), **written))
+    with mails_through("conflict_alerts", "ledger.md", monkeypatch) as box:
         assert not tell(run, conflicts=2)
         assert tell(run, conflicts=0)
     ((recipients, mail),) = box.mails
