@@ -13,6 +13,7 @@ from concord.configuration.objective import ObjectiveSettings
 from concord.configuration.replication_start import ContinuousSettings, ReplicationWatchSettings
 from concord.configuration.settings import ReplicationSetSettings, TableSettings
 from concord.jobs.largest import Largest
+from concord.jobs.link import Direction
 from concord.jobs.max_delta import MaxDelta
 from concord.jobs.queued import QueuedConflicts
 from concord.jobs.replication import Capture, Conversions, ReplicationDefinition, Updates
@@ -130,6 +131,11 @@ class ReplicationSettings(Settings):
         """The ways of transactions, from site to site."""
         forward = (self.publisher, self.subscriber)
         return (forward, forward[::-1]) if self.both_ways else (forward,)
+
+    @property
+    def ways(self) -> list[Direction]:
+        """The same by their names."""
+        return list(Direction)[: len(self.directions)]
 
     @property
     def stays(self) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
             lines = [_initialized(asked.name, report)]
         else:
             known_name(asked.name, configuration.replications, "replication")
-            ways = list(Direction)[: len(configuration.replications[asked.name].directions)]
+            ways = configuration.replications[asked.name].ways
             reports = replicated(engine, configuration, asked.name, owner, tell, ways)
             lines = [said(configuration, asked.name, *each) for each in reports]
     for line in lines:

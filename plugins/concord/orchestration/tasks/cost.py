@@ -71,7 +71,7 @@ def costs_of(engine: Engine, configuration: Configuration, name: str) -> Iterato
     jobs.known_name(name, known, "synchronization or replication")
     if name in configuration.replications:
         definition = configuration.replication(name)
-        for direction in list(Direction)[: len(configuration.replications[name].directions)]:
+        for direction in configuration.replications[name].ways:
             ends, tables = definition.ends(direction), definition.tables
             yield _cost(engine, configuration, replication_name(name), direction, ends, tables)
     else:

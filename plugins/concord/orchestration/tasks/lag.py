@@ -73,6 +73,11 @@ def behind(found: Standing, last_start: datetime | None) -> float | None:
     return seconds_until(pendulum.now("UTC"), max(known, default=None))
 
 
+def ways(configuration: Configuration, name: str) -> list[Direction]:
+    """Those of a synchronization or a replication by its name in the repository."""
+    return configuration.replications[configured_name(name)].ways if of_replication(name) else list(Direction)
+
+
 def lags(engine: Engine, configuration: Configuration, name: str) -> dict[Direction, float | None]:
     """Seconds until now, by direction, of a synchronization or a replication by its name in the repository."""
     started = last_starts(engine)

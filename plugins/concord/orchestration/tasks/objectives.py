@@ -81,7 +81,7 @@ class _Link:
 def _look(
     engine: Engine, configuration: Configuration, name: str, context: Context, but: Iterable[str] = ()
 ) -> None:
-    if name not in configuration.objectives or set(but) == set(Direction):
+    if name not in configuration.objectives or set(but) >= set(lag.ways(configuration, name)):
         return
     for way, seconds in lag.lags(engine, configuration, name).items():
         if way not in but:

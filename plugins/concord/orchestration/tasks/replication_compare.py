@@ -13,7 +13,6 @@ from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
 from concord.jobs.comparison import CompareReplicationJob, CompareReport
-from concord.jobs.link import Direction
 from concord.messages.errors import LeaseHeld, WriteContended
 from concord.messages.pace import Tell, silent
 from concord.orchestration.tasks import parameters
@@ -60,7 +59,7 @@ def compare(
 def _job(
     configuration: Configuration, name: str, asked: CompareReplicationParameters
 ) -> CompareReplicationJob:
-    ways = list(Direction)[: len(configuration.replications[name].directions)]
+    ways = configuration.replications[name].ways
     forward, *reverse = (replication_job(configuration, name, way, epoch=0) for way in ways)
     refuse_unknown_tables(asked.tables, forward.replication.tables)
     chosen = None if asked.tables is None else tuple(asked.tables)
@@ -90,5 +89,5 @@ class _CatchUp:
                 sleep(PAUSE)
 
     def _run(self) -> None:
-        ways = list(Direction)[: len(self.configuration.replications[self.name].directions)]
+        ways = self.configuration.replications[self.name].ways
         replicated(self.engine, self.configuration, self.name, self.owner, silent, ways)

@@ -244,7 +244,7 @@ def keep_up(engine: Engine, configuration: Configuration, name: str, owner: str)
     except LeaseHeld:
         return "a run is on"
     try:
-        ways = list(Direction)[: len(configuration.replications[name].directions)]
+        ways = configuration.replications[name].ways
         kept = [keep(replication_job(configuration, name, way, epoch=lease.epoch)) for way in ways]
         return "confirmed" if all(kept) else "transactions wait"
     except ConcordError as error:

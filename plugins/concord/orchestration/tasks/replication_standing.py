@@ -79,7 +79,7 @@ class Known:
 
 def standings(configuration: Configuration, name: str, known: Known, *, paused: bool) -> Iterator[Standing]:
     """Forward, then back where both sites write. An end that does not answer stops nothing."""
-    for direction in list(Direction)[: len(configuration.replications[name].directions)]:
+    for direction in configuration.replications[name].ways:
         yield _standing(configuration, name, direction, known, paused=paused)
 
 
