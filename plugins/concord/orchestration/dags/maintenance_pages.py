@@ -32,28 +32,22 @@ def initialize_page(name: str, description: str, params: _Params) -> str:
 
 def compare_page(name: str, description: str, params: _Params) -> str:
     """Of `compare__<name>`."""
-    return page(
-        [
-            description,
-            "A comparison writes nothing, and links go on meanwhile. A repair holds the lease of the synchronization.",
-        ],
-        "by hand alone.",
-        [
-            "the end of this task's log: rows and differences per table;",
-            f"`python -m concord compare {name}`, which lists the keys that differ;",
-            "`docs/compare.md` in Concord's directory.",
-        ],
-        params,
-    )
+    meanwhile = "A comparison writes nothing, and links go on meanwhile."
+    repair = "A repair holds the lease of the synchronization."
+    return _compare_page(name, [description, f"{meanwhile} {repair}"], params)
 
 
 def compare_replication_page(name: str, description: str, params: _Params) -> str:
     """Of `compare__<name>` of a replication."""
+    meanwhile = (
+        "Whatever waits is replayed first, by a run of its own unless one is on. Runs go on meanwhile."
+    )
+    return _compare_page(name, [description, meanwhile], params)
+
+
+def _compare_page(name: str, acts: list[str], params: _Params) -> str:
     return page(
-        [
-            description,
-            "Whatever waits is replayed first, by a run of its own unless one is on. Runs go on meanwhile.",
-        ],
+        acts,
         "by hand alone.",
         [
             "the end of this task's log: rows and differences per table;",
