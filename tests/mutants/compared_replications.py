@@ -42,7 +42,7 @@ COMPARED_REPLICATIONS = (
     Mutant(
         "the comparison does not wait for what waits",
         CORE,
-        "self.catch_up(lambda: way.subscriber.looked_at() >= level)",
+        "self.catch_up(lambda: way.subscriber.reached() >= level)",
         "pass",
         f"{COMPARED} -k replayed_first",
     ),

@@ -108,11 +108,4 @@ OBJECTIVES = (
         "DeadlineReference.DAGRUN_LOGICAL_DATE",
         "tests/orchestration/dags/test_deadline.py -k only_a_dag",
     ),
-    Mutant(
-        "a run at hand cannot end, since its DAG has a deadline",
-        "plugins/concord/orchestration/dags/deadline.py",
-        "        self.deadline = None\n",
-        "",
-        f"{MAILS} -k oldest_change",
-    ),
 )

@@ -16,11 +16,11 @@ from concord.comparison.opening import OpenedSites, opened_sites
 from concord.comparison.remedies import TableAtSite, altered_at, remedies
 from concord.comparison.repair import BATCH, Place, Repairing, batches
 from concord.comparison.scan_pace import by_parts, scanned
-from concord.comparison.side import Side
+from concord.comparison.side import sides
 from concord.comparison.spark_steps import SparkSteps
-from concord.databases.contract.compared_site import Hashing, Horizon, buckets
+from concord.databases.contract.compared_site import Horizon
 from concord.databases.contract.dialect import Dialect
-from concord.databases.contract.ends import Cut, Progress
+from concord.databases.contract.ends import Progress
 from concord.jobs.comparison import CompareJob, CompareReport, Difference, Kind, Repair, TableComparison
 from concord.messages.errors import ParametersRefused, StructureChanged
 from concord.messages.event_log import log_event
@@ -28,7 +28,6 @@ from concord.messages.pace import Meter, Tell, counted, of_tables, silent
 from concord.rules.repair_rule import Remedy, Rule
 from concord.tables.replication_set import ReplicatedTable, chosen
 from concord.transmission.errors import worded
-from concord.transmission.opening import at_both
 from concord.transmission.steps import Steps, unheard
 from concord.versions.row_version import RowVersion
 
@@ -114,7 +113,8 @@ class _Comparison:
             self.steps.progress("target_cut")
             there = stack.enter_context(target.cut())
             self.horizons[table] = self._horizons(table)
-            ours, theirs = self._sides(table, (here, there))
+            shapes = [at[table] for at in self.sites.shapes]
+            ours, theirs = sides(self.sites.read, shapes, self.horizons[table], (here, there))
             meter = scanned(table, ours.extent, theirs.extent)
             with self.steps.long_step("scan", meter):
                 read = ComparedTable(self.spark, ours, theirs, self.job.link.priorities, by_parts(meter))
@@ -130,16 +130,6 @@ class _Comparison:
         self.tables.append(counts.model_copy(update={"remedies": planned}))
         self.differences += kept
         log_event(logger, "table compared", **counts.model_dump(exclude={"remedies", "written"}))
-
-    def _sides(self, table: str, cuts: tuple[Cut, Cut]) -> tuple[Side, Side]:
-        ours, theirs = (shapes[table] for shapes in self.sites.shapes)
-        source, target = self.sites.read
-        extents = at_both(lambda: source.extent(ours), lambda: target.extent(theirs))
-        hashing = Hashing(buckets(*extents), source.as_they_are(ours, theirs))
-        return (
-            Side(source, ours, self.horizons[table][0], extents[0], cuts[0], hashing),
-            Side(target, theirs, self.horizons[table][1], extents[1], cuts[1], hashing),
-        )
 
     def _leave_out(self, table: str, reasons: Mapping[str, str]) -> None:
         """The rows that were read of it may be none at all, and are not to be repaired.

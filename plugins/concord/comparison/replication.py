@@ -24,10 +24,9 @@ from typing import Any
 from concord.comparison.compared_table import MOST_VOLATILE, ComparedTable
 from concord.comparison.remedies import altered_at
 from concord.comparison.scan_pace import by_parts, scanned
-from concord.comparison.side import Side
+from concord.comparison.side import sides
 from concord.comparison.spark_steps import SparkSteps
-from concord.databases.contract.compared_replica import NO_HORIZON, ComparedLog, ComparedReplica
-from concord.databases.contract.compared_site import Hashing, buckets
+from concord.databases.contract.compared_replica import ComparedLog, ComparedReplica
 from concord.databases.contract.consumed import Operation, Texts
 from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ends import Cut
@@ -37,7 +36,6 @@ from concord.jobs.replication import CALLS, ReplicationJob
 from concord.messages.errors import WriteContended
 from concord.messages.event_log import log_event
 from concord.messages.pace import Tell, silent
-from concord.transmission.opening import at_both
 from concord.transmission.steps import Steps, unheard
 
 logger = logging.getLogger("concord.compare")
@@ -84,7 +82,7 @@ def _opened(stack: ExitStack, job: ReplicationJob, databases: Callable[[str], Di
     stack.callback(subscriber.close)
     published = publisher.inspect_published()
     subscriber.inspect_subscribed(published)
-    publisher.refuse_lost(subscriber.looked_at())
+    publisher.refuse_lost(subscriber.reached())
     return Way(publisher, published, subscriber)
 
 
@@ -125,7 +123,7 @@ class _Comparison:
         with ExitStack() as logs:
             late = [self._begun(logs, way) for way in back]
             log = self._begun(logs, forward)
-            levels = [way.subscriber.looked_at() for way in self.ways]
+            levels = [way.subscriber.reached() for way in self.ways]
             self._join(stack, forward.publisher.replica(forward.published, log.snapshot), "source_cut")
             self._join(stack, forward.subscriber.replica(), "target_cut")
             with self.steps.step("under_way"):
@@ -137,7 +135,7 @@ class _Comparison:
     def _begun(self, logs: ExitStack, way: Way) -> ComparedLog:
         def wait(level: int) -> None:
             with self.steps.step("catch_up"):
-                self.catch_up(lambda: way.subscriber.looked_at() >= level)
+                self.catch_up(lambda: way.subscriber.reached() >= level)
 
         self.steps.progress("log")
         return logs.enter_context(way.publisher.compared(way.published, wait))
@@ -172,16 +170,14 @@ class _Comparison:
         """The tables to compare; those that are left out are told of."""
         of = self.job.forward.replication
         wanted = [each.name for each in of.tables if self.job.chosen is None or each.name in self.job.chosen]
-        self.stopped |= {
-            name: "the subscriber keeps every version of its rows, and no copy of them"
-            for name in wanted
-            if name in of.history
-        }
-        self.stopped = {name: why for name, why in self.stopped.items() if name in wanted}
-        return [name for name in wanted if name not in self.stopped]
+        kept = "the subscriber keeps every version of its rows, and no copy of them"
+        why = {**self.stopped, **dict.fromkeys(of.history, kept)}
+        self.stopped = {name: why[name] for name in wanted if name in why}
+        return [name for name in wanted if name not in why]
 
     def _compare(self, table: str) -> None:
-        ours, theirs = self._sides(table)
+        shapes, horizons = zip(*((each.shapes[table], each.horizon) for each in self.replicas), strict=True)
+        ours, theirs = sides(self.replicas, shapes, horizons, self.cuts)
         meter = scanned(table, ours.extent, theirs.extent)
         with self.steps.long_step("scan", meter):
             read = ComparedTable(self.spark, ours, theirs, {}, by_parts(meter), versioned=False)
@@ -198,16 +194,6 @@ class _Comparison:
             logger,
             "table compared",
             **self.tables[-1].model_dump(exclude={"remedies", "written", "versions"}),
-        )
-
-    def _sides(self, table: str) -> tuple[Side, Side]:
-        source, target = self.replicas
-        ours, theirs = source.shapes[table], target.shapes[table]
-        extents = at_both(lambda: source.extent(ours), lambda: target.extent(theirs))
-        hashing = Hashing(buckets(*extents), source.as_they_are(ours, theirs))
-        return (
-            Side(source, ours, NO_HORIZON, extents[0], self.cuts[0], hashing),
-            Side(target, theirs, NO_HORIZON, extents[1], self.cuts[1], hashing),
         )
 
     def _kept(self, table: str, first: Sequence[tuple[str, Kind]]) -> Iterator[Difference]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from concord.databases.contract.compared_site import ComparedSite, Extent, Hashing, Horizon, Reader
+from concord.databases.contract.compared_site import ComparedSite, Extent, Hashing, Horizon, Reader, buckets
 from concord.databases.contract.ends import Cut
 from concord.databases.contract.rows import Shape
+from concord.transmission.opening import at_both
 
 
 @dataclass(frozen=True)
@@ -40,3 +41,14 @@ class Side:
 
     def held_by_key(self, keys: Sequence[str]) -> str:
         return self.end.held_by_key(self.shape, self.horizon, self.hashing, keys)
+
+
+def sides(
+    ends: Sequence[ComparedSite], shapes: Sequence[Shape], horizons: Sequence[Horizon], cuts: Sequence[Cut]
+) -> tuple[Side, Side]:
+    """Source and target of one table, which hash alike."""
+    (source, target), (ours, theirs) = ends, shapes
+    extents = at_both(lambda: source.extent(ours), lambda: target.extent(theirs))
+    hashing = Hashing(buckets(*extents), source.as_they_are(ours, theirs))
+    here, there = (Side(*each, hashing) for each in zip(ends, shapes, horizons, extents, cuts, strict=True))
+    return here, there

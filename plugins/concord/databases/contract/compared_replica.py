@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from concord.databases.contract.compared_site import ComparedSite, Horizon
 from concord.databases.contract.consumed import Texts, Whole
 
-#: Before any position: a site without versions has none that could have arrived.
-NO_HORIZON = Horizon("1:1:", 0)
 
-
-class ComparedLog(Protocol):
+@dataclass(frozen=True, slots=True)
+class ComparedLog:
     """The transactions that a publisher commits after its cut, read as long as the context is open that gave it."""
 
-    @property
-    def snapshot(self) -> str:
-        """The publisher's tables in that cut. It has to be joined before `entries` are read."""
-
-    def entries(self) -> Iterable[Whole]:
-        """All that was committed between the cut and now, and maybe some of what was before."""
+    snapshot: str  #: the publisher's tables in that cut, to be joined before `entries` are read
+    #: Gives all that was committed between the cut and now, and maybe some of what was before.
+    entries: Callable[[], Iterable[Whole]]
 
 
 class ComparedReplica(ComparedSite, Protocol):
@@ -29,6 +25,10 @@ class ComparedReplica(ComparedSite, Protocol):
     @property
     def shapes(self) -> Mapping[str, Any]:
         """By table, those that hold what the other site holds."""
+
+    @property
+    def horizon(self) -> Horizon:
+        """Before any version: there are none that could have arrived."""
 
     def under_way(self, table: str, keys: Sequence[Texts]) -> int:
         """Rows of these keys, in this site's own columns, may differ: one of the two cuts is older.

@@ -203,7 +203,7 @@ class SubscriberEnd(Protocol):
     def level(self) -> int:
         """The number of the last entry that was replayed. Raises NotInitialized or SubscriberInvalid."""
 
-    def looked_at(self) -> int:
+    def reached(self) -> int:
         """The same for whoever replays nothing, while runs go on. HistoryLost where a table was never copied."""
 
     def current_at(self) -> datetime | None:

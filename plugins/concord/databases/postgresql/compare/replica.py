@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from concord.databases.contract.compared_site import Horizon
-from concord.databases.contract.consumed import Texts, Whole
+from concord.databases.contract.consumed import Texts
 from concord.databases.contract.ends import Job
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.capture.shadow_table import Shadow
@@ -16,6 +15,7 @@ from concord.databases.postgresql.compare import queries
 from concord.databases.postgresql.compare.site import Compared
 from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.facts.connection import rows
+from concord.databases.postgresql.rows.acquire import BEGINNING
 from concord.databases.postgresql.rows.row_keys import key_text, listed
 from concord.databases.postgresql.rows.shape import Shape, shape_of
 from concord.databases.postgresql.sites.end import End, worded
@@ -23,13 +23,6 @@ from concord.databases.postgresql.sites.ends import reader_name
 from concord.jobs.site import Credentials, SiteAccess
 from concord.tables.manipulation import NOTHING
 from concord.tables.replication_set import ReplicatedTable
-
-
-class ComparedLog(NamedTuple):
-    """The transactions that a publisher commits after its cut."""
-
-    snapshot: str
-    entries: Callable[[], Iterable[Whole]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +54,8 @@ def replica_shape(wanted: ReplicatedTable, site: str, table: Table, columns: Seq
 
 class Replica(Compared):
     """A site that is read and never written, in the snapshot that is named, or in one of its own."""
+
+    horizon = Horizon(BEGINNING, 0)
 
     def __init__(
         self,
@@ -94,5 +89,5 @@ class Replica(Compared):
         return len(known)
 
     def arrived_keys(self, shape: Shape, horizon: Horizon, most: int) -> list[str]:
-        """Those that it was told of; none of any number is left out."""
+        """All those that it was told of, however many: whoever told has counted them."""
         return sorted(self._under_way.get(shape.name, ()))

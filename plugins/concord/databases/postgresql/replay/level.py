@@ -85,7 +85,7 @@ class Level:
             raise self.lost
         return self._begun(*found[0])
 
-    def look(self, connection: Connection, tables: Sequence[str]) -> int:
+    def reached(self, connection: Connection, tables: Sequence[str]) -> int:
         """The same for whoever replays nothing: runs go on beside it.
 
         Raises NotInitialized, SubscriberInvalid, or HistoryLost where one of the tables was never copied.

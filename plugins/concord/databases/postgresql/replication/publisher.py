@@ -9,11 +9,11 @@ from math import inf
 
 import psycopg
 
+from concord.databases.contract.compared_replica import ComparedLog
 from concord.databases.contract.consumed import Whole
 from concord.databases.contract.replication_ends import LogEnd
 from concord.databases.postgresql.calls import call_objects
 from concord.databases.postgresql.calls.published import with_calls
-from concord.databases.postgresql.compare.replica import ComparedLog
 from concord.databases.postgresql.entries.brake import Brake
 from concord.databases.postgresql.entries.from_log import Entries, Gathered
 from concord.databases.postgresql.entries.read_back import whole_entries

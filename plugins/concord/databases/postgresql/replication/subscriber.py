@@ -94,8 +94,8 @@ class Subscriber(WrittenEnd):
         return level
 
     @worded
-    def looked_at(self) -> int:
-        return self._level.look(self.connection, followed(self._layout))
+    def reached(self) -> int:
+        return self._level.reached(self.connection, followed(self._layout))
 
     @worded
     def current_at(self) -> datetime | None:

@@ -8,8 +8,8 @@ from functools import partial
 
 import psycopg
 
+from concord.databases.contract.compared_replica import ComparedLog
 from concord.databases.contract.replication_ends import LogEnd
-from concord.databases.postgresql.compare.replica import ComparedLog
 from concord.databases.postgresql.entries.brake import Brake
 from concord.databases.postgresql.entries.from_log import Gathered
 from concord.databases.postgresql.entries.from_triggers import Operations
