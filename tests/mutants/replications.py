@@ -25,6 +25,7 @@ MANY_TABLES = "tests/transactional/publications/test_many_tables.py"
 OVERLAP = "tests/transactional/overlap/test_overlap.py"
 VALIDITY = "tests/transactional/test_validity.py"
 TABLES = "tests/transactional/publications/test_tables.py"
+SKIP = "tests/transactional/skipped/test_skip.py"
 ADMITTED = "tests/databases/postgresql/provision/test_admitted_publishers.py"
 
 REPLICATIONS = (
@@ -62,6 +63,27 @@ REPLICATIONS = (
         "f\" IF FOUND THEN {self.conflict('a row changed here as well')} END IF; {self.of.count('alike')}\"",
         "f\" {self.of.count('alike')}\"",
         f"{BOTH_WAYS} -k each_kind",
+    ),
+    Mutant(
+        "an operation is left out whatever the number of its error",
+        f"{POSTGRESQL}/replay/refused_entry.py",
+        'passes = f"OR SQLSTATE <> ALL ({_texts(numbers)})" if numbers else ""',
+        'passes = ""',
+        f"{SKIP} -k another_number",
+    ),
+    Mutant(
+        "what was replayed before a transaction that is left out is not counted",
+        f"{POSTGRESQL}/replication/stopped_entry.py",
+        "stand = Replayed(0, self.session.counted_so_far())",
+        "stand = Replayed(0, {})",
+        f"{SKIP} -k all_others_are_counted",
+    ),
+    Mutant(
+        "a full disk may be skipped",
+        "plugins/concord/configuration/field.py",
+        "if not text.startswith(SKIPPABLE):",
+        'if text == "":',
+        "tests/transactional/skipped/test_configured_skip.py -k unnoticed_gap",
     ),
     Mutant(
         "a truncate takes rows that its user had not seen",

@@ -20,6 +20,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from concord.jobs.replication import SKIPPABLE
 from concord.tables.replication_set import TableName
 from concord.values.cron import parse_schedule
 from concord.values.duration import parse_duration
@@ -31,6 +32,7 @@ T = TypeVar("T")
 _NAME = r"^[a-z][a-z0-9_]{0,62}$"
 _ZONE = r"[A-Z][A-Za-z_]+(?:/[A-Za-z0-9_+\-]+)+"
 _CONNECTION = r"^[A-Za-z0-9_][A-Za-z0-9_.\-]{0,199}$"
+_NUMBER = r"[0-9A-Z]{5}"
 _POOL = r"^[A-Za-z0-9_][A-Za-z0-9_.\- ]{0,199}$"
 
 
@@ -96,6 +98,20 @@ def _without_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
     return values
 
 
+def _error_number(value: object) -> str:
+    """A YAML file may write 23505 without quotes."""
+    text = f"{value:05}" if isinstance(value, int) else str(value)
+    if not re.fullmatch(_NUMBER, text):
+        raise ValueError(
+            "not the number of an error; write the five characters that the last run told, as 23505"
+        )
+    if not text.startswith(SKIPPABLE):
+        raise ValueError(
+            f"{text} is about the server or a table's structure, and would hit every row; mend that instead"
+        )
+    return text
+
+
 def _table_name(value: object) -> object:
     return parse_table_name(value) if isinstance(value, str) else value
 
@@ -123,6 +139,11 @@ Key = Annotated[
     tuple[Identifier, ...],
     Field(min_length=1),
     AfterValidator(_without_repeats),
+]
+ErrorNumber = Annotated[
+    str,
+    BeforeValidator(_error_number),
+    WithJsonSchema({"type": ["string", "integer"], "examples": [23505, "CNC06"]}),
 ]
 #: At least one named part; nobody can change the mapping after parsing.
 ByName = Annotated[

@@ -7,7 +7,16 @@ from typing import Any
 
 from pydantic import Field, StrictInt
 
-from concord.configuration.field import Duration, Identifier, Name, Schedule, Settings, Size, Table
+from concord.configuration.field import (
+    Duration,
+    ErrorNumber,
+    Identifier,
+    Name,
+    Schedule,
+    Settings,
+    Size,
+    Table,
+)
 from concord.configuration.history import HistorySettings
 from concord.configuration.objective import ObjectiveSettings
 from concord.configuration.replication_start import ContinuousSettings, ReplicationWatchSettings
@@ -109,6 +118,11 @@ class ReplicationSettings(Settings):
         default=MaxDeltaSettings(),
         description="How far the subscriber may be behind. Beyond it the replication must be initialized again.",
     )
+    skip: tuple[ErrorNumber, ...] = Field(
+        default=(),
+        description="Numbers of errors (SQLSTATE) with which an operation may fail: it is kept, the others of its"
+        " transaction are replayed, and the replication goes on. Default: none, it stops.",
+    )
     objective: ObjectiveSettings | None = Field(
         default=None, description="How late, and how slow, each direction may be. Default: as it comes."
     )
@@ -179,5 +193,6 @@ class ReplicationSettings(Settings):
             throttle=self.throttle,
             conflict=self.conflict or QueuedConflicts(),
             version_column={str(table): column for table, column in self.version_column.items()},
+            skip=self.skip,
             max_delta=MaxDelta(bytes=self.max_delta.bytes, age=self.max_delta.age),
         )

@@ -106,6 +106,9 @@ def _decided(name: str, replication: ReplicationSettings) -> Iterator[Finding]:
     if replication.version_column and not replication.queued:
         text = f"shows versions where updates are queued, and they are {replication.updates}; write updates: queued"
         yield Finding(("replications", name, "version_column"), text)
+    if replication.queued and replication.skip:
+        text = "a queued transaction is replayed whole, or not at all; take it out, and use `entry skip`"
+        yield Finding(("replications", name, "skip"), text)
     if replication.queued and replication.conversions is Conversions.REFUSE:
         text = "where updates are queued, rows differ until they are heard; take it out"
         yield Finding(("replications", name, "conversions"), text)

@@ -85,6 +85,7 @@ class ReplicationDefinition(BaseModel):
     conflict: QueuedConflicts = QueuedConflicts()
     version_column: Mapping[str, str] = {}  #: by table: its own column that shows a row's version (S4-147)
     consumers: tuple[str, ...] = ()  #: others that read the same entries (S0-41)
+    skip: tuple[str, ...] = ()  #: numbers of errors whose operations are kept, and not replayed (S2-22)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -98,6 +99,8 @@ class ReplicationDefinition(BaseModel):
             raise ValueError("calls go one way, and come from the log")
         if self.history and (self.both_ways or self.procedures):
             raise ValueError("a history is kept of rows that come one way")
+        if self.skip and self.queued:
+            raise ValueError("a queued entry is replayed whole, or not at all")
         return self
 
     @property
@@ -242,8 +245,13 @@ EFFECTS = (
     *("inserted", "updated", "deleted", "updated_for_insert", "inserted_for_update", "missing", "alike"),
     *("decided", "superseded", "lost", "compensated", "called"),
 )
+#: Classes of errors that the data of one operation can cause (SQLSTATE), those of Concord's own among them. A full
+#: disk or a column that was dropped would cause them for every row: none may be skipped (S4-137).
+SKIPPABLE = ("22", "23", "44", "09", "P0", "54", "38", "39", "CNC02", "CNC04", "CNC06", "CNC07")
 #: Counted beside them.
 COUNTED = (*EFFECTS, "conflicts")
+#: Operations that were kept, and not replayed, since their error's number may be skipped.
+QUARANTINED = "quarantined"
 
 
 class ReplayedTable(TableReport):
@@ -291,9 +299,9 @@ class ReplicationReport(BaseModel):
 
 
 def replayed(table: str, effects: Mapping[str, int]) -> ReplayedTable:
-    """A table's report from the counts of `COUNTED`; a missing one is 0."""
-    counts: dict[str, Any] = {effect: effects.get(effect, 0) for effect in COUNTED}
-    acquired = sum(counts[effect] for effect in EFFECTS)
+    """A table's report from the counts of `COUNTED` and `QUARANTINED`; a missing one is 0."""
+    counts: dict[str, Any] = {effect: effects.get(effect, 0) for effect in (*COUNTED, QUARANTINED)}
+    acquired = sum(counts[effect] for effect in (*EFFECTS, QUARANTINED))
     converged = counts["missing"] + counts["alike"] + counts["decided"]
-    applied = acquired - converged - counts["superseded"] - counts["lost"]
+    applied = acquired - converged - counts["superseded"] - counts["lost"] - counts[QUARANTINED]
     return ReplayedTable(table=table, acquired=acquired, applied=applied, converged=converged, **counts)

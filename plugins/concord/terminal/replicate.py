@@ -7,7 +7,7 @@ import getpass
 
 from concord.configuration.configuration import Configuration
 from concord.jobs.link import Direction
-from concord.jobs.replication import EFFECTS, ReplicationReport
+from concord.jobs.replication import EFFECTS, QUARANTINED, ReplicationReport
 from concord.messages.errors import ParametersRefused
 from concord.messages.how_many import how_many
 from concord.orchestration.leases import owners
@@ -52,7 +52,7 @@ def said(configuration: Configuration, name: str, direction: Direction, report: 
         name = f"{name}, {way}"
     done = ", ".join(
         f"{sum(getattr(table, effect) for table in report.tables)} {effect.replace('_', ' ')}"
-        for effect in EFFECTS
+        for effect in (*EFFECTS, QUARANTINED)
         if any(getattr(table, effect) for table in report.tables)
     )
     return f"{name}: {how_many(report.entries, 'transaction')} replayed{f': {done}' if done else ''}."

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.entries.staging import ReplicatedTable
-from concord.databases.postgresql.replay.statements import REFUSED, of_staged_row, refused, taken
+from concord.databases.postgresql.replay.statements import FOUND, NOT_FOUND, of_staged_row, refused, taken
 from concord.jobs.replication import Conversions
 
 #: Variables of the procedure: the staged entry, and whether the operation's row is there. A record's field stays what
@@ -67,7 +67,7 @@ class Appended:
         WHEN 'I' THEN
           {self._looked_for(new)}
           {self._append("I", new, self.of.values)};
-          IF concord_lives THEN {self._convert("an insert that finds its row")} {count("updated_for_insert")}
+          IF concord_lives THEN {self._convert("an insert that finds its row", FOUND)} {count("updated_for_insert")}
           ELSE {count("inserted")} END IF;
         WHEN 'D' THEN
           {self._append_gone(old)};
@@ -126,10 +126,10 @@ class Appended:
         made = appending(self.table, self.present, f"t.{self.version} + 1", self._made("D"))
         return f"{made} FROM {self._last(key)} WHERE t.operation <> 'D'"
 
-    def _convert(self, what: str) -> str:
-        return self._refuse(what) if self.refuses else "converted := converted + 1;"
+    def _convert(self, what: str, number: str = NOT_FOUND) -> str:
+        return self._refuse(what, number) if self.refuses else "converted := converted + 1;"
 
-    def _refuse(self, what: str) -> str:
+    def _refuse(self, what: str, number: str = NOT_FOUND) -> str:
         """No value is told: some may be private."""
         said = literal(f"{self.table.table.name}: {what}".replace("%", "%%"))
-        return f"RAISE EXCEPTION {said} USING ERRCODE = '{REFUSED}';"
+        return f"RAISE EXCEPTION {said} USING ERRCODE = '{number}';"

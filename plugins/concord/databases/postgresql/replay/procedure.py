@@ -18,7 +18,8 @@ from concord.databases.postgresql.replay.called import Called
 from concord.databases.postgresql.replay.compared import Compared
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.statements import (
-    REFUSED,
+    FOUND,
+    NOT_FOUND,
     declared,
     generates,
     of_staged_row,
@@ -29,6 +30,8 @@ from concord.jobs.replication import COUNTED, Conversions, ReplicationDefinition
 
 #: SQLSTATE of our own.
 LOST = "CNC01"
+#: The counts of a call's entries that stand, where some may be left out.
+COUNTED_SO_FAR = "concord.counted"
 #: A table's column may have the name of a variable.
 COLUMNS_FIRST = "#variable_conflict use_column"
 
@@ -43,9 +46,14 @@ def create(tables: Sequence[ReplicatedTable], level: Level, replication: Replica
         declared=f"orphaned boolean := false; {appended.VARIABLES if keeps else ''}",
         begun=appended.entered("r") if keeps else "",
         cases="".join(cases(tables, replication)),
-        ended=orphans.refused(found, compared.CONFLICT),
+        ended=orphans.refused(found, compared.CONFLICT) + (_told(tables) if replication.skip else ""),
     )
     return created(body, level)
+
+
+def _told(tables: Sequence[ReplicatedTable]) -> str:
+    """The session hears of each entry that stands: a call that fails at a later one returns no counts."""
+    return f" PERFORM set_config('{COUNTED_SO_FAR}', ({counted(tables)})::text, false);"
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,14 +217,14 @@ class Written:
     @property
     def else_updated(self) -> str:
         return (
-            f"{self.convert('an insert that finds its row')}"
+            f"{self.convert('an insert that finds its row', FOUND)}"
             f" {self.of.update(self.of.at_new_key, self.of.values)}; {self.of.count('updated_for_insert')}"
         )
 
-    def convert(self, what: str) -> str:
-        return self.refuse(what) if self.refuses else "converted := converted + 1;"
+    def convert(self, what: str, number: str = NOT_FOUND) -> str:
+        return self.refuse(what, number) if self.refuses else "converted := converted + 1;"
 
-    def refuse(self, what: str) -> str:
+    def refuse(self, what: str, number: str = NOT_FOUND) -> str:
         """No value is told: some may be private."""
         said = literal(f"{self.table.table.name}: {what}".replace("%", "%%"))
-        return f"RAISE EXCEPTION {said} USING ERRCODE = '{REFUSED}';"
+        return f"RAISE EXCEPTION {said} USING ERRCODE = '{number}';"

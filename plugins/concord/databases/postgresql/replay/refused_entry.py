@@ -58,8 +58,17 @@ def _tried(tables: Sequence[ReplicatedTable], replication: ReplicationDefinition
     )
 
 
-def one_by_one(tables: Sequence[ReplicatedTable], replication: ReplicationDefinition, level: Level) -> str:
-    """The statement that makes a function: an entry without the operations that fail, and what these said."""
+def one_by_one(
+    tables: Sequence[ReplicatedTable],
+    replication: ReplicationDefinition,
+    level: Level,
+    numbers: Sequence[str] = (),
+) -> str:
+    """The statement that makes a function: an entry without the operations that fail, and what these said.
+
+    `numbers`: of the errors that an operation may fail with; any other ends the entry. Empty: it may fail with any.
+    """
+    passes = f"OR SQLSTATE <> ALL ({_texts(numbers)})" if numbers else ""
     return _function(
         "concord_one_by_one(since bigint) RETURNS jsonb",
         tables,
@@ -73,7 +82,7 @@ def one_by_one(tables: Sequence[ReplicatedTable], replication: ReplicationDefini
         CASE r.place{"".join(cases(tables, replication))}
         END CASE;
       EXCEPTION WHEN OTHERS THEN
-        IF SQLSTATE IN ('40P01', '55P03', '40001') THEN RAISE; END IF;
+        IF SQLSTATE IN ('40P01', '55P03', '40001') {passes} THEN RAISE; END IF;
         converted := at;
         failed := failed || jsonb_build_array(jsonb_build_array(r.seq, SQLSTATE, SQLERRM));
       END;

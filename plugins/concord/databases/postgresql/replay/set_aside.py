@@ -1,7 +1,11 @@
-"""An entry that a person lets pass unreplayed, or without the operations that fail: once, and on record (S2-22)."""
+"""An entry that is let pass unreplayed, or without the operations that fail: once, and on record (S2-22).
+
+A person says so, or the configuration does, of operations that fail with numbers which it names.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,11 +14,20 @@ from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTabl
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
 from concord.databases.postgresql.replay import refused_entry
 from concord.databases.postgresql.replay.level import Level
-from concord.jobs.replication import CALLS, Aside, EntryOperation, ReplicationDefinition, SetAside
+from concord.jobs.replication import (
+    CALLS,
+    QUARANTINED,
+    Aside,
+    EntryOperation,
+    ReplicationDefinition,
+    SetAside,
+)
 from concord.messages.errors import ParametersRefused
 from concord.tables.privacy import at_site
 
 PRIVATE = "its values are private"
+#: Whoever let a number of an error pass.
+CONFIGURATION = "the configuration"
 
 
 def private_at(site: str, replication: ReplicationDefinition) -> dict[str, tuple[str, ...]]:
@@ -72,14 +85,33 @@ class EntrySetAside:
                 refused_entry.record(self.connection, self.level.replication, self.asked, found)
         return Replayed(1, effects, len(found))
 
+    def leave_out(self, replication: ReplicationDefinition) -> Replayed | None:
+        """The entry without the operations that fail with a number of the replication's `skip`, which are kept and
+        counted. None where none fails when it is tried alone: then nothing was written.
+
+        Raises LeaseLost, or the psycopg.Error of an operation that fails with another number.
+        """
+        found = refused_entry.operations_of(self.connection, self.private, self.tables, self.asked.number)
+        with in_transaction(self.connection, "SET LOCAL synchronous_commit = on") as trying:
+            effects, failed = self._without_failures(replication, found, replication.skip)
+            if not failed:
+                trying.last.append("ROLLBACK")
+            else:
+                refused_entry.record(self.connection, self.level.replication, self.asked, failed)
+        if not failed:
+            return None
+        left_out = Counter(CALLS if each.operation == "call" else each.table for each in failed)
+        kept = {table: {QUARANTINED: count} for table, count in left_out.items()}
+        return Replayed(1, effects).and_then(Replayed(0, kept))
+
     def _level_moved(self) -> str:
         one = f"(SELECT e FROM {ENTRIES} e WHERE e.number = {self.asked.number})"
         return self.level.entry(one)
 
     def _without_failures(
-        self, replication: ReplicationDefinition, found: Sequence[EntryOperation]
+        self, replication: ReplicationDefinition, found: Sequence[EntryOperation], numbers: Sequence[str] = ()
     ) -> tuple[Mapping[str, Mapping[str, int]], list[EntryOperation]]:
-        run(self.connection, refused_entry.one_by_one(self.tables, replication, self.level))
+        run(self.connection, refused_entry.one_by_one(self.tables, replication, self.level, numbers))
         since = self.asked.number - 1
         (done,) = one(self.connection, f"SELECT pg_temp.concord_one_by_one({since})")
         if done is None:
@@ -90,5 +122,5 @@ class EntrySetAside:
 
     def _failed(self, operation: EntryOperation, said: tuple[str, Any]) -> EntryOperation:
         state, message = said
-        told = f"{PRIVATE} (SQLSTATE {state})" if self.private[operation.table] else message
+        told = f"{PRIVATE if self.private[operation.table] else message} (error {state})"
         return operation.model_copy(update={"error": told})

@@ -6,8 +6,9 @@ from concord.databases.contract.quoting import quote
 from concord.databases.postgresql.entries.staging import ReplicatedTable
 from concord.databases.postgresql.facts.catalogue import Column
 
-#: SQLSTATE of our own, of all that a replay refuses.
-REFUSED = "CNC02"
+#: SQLSTATEs of our own: of all that a replay refuses, of an update or a delete without its row, and of an insert that
+#: finds one.
+REFUSED, NOT_FOUND, FOUND = "CNC02", "CNC06", "CNC07"
 
 
 class Statements:

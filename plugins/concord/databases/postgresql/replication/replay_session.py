@@ -67,10 +67,18 @@ class ReplaySession:
         """Replay what is staged after this number; operations by table and effect. Raises psycopg.Error."""
         if by_set and not self._knows_sets:
             self._learn_sets()
+        if self.job.replication.skip:
+            run(self.connection, f"SELECT set_config('{procedure.COUNTED_SO_FAR}', '{{}}', false)")
         name = "concord_replay_by_set" if by_set else "concord_replay"
         (done,) = one(self.connection, f"CALL pg_temp.{name}({since}, NULL)")
         assert isinstance(done, dict)
         return done
+
+    def counted_so_far(self) -> Mapping[str, Mapping[str, int]]:
+        """Likewise, of the entries that stand after a call that failed; for a replication that may skip some."""
+        (counted,) = one(self.connection, f"SELECT current_setting('{procedure.COUNTED_SO_FAR}')::jsonb")
+        assert isinstance(counted, dict)
+        return counted
 
     def _make(self, tables: Iterable[ReplicatedTable]) -> None:
         """The procedures know these tables as well from now on."""

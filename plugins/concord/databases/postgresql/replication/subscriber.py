@@ -22,24 +22,18 @@ from concord.databases.postgresql.facts.refusal import is_refusal, told
 from concord.databases.postgresql.log.published import Kind, Published
 from concord.databases.postgresql.queued import procedure as queued_procedure
 from concord.databases.postgresql.queued import version_tables
-from concord.databases.postgresql.replay import (
-    compared,
-    decided,
-    decision,
-    large_entry,
-    procedure,
-    refused_entry,
-)
+from concord.databases.postgresql.replay import decided, decision, large_entry, refused_entry
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.set_aside import EntrySetAside, private_at, refuse_part
 from concord.databases.postgresql.replication import first_copy
 from concord.databases.postgresql.replication.first_copy import Copies
 from concord.databases.postgresql.replication.replay_session import SETTINGS, ReplaySession
+from concord.databases.postgresql.replication.stopped_entry import StoppedEntry
 from concord.databases.postgresql.replication.tables import followed, layout
 from concord.databases.postgresql.sites.end import worded
 from concord.databases.postgresql.sites.ends import WrittenEnd
 from concord.jobs.replication import EntryOperation, ReplicationJob
-from concord.messages.errors import EntryConflict, EntryRefused, WriteContended
+from concord.messages.errors import WriteContended
 from concord.tables.row_mapping import Mapper, in_the_driver
 
 #: An application was in the way: the entry is replayed once more, as a whole (S4-135).
@@ -190,16 +184,35 @@ class Subscriber(WrittenEnd):
         entries = one(self.connection, f"SELECT count(*) FROM {staging.ENTRIES} WHERE number > {before}")[0]
         if not entries:
             return Replayed(0, {})
+        done = Replayed(0, {})
         while True:
             try:
-                return Replayed(int(entries), self._called())
+                called = self._called_or_left_out()
+                if not called.entries:
+                    return done.and_then(Replayed(int(entries) - done.entries, called.effects))
+                done = done.and_then(called)
             except CONTENDED as error:
                 if time.monotonic() - began > PATIENCE:
                     said = told(error, private=True)
                     raise WriteContended(f"{self.access.name}: {said}; the next run goes on there") from error
             except psycopg.Error as error:
                 if not queued_procedure.falls(self.connection, self._layout, self.job, error, self._level):
-                    raise self._refused(error) from error
+                    raise self._stopped.refused(error) from error
+
+    def _called_or_left_out(self) -> Replayed:
+        """All that waits; or those before an entry of which operations were left out, and this one."""
+        try:
+            return Replayed(0, self._called())
+        except psycopg.Error as error:
+            left_out = self._stopped.left_out(error)
+            if left_out is None:
+                raise
+            self._by_set = False
+            return left_out
+
+    @property
+    def _stopped(self) -> StoppedEntry:
+        return StoppedEntry(self.connection, self._level, self._session, self.job, self._private)
 
     def _called(self) -> Mapping[str, Mapping[str, int]]:
         """From the subscriber's level on: an entry that a try has committed is not replayed again."""
@@ -212,47 +225,6 @@ class Subscriber(WrittenEnd):
                     raise
                 self._by_set = False  # the loop does it, or says which operation cannot be done
         return self._session.call(since, by_set=False)
-
-    def _refused(self, error: psycopg.Error) -> Exception:
-        """Ours for an entry that cannot be replayed; other errors are worded as everywhere."""
-        if error.sqlstate == procedure.LOST:
-            return self._level.lost
-        if not error.sqlstate or error.sqlstate[:2] in {"08", "53", "57"} or self.connection.closed:
-            return error
-        level = self._level.read(self.connection)
-        number, at = one(
-            self.connection,
-            f"SELECT number, at::text FROM {staging.ENTRIES} WHERE number > {level} ORDER BY number LIMIT 1",
-        )
-        said = told(error, private=self.is_private)
-        name = self.job.replication.name
-        where = self._where(level, number)
-        stops = self.job.replication.both_ways and not self.job.replication.queued
-        if stops and error.sqlstate in compared.CONFLICTS:
-            return EntryConflict(
-                f"{self.access.name}: entry {number}, committed at {at}, cannot be replayed{where}: {said}. All before"
-                " it are, and nothing of it; the other direction stops at the same row. See"
-                f" `python -m concord entry show {name} {number} --direction {self.job.direction}`"
-            )
-        return EntryRefused(
-            f"{self.access.name}: entry {number}, committed at {at}, cannot be replayed{where}: {said}."
-            " All before it are. Mend the row or the table, and the next run tries it again; or see"
-            f" `python -m concord entry show {name} {number}`"
-        )
-
-    def _where(self, level: int, number: int) -> str:
-        """Which of its operations fails, as a try of this entry alone tells."""
-        if self.job.replication.queued:
-            return ""
-        tables, how = self._session.made.tables, self.job.replication
-        seq = refused_entry.first_failure(self.connection, tables, how, level)
-        found = refused_entry.operations_of(self.connection, self._private, tables, number) if seq else []
-        place = next((at for at, each in enumerate(found, 1) if each.seq == seq), 0)
-        return (
-            f" at operation {place} of {len(found)} ({found[place - 1].operation} of {found[place - 1].table})"
-            if place
-            else ""
-        )
 
     @worded
     def move_level(self, level: int, at: datetime | None) -> None:
