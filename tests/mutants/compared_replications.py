@@ -8,6 +8,8 @@ CORE = "plugins/concord/comparison/replication.py"
 REPLICA = f"{POSTGRESQL}/compare/replica.py"
 COMPARED = "tests/transactional/compared/test_compared.py"
 BUSY = "tests/transactional/compared/test_busy.py"
+VALUES = "tests/transactional/compared/test_values.py"
+ALTERED = "tests/transactional/compared/test_altered.py"
 KEPT = "tests/transactional/compared/test_kept_differently.py"
 
 COMPARED_REPLICATIONS = (
@@ -28,8 +30,8 @@ COMPARED_REPLICATIONS = (
     Mutant(
         "the key before an operation is forgotten",
         CORE,
-        "for row in (each.key, each.row) if row is not None",
-        "for row in (each.row or each.key,) if row is not None",
+        "keys[each.table] += each.rows",
+        "keys[each.table] += each.rows[-1:]",
         f"{COMPARED} -k alone_holds",
     ),
     Mutant(
@@ -101,5 +103,64 @@ COMPARED_REPLICATIONS = (
         "replica_shape(wanted, site, each.table, each.columns)",
         'replica_shape(wanted.model_copy(update={"where": None}), site, each.table, each.columns)',
         f"{KEPT} -k are_chosen",
+    ),
+    Mutant(
+        "whatever was skipped until the cut of the subscriber is proven",
+        CORE,
+        "return [each.level for each in (log, *late)]",
+        "return [way.subscriber.reached() for way in self.ways]",
+        f"{COMPARED} -k skipped_while",
+    ),
+    Mutant(
+        "a comparison holds an entry as a run does",
+        f"{POSTGRESQL}/replication/trigger_publisher.py",
+        'level, inf, Brake(""), inf)',
+        'level, inf, Brake("", self.job.replication.largest_transaction), inf)',
+        f"{COMPARED} -k a_run_would_hold",
+    ),
+    Mutant(
+        "rows of tables that nobody asked for end the comparison",
+        CORE,
+        "each.table in source.shapes and each.table in wanted",
+        "each.table in source.shapes",
+        f"{COMPARED} -k more_keys_under_way",
+    ),
+    Mutant(
+        "equal keys that read differently are one key",
+        f"{POSTGRESQL}/rows/row_keys.py",
+        "return f\"{shape.same_key(row, 'w')}{same_text}\"",
+        "return shape.same_key(row, 'w')",
+        f"{VALUES} -k read_differently",
+    ),
+    Mutant(
+        "a composite value with a NULL in it reads as NULL",
+        f"{POSTGRESQL}/facts/types.py",
+        "CASE WHEN {expression} IS DISTINCT FROM NULL THEN",
+        "CASE WHEN {expression} IS NOT NULL THEN",
+        f"{VALUES} -k composite_value",
+    ),
+    Mutant(
+        "a row whose composite key has a NULL in it is not there",
+        f"{POSTGRESQL}/compare/queries.py",
+        'there = f"t.{shape.key[0].sql} IS DISTINCT FROM NULL"',
+        'there = f"t.{shape.key[0].sql} IS NOT NULL"',
+        f"{VALUES} -k composite_key",
+    ),
+    Mutant(
+        "a table that is gone before it is read is read all the same",
+        CORE,
+        """        if altered := self._altered(table):
+            self.stopped |= altered
+            return
+        shapes""",
+        "        shapes",
+        f"{ALTERED} -k left_out",
+    ),
+    Mutant(
+        "an altered table ends the comparison in the database's words",
+        CORE,
+        "if altered := self._altered(table):\n                raise",
+        "if altered := {}:\n                raise",
+        f"{ALTERED} -k in_words",
     ),
 )

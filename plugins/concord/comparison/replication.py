@@ -17,7 +17,7 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,14 +26,14 @@ from concord.comparison.remedies import altered_at
 from concord.comparison.scan_pace import by_parts, scanned
 from concord.comparison.side import sides
 from concord.comparison.spark_steps import SparkSteps
-from concord.databases.contract.compared_replica import ComparedLog, ComparedReplica
-from concord.databases.contract.consumed import Operation, Texts
+from concord.databases.contract.compared_replica import ComparedLog, ComparedReplica, Touched
+from concord.databases.contract.consumed import Texts
 from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ends import Cut
 from concord.databases.contract.replication_ends import PublisherEnd, SubscriberEnd
 from concord.jobs.comparison import CompareReplicationJob, CompareReport, Difference, Kind, TableComparison
 from concord.jobs.replication import CALLS, ReplicationJob
-from concord.messages.errors import WriteContended
+from concord.messages.errors import ConcordError, StructureChanged, WriteContended
 from concord.messages.event_log import log_event
 from concord.messages.pace import Tell, silent
 from concord.transmission.steps import Steps, unheard
@@ -118,19 +118,18 @@ class _Comparison:
         )
 
     def _cut(self, stack: ExitStack) -> list[int]:
-        """Open both cuts as the module says; the levels, one for each way, that they hold at least."""
+        """Open both cuts as the module says; the levels, one for each way, up to which both hold every entry."""
         forward, *back = self.ways
         with ExitStack() as logs:
             late = [self._begun(logs, way) for way in back]
             log = self._begun(logs, forward)
-            levels = [way.subscriber.reached() for way in self.ways]
             self._join(stack, forward.publisher.replica(forward.published, log.snapshot), "source_cut")
             self._join(stack, forward.subscriber.replica(), "target_cut")
             with self.steps.step("under_way"):
                 for each in (log, *late):
-                    for whole in each.entries():
-                        self._take_down(whole.operations)
-        return levels
+                    for part in each.touched():
+                        self._take_down(part)
+            return [each.level for each in (log, *late)]
 
     def _begun(self, logs: ExitStack, way: Way) -> ComparedLog:
         def wait(level: int) -> None:
@@ -146,19 +145,19 @@ class _Comparison:
             self.cuts.append(stack.enter_context(replica.cut()))
         self.replicas.append(replica)
 
-    def _take_down(self, operations: Sequence[Operation]) -> None:
+    def _take_down(self, touched: Sequence[Touched]) -> None:
         """Their keys, before and after. Of a table that was emptied meanwhile nothing is known."""
-        name, source = self.job.forward.replication.name, self.replicas[0]
+        name, source, wanted = self.job.forward.replication.name, self.replicas[0], self._wanted
         keys: dict[str, list[Texts]] = defaultdict(list)
-        for each in operations:
+        for each in touched:
             if each.table == CALLS:
                 raise WriteContended(
                     f"{name}: a procedure was called between both cuts, and nobody knows its rows; compare again"
                 )
             if each.operation == "truncate":
                 self.stopped[each.table] = "it was emptied between both cuts; compare again"
-            elif each.table in source.shapes:
-                keys[each.table] += [row for row in (each.key, each.row) if row is not None]
+            elif each.table in source.shapes and each.table in wanted:
+                keys[each.table] += each.rows
         for table, found in keys.items():
             if source.under_way(table, found) > MOST_VOLATILE:
                 raise WriteContended(
@@ -166,24 +165,31 @@ class _Comparison:
                     " fewer do"
                 )
 
+    @property
+    def _wanted(self) -> list[str]:
+        tables, chosen = self.job.forward.replication.tables, self.job.chosen
+        return [each.name for each in tables if chosen is None or each.name in chosen]
+
     def _chosen(self) -> list[str]:
         """The tables to compare; those that are left out are told of."""
-        of = self.job.forward.replication
-        wanted = [each.name for each in of.tables if self.job.chosen is None or each.name in self.job.chosen]
+        of, wanted = self.job.forward.replication, self._wanted
         kept = "the subscriber keeps every version of its rows, and no copy of them"
         why = {**self.stopped, **dict.fromkeys(of.history, kept)}
         self.stopped = {name: why[name] for name in wanted if name in why}
         return [name for name in wanted if name not in why]
 
     def _compare(self, table: str) -> None:
+        if altered := self._altered(table):
+            self.stopped |= altered
+            return
         shapes, horizons = zip(*((each.shapes[table], each.horizon) for each in self.replicas), strict=True)
         ours, theirs = sides(self.replicas, shapes, horizons, self.cuts)
         meter = scanned(table, ours.extent, theirs.extent)
-        with self.steps.long_step("scan", meter):
+        with self.steps.long_step("scan", meter), self._unaltered(table):
             read = ComparedTable(self.spark, ours, theirs, {}, by_parts(meter), versioned=False)
             compared = read.differences(self.job.kept)
         try:
-            if altered := altered_at(self.replicas, [each.shapes for each in self.replicas], [table]):
+            if altered := self._altered(table):
                 self.stopped |= altered
                 return
             self.tables.append(compared.counts())
@@ -195,6 +201,19 @@ class _Comparison:
             "table compared",
             **self.tables[-1].model_dump(exclude={"remedies", "written", "versions"}),
         )
+
+    def _altered(self, table: str) -> dict[str, str]:
+        return altered_at(self.replicas, [each.shapes for each in self.replicas], [table])
+
+    @contextmanager
+    def _unaltered(self, table: str) -> Iterator[None]:
+        """An error while it is read ends its cut. Raises StructureChanged where it comes of an altered table."""
+        try:
+            yield
+        except ConcordError as error:
+            if altered := self._altered(table):
+                raise StructureChanged("; ".join(altered.values())) from error
+            raise
 
     def _kept(self, table: str, first: Sequence[tuple[str, Kind]]) -> Iterator[Difference]:
         """The first differences with both rows."""

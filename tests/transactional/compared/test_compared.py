@@ -7,6 +7,7 @@ import pytest
 
 from concord.comparison import replication
 from concord.databases.postgresql.compare import queries
+from concord.jobs.largest import Largest
 from concord.jobs.replication import Aside, SetAside
 from concord.messages.errors import EntryRefused, NotInitialized, WriteContended
 from concord.tables.replication_set import ReplicatedTable
@@ -107,6 +108,14 @@ def test_a_difference_is_told_from_what_came_meanwhile(sites: Replicated) -> Non
     assert [each.key for each in report.differences] == [("4",)]
 
 
+@pytest.mark.parametrize("capture", ["log", "triggers"])
+def test_an_entry_that_a_run_would_hold_is_in_flight(replicated: Make, capture: str) -> None:
+    """S0-47: a comparison replays nothing, so that no transaction is too large for it."""
+    sites = accounts(replicated, capture=capture, largest_transaction=Largest(operations=3))
+    held = "INSERT INTO movement (amount) SELECT n FROM generate_series(1, 5) n"
+    assert compare(sites, when("target_cut", lambda: sites.london.run(held))).found == 0
+
+
 def test_several_connections_read_one_cut(sites: Replicated, monkeypatch: pytest.MonkeyPatch) -> None:
     """S0-45: what is committed before the others join is in none of their cuts."""
     monkeypatch.setattr(queries, "ROWS_PER_QUESTION", 2)
@@ -176,6 +185,8 @@ def test_more_keys_under_way_than_can_be_looked_at_end_the_comparison(
     meanwhile = replayed_beside(sites, ids(1, 2), ids(3, 4))
     with pytest.raises(WriteContended, match=r"more than 3 rows of public\.account changed"):
         compare(sites, when("target_cut", meanwhile))
+    meanwhile = replayed_beside(sites, ids(1, 2), ids(3, 4))
+    assert compare(sites, when("target_cut", meanwhile), tables=("public.movement",)).found == 0
 
 
 def test_a_history_is_left_out_and_told_of(replicated: Make) -> None:
@@ -219,6 +230,21 @@ def test_rows_in_flight_prove_nothing_of_what_was_skipped(sites: Replicated) -> 
     meanwhile = replayed_beside(sites, "UPDATE account SET owner = 'later' WHERE id = 3")
     found = table(compare(sites, when("target_cut", meanwhile)))
     assert (found.differences, found.in_flight) == (0, 1)
+    assert sites.capetown.value(MENDED) is False
+
+
+def test_an_entry_that_is_skipped_while_the_comparison_waits_is_not_proven(sites: Replicated) -> None:
+    """T17: it was committed after the publisher's cut, and passed before the subscriber's."""
+    sites.london.run("UPDATE account SET owner = 'waits' WHERE id = 9")
+
+    def catch_up(reached: Callable[[], bool]) -> None:
+        if not sites.capetown.value("SELECT count(*) FROM concord.skipped"):
+            skipped(sites)
+        while not reached():
+            sites.run()
+
+    compare(sites, catch_up=catch_up)
+    assert not sites.are_equal()
     assert sites.capetown.value(MENDED) is False
 
 

@@ -112,6 +112,9 @@ TABLES = {
     "CREATE TABLE refused (id interval PRIMARY KEY)": (
         "has the key column id of type interval, which cannot identify a row exactly",
     ),
+    "CREATE TABLE refused (id numrange PRIMARY KEY)": (
+        "has the key column id of type numrange, which cannot identify a row exactly",
+    ),
     "CREATE TABLE refused (id int[] PRIMARY KEY)": (
         "has the key column id of type integer[], which cannot identify a row exactly",
     ),

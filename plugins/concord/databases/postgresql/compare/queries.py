@@ -17,7 +17,7 @@ from concord.databases.postgresql.compare.hashed import bucket, key_values, plac
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.connection import UNHURRIED
 from concord.databases.postgresql.rows.acquire import arrived
-from concord.databases.postgresql.rows.row_keys import key_text, listed
+from concord.databases.postgresql.rows.row_keys import key_text, listed, listed_key
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import DECISION_TYPES
 
@@ -92,7 +92,7 @@ def _questions(rows: int, blocks: int) -> int:
 
 
 def _taken_out(shape: Shape, horizon: Horizon, hashing: Hashing, keys: Sequence[str]) -> Iterator[str]:
-    rows_of = f"JOIN {listed(shape, keys)} ON {shape.same_key('t', 'w')} WHERE true"
+    rows_of = f"JOIN {listed(shape, keys)} ON {listed_key(shape, 't')} WHERE true"
     versions_of = f"JOIN {listed(shape, keys)} ON {shape.same_key('p', 'w')} WHERE {_counted(horizon)}"
     yield _sums(_hashed_rows(shape, hashing, rows_of, counted=-1))
     yield _sums(_hashed_versions(shape, hashing, versions_of))
@@ -162,7 +162,7 @@ def held_by_key_query(shape: Shape, horizon: Horizon, hashing: Hashing, keys: Se
     """The site's state of the listed keys; one row for each, also where it holds nothing."""
     held = (
         f"SELECT {_held(shape, 'w', horizon, hashing)} FROM {listed(shape, keys)}"
-        f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'w')} AND {shape.in_scope('t')}"
+        f" LEFT JOIN {shape.table.sql} t ON {listed_key(shape, 't')} AND {shape.in_scope('t')}"
         f" LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'w')} AND {_counted(horizon)}"
     )
     return f"SELECT * FROM ({held}) h{_IN_ORDER}"
@@ -176,7 +176,7 @@ def images_query(shape: Shape, keys: Sequence[str]) -> str:
     """Key and whole row, as the conflict log shows it, of the listed keys that have one."""
     return (
         f"SELECT {key_text(shape, 'w')}, {shape.image('t')} FROM {listed(shape, keys)}"
-        f" JOIN {shape.table.sql} t ON {shape.same_key('t', 'w')} AND {shape.in_scope('t')}"
+        f" JOIN {shape.table.sql} t ON {listed_key(shape, 't')} AND {shape.in_scope('t')}"
     )
 
 
@@ -207,7 +207,7 @@ def _side(shape: Shape, column: Column) -> str:
 
 
 def _held(shape: Shape, row: str, horizon: Horizon, hashing: Hashing, *, row_exists: bool = True) -> str:
-    there = f"t.{shape.key[0].sql} IS NOT NULL"
+    there = f"t.{shape.key[0].sql} IS DISTINCT FROM NULL"  # a composite value may have a NULL in it
     hashes = [
         f"CASE WHEN {there} THEN hash_record_extended({row_image(shape, hashing)}, {seed}) END"
         if row_exists

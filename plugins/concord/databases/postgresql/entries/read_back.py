@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
+from concord.databases.contract.compared_replica import Touched
 from concord.databases.contract.consumed import Operation, Texts, Whole
 from concord.databases.postgresql.entries import staged_row
 from concord.databases.postgresql.entries.from_log import Gathered
@@ -30,6 +31,17 @@ def whole_entries(published: Published, batches: Iterable[Gathered]) -> Iterator
             waiting.sort(key=lambda row: row[0])
             yield Whole(list(_operations(published, batch, waiting)), batch.level)
             waiting = [row for row in waiting if row[0] > batch.last]
+
+
+def touched(published: Published, batches: Iterable[Gathered]) -> Iterator[list[Touched]]:
+    """The same batches as they come: nothing waits for an entry's end, however large it is."""
+    for batch in batches:
+        yield [_touched(published.tables[place], row) for place, rows in batch.rows.items() for row in rows]
+
+
+def _touched(table: PublishedTable, line: bytes) -> Touched:
+    operation, *images = _images(table, line)
+    return Touched(table.name, operation, tuple(each for each in images if each is not None))
 
 
 def _operations(published: Published, batch: Gathered, rows: Sequence[Row]) -> Iterator[Operation]:

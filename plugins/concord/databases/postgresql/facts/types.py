@@ -153,7 +153,8 @@ class ColumnType:
 
     @property
     def fit_for_key(self) -> bool:
-        return self.supported and self.kind != "a" and self.root not in UNFIT_FOR_KEY
+        one_form = self.kind not in ("r", "m") or self.root not in SEVERAL_FORMS  # [1.0,2) and [1.00,2)
+        return self.supported and self.kind != "a" and one_form and self.root not in UNFIT_FOR_KEY
 
     @property
     def sortable(self) -> bool:
@@ -223,5 +224,8 @@ class ColumnType:
 
 
 def written(expression: str) -> str:
-    """The text of a value, made by the output function of its type and by no cast. NULL stays NULL."""
-    return f"CASE WHEN {expression} IS NOT NULL THEN pg_catalog.format('%s', {expression}) END"
+    """The text of a value, made by the output function of its type and by no cast. NULL stays NULL.
+
+    A composite value with a NULL in it is neither NULL nor `NOT NULL`, and yet a value.
+    """
+    return f"CASE WHEN {expression} IS DISTINCT FROM NULL THEN pg_catalog.format('%s', {expression}) END"

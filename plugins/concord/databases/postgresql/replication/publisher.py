@@ -9,14 +9,13 @@ from math import inf
 
 import psycopg
 
-from concord.databases.contract.compared_replica import ComparedLog
-from concord.databases.contract.consumed import Whole
+from concord.databases.contract.compared_replica import ComparedLog, Touched
 from concord.databases.contract.replication_ends import LogEnd
 from concord.databases.postgresql.calls import call_objects
 from concord.databases.postgresql.calls.published import with_calls
 from concord.databases.postgresql.entries.brake import Brake
 from concord.databases.postgresql.entries.from_log import Entries, Gathered
-from concord.databases.postgresql.entries.read_back import whole_entries
+from concord.databases.postgresql.entries.read_back import touched
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import (
     Connection,
@@ -203,11 +202,11 @@ class Publisher(PublishedEnd):
                 begun = slot.create_temporary(connection, name)
             wait(begun.level)
 
-            def entries() -> Iterator[Whole]:
+            def later() -> Iterator[list[Touched]]:
                 frames, end = Frames(connection), self.end_of_log().number
                 with worded_at(self.access.name):
                     frames.start(name, begun.level, self._publication, binary=False)
                     read = Entries(as_texts, begun.level, inf, self._own)
-                    yield from whole_entries(as_texts, read.batches(frames.until(end)))
+                    yield from touched(as_texts, read.batches(frames.until(end)))
 
-            yield ComparedLog(begun.snapshot, entries)
+            yield ComparedLog(begun.level, begun.snapshot, later)

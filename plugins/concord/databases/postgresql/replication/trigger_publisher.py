@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from math import inf
 
 import psycopg
 
-from concord.databases.contract.compared_replica import ComparedLog
+from concord.databases.contract.compared_replica import ComparedLog, Touched
 from concord.databases.contract.replication_ends import LogEnd
 from concord.databases.postgresql.entries.brake import Brake
 from concord.databases.postgresql.entries.from_log import Gathered
 from concord.databases.postgresql.entries.from_triggers import Operations
+from concord.databases.postgresql.entries.read_back import touched
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import Connection, connect, one, run
 from concord.databases.postgresql.log.published import Published
@@ -121,7 +123,8 @@ class TriggerPublisher(PublishedEnd):
     @contextmanager
     def compared(self, published: Published, wait: Callable[[int], None]) -> Iterator[ComparedLog]:
         """No operation is deleted meanwhile that one of both cuts may lack: runs cannot confirm."""
-        wait(self.end_of_log().number)
+        level = self.end_of_log().number
+        wait(level)
         with connect(self.access.applier, self._application) as holding, self._connect() as cut:
             with worded_at(self.access.name):
                 run(holding, "BEGIN", kept.LOCKED)
@@ -129,7 +132,13 @@ class TriggerPublisher(PublishedEnd):
                 run(cut, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 (snapshot,) = one(cut, "SELECT pg_export_snapshot()")
             since = 0 if known is None else known.level
-            yield ComparedLog(snapshot, lambda: self.entries(since, published, self.end_of_log().number))
+            yield ComparedLog(level, snapshot, lambda: self._touched_since(since, published))
+
+    def _touched_since(self, level: int, published: Published) -> Iterator[list[Touched]]:
+        """Nothing is replayed, so that no entry is too large."""
+        with worded_at(self.access.name), self._connect() as connection:
+            later = Operations(connection, published, self._structures, level, inf, Brake(""), inf)
+            yield from touched(published, later.batches(self.end_of_log().number))
 
 
 class Stream:

@@ -23,6 +23,16 @@ def key_texts(shape: Shape, row: str) -> list[str]:
     return [text for _, text in sorted(canonical_texts(shape.manipulation, texts).items())]
 
 
+def listed_key(shape: Shape, row: str) -> str:
+    """The join condition between a row and `listed` keys: one text names one key, also where several are equal.
+
+    `1 day` and `24:00:00` are one interval. Keys of such types come from replications alone.
+    """
+    plain = all(column.type.fit_for_key and column.deterministic for column in shape.key)
+    same_text = "" if plain else f" AND {key_text(shape, row)} = {key_text(shape, 'w')}"
+    return f"{shape.same_key(row, 'w')}{same_text}"
+
+
 def formless(column: Column, expression: str) -> str:
     """One text for all forms of a value, in SQL."""
     if column.type.root == "numeric" and column.type.kind in ("b", "d"):
