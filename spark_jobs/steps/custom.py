@@ -7,7 +7,8 @@ The batch has one row a conflict:
 - `type`;
 - `publisher`: `source` or `target`, whose row stands at the publisher; null where the policy has no publisher;
 - `source` and `target`: structs of the table's columns, null where the row is deleted;
-- `source_version` and `target_version`: structs of `origin`, `changed_at` in µs, `derived`.
+- `source_version` and `target_version`: structs of `origin`, `changed_at` in µs, `derived`;
+- `common`, where the resolver says so: a struct like `source`, the row that both come from; null where it is not known.
 
 The answer has as many rows, in the same order. `decision` is `source`, `target`, `undecided` or `row`. Beside `row`
 the column `row`, a struct like `source` under the same key, is the new row. Nothing is locked while it is called:
@@ -28,7 +29,7 @@ from concord.messages.errors import ResolverFailed
 from concord.messages.how_many import how_many
 from concord.rules.custom_function import function_of, said
 from concord.rules.kinds import named
-from concord.rules.merging import Custom
+from concord.rules.merging import COMMON, Custom
 from concord.rules.resolver import passed
 from concord.transmission.verdicts import ASK, FAILED
 from spark_jobs.steps.acquire import ARROW_TYPES
@@ -38,6 +39,9 @@ MERGED = "merged"
 
 #: The word of the rest of the chain on the conflicts that the function leaves undecided.
 REST = ("verdict", "resolver", "reason")
+
+#: A row's columns, as Arrow takes them.
+Values = dict[str, object]
 
 #: Conflicts that a function is shown at once, as by Spark.
 AT_ONCE = 10_000
@@ -74,7 +78,7 @@ def answers(shape: Shape, shown: Sequence[Mapping[str, object]]) -> list[Answer]
     layout, schema = Layout.of(shape), _schema(shape)
     found: list[Answer] = []
     for at in range(0, len(shown), AT_ONCE):
-        rows = [{**row, "verdict": ASK} for row in shown[at : at + AT_ONCE]]
+        rows = [{**row, **_common(shape, row), "verdict": ASK} for row in shown[at : at + AT_ONCE]]
         batch = answered(pa.RecordBatch.from_pylist(rows, schema), layout)
         columns = (batch.column(name).to_pylist() for name in (*REST, MERGED))
         found += map(Answer._make, zip(*columns, strict=True))
@@ -90,7 +94,36 @@ def _schema(shape: Shape) -> pa.Schema:
     }
     words = dict.fromkeys(("type", "publisher", *REST, *(f"rest_{name}" for name in REST)), "string")
     every = {**columns, **present, **versions, **words}
-    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in every.items()])
+    common = [(COMMON, pa.struct(list(row_type(shape.names, shape.spark_types))))]
+    told = common if shape.policy.shows_common else []
+    return pa.schema([*((name, ARROW_TYPES[kind]) for name, kind in every.items()), *told])
+
+
+def row_type(names: Sequence[str], spark_types: Sequence[str]) -> Iterator[pa.Field]:
+    """The columns of a whole row."""
+    for name, kind in zip(names, spark_types, strict=True):
+        yield pa.field(name, ARROW_TYPES[kind])
+
+
+def row_of_texts(names: Sequence[str], spark_types: Sequence[str], row: Mapping[str, str | None]) -> Values:
+    """A row of exact texts, as Arrow has it."""
+    return {name: _value(kind, row.get(name)) for name, kind in zip(names, spark_types, strict=True)}
+
+
+def _value(kind: str, text: str | None) -> object:
+    if text is None or kind == "string":
+        return text
+    if kind == "binary":
+        return bytes.fromhex(text.removeprefix("\\x"))
+    if kind == "boolean":
+        return text.startswith("t")
+    return float(text) if kind in ("float", "double") else int(text)
+
+
+def _common(shape: Shape, shown: Mapping[str, object]) -> Values:
+    """The row that both come from, where the function is shown it."""
+    row = shown.get(COMMON)
+    return {COMMON: row_of_texts(shape.names, shape.spark_types, row)} if isinstance(row, dict) else {}
 
 
 def answered(batch: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
@@ -144,6 +177,8 @@ def _conflicts(batch: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
     rows = [layout.rows(batch, prefix) for prefix in ("", "p_")]
     names = ["type", "source", "target", "source_version", "target_version", "publisher"]
     columns = [batch.column("type"), *rows, *versions, batch.column("publisher")]
+    if COMMON in batch.schema.names:
+        names, columns = [*names, COMMON], [*columns, batch.column(COMMON)]
     return pa.RecordBatch.from_arrays(columns, names)
 
 

@@ -180,7 +180,9 @@ def _(resolver: Average | Additive | MergeColumns, source: Side, target: Side) -
 
 @opinion.register
 def _(resolver: Custom, source: Side, target: Side) -> Opinion:
-    """A function is asked afterwards, over batches (`ask`)."""
+    """A function is asked afterwards, over batches (`ask`); of two sites' before-images only the target has both."""
+    if resolver.three_way:
+        return Opinion(text(UNDER_LOCK), "'asked with the common version'")
     return Opinion(text(ASK), "''")
 
 

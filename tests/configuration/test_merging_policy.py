@@ -34,6 +34,8 @@ def orders(*resolvers: str, ends: tuple[str, ...] = ("ab",), **table: object) ->
         ),
         (["custom(pricing.rules:cheaper)"], ("custom(pricing.rules:cheaper)", "latest_timestamp"), False),
         (["custom(a:b,adds_up)"], ("custom(a:b, adds_up)", "latest_timestamp"), False),
+        (["custom(a:b, common)"], ("custom(a:b, common)", "latest_timestamp"), True),
+        (["custom(a:b, common,adds_up)"], ("custom(a:b, adds_up, common)", "latest_timestamp"), True),
     ],
 )
 def test_what_merges_may_stand_in_any_chain(
@@ -91,7 +93,10 @@ def test_a_table_that_cannot_be_merged_is_refused_with_the_reason(
         (["average(a, b)"], "not the name of a column"),
         (["merge_columns(a)"], "takes no column; write merge_columns"),
         (["custom"], "names no function; write custom(package.module:function)"),
-        (["custom(a:b, ask_always)"], "knows only adds_up after the function; write custom(a:b, adds_up)"),
+        (
+            ["custom(a:b, ask_always)"],
+            "knows only adds_up and common after the function; write custom(a:b, adds_up)",
+        ),
         (["custom(lambda x: x)"], "names no function"),
         (["custom(__import__('os').system:x)"], "names no function"),
         (["custom(a:b)", "merge_columns"], "beside custom nothing else can merge"),

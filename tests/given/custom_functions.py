@@ -104,3 +104,35 @@ not_a_function = "text"
 
 def leaves(conflicts: pa.RecordBatch) -> pa.RecordBatch:
     raise SystemExit(f"no more of {conflicts.num_rows}")
+
+
+def adds_to_common(conflicts: pa.RecordBatch) -> pa.RecordBatch:
+    """Adds both changes to the seats of the row that both come from; its title says that row."""
+    decisions, rows = [], []
+    for each in conflicts.to_pylist():
+        ours, theirs, old = each["source"], each["target"], each["common"]
+        decisions.append("row" if ours and theirs and old else "undecided")
+        made = ours and theirs and old and ours["seats"] + theirs["seats"] - old["seats"]
+        rows.append({**ours, "seats": made, "title": str(sorted(old.items()))} if old and ours else None)
+    made_rows = pa.array(rows, conflicts.column("source").type)
+    return pa.RecordBatch.from_arrays([pa.array(decisions), made_rows], ["decision", "row"])
+
+
+def merges_columns(conflicts: pa.RecordBatch) -> pa.RecordBatch:
+    """Each column from the site that changed it; one that both changed from the later edit."""
+    rows = []
+    for each in conflicts.to_pylist():
+        ours, theirs, old = each["source"], each["target"], each["common"]
+        edited = [each[f"{side}_version"]["changed_at"] for side in ("source", "target")]
+        later = ours if edited[0] > edited[1] else theirs
+        rows.append(
+            {
+                name: ours[name]
+                if theirs[name] in (old[name], ours[name])
+                else theirs[name]
+                if ours[name] == old[name]
+                else later[name]
+                for name in ours
+            }
+        )
+    return _rows(pa.array(rows, conflicts.column("source").type))

@@ -11,6 +11,7 @@ from tests.mutants.comparison import COMPARISON
 from tests.mutants.consumers import CONSUMERS
 from tests.mutants.future_stamps import FUTURE_STAMPS
 from tests.mutants.histories import HISTORIES
+from tests.mutants.hooks import HOOKS
 from tests.mutants.kept_histories import KEPT_HISTORIES
 from tests.mutants.link import LINK
 from tests.mutants.mapped import MAPPED
@@ -52,6 +53,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "queued": QUEUED,
     "mapped": MAPPED,
     "objectives": OBJECTIVES,
+    "hooks": HOOKS,
 }
 
 

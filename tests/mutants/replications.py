@@ -81,7 +81,7 @@ REPLICATIONS = (
     Mutant(
         "a full disk may be skipped",
         "plugins/concord/configuration/field.py",
-        "if not text.startswith(SKIPPABLE):",
+        "if not text.startswith(_SKIPPABLE):",
         'if text == "":',
         "tests/transactional/skipped/test_configured_skip.py -k unnoticed_gap",
     ),

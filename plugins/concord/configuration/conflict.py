@@ -10,13 +10,19 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from concord.configuration.field import Settings, did_you_mean
 from concord.rules.kinds import KINDS, LAST, columns_of, named
-from concord.rules.merging import ADDS_UP, Custom
+from concord.rules.merging import ADDS_UP, COMMON, Custom
 from concord.rules.policy import ENDS, Policy
 from concord.values.identifier import parse_identifier
 from concord.versions.conflict import ConflictType
 
 #: Of code that is installed beside Concord: the configuration never holds any.
 _ENTRY_POINT = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
+_OPTIONS = (ADDS_UP, COMMON)
+
+
+def is_entry_point(text: str) -> bool:
+    """Is it written as `package.module:function`?"""
+    return re.fullmatch(_ENTRY_POINT, text) is not None
 
 
 def _resolver(text: str) -> str:
@@ -25,12 +31,13 @@ def _resolver(text: str) -> str:
     if name not in KINDS or ("(" in text and not text.endswith(")")):
         raise ValueError(f"unknown resolver; {did_you_mean(name, KINDS)}")
     if KINDS[name].takes_function:
-        function, comma, option = column.partition(",")
-        if comma and option.strip() != ADDS_UP:
-            raise ValueError(f"knows only {ADDS_UP} after the function; write {name}({function}, {ADDS_UP})")
-        if not re.fullmatch(_ENTRY_POINT, function):
+        function, *options = (each.strip() for each in column.split(","))
+        if len(options) > len({*options} & {*_OPTIONS}):
+            known = " and ".join(_OPTIONS)
+            raise ValueError(f"knows only {known} after the function; write {name}({function}, {ADDS_UP})")
+        if not is_entry_point(function):
             raise ValueError(f"names no function; write {name}(package.module:function)")
-        return Custom(function, bool(comma)).name
+        return Custom(function, ADDS_UP in options, COMMON in options).name
     if not KINDS[name].takes_column:
         if "(" in text:
             raise ValueError(f"takes no column; write {name}")
@@ -60,7 +67,7 @@ def _pattern() -> str:
     columns = [name for name, kind in KINDS.items() if kind.takes_column]
     functions = "|".join(name for name, kind in KINDS.items() if kind.takes_function)
     plain = [name for name in KINDS if name not in columns and name != functions]
-    function = rf"({functions})\([^,()]+(, *{ADDS_UP})?\)"
+    function = rf"({functions})\([^,()]+(, *({'|'.join(_OPTIONS)})){{0,2}}\)"
     return rf"^({'|'.join(plain)}|({'|'.join(columns)})\(.+\)|{function})$"
 
 

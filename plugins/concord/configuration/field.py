@@ -20,7 +20,6 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from concord.jobs.replication import SKIPPABLE
 from concord.tables.replication_set import TableName
 from concord.values.cron import parse_schedule
 from concord.values.duration import parse_duration
@@ -33,6 +32,9 @@ _NAME = r"^[a-z][a-z0-9_]{0,62}$"
 _ZONE = r"[A-Z][A-Za-z_]+(?:/[A-Za-z0-9_+\-]+)+"
 _CONNECTION = r"^[A-Za-z0-9_][A-Za-z0-9_.\-]{0,199}$"
 _NUMBER = r"[0-9A-Z]{5}"
+#: Classes of errors that the data of one operation can cause (SQLSTATE), those of Concord's own among them. A full
+#: disk or a column that was dropped would cause them for every row: none may be skipped (S4-137).
+_SKIPPABLE = ("22", "23", "44", "09", "P0", "54", "38", "39", "CNC02", "CNC04", "CNC06", "CNC07")
 _POOL = r"^[A-Za-z0-9_][A-Za-z0-9_.\- ]{0,199}$"
 
 
@@ -105,7 +107,7 @@ def _error_number(value: object) -> str:
         raise ValueError(
             "not the number of an error; write the five characters that the last run told, as 23505"
         )
-    if not text.startswith(SKIPPABLE):
+    if not text.startswith(_SKIPPABLE):
         raise ValueError(
             f"{text} is about the server or a table's structure, and would hit every row; mend that instead"
         )

@@ -99,8 +99,6 @@ class ReplicationDefinition(BaseModel):
             raise ValueError("calls go one way, and come from the log")
         if self.history and (self.both_ways or self.procedures):
             raise ValueError("a history is kept of rows that come one way")
-        if self.skip and self.queued:
-            raise ValueError("a queued entry is replayed whole, or not at all")
         return self
 
     @property
@@ -245,13 +243,8 @@ EFFECTS = (
     *("inserted", "updated", "deleted", "updated_for_insert", "inserted_for_update", "missing", "alike"),
     *("decided", "superseded", "lost", "compensated", "called"),
 )
-#: Classes of errors that the data of one operation can cause (SQLSTATE), those of Concord's own among them. A full
-#: disk or a column that was dropped would cause them for every row: none may be skipped (S4-137).
-SKIPPABLE = ("22", "23", "44", "09", "P0", "54", "38", "39", "CNC02", "CNC04", "CNC06", "CNC07")
-#: Counted beside them.
-COUNTED = (*EFFECTS, "conflicts")
-#: Operations that were kept, and not replayed, since their error's number may be skipped.
-QUARANTINED = "quarantined"
+COUNTED = (*EFFECTS, "conflicts")  #: and what is counted beside them
+QUARANTINED = "quarantined"  #: they were kept, and not replayed: their error's number may be skipped
 
 
 class ReplayedTable(TableReport):

@@ -25,6 +25,8 @@ DERIVED = 1
 
 #: A custom function's mark that it judges what both sites did, not what they left.
 ADDS_UP = "adds_up"
+#: And its wish to see the version that both come from (S4-152).
+COMMON = "common"
 
 #: Digits enough for every sum and every half of what a database holds.
 _EXACT = Context(prec=300_000, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN_EMIN)
@@ -164,16 +166,19 @@ class Custom:
 
     entry_point: str  #: `package.module:function`
     adding: bool = False  #: asked about rows that are alike as well
+    three_way: bool = False  #: shown the version that both come from, where that is known
 
     @classmethod
     def of(cls, argument: str) -> Custom:
-        """As the configuration and the ledger write it: `package.module:function`, or with `, adds_up` behind it."""
-        entry_point, _, option = argument.partition(", ")
-        return cls(entry_point, option == ADDS_UP)
+        """As the configuration and the ledger write it: `package.module:function`, and its options behind it."""
+        entry_point, *options = argument.split(", ")
+        return cls(entry_point, ADDS_UP in options, COMMON in options)
 
     @property
     def name(self) -> str:
-        return f"custom({self.entry_point}{f', {ADDS_UP}' if self.adding else ''})"
+        options = {ADDS_UP: self.adding, COMMON: self.three_way}
+        chosen = (option for option, is_chosen in options.items() if is_chosen)
+        return f"custom({', '.join([self.entry_point, *chosen])})"
 
     def adds_up(self, source: Contender, target: Contender) -> bool:
         """Of two rows that are alike: may the function add up what both sites did? It alone knows."""

@@ -98,7 +98,14 @@ class Policy(BaseModel):
     @property
     def keeps_base(self) -> bool:
         """Must a site keep what a row was before its last edits?"""
-        return any(kind.three_way for kind in self.kinds)
+        return self.shows_common or any(kind.three_way for kind in self.kinds)
+
+    @property
+    def shows_common(self) -> bool:
+        """Is somebody else's function shown it?"""
+        return any(
+            Custom.of(argument).three_way for name, argument in self.named if KINDS[name].takes_function
+        )
 
     @property
     def adds_up(self) -> bool:

@@ -36,12 +36,14 @@ class Route:
 def goes_straight(job: LinkJob, source: Shape, target: Shape, candidates: int) -> bool:
     """Is there nothing to compute before the target judges the changes, between databases of one kind?
 
-    A plan writes nothing: Spark judges what its changes meet. Of a backfill it asks a function, too.
+    A plan writes nothing: Spark judges what its changes meet. Of a backfill it asks a function, too, unless that is
+    shown the common version: before-images of both sites stand at the target alone.
     """
-    if job.plan_only or candidates > MOST_UNDER_LOCK:
+    shows_common = target.policy.shows_common
+    if job.plan_only or (candidates > MOST_UNDER_LOCK and not shows_common):
         return False
     alike = job.source.dialect == job.target.dialect
-    asks = job.interval is not None and target.policy.asks
+    asks = job.interval is not None and target.policy.asks and not shows_common
     return alike and not (source.manipulation or target.manipulation or asks)
 
 

@@ -17,6 +17,7 @@ from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write import guard
 from concord.databases.postgresql.write.retake import contenders, decided, retaken
+from concord.rules.merging import common_row
 from concord.rules.policy import Chains
 from concord.rules.resolver import Contender
 from concord.versions.conflict import Winner, conflict_type
@@ -37,7 +38,7 @@ def questions(connection: Connection, staged: Staged, chains: Chains) -> list[Qu
         more = ["s.concord_place::text", *shown.values()]
         query = retaken(shape, staged.placed, verdicts.relation, shape.chosen, more)
         found = rows(connection, *ANY_PLAN, query)
-    return list(_asked(found, tuple(shown), chains))
+    return list(_asked(found, tuple(shown), chains, shape))
 
 
 def answer(connection: Connection, staged: Staged, asked: Sequence[tuple[Question, Answer]]) -> None:
@@ -68,7 +69,9 @@ def _shown(shape: Shape) -> Mapping[str, str]:
     return {**incoming, **present}
 
 
-def _asked(found: Sequence[tuple[Any, ...]], columns: Sequence[str], chains: Chains) -> Iterator[Question]:
+def _asked(
+    found: Sequence[tuple[Any, ...]], columns: Sequence[str], chains: Chains, shape: Shape
+) -> Iterator[Question]:
     for row in found:
         _, verdict, resolver, *_ = decided(row, chains)
         if verdict != Winner.AGAIN.value:
@@ -82,6 +85,7 @@ def _asked(found: Sequence[tuple[Any, ...]], columns: Sequence[str], chains: Cha
                 **dict(zip(columns, values, strict=True)),
                 "resolver": resolver,
                 **_about(source, target, chains),
+                **({"common": common_row(source, target)} if shape.policy.shows_common else {}),
             },
         )
 
