@@ -163,4 +163,11 @@ COMPARED_REPLICATIONS = (
         "if altered := {}:\n                raise",
         f"{ALTERED} -k in_words",
     ),
+    Mutant(
+        "a comparison waits for an open transaction as long as that is open",
+        f"{POSTGRESQL}/replication/publisher.py",
+        'self._log_connection(lock_timeout=f"{OPEN:.0f}s")',
+        "self._log_connection()",
+        f"{BUSY} -k stays_open",
+    ),
 )

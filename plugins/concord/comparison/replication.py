@@ -35,7 +35,7 @@ from concord.jobs.comparison import CompareReplicationJob, CompareReport, Differ
 from concord.jobs.replication import CALLS, ReplicationJob
 from concord.messages.errors import ConcordError, StructureChanged, WriteContended
 from concord.messages.event_log import log_event
-from concord.messages.pace import Tell, silent
+from concord.messages.pace import Meter, Tell, silent
 from concord.transmission.steps import Steps, unheard
 
 logger = logging.getLogger("concord.compare")
@@ -136,8 +136,8 @@ class _Comparison:
             with self.steps.step("catch_up"):
                 self.catch_up(lambda: way.subscriber.reached() >= level)
 
-        self.steps.progress("log")
-        return logs.enter_context(way.publisher.compared(way.published, wait))
+        with self.steps.long_step("log", Meter("begin a log for", self.job.forward.replication.name)):
+            return logs.enter_context(way.publisher.compared(way.published, wait))
 
     def _join(self, stack: ExitStack, replica: ComparedReplica, step: str) -> None:
         stack.callback(replica.close)

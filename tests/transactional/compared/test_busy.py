@@ -9,7 +9,9 @@ from time import sleep
 import psycopg
 import pytest
 
+from concord.databases.postgresql.replication import publisher
 from concord.jobs.link import Direction
+from concord.messages.errors import WriteContended
 from tests.given.compared_replication import Reached, compare, table
 from tests.given.replicated_accounts import Make, accounts
 from tests.given.site import Site
@@ -109,3 +111,17 @@ def test_two_sites_that_both_write_are_compared_while_they_do(replicated: Make, 
         runs.join()
     found = table(compare(sites))
     assert (found.differing, found.differences, found.in_flight) == (1, 1, 0)
+
+
+def test_a_transaction_that_stays_open_ends_the_comparison_in_words(
+    replicated: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No log begins beside it; nothing is left of the one that was to begin."""
+    monkeypatch.setattr(publisher, "OPEN", 1.0)
+    sites = accounts(replicated)
+    with sites.london.log_in(sites.london.superuser, autocommit=False) as user:
+        user.execute("UPDATE account SET balance = 5 WHERE id = 1")
+        with pytest.raises(WriteContended, match="london: a transaction has been open for more than 1 s"):
+            compare(sites)
+        assert sites.london.value("SELECT count(*) FROM pg_replication_slots WHERE temporary") == 0
+    assert compare(sites).found == 0

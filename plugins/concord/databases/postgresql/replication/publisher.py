@@ -34,10 +34,12 @@ from concord.databases.postgresql.replication.tables import published_tables
 from concord.databases.postgresql.sites.end import worded
 from concord.jobs.link import Direction
 from concord.jobs.replication import ReplicationJob
-from concord.messages.errors import StructureChanged
+from concord.messages.errors import StructureChanged, WriteContended
 
 #: How often a run takes the slot from others that read it.
 _TRIES = 5
+#: Seconds for which a comparison's log waits for one transaction that was open before it.
+OPEN = 600.0
 
 
 class Stream:
@@ -153,9 +155,9 @@ class Publisher(PublishedEnd):
                 return
 
     @contextmanager
-    def _log_connection(self) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    def _log_connection(self, **settings: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
         # The server would end a stream that is not read for a minute, as while a large entry is replayed.
-        login = conninfo(self.job.reads_log, self._application, wal_sender_timeout="0")
+        login = conninfo(self.job.reads_log, self._application, wal_sender_timeout="0", **settings)
         try:
             connection = connect_for_log(login)
         except psycopg.OperationalError as error:
@@ -197,9 +199,8 @@ class Publisher(PublishedEnd):
     def compared(self, published: Published, wait: Callable[[int], None]) -> Iterator[ComparedLog]:
         """A slot that ends with its connection: a comparison that is killed leaves the publisher no log to keep."""
         as_texts, name = replace(published, as_text=True), f"concord_compare_{self.job.transmission}"
-        with self._log_connection() as connection:
-            with worded_at(self.access.name):
-                begun = slot.create_temporary(connection, name)
+        with self._log_connection(lock_timeout=f"{OPEN:.0f}s") as connection:
+            begun = self._begun_beside(connection, name)
             wait(begun.level)
 
             def later() -> Iterator[list[Touched]]:
@@ -210,3 +211,18 @@ class Publisher(PublishedEnd):
                     yield from touched(as_texts, read.batches(frames.until(end)))
 
             yield ComparedLog(begun.level, begun.snapshot, later)
+
+    def _begun_beside(self, connection: psycopg.Connection[tuple[object, ...]], name: str) -> slot.Begun:
+        """No log begins before every transaction has ended that was open.
+
+        Nor does a server notice meanwhile that whoever waits was killed. Raises WriteContended.
+        """
+        with worded_at(self.access.name):
+            try:
+                return slot.create_temporary(connection, name)
+            except psycopg.errors.LockNotAvailable as error:
+                raise WriteContended(
+                    f"{self.access.name}: a transaction has been open for more than {OPEN:.0f} s, and no log for a"
+                    " comparison begins before it ends. End it (pg_stat_activity and pg_prepared_xacts show it), and"
+                    " compare again"
+                ) from error
