@@ -114,6 +114,13 @@ REPLICATIONS = (
         f"{DECIDED} -k stand_at_both",
     ),
     Mutant(
+        "a replication of rows may have no table",
+        "plugins/concord/configuration/rules.py",
+        "all(each.procedures for each in users)",
+        "any(each.procedures for each in users)",
+        "tests/transactional/calls/test_configured_calls.py",
+    ),
+    Mutant(
         "the rows of a call travel beside it",
         f"{POSTGRESQL}/calls/marks.py",
         "return self._inside\n        if",

@@ -211,17 +211,18 @@ def _of_values(value: object) -> Iterator[Finding]:
 def _valid_sections(value: object) -> Sections:
     """The parts that are valid by themselves, so that the rules between them are checked all the same."""
     sites, sets = _written(value, "sites"), _written(value, "replication_sets")
-    pairs = _written(value, "synchronizations")
+    pairs, replications = _written(value, "synchronizations"), _written(value, "replications")
     valid_pairs = _valid(pairs, SynchronizationSettings)
+    valid_replications = _valid(replications, ReplicationSettings)
     return Sections(
         _valid(sites, SiteSettings),
         _valid(sets, ReplicationSetSettings),
         valid_pairs,
         tuple(filter(is_name, sites)),
         tuple(filter(is_name, sets)),
-        complete=len(valid_pairs) == len(pairs),
+        complete=len(valid_pairs) == len(pairs) and len(valid_replications) == len(replications),
         snapshots=_valid(_written(value, "snapshots"), SnapshotSettings),
-        replications=_valid(_written(value, "replications"), ReplicationSettings),
+        replications=valid_replications,
     )
 
 

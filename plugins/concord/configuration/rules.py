@@ -53,6 +53,7 @@ def broken_rules(sections: Sections) -> Iterator[Finding]:
     yield from snapshot_rules(sections.snapshots, sections.site_names, sections.replicated())
     yield from replication_findings(sections)
     yield from _identities(sections)
+    yield from _sets_without_tables(sections)
 
 
 def _unknown_names(sections: Sections) -> Iterator[Finding]:
@@ -73,6 +74,17 @@ def _unknown_names(sections: Sections) -> Iterator[Finding]:
             if table.not_owned is NotOwned.REFUSE and not table.owners:
                 text = "no site owns a row, so nobody could change one; write owners"
                 yield Finding(("replication_sets", name, "tables", index, "not_owned"), text)
+
+
+def _sets_without_tables(sections: Sections) -> Iterator[Finding]:
+    """Calls alone may travel, and then no row does (S4-132)."""
+    for name, settings in sections.replication_sets.items():
+        users = [each for each in sections.replications.values() if each.replication_set == name]
+        linked = any(pair.replication_set == name for pair in sections.synchronizations.values())
+        calls_alone = users and not linked and all(each.procedures for each in users)
+        if not settings.tables and sections.complete and not calls_alone:
+            text = "empty; list at least one. Only replications of `procedures` can do without"
+            yield Finding(("replication_sets", name, "tables"), text)
 
 
 def _tracking_rules(sections: Sections) -> Iterator[Finding]:

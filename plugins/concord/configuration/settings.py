@@ -216,7 +216,9 @@ class TableSettings(Settings):
 class ReplicationSetSettings(Settings):
     """The tables kept equal between the sites of a synchronization."""
 
-    tables: tuple[TableSettings, ...] = Field(min_length=1)
+    tables: tuple[TableSettings, ...] = Field(
+        description="One at least. None, written as [], is for replications of `procedures` alone."
+    )
     identity: IdentitySettings | None = Field(
         default=None, description="Which numbers each site generates. Default: as the sequences are."
     )

@@ -63,3 +63,25 @@ def test_no_job_is_made_that_would_lose_a_call(setting: dict[str, str]) -> None:
     procedures = (parse_table_name("public.close_month"),)
     with pytest.raises(ValidationError, match="calls go one way, and come from the log"):
         ReplicationDefinition.model_validate(fields | {"procedures": procedures} | setting)
+
+
+OF_CALLS = BOOKINGS | {"replication_set": "calls", "procedures": "[public.hit]"}
+NO_CALLS = BOOKINGS | {"replication_set": "calls"}
+CALLS_ALONE = "  calls: {tables: []}\n\nsynchronizations:"
+
+
+def test_a_set_without_tables_is_for_calls_alone(parse: Parse) -> None:
+    """S4-132: nothing but calls may be published."""
+    text = written(to_capetown=OF_CALLS).replace("\nsynchronizations:", f"\n{CALLS_ALONE}")
+    made = parse(text).replication("to_capetown")
+    assert (made.tables, made.procedures) == ((), (parse_table_name("public.hit"),))
+
+
+@pytest.mark.parametrize("replication", [{}, {"one": NO_CALLS}, {"one": OF_CALLS, "other": NO_CALLS}])
+def test_a_set_without_tables_is_refused_where_no_calls_travel_or_rows_do(
+    problems: Problems, replication: dict[str, dict[str, str]]
+) -> None:
+    text = written(**({"of_rows": BOOKINGS} | replication))
+    [found] = problems(text.replace("\nsynchronizations:", f"\n{CALLS_ALONE}"))
+    assert found.key == "replication_sets.calls.tables"
+    assert "empty; list at least one. Only replications of `procedures` can do without" in str(found)
