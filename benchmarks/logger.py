@@ -102,7 +102,7 @@ class _Killer:
 
 
 class _Watch:
-    """What every node has counted, looked at several times a second."""
+    """The hits that every node has counted, looked at several times a second."""
 
     def __init__(self, nodes: Sequence[Database], load: Load, killer: _Killer) -> None:
         self.killer, self.missing, self.most = killer, 0, 0

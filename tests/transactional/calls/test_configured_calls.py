@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from concord.configuration.configuration import Configuration
 from concord.jobs.replication import ReplicationDefinition
-from concord.messages.errors import Problem
+from concord.messages.errors import ConfigurationInvalid, Problem
 from concord.values.identifier import parse_table_name
 from tests.given.configured_replications import BOOKINGS, written
 
@@ -79,9 +79,11 @@ def test_a_set_without_tables_is_for_calls_alone(parse: Parse) -> None:
 
 @pytest.mark.parametrize("replication", [{}, {"one": NO_CALLS}, {"one": OF_CALLS, "other": NO_CALLS}])
 def test_a_set_without_tables_is_refused_where_no_calls_travel_or_rows_do(
-    problems: Problems, replication: dict[str, dict[str, str]]
+    parse: Parse, replication: dict[str, dict[str, str]]
 ) -> None:
     text = written(**({"of_rows": BOOKINGS} | replication))
-    [found] = problems(text.replace("\nsynchronizations:", f"\n{CALLS_ALONE}"))
+    with pytest.raises(ConfigurationInvalid) as refused:
+        parse(text.replace("\nsynchronizations:", f"\n{CALLS_ALONE}"))
+    [found] = refused.value.problems
     assert found.key == "replication_sets.calls.tables"
     assert "empty; list at least one. Only replications of `procedures` can do without" in str(found)
