@@ -13,7 +13,7 @@ from demo.progress import Progress
 
 
 def test_hits_at_two_nodes_are_counted_at_both_while_a_link_is_killed(tmp_path: Path) -> None:
-    """S4-173, S4-178: and a line tells of each thousand."""
+    """S4-173, S4-178, S4-179: each node does the work of both, and a line tells of each thousand."""
     load = Load(1200, None)
     counted = count_hits(tmp_path / "nodes", 2, load, 4.0, Progress(Console(quiet=True)))
     assert (counted.nodes, counted.hits) == (2, 1200)

@@ -62,6 +62,7 @@ SUBJECTS = (
         _items("S4-042 116 117 118 121 122 123 125 128 133 138 139 146 154 155 156 159 160 167 168 170 171"),
     ),
     Subject("Rules of a publisher", _items("S4-027 059 060 061 062 063 151"), _items("S4-064 072")),
+    Subject("Counters that add up", _items("S4-173 179 180"), _items("S2-29 31; S4-174 178 181")),
     Subject("Objectives for lag and rate", (), _items("S2-10 11")),
     Subject("Calls of procedures", (), _items("S2-12; S4-126 132 141 169")),
     Subject("Failover and partitioned publishing", _items("S2-17 23"), _items("S2-01 05 19 27")),
