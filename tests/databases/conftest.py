@@ -1,6 +1,7 @@
 """Tests of a database's rooms ask for these."""
 
 from tests.given.fixtures import (
+    capture,
     carried_by_spark,
     copies,
     judged,
@@ -13,6 +14,7 @@ from tests.given.fixtures import (
 )
 
 __all__ = [
+    "capture",
     "carried_by_spark",
     "copies",
     "judged",

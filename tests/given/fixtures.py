@@ -1,11 +1,13 @@
 """Fixtures of real sites: each conftest.py of tests on them takes those that its tests ask for."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from concord.jobs.site import Capture
 from concord.tables.replication_set import ReplicatedTable
 from concord.transmission import route
 from embedded.postgres import Server
@@ -19,6 +21,12 @@ from tests.given.replicated_sites import Replicated, begin_replicated, drop_slot
 from tests.given.site import Site
 from tests.given.snapshot_sites import FLIGHTS, Copies, counts
 from tests.given.two_sites import Pair, begin
+
+#: Has the tests of links that do not say how changes are found run with this capture.
+CAPTURE = "TESTS_CAPTURE"
+
+#: Marks a test, or a file of them, whose scenarios hold however changes are found (S1-32).
+over_captures = pytest.mark.parametrize("capture", [*Capture], indirect=True, ids=str)
 
 MakePair = Callable[..., Pair]
 MakeNetwork = Callable[..., Network]
@@ -38,20 +46,31 @@ def judged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(route, "MOST_UNDER_LOCK", 0)
 
 
-def site_on(server: Server, name: str, database: str) -> Site:
-    return Site(name, server.host, server.port, database, server.superuser, server.password)
+def site_on(server: Server, name: str, database: str, *, by_log: bool = False) -> Site:
+    return Site(name, server.host, server.port, database, server.superuser, server.password, by_log)
+
+
+@pytest.fixture
+def capture(request: pytest.FixtureRequest) -> Capture:
+    """How every site finds what its users change; by triggers where a test does not say it (`over_captures`)."""
+    return Capture(getattr(request, "param", os.environ.get(CAPTURE, Capture.TRIGGERS)))
 
 
 @pytest.fixture
 def pair(
-    request: pytest.FixtureRequest, server_with_logins: Server, database: Callable[[], Database]
+    request: pytest.FixtureRequest,
+    server_with_logins: Server,
+    database: Callable[[], Database],
+    capture: Capture,
 ) -> Iterator[MakePair]:
     """Call it with the statements that make both sites' tables; Spark starts only when a link needs it."""
     made: list[Pair] = []
 
     def make(*ddl: str) -> Pair:
+        by_log = capture is Capture.LOG
         london, capetown = (
-            site_on(server_with_logins, name, database().name) for name in ("london", "capetown")
+            site_on(server_with_logins, name, database().name, by_log=by_log)
+            for name in ("london", "capetown")
         )
         made.append(begin(london, capetown, ddl, lambda: request.getfixturevalue("spark")))
         return made[-1]
@@ -59,7 +78,7 @@ def pair(
     yield make
     for each in made:
         for site in each.sites:
-            site.connection.close()
+            site.close()
 
 
 @pytest.fixture
@@ -83,14 +102,19 @@ def replicated(
 
 @pytest.fixture
 def network(
-    request: pytest.FixtureRequest, server_with_logins: Server, database: Callable[[], Database]
+    request: pytest.FixtureRequest,
+    server_with_logins: Server,
+    database: Callable[[], Database],
+    capture: Capture,
 ) -> Iterator[MakeNetwork]:
-    """Call it with a topology and the statements that make every site's tables."""
+    """Call it with a topology and the statements that make every site's tables, and with sites whose capture is
+    another one."""
     made: list[Network] = []
 
-    def make(topology: Topology, *ddl: str) -> Network:
+    def make(topology: Topology, *ddl: str, **captures: Capture) -> Network:
         def make_site(name: str) -> Site:
-            return site_on(server_with_logins, name, database().name)
+            found = captures.get(name, capture)
+            return site_on(server_with_logins, name, database().name, by_log=found is Capture.LOG)
 
         made.append(begin_network(topology, make_site, ddl, lambda: request.getfixturevalue("spark")))
         return made[-1]
@@ -98,7 +122,7 @@ def network(
     yield make
     for each in made:
         for site in each.sites:
-            site.connection.close()
+            site.close()
 
 
 @pytest.fixture

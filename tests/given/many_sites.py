@@ -16,7 +16,7 @@ from concord.tables.replication_set import ReplicatedTable
 from spark_jobs.link import transmit
 from tests.given.at_step import At
 from tests.given.link_job import link_job
-from tests.given.site import Site, every_table, make_tables, provision_site
+from tests.given.site import Site, captured, every_table, make_tables, provision_site
 
 Link = tuple[str, str]  #: source, target
 
@@ -124,6 +124,7 @@ class Network:
         """One more site, with its tables, provisioned and joined to a peer; not initialized yet."""
         site = self.by_name[name] = self.make_site(name)
         make_tables(site, ddl)
+        self.tables = captured(self.tables, *self.sites)
         provision_site(site, self.tables)
         known = self.topology
         self.topology = Topology(known.name, (*known.sites, name), (*known.pairs, (peer, name)))
@@ -178,7 +179,7 @@ def begin_network(
     sites = {name: make_site(name) for name in topology.sites}
     for site in sites.values():
         make_tables(site, ddl)
-    tables = every_table(sites[topology.sites[0]])
+    tables = captured(every_table(sites[topology.sites[0]]), *sites.values())
     for site in sites.values():
         provision_site(site, tables)
     network = Network(topology, sites, tables, spark, make_site)

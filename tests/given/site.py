@@ -8,7 +8,10 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from concord.databases.postgresql.facts.connection import connect, in_transaction
 from concord.databases.postgresql.provision import site_statements
+from concord.databases.postgresql.provision.site_log import site_log
+from concord.databases.postgresql.rows import logged_edits
 from concord.databases.postgresql.sites import state as site_state
 from concord.jobs.site import Credentials, SiteAccess
 from concord.tables.replication_set import ReplicatedTable, TableName
@@ -30,6 +33,7 @@ class Site:
     database: str
     superuser: str
     password: str = field(repr=False)
+    by_log: bool = False  #: its changes are read from its log
     connection: psycopg.Connection[Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -53,7 +57,31 @@ class Site:
 
     @property
     def access(self) -> SiteAccess:
-        return SiteAccess(name=self.name, reader=self.credentials(READER), applier=self.credentials(APPLIER))
+        return SiteAccess(
+            name=self.name,
+            reader=self.credentials(READER),
+            applier=self.credentials(APPLIER),
+            log_reader=self.credentials(LOG_READER) if self.by_log else None,
+        )
+
+    def register(self) -> None:
+        """Give versions to all that users have committed, however it is found."""
+        if self.by_log:
+            with connect(self.credentials(APPLIER)) as connection:
+                logged_edits.register(self.credentials(LOG_READER), connection, in_transaction)
+
+    def close(self) -> None:
+        """No slot keeps its database from being dropped."""
+        if self.by_log:
+            self.drop_slots()
+        self.connection.close()
+
+    def drop_slots(self) -> None:
+        self.run(
+            "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots"
+            " WHERE database = current_database() AND active_pid IS NOT NULL",
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database()",
+        )
 
     def run(self, *statements: str) -> None:
         """Edit the site as its users do, one transaction a statement."""
@@ -132,7 +160,13 @@ def provision_site(site: Site, tables: Sequence[ReplicatedTable]) -> None:
     state = site_state.read_site(site.connection, site.name, tables, time.time())
     problems = list(site_statements.problems(state, READER, APPLIER, site.connection))
     assert not problems, problems
-    site_statements.provision(site.connection, state, READER, APPLIER)
+    log = site_log(state, site.credentials(site.superuser), site.credentials(LOG_READER))
+    site_statements.provision(site.connection, state, READER, APPLIER, log=log)
+
+
+def captured(tables: Sequence[ReplicatedTable], *sites: Site) -> tuple[ReplicatedTable, ...]:
+    """The tables as these sites capture them."""
+    return tuple(table.told_by_log([site.name for site in sites if site.by_log]) for table in tables)
 
 
 def every_table(site: Site) -> tuple[ReplicatedTable, ...]:

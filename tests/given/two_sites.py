@@ -14,7 +14,7 @@ from concord.tables.replication_set import ReplicatedTable
 from spark_jobs.link import transmit
 from tests.given.at_step import At
 from tests.given.link_job import link_job
-from tests.given.site import Site, every_table, make_tables, provision_site
+from tests.given.site import Site, captured, every_table, make_tables, provision_site
 
 SYNCHRONIZATION = "london_capetown"
 
@@ -83,7 +83,7 @@ def begin(london: Site, capetown: Site, ddl: Sequence[str], spark: Callable[[], 
     """Run the same statements at both sites, provision every table, declare the sites equal."""
     for site in (london, capetown):
         make_tables(site, ddl)
-    tables = every_table(london)
+    tables = captured(every_table(london), london, capetown)
     for site in (london, capetown):
         provision_site(site, tables)
     pair = Pair(london, capetown, tables, spark)

@@ -29,15 +29,15 @@ BACKFILL = (
     Mutant(
         "a backfill sends what has arrived",
         f"{POSTGRESQL}/rows/acquire.py",
-        '    if interval is None:\n        return f"{arrived(since)}{_unless_from',
-        '    if True:\n        return f"{arrived(since)}{_unless_from',
+        '    if interval is None:\n        unsent = f"{arrived(since)}{_unless_from',
+        '    if True:\n        unsent = f"{arrived(since)}{_unless_from',
         f"{AT_SITES} -k to_the_microsecond",
     ),
     Mutant(
         "a backfill sends nothing back to where it came from",
         f"{POSTGRESQL}/rows/acquire.py",
-        'return f"{versioned(interval)} AND {_intact(shape)}"',
-        'return f"{versioned(interval)} AND {_intact(shape)}{_unless_from(excluded)}"',
+        'unsent = f"{versioned(interval)} AND {_intact(shape)}"',
+        'unsent = f"{versioned(interval)} AND {_intact(shape)}{_unless_from(excluded)}"',
         f"{AT_SITES} -k moves_no_position",
     ),
     Mutant(

@@ -14,6 +14,7 @@ from tests.mutants.histories import HISTORIES
 from tests.mutants.hooks import HOOKS
 from tests.mutants.kept_histories import KEPT_HISTORIES
 from tests.mutants.link import LINK
+from tests.mutants.log_capture import LOG_CAPTURE
 from tests.mutants.mapped import MAPPED
 from tests.mutants.objectives import OBJECTIVES
 from tests.mutants.operations import BY_OPERATIONS
@@ -52,6 +53,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "compared_replications": COMPARED_REPLICATIONS,
     "queued": QUEUED,
     "mapped": MAPPED,
+    "log_capture": LOG_CAPTURE,
     "objectives": OBJECTIVES,
     "hooks": HOOKS,
 }

@@ -198,8 +198,8 @@ MUTANTS = (
     Mutant(
         "provisioning waits for users who wait for it",
         f"{POSTGRESQL}/provision/site_statements.py",
-        "made = [*_locks(state), *owned",
-        "made = [*owned",
+        """return [f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE"] if tables else []""",
+        "return []",
         "tests/databases/postgresql/provision/test_provisioning.py -k users_write",
     ),
     Mutant(
@@ -277,7 +277,7 @@ MUTANTS = (
     Mutant(
         "base rows are not locked",
         f"{POSTGRESQL}/write/row_locks.py",
-        """_lock_rows(staged, f"{shape.table.sql} t", "NOT s.concord_gone", "FOR NO KEY UPDATE"),""",
+        """_lock_rows(staged, table, "NOT s.concord_gone", "FOR NO KEY UPDATE"),""",
         "",
         "tests/link/conflicts/test_concurrency.py -k does_not_hold_its_version_yet",
     ),

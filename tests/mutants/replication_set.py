@@ -41,8 +41,8 @@ REPLICATION_SET = (
     Mutant(
         "a marked row is merged into one that was not there when it was locked",
         f"{POSTGRESQL}/write/merge.py",
-        '"" if shape.marks is None else " AND s.concord_there"',
-        '""',
+        '" AND s.concord_there") if shape.registers',
+        '"") if shape.registers',
         "tests/link/marks/test_races.py -k after_the_keys_were_locked",
     ),
     Mutant(

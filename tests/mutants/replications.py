@@ -535,8 +535,8 @@ REPLICATIONS = (
     Mutant(
         "nobody asks whether the installer may make a publication",
         f"{POSTGRESQL}/provision/admission.py",
-        "    if wanted.replications.deviating(connection):",
-        "    if False:",
+        "    if begins or wanted.replications.deviating(connection):",
+        "    if begins:",
         f"{ADMITTED} -k may_not_create",
     ),
     Mutant(

@@ -51,7 +51,13 @@ def compare(
 
 
 def _refuse_marked(tables: Sequence[ReplicatedTable]) -> None:
-    """Both sites' rows are read as exactly as the coarser one holds a mark: written back, that would cut it."""
+    """Both sites' rows are read as exactly as the coarser one holds a mark: written back, that would cut it. Of edits
+    that stand in a log alone a comparison knows nothing."""
+    if logged := [table.name for table in tables if table.by_log]:
+        raise ParametersRefused(
+            f"{', '.join(logged)}: a table whose changes are found in the log (capture: log) is compared, but not"
+            " repaired; edit the rows at the site that is wrong, and its log carries them"
+        )
     if marked := [table.name for table in tables if table.tracking is not None]:
         raise ParametersRefused(
             f"{', '.join(marked)}: a table whose changes are found by marks of the application is compared, but not"

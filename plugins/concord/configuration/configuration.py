@@ -30,6 +30,7 @@ from concord.configuration.settings import (
 )
 from concord.configuration.snapshot import SnapshotSettings, captured_for_snapshots
 from concord.jobs.replication import ReplicationDefinition, replication_name
+from concord.jobs.site import Capture
 from concord.jobs.snapshot import SnapshotDefinition, SnapshotKind
 from concord.machine.clone import clone
 from concord.messages.errors import ConfigurationInvalid, Problem
@@ -110,8 +111,14 @@ class Configuration(Settings):
             table.replicated((table.conflicts or pair.conflicts).policy(places(self.shared_along(table))))
             .sharing(wanted.identity_of(table))
             .braked(pair.brakes_of(table))
+            .told_by_log(self._read_logs)
             for table in wanted.tables
         )
+
+    @property
+    def _read_logs(self) -> list[str]:
+        """The sites whose changes are read from the log."""
+        return [name for name, site in self.sites.items() if site.capture is Capture.LOG]
 
     @property
     def objectives(self) -> dict[str, ObjectiveSettings]:

@@ -25,7 +25,8 @@ from concord.jobs.largest import Largest
 from concord.jobs.link import Direction
 from concord.jobs.max_delta import MaxDelta
 from concord.jobs.queued import QueuedConflicts
-from concord.jobs.replication import Capture, Conversions, ReplicationDefinition, Updates
+from concord.jobs.replication import Conversions, ReplicationDefinition, Updates
+from concord.jobs.site import Capture
 from concord.jobs.throttle import Throttle
 from concord.rules.policy import Policy
 from concord.tables.replication_set import ReplicatedTable, TableName

@@ -12,7 +12,8 @@ from concord.configuration.replication import ReplicationSettings
 from concord.configuration.sections import Sections
 from concord.configuration.settings import TableSettings
 from concord.configuration.snapshot import Place
-from concord.jobs.replication import Capture, Conversions
+from concord.jobs.replication import Conversions
+from concord.jobs.site import Capture
 from concord.jobs.snapshot import SnapshotKind
 from concord.tables.privacy import Treatment
 from concord.tables.replication_set import NotOwned

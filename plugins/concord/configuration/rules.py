@@ -10,6 +10,7 @@ from concord.configuration.conflict_rules import conflict_findings
 from concord.configuration.field import did_you_mean
 from concord.configuration.finding import Finding, Path
 from concord.configuration.identity import IdentitySettings
+from concord.configuration.log_rules import log_findings
 from concord.configuration.mapping_rules import mapping_findings
 from concord.configuration.replication_rules import replication_findings
 from concord.configuration.sections import Sections, Synchronization
@@ -34,6 +35,7 @@ def broken_rules(sections: Sections) -> Iterator[Finding]:
     """Every mistake between the parts, in no particular order."""
     yield from _unknown_names(sections)
     yield from _tracking_rules(sections)
+    yield from log_findings(sections)
     yield from _shared_connections(sections.sites)
     for name, settings in sections.replication_sets.items():
         yield from _repeated_tables(name, settings)

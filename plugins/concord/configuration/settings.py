@@ -30,6 +30,7 @@ from concord.configuration.notify import NotifySettings
 from concord.configuration.objective import ObjectiveSettings
 from concord.configuration.watch import WatchSettings
 from concord.jobs.link import SPARK_FROM
+from concord.jobs.site import Capture
 from concord.rules.brake import Brakes
 from concord.rules.policy import Policy
 from concord.tables.identity import Identity
@@ -60,8 +61,13 @@ class SiteSettings(Settings):
     )
     log_reader: ConnectionId | None = Field(
         default=None,
-        description="Connection whose login, with REPLICATION, reads the log of a publisher. It can read every table of"
-        " the server: give it to no other task.",
+        description="Connection whose login, with REPLICATION, reads the log of a publisher, or of a site with capture:"
+        " log. It can read every table of the server: give it to no other task.",
+    )
+    capture: Capture = Field(
+        default=Capture.TRIGGERS,
+        description="How synchronizations find what users of this site change: by triggers on the tables, or in the"
+        " database's log (log), where users' statements pay for no trigger. Tables with tracking have neither.",
     )
     priority: StrictInt = Field(default=0, description="The higher site wins a tie; equal ones go by name.")
     max_clock_skew: Duration = Field(

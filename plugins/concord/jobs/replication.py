@@ -15,7 +15,7 @@ from concord.jobs.largest import Largest
 from concord.jobs.link import Direction, TableReport, link_name
 from concord.jobs.max_delta import MaxDelta
 from concord.jobs.queued import Precedence, QueuedConflicts, Scope
-from concord.jobs.site import Credentials, SiteAccess
+from concord.jobs.site import Capture, Credentials, SiteAccess
 from concord.jobs.throttle import Throttle
 from concord.tables.replication_set import ReplicatedTable, TableName
 
@@ -37,13 +37,6 @@ class Updates(StrEnum):
     PUBLISHER = "publisher"  #: one way: the subscriber is read
     BOTH = "both"  #: each site replays the other's transactions; a conflict stops both directions
     QUEUED = "queued"  #: the subscriber's wait until they are heard; a conflict is decided by policy (S2-04)
-
-
-class Capture(StrEnum):
-    """The place that the publisher's transactions are read from (S0-03)."""
-
-    LOG = "log"  #: the database's own log, by a login that may read it
-    TRIGGERS = "triggers"  #: a table that triggers fill in each user's transaction
 
 
 def replication_name(name: str) -> str:

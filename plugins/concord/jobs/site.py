@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
+from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_serializer
 
@@ -38,8 +39,15 @@ class Credentials(BaseModel):
         return password.get_secret_value()
 
 
+class Capture(StrEnum):
+    """How changes of users are found (S0-03, S1-32)."""
+
+    LOG = "log"  #: in the database's own log, by a login that may read it
+    TRIGGERS = "triggers"  #: by triggers in each user's transaction
+
+
 class SiteAccess(BaseModel):
-    """A link's facts about one end: two logins, and its limits."""
+    """A link's facts about one end: its logins, and its limits."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -49,6 +57,7 @@ class SiteAccess(BaseModel):
     max_clock_skew: float = Field(default=60.0, gt=0)  #: seconds
     reader: Credentials
     applier: Credentials
+    log_reader: Credentials | None = None  #: reads every table of its server; None where triggers capture
 
 
 def is_local(host: str) -> bool:

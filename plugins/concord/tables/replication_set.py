@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -57,6 +57,7 @@ class ReplicatedTable(BaseModel):
     not_owned: NotOwned = NotOwned.COUNT  #: the fate of a change to a row of another owner
     policy: Policy = Field(default_factory=Policy)  #: who wins a conflict
     tracking: Marks | None = None  #: None is the shadow table that triggers keep
+    by_log: tuple[str, ...] = ()  #: the sites whose log tells of its changes, and no trigger
     captured_only: bool = False  #: the source of incremental snapshots alone: no link writes it
     private: Mapping[str, Treatment] = Field(default_factory=dict)  #: columns no ledger and no message shows
     identity: Identity | None = None  #: None leaves sequences as they are
@@ -70,6 +71,11 @@ class ReplicatedTable(BaseModel):
     def sharing(self, identity: Identity | None) -> ReplicatedTable:
         """The same table, its numbers shared out between the sites."""
         return self.model_copy(update={"identity": identity})
+
+    def told_by_log(self, sites: Collection[str]) -> ReplicatedTable:
+        """The same table, its changes read from the log of these sites; marks of the application tell them
+        everywhere."""
+        return self if self.tracking else self.model_copy(update={"by_log": tuple(sorted(sites))})
 
     @property
     def is_private(self) -> bool:

@@ -66,8 +66,7 @@ def open_link(job: LinkJob, source: SourceEnd, target: TargetEnd, progress: Prog
     _check_clocks(job, at_source_now.clock_ahead - at_target_now.clock_ahead)
     parents = _parents(at_source_now, at_target_now)
     stopped = with_children(_altered(tables, at_source_now, at_target_now), parents)
-    tables = tuple(table for table in tables if table.name not in stopped)
-    if not tables:
+    if not any(table.name not in stopped for table in tables):
         raise StructureChanged("; ".join(stopped.values()))
     if not job.plan_only:
         progress("fence")
@@ -75,6 +74,11 @@ def open_link(job: LinkJob, source: SourceEnd, target: TargetEnd, progress: Prog
     (at_source, related_at_target), (at_target, related_at_source) = ours.states, theirs.states
     source_site = _not_older(job, source, ours.site, at_target)
     target_site = _not_older(job, target, theirs.site, related_at_target)
+    lost = _lost(at_source_now, at_source) | _lost(at_target_now, at_target)
+    stopped = with_children(stopped | lost, parents)
+    tables = tuple(table for table in tables if table.name not in stopped)
+    if not tables:
+        raise HistoryLost("; ".join(lost.values()))
     _check_initialized(job, [table.name for table in tables], at_source, at_target)
     _check_filters(job, tables, at_source, at_target)
     return Opened(
@@ -153,6 +157,11 @@ def _altered(
         if lines:
             found[name] = "; ".join(lines)
     return found
+
+
+def _lost(survey: Survey[Shape], known: LinkState) -> dict[str, str]:
+    """Tables of which an end cannot tell all, and that were not initialized since."""
+    return {name: why for name, why in survey.lost.items() if name not in known.initialized}
 
 
 def _parents(*ends: Survey[Shape]) -> dict[str, set[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from concord.databases.contract.memory import LinkState, Memory, SiteRow
@@ -61,6 +61,8 @@ class Survey(Generic[S_co]):
     altered: Mapping[str, Sequence[str]]  #: what is wrong with a table, each one line
     parents: Mapping[str, Collection[str]]  #: by foreign key, inside of the replication set
     clock_ahead: float  #: s
+    #: Tables of which the site cannot tell all that its users did, each with what to do, whatever links know of it.
+    lost: Mapping[str, str] = field(default_factory=dict)
 
 
 class End(Protocol):
@@ -90,9 +92,9 @@ class End(Protocol):
         """The same, once the job's epoch is taken. Raises LeaseLost or NotInitialized."""
 
     def register(self, shapes: Sequence[Any], since: Mapping[str, str]) -> dict[str, int]:
-        """Take up what the application has marked as changed on the rows themselves, under the fence; rows per
-        table of that kind. `since`: where the link that sends from here goes on.
-        Raises LeaseLost, WriteContended or NotInitialized."""
+        """Take up what marks of the application, or the database's log, tell of, under the fence; rows per table of
+        these kinds. `since`: where the link that sends from here goes on.
+        Raises LeaseLost, WriteContended, NotInitialized or HistoryLost."""
 
     def count_arrived(
         self, shapes: Sequence[Any], since: Mapping[str, str], excluded: str | None

@@ -27,7 +27,8 @@ class Installation:
     max_clock_skew: float = 60.0
     snapshots: tuple[SnapshotDefinition, ...] = ()  #: those of which this site is the source or the target
     replications: tuple[ReplicationDefinition, ...] = ()  #: those of which this site is an end
-    log_reader: str = ""  #: the login that reads the site's log, where it publishes
+    log_reader: str = ""  #: the login that reads the site's log, where it publishes or captures
+    reads_log: Credentials | None = None  #: how that login reaches the site
     conflicts_kept: timedelta = timedelta(days=30)
     announced: frozenset[str] = frozenset()  #: the tables of whose commits some synchronization wants to hear
 

@@ -11,7 +11,7 @@ from concord.configuration.configuration import Configuration, SiteSettings
 from concord.databases.provisioning import Installation
 from concord.jobs.link import Direction, LinkJob, link_name
 from concord.jobs.replication import ReplicationDefinition
-from concord.jobs.site import Credentials, SiteAccess
+from concord.jobs.site import Capture, Credentials, SiteAccess
 from concord.jobs.snapshot import SnapshotDefinition
 from concord.jobs.upkeep import CarryingSite
 from concord.messages.errors import ConnectionRefused, ParametersRefused
@@ -81,16 +81,27 @@ def site_access(configuration: Configuration, name: str) -> SiteAccess:
 def site_accesses(configuration: Configuration, names: Iterable[str]) -> list[SiteAccess]:
     """The same for several sites; connections that are missing are named all at once."""
     sites = [(name, configuration.sites[name]) for name in names]
-    connections = [
-        (site, each) for _, site in sites for each in (site.reader_connection, site.applier_connection)
-    ]
+    connections = [(site, each) for _, site in sites for each in _of_links(site)]
     found = iter(logins([(each, site.insecure) for site, each in connections]))
-    return [_access(name, site, next(found), next(found)) for name, site in sites]
+    return [_access(name, site, *(next(found) for _ in _of_links(site))) for name, site in sites]
 
 
-def _access(name: str, site: SiteSettings, reader: Credentials, applier: Credentials) -> SiteAccess:
-    """Raises ConnectionRefused where the two logins are not of one database."""
-    refuse_other_dialect(name, reader, applier)
+def _of_links(site: SiteSettings) -> list[str]:
+    """The connections that links use: the reader's, the applier's, and the log's where changes are read from it."""
+    read_log = [site.log_reader] if site.capture is Capture.LOG and site.log_reader else []
+    return [site.reader_connection, site.applier_connection, *read_log]
+
+
+def _access(
+    name: str,
+    site: SiteSettings,
+    reader: Credentials,
+    applier: Credentials,
+    log_reader: Credentials | None = None,
+) -> SiteAccess:
+    """Raises ConnectionRefused where the logins are not of one database."""
+    for other in filter(None, (applier, log_reader)):
+        refuse_other_dialect(name, reader, other)
     return SiteAccess(
         name=name,
         dialect=reader.dialect,
@@ -98,6 +109,7 @@ def _access(name: str, site: SiteSettings, reader: Credentials, applier: Credent
         max_clock_skew=site.max_clock_skew.total_seconds(),
         reader=reader,
         applier=applier,
+        log_reader=log_reader,
     )
 
 
@@ -157,6 +169,7 @@ def _installation(
         snapshots=snapshots_of(configuration, name),
         replications=replications_of(configuration, name),
         log_reader=log_reader[0].user if log_reader else "",
+        reads_log=log_reader[0] if log_reader else None,
         conflicts_kept=configuration.retention.conflicts,
         announced=configuration.announced_at(name),
     )

@@ -57,9 +57,9 @@ def since(
     configuration: Configuration, name: str, pending: Pending | None, last_start: datetime | None
 ) -> datetime | None:
     """The same by the source's answer; None where it gave none. Only the next run counts edits that an application
-    marks."""
-    marked = any(table.tracking for table in configuration.tables(name))
-    if pending is None or marked:
+    marks, or that a log tells of."""
+    registers = any(table.tracking or table.by_log for table in configuration.tables(name))
+    if pending is None or registers:
         return last_start
     return waits_since(pendulum.now("UTC"), pending.rows, pending.oldest, last_start)
 

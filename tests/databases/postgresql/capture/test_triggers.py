@@ -1,4 +1,5 @@
-"""The triggers capture every change of every user, and nothing of the applier's own (S0-17, S1-29)."""
+"""Every change of every user is captured, by triggers or from the log, and nothing of the applier's own (S0-17, S1-29,
+S1-32)."""
 
 import json
 from typing import Any
@@ -6,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.given.fixtures import MakePair
+from tests.given.fixtures import MakePair, over_captures
 from tests.given.site import APPLICATION, Site
 
 BOOK = (
@@ -23,6 +24,7 @@ def london(pair: MakePair) -> Site:
 
 def captured(site: Site) -> dict[int, tuple[str, bool, bool]]:
     """Key → (origin, deleted, born) of every change that the shadow table knows."""
+    site.register()
     return {
         key: tuple(version)
         for key, *version in site.rows('SELECT id, origin, deleted, born FROM concord."public.book"')
@@ -30,6 +32,7 @@ def captured(site: Site) -> dict[int, tuple[str, bool, bool]]:
 
 
 def version(site: Site, key: int) -> dict[str, Any]:
+    site.register()
     ((changed_at, vector, position),) = site.rows(
         f'SELECT changed_at, vector, position::text FROM concord."public.book" WHERE id = {key}'
     )
@@ -39,10 +42,12 @@ def version(site: Site, key: int) -> dict[str, Any]:
 CHANGED, INSERTED, DELETED = ("london#1", False, False), ("london#1", False, True), ("london#1", True, False)
 
 
+@over_captures
 def test_rows_that_nobody_has_changed_cost_nothing(london: Site) -> None:
     assert captured(london) == {}
 
 
+@over_captures
 def test_a_user_without_any_right_on_concord_is_captured(london: Site) -> None:
     """S1-42: marks stand in the shadow table, and users' tables keep their columns."""
     columns = (
@@ -67,11 +72,13 @@ def test_a_user_cannot_call_the_capture_functions_or_write_the_shadow_table(lond
         london.as_application('DELETE FROM concord."public.book"')
 
 
+@over_captures
 def test_a_user_who_sets_the_appliers_own_setting_is_still_captured(london: Site) -> None:
     london.as_application("SET LOCAL concord.applying = 'on'", "DELETE FROM book WHERE id = 1")
     assert captured(london) == {1: DELETED}
 
 
+@over_captures
 def test_the_applier_without_its_setting_is_an_ordinary_user(london: Site) -> None:
     london.as_applier("DELETE FROM public.book WHERE id = 1")
     assert captured(london) == {1: DELETED}
@@ -95,6 +102,7 @@ def test_the_appliers_setting_ends_with_its_transaction(london: Site) -> None:
     assert captured(london) == {1: DELETED}
 
 
+@over_captures
 def test_another_tool_that_works_under_replica_role_is_captured(london: Site) -> None:
     """ENABLE ALWAYS: logical replication's apply silences ordinary triggers."""
     london.run("SET session_replication_role = replica", "DELETE FROM book WHERE id = 1")
@@ -112,29 +120,34 @@ def test_an_update_that_changes_nothing_is_not_a_change(london: Site) -> None:
     assert captured(london) == {}
 
 
+@over_captures
 def test_an_update_that_only_changes_how_a_number_is_written_is_a_change(london: Site) -> None:
     """F69: 1.0 and 1.00 are equal and yet not the same to their user."""
     london.as_application("UPDATE book SET price = 1.00 WHERE id = 1")
     assert captured(london) == {1: CHANGED}
 
 
+@over_captures
 def test_a_key_change_is_a_tombstone_for_the_old_key_and_a_change_for_the_new_one(london: Site) -> None:
     # S1-29, F37
     london.as_application("UPDATE book SET id = 10 WHERE id = 1")
     assert captured(london) == {1: DELETED, 10: INSERTED}
 
 
+@over_captures
 def test_a_key_that_moves_away_and_back_is_live_again(london: Site) -> None:
     london.as_application("UPDATE book SET id = 10 WHERE id = 1", "UPDATE book SET id = 1 WHERE id = 10")
     assert captured(london) == {1: CHANGED, 10: ("london#1", True, True)}
 
 
+@over_captures
 def test_keys_shifted_by_one_statement_are_all_live_but_the_first(london: Site) -> None:
     london.as_application("UPDATE book SET id = -id")
     assert {key for key, (_, deleted, _) in captured(london).items() if deleted} == set(range(1, 10))
     assert {key for key, (_, deleted, _) in captured(london).items() if not deleted} == set(range(-9, 0))
 
 
+@over_captures
 def test_an_upsert_and_a_merge_are_captured_by_what_they_did(london: Site) -> None:
     london.as_application(
         "INSERT INTO book (id, title) VALUES (1, 'upserted'), (10, NULL)"
@@ -145,6 +158,7 @@ def test_an_upsert_and_a_merge_are_captured_by_what_they_did(london: Site) -> No
     assert captured(london) == {1: CHANGED, 2: DELETED, 10: INSERTED, 11: INSERTED}
 
 
+@over_captures
 def test_copy_is_captured(london: Site) -> None:
     with (
         london.log_in(APPLICATION) as connection,
@@ -156,6 +170,7 @@ def test_copy_is_captured(london: Site) -> None:
     assert captured(london) == dict.fromkeys(range(100, 150), INSERTED)
 
 
+@over_captures
 def test_what_a_cascade_deletes_is_captured(pair: MakePair) -> None:
     london = pair(
         "CREATE TABLE book (id int PRIMARY KEY, part_of int REFERENCES book ON DELETE CASCADE)",
@@ -165,6 +180,7 @@ def test_what_a_cascade_deletes_is_captured(pair: MakePair) -> None:
     assert captured(london) == {1: DELETED, 2: DELETED, 3: DELETED}
 
 
+@over_captures
 def test_a_rollback_leaves_nothing(london: Site) -> None:
     with london.log_in(APPLICATION, autocommit=False) as connection:
         connection.execute("DELETE FROM book")
@@ -172,6 +188,7 @@ def test_a_rollback_leaves_nothing(london: Site) -> None:
     assert captured(london) == {}
 
 
+@over_captures
 def test_a_change_undone_by_a_savepoint_leaves_nothing(london: Site) -> None:
     london.as_application(
         "SAVEPOINT one", "DELETE FROM book", "ROLLBACK TO one", "UPDATE book SET title = 'kept' WHERE id = 1"
@@ -201,14 +218,17 @@ def test_a_later_edit_is_later_even_when_the_clock_went_back(london: Site) -> No
     assert version(london, 1)["vector"] == {"london#1": [FAR_FUTURE + 2, 0]}
 
 
+@over_captures
 def test_an_edit_is_later_than_everything_it_has_seen_of_other_sites(london: Site) -> None:
     vector = json.dumps({"capetown#1": [FAR_FUTURE, 3], "oslo#4": [5, 0]})
     london.as_application("UPDATE book SET title = 'first' WHERE id = 1")
+    london.register()
     london.run(
         f"""UPDATE concord."public.book" SET origin = 'capetown#1', changed_at = {FAR_FUTURE}, derived = 3,
             received_from = 'capetown', vector = '{vector}'"""
     )
     london.as_application("UPDATE book SET title = 'second' WHERE id = 1")
+    london.register()
     after = london.rows('SELECT origin, changed_at, derived, received_from FROM concord."public.book"')
     assert after == [("london#1", FAR_FUTURE + 1, 0, None)]
     assert version(london, 1)["vector"] == {
@@ -218,6 +238,7 @@ def test_an_edit_is_later_than_everything_it_has_seen_of_other_sites(london: Sit
     }
 
 
+@over_captures
 @pytest.mark.parametrize(
     "vector",
     [
@@ -241,11 +262,13 @@ def test_an_edit_is_later_than_what_a_row_has_seen_beside_its_own_version(
     london: Site, vector: dict[str, list[int]], edit: str
 ) -> None:
     london.as_application("UPDATE book SET title = 'first' WHERE id = 1")
+    london.register()
     london.run(f"""UPDATE concord."public.book" SET changed_at = 5, vector = '{json.dumps(vector)}'""")
     london.as_application(edit)
     assert version(london, 1)["changed_at"] == FAR_FUTURE + 1
 
 
+@over_captures
 def test_no_stamp_is_below_the_floor(london: Site) -> None:
     london.run(f"UPDATE concord.site SET stamp_floor = {FAR_FUTURE}")
     london.as_application("UPDATE book SET title = 'x' WHERE id = 1")

@@ -115,6 +115,11 @@ NOT_FOR_LINKS = {
         (APPLIER, f"table concord.replicated_table({column})", "UPDATE")
         for column in ("registered", "writers")
     ),
+    # Links use these where the log tells of changes.
+    *((READER, f"table concord.{name}", "SELECT") for name in ("applied", "log_capture")),
+    *((APPLIER, "table concord.applied", right) for right in ("DELETE", "SELECT")),
+    (APPLIER, "table concord.log_capture", "UPDATE"),
+    (APPLIER, "table concord.replicated_table(history_lost)", "UPDATE"),
     (APPLIER, "table concord.site(stamp_floor)", "UPDATE"),
     (APPLIER, 'table concord."ops.parent"', "DELETE"),
     (APPLIER, 'table concord."ops.child"', "DELETE"),

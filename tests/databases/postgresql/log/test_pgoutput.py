@@ -54,7 +54,7 @@ def test_a_row_that_is_gone(oid: int, old: list[bytes | None], kind: bytes) -> N
 
 @given(NUMBERS, NUMBERS, st.integers(-(2**63), 2**63 - 1), OIDS)
 def test_a_transaction_begins_and_ends(start: int, end: int, at: int, transaction: int) -> None:
-    assert decode(b"B" + pack(">QqI", start, at, transaction)) == Begin(at, start)
+    assert decode(b"B" + pack(">QqI", start, at, transaction)) == Begin(at, start, transaction)
     assert decode(b"C\0" + pack(">QQq", start, end, at)) == Commit(end)
 
 

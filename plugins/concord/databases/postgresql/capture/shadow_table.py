@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal, qualified, quote, shortened
@@ -14,6 +15,9 @@ from concord.tables.replication_set import ReplicatedTable
 #: The version columns of every shadow table, after the key.
 VERSION_COLUMNS = tuple(VERSION_TYPES)
 
+#: Of a table whose log is read, who wrote the base row when its version was registered: `by_log`.
+WRITTEN_BY = "concord_written_by"
+
 #: PL/pgSQL's own names in a trigger's function, for which a column would be mistaken.
 _VARIABLES = {
     *("new", "old", "found", "tg_argv", "tg_level", "tg_name", "tg_nargs", "tg_op", "tg_relid"),
@@ -25,6 +29,7 @@ OWN_NAMES = {
     *VERSION_COLUMNS,
     *(f"{side}_{column}" for side in "sp" for column in VERSION_COLUMNS),
     *MEMORY,
+    WRITTEN_BY,
     *before_image.COLUMNS,
     *before_image.MADE,
     *_VARIABLES,
@@ -55,6 +60,14 @@ def trigger_function(table: str, what: str) -> str:
     return qualified("concord", shortened(f"{what} {table}"))
 
 
+def key_column(name: str, key: Collection[str]) -> str:
+    """A key column's name beside Concord's own: `origin_` where the table's own is `origin`."""
+    own = name
+    while own in OWN_NAMES or (own != name and own in key):
+        own += "_"
+    return quote(own)
+
+
 @dataclass(frozen=True, slots=True)
 class Shadow:
     """The shadow table of one replicated table, and which of the table's columns it watches."""
@@ -65,12 +78,19 @@ class Shadow:
     listed: tuple[str, ...] | None = None  #: the columns that are replicated; None is all
     marks: SiteMarks | None = None  #: kept by the application; None where triggers keep the shadow
     keeps_base: bool = False  #: what a row was before the local edits is kept, for resolvers that merge
+    by_log: bool = False  #: the site's log tells of its changes, and no trigger
 
     @classmethod
     def of(cls, wanted: ReplicatedTable, site: str, table: Table) -> Shadow:
         """The shadow of a replicated table as it stands at one site."""
         key, marks = table.key_of(wanted.key_at(site)), marks_at(wanted, site, table)
-        return cls(table, wanted.name, key, wanted.columns_at(site), marks, wanted.keeps_base)
+        listed, by_log = wanted.columns_at(site), site in wanted.by_log
+        return cls(table, wanted.name, key, listed, marks, wanted.keeps_base, by_log)
+
+    @property
+    def has_triggers(self) -> bool:
+        """Do triggers tell of its changes?"""
+        return self.marks is None and not self.by_log
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -111,11 +131,7 @@ class Shadow:
         return trigger_function(self.name, what)
 
     def key_column(self, name: str) -> str:
-        """A key column's name beside Concord's own: `origin_` where the table's own is `origin`."""
-        own = name
-        while own in OWN_NAMES or (own != name and own in self.key):
-            own += "_"
-        return quote(own)
+        return key_column(name, self.key)
 
     @property
     def key_list(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.capture import before_image
 from concord.databases.postgresql.capture.before_image import Parts
@@ -43,8 +45,18 @@ def restamp(shadow: Shadow, stamped: str) -> str:
     return upsert(shadow, selected, "excluded.deleted")
 
 
+class Stamped(Protocol):
+    """A shadow table, as far as its rows are stamped."""
+
+    @property
+    def sql(self) -> str: ...
+
+    @property
+    def key_list(self) -> str: ...
+
+
 def upsert(
-    shadow: Shadow,
+    shadow: Stamped,
     selected: str,
     deleted: str,
     now: str = _NOW_OF_THE_ROW,
@@ -81,7 +93,7 @@ def upsert_plainly(shadow: Shadow, selected: str) -> str:
     WHERE NOT (s.deleted OR {_overtaken(_NOW_OF_THE_ROW)});"""
 
 
-def _insert(shadow: Shadow, selected: str, more: str = "") -> str:
+def _insert(shadow: Stamped, selected: str, more: str = "") -> str:
     return f"""
     INSERT INTO {shadow.sql} AS s
            ({shadow.key_list}, origin, changed_at, derived, vector, deleted, born, received_from,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from concord.databases.contract.quoting import literal, quote
-from concord.databases.postgresql.capture import before_image
+from concord.databases.postgresql.capture import before_image, by_log
 from concord.databases.postgresql.capture.shadow_table import OF_ROWS, OF_STATEMENTS, Shadow
 from concord.databases.postgresql.capture.stamp import (
     SITE,
@@ -43,6 +43,8 @@ def statements(shadow: Shadow, applier: str, version: int) -> list[str]:
     """
     if shadow.marks is not None:
         return shadow.marks.provisioning(shadow.table, shadow.sql)
+    if shadow.by_log:
+        return [by_log.kept_in(shadow), *removal(shadow)]
     rows_alone = shadow.keeps_base or version < _SHOWS_MERGES.get(version // 10_000, 0)
     by_statements = {} if rows_alone else _of_statements(shadow, applier)
     functions = {OF_ROWS: _of_rows(shadow), **by_statements}
@@ -58,6 +60,18 @@ def statements(shadow: Shadow, applier: str, version: int) -> list[str]:
         *(f"DROP FUNCTION IF EXISTS {shadow.function(what)}() CASCADE" for what in needless),
         *(f"CREATE OR REPLACE TRIGGER {name} {definition}" for name, definition in made.items()),
         enabling(shadow.table.sql, rows_alone=rows_alone),
+    ]
+
+
+def removal(shadow: Shadow) -> list[str]:
+    """All that captured the table's changes goes."""
+    functions = (shadow.function(what) for what in (OF_ROWS, *OF_STATEMENTS))
+    return [
+        *(
+            f"DROP TRIGGER IF EXISTS {quote(name)} ON {shadow.table.sql}"
+            for name in sorted(shadow.table.triggers)
+        ),
+        *(f"DROP FUNCTION IF EXISTS {each}() CASCADE" for each in functions),
     ]
 
 

@@ -254,8 +254,9 @@ class Mending:
 
 
 def _ours(shape: Shape) -> bool:
-    """May a link change rows that no version of theirs told it to? Not what marks or filters make the site's own."""
-    return shape.marks is None and shape.where is None
+    """May a link change rows that no version of theirs told it to? Not those that may have edits which nobody has
+    registered, nor what filters make the site's own."""
+    return not shape.registers and shape.where is None
 
 
 def _values(shape: Shape, foreign_key: ForeignKey) -> str:

@@ -44,7 +44,7 @@ def mend(connection: Connection, judged: Judged, job: LinkJob, *, violated: bool
     arrives and gives way is changed in staging; `stamp` makes it an edit of this site once it is written.
     """
     shape = judged.staged.shape
-    if shape.marks is not None or not (violated or shape.table.deferrable_unique):
+    if shape.registers or not (violated or shape.table.deferrable_unique):
         return None
     rules = [rule for rule in read(connection, shape) if violated or not rule.immediate]
     if not rules:

@@ -171,7 +171,7 @@ class ChunkWriter:
     def _write_guarded(self, connection: Connection, chunk: Staged, *, values_move: bool) -> tuple[int, int]:
         """The write step of a link; constraints across rows are verified when all tables are in."""
         run(connection, *BY_KEY)
-        row_locks.lock(connection, chunk)
+        row_locks.lock(connection, [chunk], self.job)
         chains = chunk.shape.policy.bound(self.job.priorities, between=self.job.ends).without_hold()
         judged, report = one_table.judge_table(connection, self.job, chunk, chains, 0)
         nothing = Session("", "", "", 0, LinkPosition(BEGINNING))

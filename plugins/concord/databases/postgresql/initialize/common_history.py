@@ -39,6 +39,8 @@ def declare_equal(job: LinkJob) -> dict[str, Content]:
     try:
         wanted = _unproven(job, source, target)
         ours, theirs = source.inspect(wanted)[0], target.inspect(wanted)[0]
+        source.catch_up(ours)
+        target.catch_up(theirs)
         with remembering(source, ours), remembering(target, theirs):
             proven = _prove(source, ours, target, theirs)
         source.fence()

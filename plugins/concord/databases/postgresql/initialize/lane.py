@@ -69,6 +69,8 @@ class Lane:
             rows = self._passed(statements.send_rows(within), statements.take_rows)
             send = statements.send_versions(within, transaction_id)
             versions = self._passed(send, statements.take_versions)
+            if versions and statements.target.by_log:
+                run(self.target, statements.attributing)
         except DECLINED as error:
             self.clear()
             raise Declined(type(error).__name__) from error

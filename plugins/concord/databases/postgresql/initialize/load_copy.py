@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from concord.databases.contract.initialization import KeyRange
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.capture.shadow_table import WRITTEN_BY
 from concord.databases.postgresql.initialize.key_range import KeyOrder, side
 from concord.databases.postgresql.rows.shape import Shape
 
@@ -59,6 +60,15 @@ class LoadCopy:
     def take_versions(self) -> str:
         more = ", ".join((*_BROUGHT, "deleted", "born", "received_from", "position"))
         return self._taken(self.target.shadow.sql, f"{self.target.key_list}, {more}")
+
+    @property
+    def attributing(self) -> str:
+        """The versions that this transaction has written belong to the rows that it has written."""
+        shape = self.target
+        return (
+            f"UPDATE {shape.shadow.sql} p SET {WRITTEN_BY} = t.xmin FROM {shape.table.sql} t"
+            f" WHERE {shape.same_key('t', 'p')} AND p.position = pg_current_xact_id()"
+        )
 
     def clashing(self, within: KeyRange) -> str:
         """Query: a row that this transaction has written under a key of which somebody here has a version: its users

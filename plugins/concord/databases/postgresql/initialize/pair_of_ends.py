@@ -83,6 +83,8 @@ class PairOfEnds:
     def _inspect(self, wanted: Sequence[ReplicatedTable]) -> dict[str, tuple[Shape, Shape]]:
         here, _ = self.source.inspect(wanted)
         there, _ = self.target.inspect(wanted)
+        self.source.catch_up(here)
+        self.target.catch_up(there)
         return {ours.name: (ours, theirs) for ours, theirs in zip(here, there, strict=True)}
 
     def _shape(self, table: str, site: str) -> Shape:

@@ -26,6 +26,7 @@ class Begin(NamedTuple):
 
     committed_at: int  #: µs since 2000-01-01 UTC
     commit: int  #: where its commit stands in the log
+    transaction: int = 0  #: its id, of which the log has 32 bits
 
 
 class Commit(NamedTuple):
@@ -81,8 +82,8 @@ def decode(message: bytes) -> Message | None:
 
 
 def _begin(message: bytes) -> Begin:
-    commit, committed_at, _ = _BEGIN.unpack_from(message, 1)
-    return Begin(committed_at, commit)
+    commit, committed_at, transaction = _BEGIN.unpack_from(message, 1)
+    return Begin(committed_at, commit, transaction)
 
 
 def _commit(message: bytes) -> Commit:

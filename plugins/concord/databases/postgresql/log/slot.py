@@ -18,7 +18,7 @@ from concord.messages.errors import HistoryLost, WriteContended
 _LONGEST = 63
 _BEGINS = {Direction.FORWARD: "concord", Direction.REVERSE: "concordback"}
 #: From this version on a standby may hold the slot too.
-_FAILOVER = 170_000
+FAILOVER = 170_000
 #: Seconds that an older run's reader has to let go of the slot.
 _PATIENCE = 10.0
 
@@ -43,7 +43,7 @@ def slot_name(replication: str, direction: Direction = Direction.FORWARD) -> str
 
 def create(connection: psycopg.Connection[Any], slot: str) -> Begun:
     """On a connection that speaks the replication protocol. Raises psycopg.Error."""
-    failover = ", FAILOVER true" if connection.info.server_version >= _FAILOVER else ""
+    failover = ", FAILOVER true" if connection.info.server_version >= FAILOVER else ""
     return _created(connection, f"\"{slot}\" LOGICAL pgoutput (SNAPSHOT 'export'{failover})")
 
 

@@ -14,6 +14,7 @@ from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import privileges
 from concord.databases.postgresql.facts.connection import Connection, one, rows
 from concord.databases.postgresql.facts.privileges import Absent, Grant, Kind
+from concord.databases.postgresql.provision import site_log
 from concord.databases.postgresql.replication.provision import Replications
 from concord.databases.postgresql.sites import owner
 from concord.databases.postgresql.sites import state as site_state
@@ -176,7 +177,10 @@ def _of_installer(connection: Connection, state: SiteState, wanted: Wanted) -> I
     user, made = state.facts.user, [*_views(state), *_copies_at(state.site, wanted.copies)]
     for schema in sorted({each.schema_name for each in [*state.tables, *wanted.replications.tables, *made]}):
         yield usage(user, schema)
-    if wanted.replications.deviating(connection):
+    begins = (
+        any(state.site in each.by_log for each in state.wanted) and site_log.published(connection) is None
+    )
+    if begins or wanted.replications.deviating(connection):
         yield Grant(user, ("CREATE",), Kind.DATABASE, (state.facts.database,))
     for schema in sorted({each.schema_name for each in _absent(connection, made)}):
         yield Grant(user, ("CREATE",), Kind.SCHEMA, (schema,))

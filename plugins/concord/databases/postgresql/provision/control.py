@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.capture import private_columns
+from concord.databases.postgresql.capture import by_log, private_columns
 from concord.databases.postgresql.facts.own_schema import FORMAT, IDENTITY, SCHEMA, STAGING
 from concord.databases.postgresql.initialize import late_indexes, progress
 from concord.databases.postgresql.ledger import retention, waiting_table
@@ -100,6 +100,7 @@ CREATE TABLE IF NOT EXISTS concord.conflict (
     *waiting_table.STATEMENTS,
     "ALTER TABLE concord.replicated_table ADD COLUMN IF NOT EXISTS tracking jsonb NOT NULL DEFAULT '{}',"
     " ADD COLUMN IF NOT EXISTS registered bigint, ADD COLUMN IF NOT EXISTS writers jsonb NOT NULL DEFAULT '{}'",
+    *by_log.STATEMENTS,
     "ALTER TABLE concord.replicated_table ADD COLUMN IF NOT EXISTS private jsonb NOT NULL DEFAULT '{}'",
     "ALTER TABLE concord.conflict ADD COLUMN IF NOT EXISTS withheld jsonb NOT NULL DEFAULT '{}'",
     """

@@ -7,13 +7,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import psycopg
 
 from concord.databases.contract.quoting import literal, quote
-from concord.databases.postgresql.capture import before_image, private_columns, shadow_table, triggers
+from concord.databases.postgresql.capture import before_image, by_log, private_columns, shadow_table, triggers
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import application_triggers, privileges
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, in_our_words, rows, run
 from concord.databases.postgresql.facts.own_schema import FORMAT
 from concord.databases.postgresql.provision import control
+from concord.databases.postgresql.provision.site_log import SiteLog
 from concord.databases.postgresql.sites import mark_problems, owner, preflight, registration, surplus
 from concord.databases.postgresql.sites.grants import Logins
 from concord.databases.postgresql.sites.state import SiteState, altered, needed_grants
@@ -114,13 +115,14 @@ def statements(
     snapshots: Sequence[str] = (),
     afterwards: Sequence[str] = (),
 ) -> list[str]:
-    """The statements of provisioning, in order, in one transaction; idempotent.
+    """The statements of provisioning after `locks`, in order, in one transaction; idempotent.
 
     `snapshots` are the statements for those, and `afterwards` what needs the shadow tables.
     """
     facts = state.facts
     owned = owner.statements(state.owner, facts.user, facts.version)
-    made = [*_locks(state), *owned, *control.statements(state.site), *snapshots]
+    made = [*owned, *control.statements(state.site), *snapshots]
+    made += [by_log.begun()] if any(each.by_log for each in state.shadows()) else []
     for shadow in state.shadows():
         manipulation = state.manipulation(shadow.name)
         made.append(registration.distrust(shadow, manipulation))
@@ -129,6 +131,7 @@ def statements(
         if known is not None and known.keeps_base and not shadow.keeps_base:
             made.append(before_image.dropped_from(shadow.sql))
         made += registration.statements(shadow, manipulation)
+        made += by_log.remembering(shadow) if shadow.by_log else [by_log.forgetting(shadow.name)]
     made += private_columns.statements(state.private, state.private_before)
     logins = Logins(reader, applier)
     needed = needed_grants(state, logins, state.wanted)
@@ -138,12 +141,18 @@ def statements(
     return [*made, handed_over, *granted, *afterwards, handed_over]
 
 
-def _locks(state: SiteState) -> Iterator[str]:
-    """Captured tables come first, as users lock them before the tables that capture writes and reads: else both
-    would wait."""
-    captured = (each for each in state.shadows() if each.marks is None and each.name in state.registered)
-    if tables := [shadow.table.sql for shadow in captured]:
-        yield f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE"
+def locks(state: SiteState) -> list[str]:
+    """Tables with triggers come first, as users lock them before the tables that capture writes and reads: else both
+    would wait. So do those whose triggers go: nobody writes them while the log takes over."""
+    captured = (
+        each
+        for each in state.shadows()
+        if each.marks is None
+        and (known := state.registered.get(each.name))
+        and not (each.by_log and known.by_log)
+    )
+    tables = [shadow.table.sql for shadow in captured]
+    return [f"LOCK TABLE {', '.join(tables)} IN SHARE ROW EXCLUSIVE MODE"] if tables else []
 
 
 def surplus_rights(connection: Connection, state: SiteState, logins: Logins) -> Iterator[str]:
@@ -170,7 +179,7 @@ def as_installer(
     not_ours = privileges.missing(connection, list(to_give.values()))
     granted = {grant.sql for grant, right in to_give.items() if right in not_ours}
     made = statements(state, reader, applier, snapshots, afterwards)
-    return [statement for statement in made if statement not in granted]
+    return [*locks(state), *(statement for statement in made if statement not in granted)]
 
 
 def provision(
@@ -180,8 +189,10 @@ def provision(
     applier: str,
     snapshots: Sequence[str] = (),
     afterwards: Sequence[str] = (),
+    log: SiteLog | None = None,
 ) -> set[tuple[str, str]]:
-    """Run the statements in one transaction.
+    """Run the statements in one transaction. `log`: of a site whose log is read, or was until now; it is begun before,
+    read to its end in between, and ended after.
 
     Returns synchronization and table where the common history is no longer proven: both must be initialized again.
 
@@ -189,12 +200,22 @@ def provision(
     """
     try:
         made = as_installer(connection, state, reader, applier, snapshots, afterwards)
+        if log is not None:
+            log.begin(connection)
+        held = locks(state)
         with connection.transaction():
-            run(connection, "SET LOCAL lock_timeout = '10s'")
+            run(connection, "SET LOCAL lock_timeout = '10s'", *held)
             proven = registration.proven(connection) if state.facts.provisioned_as is not None else set()
-            for statement in made:
+            if log is not None:
+                log.read_to_the_end()
+            for statement in made[len(held) :]:
                 run(connection, statement)
-            return proven - registration.proven(connection)
+            if log is not None:
+                run(connection, *log.statements())
+            unproven = proven - registration.proven(connection)
+        if log is not None:
+            log.end()
+        return unproven
     except psycopg.Error as error:
         raise ProvisioningRefused(f"{_advice(state, error)}; nothing was written") from error
 
@@ -234,7 +255,7 @@ def remove(connection: Connection, state: SiteState) -> list[str]:
     ]
     tracked = [each.tracking for each in state.registered.values()]
     views = [f"DROP VIEW IF EXISTS {each['view']}" for each in tracked if "view" in each]
-    return [*views, *taken, *control.removal(), owner.removal(state.owner)]
+    return [*views, *taken, by_log.published_alone(()), *control.removal(), owner.removal(state.owner)]
 
 
 def remove_now(connection: Connection, state: SiteState) -> None:

@@ -12,18 +12,20 @@ import psycopg
 
 from concord.databases.contract.surveyed_site import Installation, Lacked
 from concord.databases.postgresql.capture import notify
+from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import others_functions, privileges
 from concord.databases.postgresql.facts.catalogue import Table, read_tables
 from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words
 from concord.databases.postgresql.facts.own_schema import FORMAT
 from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.ledger import retention
-from concord.databases.postgresql.provision import admission, identities, script, site_statements
+from concord.databases.postgresql.provision import admission, identities, script, site_log, site_statements
 from concord.databases.postgresql.provision.admission import Admission
 from concord.databases.postgresql.provision.identities import SiteSequences
+from concord.databases.postgresql.provision.site_log import SiteLog
 from concord.databases.postgresql.replication import provision as replay_provision
 from concord.databases.postgresql.replication.provision import Replications
-from concord.databases.postgresql.sites import own_rows, owner
+from concord.databases.postgresql.sites import grants, log_problems, own_rows, owner
 from concord.databases.postgresql.sites import state as site_state
 from concord.databases.postgresql.sites.grants import Logins
 from concord.databases.postgresql.sites.own_rows import OwnRows
@@ -31,7 +33,7 @@ from concord.databases.postgresql.sites.state import SiteState
 from concord.databases.postgresql.snapshots import provision as snapshot_provision
 from concord.databases.postgresql.snapshots.provision import Ends
 from concord.jobs.snapshot import SnapshotDefinition
-from concord.messages.errors import PrivilegeMissing
+from concord.messages.errors import PrivilegeMissing, ProvisioningRefused
 from concord.tables.replication_set import ReplicatedTable, TableName
 from concord.tables.structure import Structure
 
@@ -77,9 +79,29 @@ class Surveyed:
         try:
             yield from site_statements.problems(self.state, wanted.reader, wanted.applier, self.connection)
             yield from self.replications.refusals(self.connection, wanted.log_reader, wanted.applier)
+            yield from self._log_refusals()
         except psycopg.errors.InsufficientPrivilege:
             if not self.admission.lacks:
                 raise
+
+    @property
+    def _logged(self) -> list[Shadow]:
+        """Its tables whose changes the log tells."""
+        tables = {each.name: self.state.table(each) for each in self.state.wanted if self.site in each.by_log}
+        wanted = [each for each in self.state.wanted if tables.get(each.name)]
+        return [Shadow.of(each, self.site, table) for each in wanted if (table := tables[each.name])]
+
+    def _log_refusals(self) -> Iterator[str]:
+        published = self.replications.published().values()
+        whole = {each.table.oid for tables in published for each in tables if each.full}
+        log_reader = self.installation.log_reader
+        yield from log_problems.refusals(self.connection, self.site, self._logged, log_reader, whole)
+        if not log_reader and any(each.by_log for each in self.state.registered.values()):
+            yield f"{self.site}: its log is read until now; leave its log_reader there until `provision` has run"
+
+    @property
+    def _log(self) -> SiteLog | None:
+        return site_log.site_log(self.state, self.installation.installer, self.installation.reads_log)
 
     def snapshot_problems(self, sites: Sequence[Surveyed]) -> Iterator[str]:
         for ends in self._snapshots(sites):
@@ -115,7 +137,11 @@ class Surveyed:
 
     @property
     def _replication_grants(self) -> list[Grant]:
-        return self.replications.needed_grants(self._logins, self.installation.log_reader)
+        log_reader = self.installation.log_reader
+        logs_in = (
+            [grants.connect(log_reader, self.state.facts.database)] if self._logged and log_reader else []
+        )
+        return [*self.replications.needed_grants(self._logins, log_reader), *logs_in]
 
     def _snapshot_grants(self, sites: Sequence[Surveyed]) -> list[Grant]:
         found = [
@@ -143,9 +169,16 @@ class Surveyed:
     def provision(self, sites: Sequence[Surveyed]) -> set[tuple[str, str]]:
         roles = (self.installation.reader, self.installation.applier)
         snapshots, afterwards = self._snapshot_statements(sites), self._afterwards(sites)
-        return site_statements.provision(self.connection, self.state, *roles, snapshots, afterwards)
+        return site_statements.provision(
+            self.connection, self.state, *roles, snapshots, afterwards, self._log
+        )
 
     def script(self, sites: Sequence[Surveyed]) -> str:
+        if self._log is not None:
+            raise ProvisioningRefused(
+                f"{self.site}: no script begins or ends to read its log, for which a slot is made outside of"
+                " transactions; run `provision` itself"
+            )
         roles = (self.installation.reader, self.installation.applier)
         snapshots, afterwards = self._snapshot_statements(sites), self._afterwards(sites)
         made = site_statements.as_installer(self.connection, self.state, *roles, snapshots, afterwards)
@@ -175,6 +208,8 @@ class Surveyed:
         applier = self.installation.applier
         yield from notify.check(self.connection, self.site, self._announced())
         yield from own_rows.check(self.connection, self.site, self._own_rows())
+        if self.state.facts.format == FORMAT:
+            yield from log_problems.deviations(self.connection, self.site, self._logged)
         yield from owner.deviations(owner.read(self.connection, self.state.facts, self.state.owner))
         yield from site_statements.surplus_rights(self.connection, self.state, self._logins)
         replayed = self.replications.replayed
@@ -194,9 +229,13 @@ class Surveyed:
         relations = {**self.state.tables, **self.relations}
         yield from others_functions.notices(self.connection, self.site, relations)
         yield from self.replications.notices(self.connection)
+        yield from log_problems.notices(self.connection, self.site, self._logged)
 
     def remove(self) -> None:
+        log = self._log
         site_statements.remove_now(self.connection, self.state)
+        if log is not None:
+            log.drop()
 
 
 def survey(installation: Installation, stack: ExitStack) -> Surveyed:

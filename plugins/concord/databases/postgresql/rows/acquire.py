@@ -12,6 +12,7 @@ import psycopg
 from concord.databases.contract.ends import Cut
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture import before_image
+from concord.databases.postgresql.capture.shadow_table import WRITTEN_BY
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.connection import UNHURRIED, Connection, answers, one, run
 from concord.databases.postgresql.rows import marked_edits
@@ -101,7 +102,7 @@ def count_arrived(
     """Changed rows per table, in one round trip however many tables there are."""
     counts = [
         f"SELECT {literal(shape.name)}, count(*) FROM {shape.shadow.sql} p"
-        f"{_base(shape) if interval else _if_registered(shape)}"
+        f"{_base(shape) if interval or shape.by_log else _if_marked(shape)}"
         f" WHERE {_wanted(shape, since[shape.name], excluded, interval)}"
         for shape in shapes
     ]
@@ -137,8 +138,10 @@ def count_not_owned(
 def _wanted(shape: Shape, since: str, excluded: str | None, interval: Interval | None) -> str:
     """Condition on a shadow row: a backfill looks at its version, every other run at when it arrived."""
     if interval is None:
-        return f"{arrived(since)}{_unless_from(excluded)}{_spoken_of(_fingerprint(shape))}"
-    return f"{versioned(interval)} AND {_intact(shape)}"
+        unsent = f"{arrived(since)}{_unless_from(excluded)}{_spoken_of(_fingerprint(shape))}"
+    else:
+        unsent = f"{versioned(interval)} AND {_intact(shape)}"
+    return unsent + _as_registered(shape)
 
 
 def versioned(interval: Interval) -> str:
@@ -159,7 +162,7 @@ def _intact(shape: Shape) -> str:
 
 
 def _base(shape: Shape) -> str:
-    return _if_registered(shape) or f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}"
+    return _if_marked(shape) or f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}"
 
 
 def changes_query(
@@ -198,11 +201,17 @@ def _whole_rows(shape: Shape, more: str = "") -> str:
     return f"SELECT {', '.join(columns)}, {version}{more} FROM {shape.shadow.sql} p{_base(shape)}"
 
 
-def _if_registered(shape: Shape) -> str:
-    """Where the application keeps the marks: leave out a row that was edited after it was registered.
+def _as_registered(shape: Shape) -> str:
+    """Further condition where the log tells of edits: leave out a row that was edited after it was registered. A row
+    that is gone has no writer.
 
     The next run registers and sends it; this one would send the new content under the old version.
     """
+    return f" AND t.xmin IS NOT DISTINCT FROM p.{WRITTEN_BY}" if shape.by_log else ""
+
+
+def _if_marked(shape: Shape) -> str:
+    """The same where the application keeps the marks."""
     if shape.marks is None:
         return ""
     return f" JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')} AND NOT {marked_edits.changed(shape)}"

@@ -214,16 +214,14 @@ def register_staged(connection: Connection, staged: Staged) -> int:
 
 
 def there(shape: Shape, row: str) -> str:
-    """A further column `concord_there` of the written rows: did the row stand in the base table when it was locked?
+    """Condition: the row of this key stood in the base table when it was locked.
 
     Nothing locks a key that does not exist against an application. So a row that was not there is inserted or
     fails; were it merged, it would overwrite what an application inserted meanwhile.
     """
-    if shape.marks is None:
-        return ""
     return (
-        f", EXISTS (SELECT 1 FROM {shape.shadow.sql} p WHERE {shape.same_key('p', row)}"
-        " AND p.concord_seen IS NOT NULL) AS concord_there"
+        f"EXISTS (SELECT 1 FROM {shape.shadow.sql} p WHERE {shape.same_key('p', row)}"
+        " AND p.concord_seen IS NOT NULL)"
     )
 
 

@@ -106,6 +106,16 @@ class Shape:
         return self.shadow.marks
 
     @property
+    def by_log(self) -> bool:
+        """Does the site's log tell of its changes?"""
+        return self.shadow.by_log
+
+    @property
+    def registers(self) -> bool:
+        """Are edits changes only once they are registered? Triggers have each told in its own transaction."""
+        return not self.shadow.has_triggers
+
+    @property
     def is_relayed(self) -> bool:
         return any(column.type.relayed for column in self.columns)
 

@@ -18,10 +18,11 @@ from concord.databases.postgresql.facts.connection import (
     Transaction,
     connect,
     in_our_words,
+    in_transaction,
 )
 from concord.databases.postgresql.facts.own_schema import FORMAT
 from concord.databases.postgresql.facts.privileges import Grant
-from concord.databases.postgresql.rows import acquire, link_state, marked_edits
+from concord.databases.postgresql.rows import acquire, link_state, logged_edits, marked_edits
 from concord.databases.postgresql.rows.link_state import application_name
 from concord.databases.postgresql.rows.shape import Shape, shape_of
 from concord.databases.postgresql.sites import state as site_state
@@ -122,7 +123,12 @@ class End:
             name: {named[key.parent] for key in shape.table.foreign_keys if key.parent in named}
             for name, shape in shapes.items()
         }
-        return Survey(shapes, site_state.altered(state), parents, state.facts.clock_ahead)
+        lost = {
+            name: logged_edits.lost_history(self.access.name, name, why)
+            for name in shapes
+            if (known := state.registered.get(name)) and (why := known.history_lost)
+        }
+        return Survey(shapes, site_state.altered(state), parents, state.facts.clock_ahead, lost)
 
     def _look(self, tables: Sequence[ReplicatedTable]) -> site_state.SiteState:
         """The site as it is now, which is the one that was provisioned, and where reader and applier have their
@@ -187,16 +193,46 @@ class End:
 
     @worded
     def register(self, shapes: Sequence[Shape], since: Mapping[str, str]) -> dict[str, int]:
-        """Rows that the application has marked as changed become local changes; rows per table that keeps marks.
+        """Edits that the log tells of, or marks of the application, become local changes; rows per table of these
+        kinds.
 
         `since` is where the link that sends these tables goes on; empty at its target.
-        Raises LeaseLost, WriteContended or NotInitialized.
+        Raises LeaseLost, WriteContended, NotInitialized or HistoryLost.
         """
-        if not marked_edits.marked(shapes):
+        if not any(shape.registers for shape in shapes):
             return {}
-        with self.control() as connection, self.fenced(connection):
-            waiting = {table: acquire.arrived(position) for table, position in since.items()}
-            return marked_edits.register(connection, shapes, waiting)
+        waiting = {
+            table: acquire.versioned(self.interval) if self.interval else acquire.arrived(position)
+            for table, position in since.items()
+        }
+        with self.control() as connection:
+            found = self._register_logged(connection, [each for each in shapes if each.by_log], waiting)
+            if marked_edits.marked(shapes):
+                with self.fenced(connection):
+                    found |= marked_edits.register(connection, shapes, waiting)
+        return found
+
+    def _register_logged(
+        self, connection: Connection, shapes: Sequence[Shape], waiting: Mapping[str, str]
+    ) -> dict[str, int]:
+        if not shapes:
+            return {}
+        login, names = self.access.log_reader, {shape.name for shape in shapes}
+        assert login is not None, "a rule of the configuration"
+        made = logged_edits.register(login, connection, self.fenced, waiting)
+        made.refuse_lost(self.access.name, names)
+        return {name: made.rows.get(name, 0) for name in names}
+
+    @worded
+    def catch_up(self, shapes: Sequence[Shape]) -> None:
+        """Before both sites are looked at: what the log tells until now has a version then, as triggers would have
+        given it one. Raises HistoryLost where the log would not tell what follows."""
+        if logged := {shape.name for shape in shapes if shape.by_log}:
+            login = self.access.log_reader
+            assert login is not None, "a rule of the configuration"
+            with self.control() as connection:
+                made = logged_edits.register(login, connection, in_transaction)
+            made.refuse_unread(self.access.name, logged)
 
     @worded
     def altered_since(self, shapes: Sequence[Shape]) -> dict[str, str]:

@@ -31,6 +31,8 @@ OWN_TABLES = {
     "last_entry": ("UPDATE",),
     "kept_operations": ("INSERT", "UPDATE", "DELETE"),
     "replay": ("INSERT", "UPDATE"),
+    "log_capture": ("UPDATE",),
+    "applied": ("INSERT", "DELETE"),
     "skipped": ("INSERT",),
     "waiting": ("INSERT", "UPDATE", "DELETE"),
 }
@@ -38,7 +40,7 @@ OWN_TABLES = {
 #: Columns that the applier updates, of tables whose other columns it must not.
 OWN_COLUMNS = {
     "site": ("heartbeat", "acquired", "stamp_floor"),
-    "replicated_table": ("registered", "writers"),
+    "replicated_table": ("registered", "writers", "history_lost"),
     "skipped": ("mended_at",),
 }
 

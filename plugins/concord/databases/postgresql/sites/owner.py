@@ -167,9 +167,8 @@ def deviations(standing: Standing) -> Iterator[str]:
 
 
 def needed(name: str, shadow: Shadow) -> Iterator[Grant]:
-    """The rights on a table that capture needs: to ask for a row. With marks of the application, nothing
-    captures."""
-    if shadow.marks is None:
+    """The rights on a table that triggers need: to ask for a row."""
+    if shadow.has_triggers:
         table = shadow.table.name
         yield Grant(name, ("USAGE",), Kind.SCHEMA, (table.schema_name,))
         yield Grant(name, ("SELECT",), Kind.TABLE, (table.schema_name, table.name))

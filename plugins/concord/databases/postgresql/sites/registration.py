@@ -31,6 +31,8 @@ class Registered:
     keeps_base: bool  #: triggers keep before-images
     tracking: Mapping[str, str]  #: the application's marks that stand for triggers; empty where triggers are
     private: Mapping[str, Any]  #: what the ledger does not show of it
+    by_log: bool = False  #: the site's log is read for it
+    history_lost: str | None = None  #: why the log does not tell all that became of it
 
 
 #: Every table of a provisioned site.
@@ -51,6 +53,8 @@ def _registered(kept: Mapping[str, Any], private: Mapping[str, Any]) -> Register
         kept.get("keeps_base", False),
         kept.get("tracking", {}),
         private,
+        kept.get("logged_since") is not None,
+        kept.get("history_lost"),
     )
 
 
@@ -150,6 +154,10 @@ def problems(
         yield from (
             f"{where} {problem}" for problem in preflight.policy_problems(shape_of(wanted, site, table))
         )
+        if shadow.has_triggers == known.by_log:
+            now, before = ("triggers", "the log") if known.by_log else ("the log", "triggers")
+            if shadow.marks is None:
+                yield f"{where}: its changes are found by {before} still, and not by {now}; run `provision`"
         if shadow.keeps_base and not known.keeps_base:
             yield f"{where} does not keep yet what its resolvers must know of a row's past; run `provision`"
         if dict(known.triggers) != table.triggers:

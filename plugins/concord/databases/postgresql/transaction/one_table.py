@@ -41,7 +41,7 @@ def judge_table(
     verdicts = guard.judge(connection, staged, ordinal, terms)
     found, tally = verdicts.relation, verdicts.tally
     if not terms.locked:
-        guard.hold(connection, staged, verdicts)
+        guard.hold(connection, staged, verdicts, job)
     if tally.keys() & {"retake", "merged"}:
         with any_plan(connection):
             retake.retake(connection, staged, found, chains)

@@ -7,6 +7,7 @@ from itertools import count
 
 import psycopg
 
+from concord.databases.postgresql.capture import by_log
 from concord.databases.postgresql.facts.connection import Connection
 from concord.databases.postgresql.facts.refusal import is_refusal
 from concord.databases.postgresql.ledger import reinitialization, waiting_table
@@ -22,6 +23,7 @@ from concord.messages.errors import ConstraintViolated
 SETTINGS = (
     "SET LOCAL session_replication_role = replica",
     "SET LOCAL concord.applying = 'on'",
+    by_log.APPLIED,
     "SET LOCAL deadlock_timeout = '20ms'",
     "SET LOCAL lock_timeout = '500ms'",
     "SET LOCAL synchronous_commit = on",

@@ -44,9 +44,9 @@ def write_tables(
     the same rows at the same time. Raises WriteContended then; the next try locks.
     """
     staged = _staged(connection, writing, waits)
-    careful = care is not Care.NONE or any(each.retried for each in staged)
+    again, careful = locked, care is not Care.NONE or any(each.retried for each in staged)
     locked = locked or careful
-    ordered = _lock(connection, writing, staged, locked=locked)
+    ordered = _lock(connection, writing, staged, locked=locked, again=again)
     judged, reports = _judge(connection, writing, ordered, locked=locked)
     if careful:
         writing.progress("rehearse")
@@ -140,9 +140,10 @@ def _is_checked(table: Table) -> bool:
 
 
 def _lock(
-    connection: Connection, writing: Writing, staged: Sequence[Staged], *, locked: bool
+    connection: Connection, writing: Writing, staged: Sequence[Staged], *, locked: bool, again: bool
 ) -> list[Staged]:
-    """The staged tables, parents first, each found as it was when the rows were read."""
+    """The staged tables, parents first, each found as it was when the rows were read. `again`: a try before this one
+    was in vain."""
     ordered = _parents_first([each for each in staged if each.rows])
     writing.progress("lock")
     if not ordered:
@@ -157,9 +158,8 @@ def _lock(
         *(f"LOCK TABLE ONLY {each.shape.table.sql} IN ROW EXCLUSIVE MODE" for each in ordered),
     )
     _refuse_altered(now, ordered, writing.site)
-    for each in ordered:  # from here on staged text becomes values
-        if locked or each.shape.marks is not None:
-            row_locks.lock(connection, each)
+    first = [each for each in ordered if locked or each.shape.registers]
+    row_locks.lock(connection, first, writing.job, again=again)  # from here on staged text becomes values
     for each in ordered:
         if each.shape.marks is not None:
             marked_edits.register_staged(connection, each)
@@ -178,7 +178,7 @@ def _judge(
         writing.progress("judge")
         bound = each.shape.policy.bound(writing.job.priorities, each.shape.forms, writing.job.ends)
         chains = bound if writing.asks else bound.unasked
-        held = locked or each.shape.marks is not None
+        held = locked or each.shape.registers
         suspicion, converts = writing.suspicion(each.shape.name), writing.session is not None
         terms = guard.Terms(_damaged(writing, each), suspicion, held, converts)
         table, report = one_table.judge_table(connection, writing.job, each, chains, ordinal, terms)

@@ -87,7 +87,7 @@ class Desk(Target):
         place = Staged(shape, stage.staging_name(self.job.transmission, 0))
         try:
             staged = waiting.bring_one(connection, self.job.link, place, row.key)
-            row_locks.lock(connection, staged)
+            row_locks.lock(connection, [staged], self.job)
         except psycopg.Error as error:
             raise _of_other_types(row, shape, error) from None
         now = _beside_present(connection, self.job.link, shape, f"AND w.key = {waiting.json_of(row.key)}")

@@ -108,9 +108,10 @@ def _key(shape: Shape, entry: Entry) -> str:
 
 
 def _refuse_unfit(shape: Shape, entry: Entry) -> None:
-    if shape.marks is not None:
+    if shape.registers:
+        found = "in the log" if shape.by_log else "by marks of the application"
         raise OverturnRefused(
-            f"{entry.short_id}: the changes of {entry.table_name} are found by marks of the application; put the row"
+            f"{entry.short_id}: the changes of {entry.table_name} are found {found}; put the row"
             " back there yourself, as `conflicts show` prints it"
         )
     image = entry.loser_row

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from concord.databases.contract.ends import Job
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture.before_image import MADE
 from concord.databases.postgresql.facts import row_version
@@ -64,7 +65,7 @@ def unchanged(since: str) -> str:
     return f"pg_visible_in_snapshot(p.position, {literal(since)}::pg_snapshot)"
 
 
-def hold(connection: Connection, staged: Staged, verdicts: Verdicts) -> None:
+def hold(connection: Connection, staged: Staged, verdicts: Verdicts, job: Job) -> None:
     """Lock the rows that do not simply apply, which were judged without a lock. Raises WriteContended where one is
     another by now. Of the others the write of their versions refuses what is another one by then.
 
@@ -76,7 +77,7 @@ def hold(connection: Connection, staged: Staged, verdicts: Verdicts) -> None:
     shape, undecided = staged.shape, f"v.verdict NOT IN {_NOTHING}"
     found = f"{verdicts.relation} v"
     named = f"EXISTS (SELECT 1 FROM {found} WHERE {shape.same_key('v', 's')} AND {undecided})"
-    row_locks.lock(connection, staged.only(named, staged.rows))
+    row_locks.lock(connection, [staged.only(named, staged.rows)], job)
     placed = "p.position = pg_current_xact_id() AND p.origin = ''"
     (changed,) = one(
         connection,

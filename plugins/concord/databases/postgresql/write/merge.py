@@ -8,12 +8,14 @@ import psycopg
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture import before_image
+from concord.databases.postgresql.capture.shadow_table import WRITTEN_BY
 from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.connection import Connection, counts, run
 from concord.databases.postgresql.facts.plans import LOOK_UP, SCAN
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.write import unregistered
 from concord.databases.postgresql.write.conflict_log import version_object
 from concord.databases.postgresql.write.guard import unchanged
 from concord.databases.postgresql.write.judged import Judged
@@ -88,7 +90,8 @@ def _merge(
     """The columns are cast before they are sorted, hence once."""
     shape = judged.staged.shape
     typed = ", ".join(f"{_typed(column, shape)} AS {column.sql}" for column in columns)
-    also, there = marked_edits.there(shape, "w"), "" if shape.marks is None else " AND s.concord_there"
+    there = unregistered.there(shape, "w") if shape.by_log else marked_edits.there(shape, "w")
+    also, there = (f", {there} AS concord_there", " AND s.concord_there") if shape.registers else ("", "")
     rows = f"SELECT {typed}, w.concord_gone{also} FROM {judged.winners} w WHERE {chosen} ORDER BY {shape.keys_of('w')}"
     merge = f"MERGE INTO {shape.table.sql} t USING ({rows}) s ON {shape.same_key('t', 's')}{there} {actions}"
     run(connection, LOOK_UP, merge, SCAN)
@@ -138,16 +141,17 @@ def _merged_versions(judged: Judged, suspicion: Suspicion) -> str:
         "(p.vector = '{}' OR p.vector = jsonb_build_object(p.origin, jsonb_build_array(p.changed_at, p.derived))"
         " OR concord.vector_includes(n.vector, p.vector))"
     )
+    written_by = [WRITTEN_BY] if shape.by_log else []
     united = f"CASE WHEN {contained} THEN n.vector ELSE concord.vector_unite(p.vector, n.vector) END"
     return f"""
 MERGE INTO {shape.shadow.sql} p USING ({_new_versions(judged)}) n ON {shape.same_key("p", "n")}
-WHEN NOT MATCHED THEN INSERT ({shape.key_list}, {", ".join(_WRITTEN)})
-  VALUES ({shape.keys_of("n")}, {", ".join(f"n.{name}" for name in _WRITTEN)})
+WHEN NOT MATCHED THEN INSERT ({shape.key_list}, {", ".join((*_WRITTEN, *written_by))})
+  VALUES ({shape.keys_of("n")}, {", ".join(f"n.{name}" for name in (*_WRITTEN, *written_by))})
 WHEN MATCHED AND ({_guard(judged)}) THEN UPDATE SET
   origin = n.origin, changed_at = n.changed_at, derived = n.derived, vector = {united},
   deleted = n.deleted, born = n.born OR p.born, agreed = false, position = n.position,
   out_of_scope = n.out_of_scope{before_image.forgotten(keeps_base=shape.shadow.keeps_base)},
-  {suspicion.counting()},
+  {suspicion.counting()},{"".join(f" {name} = n.{name}," for name in written_by)}
   received_from = CASE WHEN {contained} AND (n.born OR NOT p.born) THEN n.received_from END"""
 
 
@@ -167,12 +171,14 @@ def _new_versions(judged: Judged) -> str:
     # A version made here is news to the source as well: a repair is killed, perhaps, before it writes there.
     made_here = f"coalesce(s.concord_resolver IN ({literal(REPAIR)}, {literal(PERSON)}), false)"
     filtered = literal(shape.where.fingerprint if shape.where else None)
+    written_by = f", {unregistered.writer(shape, 's')} AS {WRITTEN_BY}" if shape.by_log else ""
     keys = ", ".join(f"{shape.key_in('s', c)} AS {shape.shadow.key_column(c.name)}" for c in shape.key)
     return f"""
 SELECT {keys}, s.concord_origin AS origin, s.concord_changed_at AS changed_at, s.concord_derived AS derived,
        coalesce(s.concord_united, s.concord_vector) AS vector, s.concord_deleted AS deleted, s.concord_born AS born,
        CASE WHEN s.concord_united IS NULL AND NOT {made_here} THEN {literal(judged.source)} END AS received_from,
-       pg_current_xact_id() AS position, CASE WHEN s.concord_out_of_scope THEN {filtered} END AS out_of_scope
+       pg_current_xact_id() AS position,
+       CASE WHEN s.concord_out_of_scope THEN {filtered} END AS out_of_scope{written_by}
   FROM {judged.winners} s ORDER BY {shape.keys_of("s")}"""
 
 

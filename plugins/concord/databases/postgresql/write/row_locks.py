@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
-from concord.databases.postgresql.facts.connection import Connection, run
+from collections.abc import Sequence
+
+from concord.databases.contract.ends import Job
+from concord.databases.postgresql.facts.connection import Connection, every, run
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.write import unregistered
 
 
-def lock(connection: Connection, staged: Staged) -> None:
+def lock(connection: Connection, staged: Sequence[Staged], job: Job, *, again: bool = True) -> None:
     """Lock base rows, then shadow rows, in key order, as applications do. Keys that do not exist get a
     placeholder shadow row first, since nothing else can be locked (rule 3). A key that is out of scope gets
-    none."""
+    none.
+
+    Where the log tells of edits, none of the locked rows has one that is not registered. That is asked of each row, or
+    registered `again` while they are locked. Raises WriteContended where one has.
+    """
+    logged = [each for each in staged if each.shape.by_log]
+    locked = [sum(int(count) for ((count,),) in every(connection, *_base(each))) for each in logged]
+    if logged and again:
+        unregistered.register(job, [each.shape.name for each in logged])
+    for each in staged:
+        run(connection, *(() if each in logged else _base(each)), *_shadow(each))
+    for each, rows in zip(logged, locked, strict=True):
+        unregistered.refuse(connection, each, rows, registered=again)
+
+
+def _base(staged: Staged) -> list[str]:
+    table = f"{staged.shape.table.sql} t"
+    return [
+        _lock_rows(staged, table, "s.concord_gone", "FOR UPDATE"),
+        _lock_rows(staged, table, "NOT s.concord_gone", "FOR NO KEY UPDATE"),
+    ]
+
+
+def _shadow(staged: Staged) -> list[str]:
     shape, order = staged.shape, staged.shape.keys_of("s")
     absent = f"NOT EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
-    run(
-        connection,
-        _lock_rows(staged, f"{shape.table.sql} t", "s.concord_gone", "FOR UPDATE"),
-        _lock_rows(staged, f"{shape.table.sql} t", "NOT s.concord_gone", "FOR NO KEY UPDATE"),
+    return [
         f"""
 INSERT INTO {shape.shadow.sql} ({shape.key_list}, origin, changed_at, derived, vector, deleted, born, position)
 SELECT {order}, '', 0, 0, '{{}}', true, false, pg_current_xact_id() FROM {staged.typed} s
  WHERE {absent} AND NOT s.concord_out_of_scope ORDER BY {order} ON CONFLICT DO NOTHING""",
         _lock_rows(staged, f"{shape.shadow.sql} p", "true", "FOR UPDATE"),
-    )
+    ]
 
 
 def _lock_rows(staged: Staged, relation: str, chosen: str, strength: str) -> str:

@@ -1,0 +1,119 @@
+"""How a site's log comes to be read, and stops to be, while no edit is lost (S1-32 b).
+
+A slot is made outside of transactions, and after the publication that its reader asks for. So provisioning first
+publishes, and makes the slot; then takes the triggers in its transaction. The other way round: the triggers are made
+in a transaction that holds the tables, and the log is read to its end in that.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.capture import by_log
+from concord.databases.postgresql.capture.shadow_table import Shadow
+from concord.databases.postgresql.facts.connection import Connection, connect, in_transaction, rows, run
+from concord.databases.postgresql.facts.own_schema import PUBLICATION
+from concord.databases.postgresql.log import capture_slot
+from concord.databases.postgresql.log.frames import number
+from concord.databases.postgresql.rows import logged_edits
+from concord.databases.postgresql.sites.state import SiteState
+from concord.jobs.site import Credentials
+from concord.messages.errors import ProvisioningRefused
+
+
+@dataclass
+class SiteLog:
+    """The log of one site, by the logins of its installer and of the log's reader."""
+
+    state: SiteState
+    installer: Credentials
+    reads_log: Credentials
+    _anew: bool = field(default=False, init=False)
+
+    @property
+    def _logged(self) -> list[Shadow]:
+        return [each for each in self.state.shadows() if each.by_log]
+
+    @property
+    def _was_read(self) -> bool:
+        return any(each.by_log for each in self.state.registered.values())
+
+    @property
+    def _goes_back(self) -> bool:
+        """Do triggers tell of a table again?"""
+        known = self.state.registered
+        return any(
+            not each.by_log and each.name in known and known[each.name].by_log
+            for each in self.state.shadows()
+        )
+
+    def begin(self, connection: Connection) -> None:
+        """Publish the tables' keys, and make the slot where it is not the one that is read."""
+        if not self._logged:
+            return
+        with connection.transaction():
+            for statement in by_log.published(self._logged, published(connection)):
+                run(connection, statement)
+        if capture_slot.standing(connection, level(connection)) is not None:
+            capture_slot.create(self.reads_log)
+            self._anew = True
+
+    def read_to_the_end(self) -> None:
+        """Whatever the log tells of tables that are held becomes changes: triggers tell of what follows."""
+        if self._goes_back:
+            with closing(connect(self.installer, "concord provision")) as another:
+                logged_edits.register(self.reads_log, another, in_transaction)
+
+    def statements(self) -> list[str]:
+        """After all others, in their transaction."""
+        if not (self._logged or self._was_read):
+            return []
+        known = self.state.registered
+        ended = [*by_log.ENDED] if not self._logged else []
+        before = [each for each in self._logged if each.name in known and known[each.name].by_log]
+        anew = by_log.begun_anew(before) if self._anew else []
+        return [by_log.published_alone(self._logged), *anew, *ended]
+
+    def end(self) -> None:
+        """Nobody reads the slot any more where no table is left: it would keep the log for ever."""
+        if self._was_read and not self._logged:
+            capture_slot.drop(self.reads_log)
+
+    def drop(self) -> None:
+        """Of a site that Concord leaves."""
+        capture_slot.drop(self.reads_log)
+
+
+def site_log(state: SiteState, installer: Credentials, reads_log: Credentials | None) -> SiteLog | None:
+    """Of a site whose log is read, or was until now. Raises ProvisioningRefused where nobody could read it."""
+    logged = any(each.by_log for each in state.registered.values()) or any(
+        state.site in wanted.by_log for wanted in state.wanted
+    )
+    if not logged:
+        return None
+    if reads_log is None:
+        raise ProvisioningRefused(
+            f"{state.site}: its log is read until now; leave its log_reader in the configuration until `provision` has"
+            " run. Nothing was written"
+        )
+    return SiteLog(state, installer, reads_log)
+
+
+def published(connection: Connection) -> set[int] | None:
+    """The tables in the publication, by oid; None where it is not there."""
+    found = rows(
+        connection,
+        "SELECT coalesce((SELECT array_agg(r.prrelid::bigint) FROM pg_publication_rel r WHERE r.prpubid = p.oid), '{}')"
+        f" FROM pg_publication p WHERE p.pubname = {literal(PUBLICATION)}",
+    )
+    return set(found[0][0]) if found else None
+
+
+def level(connection: Connection) -> int | None:
+    """How far the log is read; None where it never was."""
+    if not rows(connection, "SELECT 1 WHERE to_regclass('concord.log_capture') IS NOT NULL"):
+        return None
+    found = rows(connection, "SELECT level::text FROM concord.log_capture")
+    return number(found[0][0]) if found else None

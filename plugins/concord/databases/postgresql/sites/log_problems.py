@@ -1,0 +1,127 @@
+"""Why a site's log cannot tell what its users change, or does not tell it as it was provisioned (S1-32 b)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from concord.databases.contract.quoting import literal, quote
+from concord.databases.postgresql.capture.shadow_table import Shadow
+from concord.databases.postgresql.facts import own_schema
+from concord.databases.postgresql.facts.connection import Connection, one, rows
+from concord.databases.postgresql.facts.own_schema import PUBLICATION
+from concord.databases.postgresql.log import capture_slot
+from concord.databases.postgresql.log.frames import number
+
+
+def refusals(
+    connection: Connection, site: str, shadows: Sequence[Shadow], log_reader: str, whole: Collection[int]
+) -> Iterator[str]:
+    """Every reason not to read the log of these tables, each one line. `whole`: the tables, by oid, that a replication
+    publishes with their rows as they were."""
+    if not shadows:
+        return
+    (level,) = one(connection, "SHOW wal_level")
+    if level != "logical":
+        yield (
+            f"{site}: wal_level is {level}; capture: log needs ALTER SYSTEM SET wal_level = logical and a restart of"
+            " the server, or write capture: triggers"
+        )
+    yield from _reader_refusals(connection, site, log_reader)
+    for shadow in shadows:
+        yield from (f"{site}: {shadow.table.name} {line}" for line in _identity(connection, shadow))
+        if shadow.table.oid in whole:
+            yield (
+                f"{site}: {shadow.table.name} is published by a replication with its rows as they were, where"
+                " PostgreSQL takes no publication of keys alone; write capture: triggers"
+            )
+
+
+def _reader_refusals(connection: Connection, site: str, log_reader: str) -> Iterator[str]:
+    if not log_reader:
+        yield (
+            f"{site}: its changes are read from the log; name as its log_reader the connection of a login with"
+            " REPLICATION"
+        )
+        return
+    found = rows(connection, f"SELECT rolreplication FROM pg_roles WHERE rolname = {literal(log_reader)}")
+    if found != [(True,)]:
+        yield (
+            f"{site}: the login {log_reader} has no REPLICATION; a superuser gives it (ALTER ROLE {quote(log_reader)}"
+            " REPLICATION). Such a login reads every table of the server: let pg_hba.conf admit it from here alone"
+        )
+
+
+def _identity(connection: Connection, shadow: Shadow) -> Iterator[str]:
+    """The log has of a deleted row what its replica identity says: that must be the key, all of it and no more."""
+    identity, full = one(
+        connection,
+        f"""
+SELECT (SELECT array_agg(a.attname::text) FROM pg_index i JOIN pg_attribute a
+            ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey::int2[])
+         WHERE i.indrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN i.indisprimary
+                                           WHEN 'i' THEN i.indisreplident ELSE false END),
+       c.relreplident = 'f'
+  FROM pg_class c WHERE c.oid = {shadow.table.oid}""",
+    )
+    if full:
+        yield (
+            "has the REPLICA IDENTITY FULL, with which PostgreSQL would refuse its updates once its key alone is"
+            " published; say ALTER TABLE … REPLICA IDENTITY DEFAULT, or write capture: triggers"
+        )
+    elif set(identity or ()) != set(shadow.key):
+        yield (
+            f"has another replica identity than its replication key ({', '.join(shadow.key)}); make that the primary"
+            " key, or say ALTER TABLE … REPLICA IDENTITY USING INDEX …"
+        )
+
+
+def deviations(connection: Connection, site: str, shadows: Sequence[Shadow]) -> Iterator[str]:
+    """Whatever keeps the log from being read, each one line; the site is provisioned."""
+    if not shadows:
+        return
+    found = rows(connection, "SELECT level::text FROM concord.log_capture")
+    if not found:
+        yield f"{site}: its log is not read yet; run `provision`"
+        return
+    if why := capture_slot.standing(connection, number(found[0][0])):
+        yield (
+            f"{site}: {why}; run `provision`, then `initialize NAME` for each synchronization that carries a table"
+            " of the site"
+        )
+    for shadow in shadows:
+        yield from (f"{site}: {shadow.table.name} {line}" for line in _identity(connection, shadow))
+        if not _is_published(connection, shadow):
+            yield f"{site}: {shadow.table.name} is not published by its key in {PUBLICATION}; run `provision`"
+
+
+def _is_published(connection: Connection, shadow: Shadow) -> bool:
+    (columns,) = one(
+        connection,
+        "SELECT (SELECT array_agg(a.attname::text) FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid"
+        " JOIN pg_attribute a ON a.attrelid = r.prrelid AND a.attnum = ANY (r.prattrs::int2[])"
+        f" WHERE p.pubname = {literal(PUBLICATION)} AND r.prrelid = {shadow.table.oid})",
+    )
+    return set(columns or ()) == set(shadow.key)
+
+
+def notices(connection: Connection, site: str, shadows: Sequence[Shadow]) -> Iterator[str]:
+    """A log that nothing bounds while no link looks at it, and how much of it is kept."""
+    if not shadows:
+        return
+    if one(connection, "SHOW max_slot_wal_keep_size") == ("-1",):
+        yield (
+            f"{site}: its log is kept until a link has read it, and max_slot_wal_keep_size is -1: where no link runs,"
+            " it fills the disk; ALTER SYSTEM SET max_slot_wal_keep_size = '20GB', and SELECT pg_reload_conf()"
+        )
+    (database,) = one(connection, "SELECT oid FROM pg_database WHERE datname = current_database()")
+    for kept, bytes_kept in rows(
+        connection,
+        "SELECT pg_size_pretty(k), k FROM (SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn) AS k"
+        f" FROM pg_replication_slots WHERE slot_name = {literal(own_schema.capture_slot(int(database)))}) x",
+    ):
+        if bytes_kept is not None and bytes_kept > _MUCH:
+            yield f"{site}: {kept} of its log is kept for capture; run a link of the site, which reads it"
+
+
+#: Bytes of log that are worth a word.
+_MUCH = 1 << 30

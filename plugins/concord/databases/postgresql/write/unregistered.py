@@ -1,0 +1,87 @@
+"""Edits of rows that a link is about to write, and that nobody has registered yet: none is written over unseen.
+
+The log tells of an edit once it is read. So what is locked may hold one that no shadow row knows of (S1-32 b).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import closing
+
+from concord.databases.contract.ends import Job
+from concord.databases.postgresql.capture.shadow_table import WRITTEN_BY
+from concord.databases.postgresql.facts.connection import Connection, connect, in_transaction, one, run
+from concord.databases.postgresql.rows import logged_edits
+from concord.databases.postgresql.rows.link_state import application_name
+from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.rows.stage import Staged
+from concord.messages.errors import WriteContended
+
+#: A row's writer has 32 bits; none that is younger than that is taken for an older one.
+_WRITER = "(n.now - ((n.now - t.concord_writer::text::bigint) & 4294967295))"
+
+
+def register(job: Job, tables: Collection[str]) -> None:
+    """Register at the link's target, from a session of its own, whatever has committed: what is locked is not edited
+    meanwhile. No fence is asked for, since the link holds it. Raises HistoryLost where the log does not tell of one of
+    the tables, and what a registration raises."""
+    access = job.target
+    assert access.log_reader is not None, "a rule of the configuration"
+    with closing(connect(access.applier, application_name(job.synchronization))) as connection:
+        made = logged_edits.register(access.log_reader, connection, in_transaction)
+    made.refuse_lost(access.name, tables)
+
+
+def refuse(connection: Connection, staged: Staged, locked: int, *, registered: bool) -> None:
+    """Of the staged rows, `locked` base rows are locked, and all shadow rows. Raises WriteContended where a row has
+    come meanwhile, or may have an edit that is not registered.
+
+    `registered`: it was done since the lock. By that very fact all is known that a shadow row does not know yet.
+    """
+    shape = staged.shape
+    if registered:
+        _attribute(connection, staged)
+    unknown = "false" if registered else f"{_WRITER} >= n.since"
+    # A row that was born elsewhere, and of which nobody here has a version, has nobody here deleted.
+    deleted = "false" if registered else "p.origin = '' AND NOT (s.concord_born OR s.concord_gone)"
+    absent, known = "t.concord_there IS NULL", f"p.{shape.shadow.key_column(shape.key_names[0])} IS NOT NULL"
+    found = f"SELECT true AS concord_there, t.xmin AS concord_writer FROM {shape.table.sql} t"
+    there, edited = one(
+        connection,
+        f"""
+SELECT count(t.concord_there),
+       coalesce(bool_or(CASE WHEN {known} THEN p.{WRITTEN_BY} IS DISTINCT FROM t.concord_writer
+                                               OR {absent} AND {deleted}
+                             WHEN {absent} THEN true ELSE {unknown} END), false)
+  FROM {staged.typed} s
+ CROSS JOIN (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS now,
+                    pg_snapshot_xmin(registered)::text::bigint AS since FROM concord.log_capture) n
+  LEFT JOIN LATERAL ({found} WHERE {shape.same_key("t", "s")} OFFSET 0) t ON true
+  LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "s")}""",
+    )
+    if edited or there != locked:
+        raise WriteContended(
+            f"{shape.site}: {shape.name}: a row was edited while it was about to be written; an application was faster"
+        )
+
+
+def _attribute(connection: Connection, staged: Staged) -> None:
+    shape = staged.shape
+    writer = f"(SELECT t.xmin FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
+    run(
+        connection,
+        f"UPDATE {shape.shadow.sql} p SET {WRITTEN_BY} = {writer} FROM {staged.typed} s"
+        f" WHERE {shape.same_key('p', 's')} AND p.{WRITTEN_BY} IS DISTINCT FROM {writer}",
+    )
+
+
+def there(shape: Shape, row: str) -> str:
+    """Condition: the base row stood when it was locked. Nothing locks a key that does not exist against an
+    application: so a row that was not there is inserted, or fails."""
+    known = f"SELECT 1 FROM {shape.shadow.sql} p WHERE {shape.same_key('p', row)}"
+    return f"NOT EXISTS ({known} AND p.{WRITTEN_BY} IS NULL)"
+
+
+def writer(shape: Shape, row: str) -> str:
+    """The writer of the base row that stands under the key of this row now; NULL where none does."""
+    return f"(SELECT t.xmin FROM {shape.table.sql} t WHERE {shape.same_key('t', row)})"

@@ -1,0 +1,1 @@
+"""The log tells what users change; no trigger stands anywhere."""

@@ -1,0 +1,138 @@
+"""Errors planted where changes are found in the log (S1-32 b)."""
+
+from tests.mutants.planted import POSTGRESQL, Mutant
+
+RACES = "tests/link/logged/test_races.py"
+CHANGING = "tests/link/logged/test_changing.py"
+HISTORY = "tests/link/logged/test_history.py"
+REGISTERING = "tests/link/logged/test_registering.py"
+TOUCHED = "tests/databases/postgresql/log/test_touched.py"
+
+LOG_CAPTURE = (
+    Mutant(
+        "a row that was edited since the log was read is sent under its old version",
+        f"{POSTGRESQL}/rows/acquire.py",
+        'return f" AND t.xmin IS NOT DISTINCT FROM p.{WRITTEN_BY}" if shape.by_log else ""',
+        'return ""',
+        f"{RACES} -k after_its_row_was_registered",
+    ),
+    Mutant(
+        "nobody asks whether a locked row has an edit that is not registered",
+        f"{POSTGRESQL}/write/unregistered.py",
+        "if edited or there != locked:",
+        "if False:",
+        f"{RACES} -k nobody_has_registered_is_not_overwritten",
+    ),
+    Mutant(
+        "nothing is registered while rows are locked",
+        f"{POSTGRESQL}/write/row_locks.py",
+        "if logged and again:",
+        "if not logged:",
+        f"{RACES} -k edited_at_each_try",
+    ),
+    Mutant(
+        "a row without a version that is absent counts as one that nobody has deleted",
+        f"{POSTGRESQL}/write/unregistered.py",
+        "\"p.origin = '' AND NOT (s.concord_born OR s.concord_gone)\"",
+        '"false"',
+        f"{RACES} -k delete_that_nobody_has_registered",
+    ),
+    Mutant(
+        "a row is merged into one that came after its key was locked",
+        f"{POSTGRESQL}/write/unregistered.py",
+        'return f"NOT EXISTS ({known} AND p.{WRITTEN_BY} IS NULL)"',
+        'return f"NOT EXISTS ({known} AND false)"',
+        f"{RACES} -k after_the_keys_were_locked",
+    ),
+    Mutant(
+        "a link whose target's log is lost writes on",
+        f"{POSTGRESQL}/write/unregistered.py",
+        "    made.refuse_lost(access.name, tables)\n",
+        "",
+        f"{RACES} -k lost_while_rows_are_locked",
+    ),
+    Mutant(
+        "what links write is taken for edits",
+        f"{POSTGRESQL}/log/touched.py",
+        "if transaction in self.applied or self.before.shows(transaction):",
+        "if self.before.shows(transaction):",
+        f"{RACES} -k no_trigger_stands",
+    ),
+    Mutant(
+        "a transaction that the snapshot does not show yet is forgotten",
+        f"{POSTGRESQL}/rows/logged_edits.py",
+        "passed = end if reading.held is None else reading.held",
+        "passed = end",
+        f"{REGISTERING} -k between_the_snapshot",
+    ),
+    Mutant(
+        "a transaction that the snapshot does not show yet is registered",
+        f"{POSTGRESQL}/log/touched.py",
+        "if not self.shown.shows(transaction):",
+        "if False:",
+        f"{TOUCHED} -k shows_and_the_last_did_not",
+    ),
+    Mutant(
+        "the log tells again what triggers have told",
+        f"{POSTGRESQL}/log/touched.py",
+        "if not each.since.shows(transaction)}",
+        "if True}",
+        f"{TOUCHED} -k told_of_a_table",
+    ),
+    Mutant(
+        "triggers come before the log was read to its end",
+        f"{POSTGRESQL}/provision/site_log.py",
+        "        if self._goes_back:\n",
+        "        if False:\n",
+        f"{CHANGING} -k triggers_come",
+    ),
+    Mutant(
+        "triggers go while somebody writes",
+        f"{POSTGRESQL}/provision/site_statements.py",
+        "and not (each.by_log and known.by_log)",
+        "and not each.by_log",
+        f"{CHANGING} -k triggers_go",
+    ),
+    Mutant(
+        "a slot that was made anew is read on",
+        f"{POSTGRESQL}/log/capture_slot.py",
+        "if number(confirmed) > level:",
+        "if False:",
+        f"{HISTORY} -k 'stops_the_table and make_slot_anew'",
+    ),
+    Mutant(
+        "a table that was not published for a while is read on",
+        f"{POSTGRESQL}/rows/logged_edits.py",
+        "if oid is None or not unbroken:",
+        "if oid is None:",
+        f"{HISTORY} -k 'stops_the_table and unpublish'",
+    ),
+    Mutant(
+        "a truncate is passed over",
+        f"{POSTGRESQL}/log/touched.py",
+        "for oid in set(said.relations) & told.keys():",
+        "for oid in ():",
+        f"{HISTORY} -k 'stops_the_table and truncate'",
+    ),
+    Mutant(
+        "a lost table is carried on by the next run",
+        f"{POSTGRESQL}/capture/by_log.py",
+        'f"{literal(name)} WHERE EXISTS',
+        "f\"'' WHERE EXISTS",
+        f"{HISTORY} -k 'stops_the_table and truncate'",
+    ),
+    Mutant(
+        "rows that another writer has rewritten are never sent",
+        f"{POSTGRESQL}/rows/logged_edits.py",
+        "        for name in waiting.keys() & tables.keys():\n",
+        "        for name in ():\n",
+        f"{HISTORY} -k rewritten",
+    ),
+    Mutant(
+        "a site that Concord leaves keeps its slot",
+        f"{POSTGRESQL}/provision/surveyed_site.py",
+        "            log.drop()\n",
+        "            pass\n",
+        "tests/databases/postgresql/provision/test_site_log.py -k concord_leaves",
+    ),
+)
