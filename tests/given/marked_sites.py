@@ -7,8 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from concord.databases.postgresql.initialize.common_history import declare_equal
-from concord.databases.postgresql.rows.content import content
-from concord.databases.postgresql.rows.shape import comparable
+from concord.databases.postgresql.rows.content import comparable, content
 from concord.databases.postgresql.sites.ends import Source
 from concord.tables.replication_set import Marks, ReplicatedTable, TableName
 from tests.given.site import APPLICATION, Site, provision_site

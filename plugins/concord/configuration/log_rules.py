@@ -64,4 +64,5 @@ def _pair_findings(
 
 def _merging(conflict: ConflictSettings) -> list[str]:
     """The resolvers of a policy that need the version that two others have in common."""
-    return sorted({name for name, _ in conflict.policy({}).named if KINDS[name].three_way})
+    policy = conflict.policy({})
+    return [name for name, _ in policy.named if KINDS[name].merges] if policy.keeps_base else []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from datetime import timedelta
 from itertools import combinations, product
 
 from concord.configuration.conflict_rules import conflict_findings
@@ -19,22 +18,18 @@ from concord.configuration.settings import (
     SiteSettings,
     SynchronizationSettings,
     TableSettings,
-    TrackingSettings,
 )
 from concord.configuration.snapshot import snapshot_rules
+from concord.configuration.tracking_rules import tracking_findings
 from concord.configuration.watch_rules import watch_findings
-from concord.tables.manipulation import Rename
 from concord.tables.replication_set import NotOwned, TableName
 from concord.values.cron import longest_gap
-
-#: A mark may be set so long before its commit in any case.
-SHORTEST_TOLERANCE = timedelta(minutes=1)
 
 
 def broken_rules(sections: Sections) -> Iterator[Finding]:
     """Every mistake between the parts, in no particular order."""
     yield from _unknown_names(sections)
-    yield from _tracking_rules(sections)
+    yield from tracking_findings(sections)
     yield from log_findings(sections)
     yield from _shared_connections(sections.sites)
     for name, settings in sections.replication_sets.items():
@@ -87,42 +82,6 @@ def _sets_without_tables(sections: Sections) -> Iterator[Finding]:
         if not settings.tables and sections.complete and not calls_alone:
             text = "empty; list at least one. Only replications of `procedures` can do without"
             yield Finding(("replication_sets", name, "tables"), text)
-
-
-def _tracking_rules(sections: Sections) -> Iterator[Finding]:
-    """Marks: sites that exist, two different columns, a tolerance that a transaction fits into (S4-074)."""
-    for name, settings in sections.replication_sets.items():
-        for index, table in enumerate(settings.tables):
-            if (tracking := table.tracking) is None:
-                continue
-            path = ("replication_sets", name, "tables", index, "tracking")
-            for site in tracking.time_zone.keys() - set(sections.site_names):
-                text = f"unknown site '{site}'; {did_you_mean(site, sections.site_names)}"
-                yield Finding((*path, "time_zone", site), text)
-            if tracking.changed_at == tracking.deleted:
-                yield Finding((*path, "deleted"), "the same column as changed_at; a mark and a flag are two")
-            if tracking.tolerance < SHORTEST_TOLERANCE:
-                text = "shorter than a transaction may last; write 1 minute or more"
-                yield Finding((*path, "tolerance"), text)
-            if table.where is not None:
-                yield Finding(
-                    path, "a table with a row filter; find its changes by triggers, or take the filter away"
-                )
-            yield from _marks_travel(table, tracking, path)
-
-
-def _marks_travel(table: TableSettings, tracking: TrackingSettings, path: Path) -> Iterator[Finding]:
-    """The two columns are replicated, at every site as what they are; only their names may differ."""
-    marks = {"changed_at": tracking.changed_at, "deleted": tracking.deleted}
-    for key, name in marks.items():
-        if table.columns is not None and name not in table.columns:
-            yield Finding((*path, key), "not among the replicated columns; add it to columns")
-    for site, mapping in table.mappings.items():
-        for operation in mapping.manipulation().operations:
-            touched = set(operation.canonical) & set(marks.values())
-            if touched and not isinstance(operation, Rename):
-                text = f"{', '.join(sorted(touched))} is mapped at site '{site}'; a mark can only be renamed"
-                yield Finding(path, text)
 
 
 def _shared_connections(sites: Mapping[str, SiteSettings]) -> Iterator[Finding]:

@@ -22,12 +22,12 @@ from concord.configuration.field import (
     Schedule,
     Settings,
     Table,
-    TimeZone,
 )
 from concord.configuration.identity import IdentitySettings
 from concord.configuration.mapping import MappingSettings
 from concord.configuration.notify import NotifySettings
 from concord.configuration.objective import ObjectiveSettings
+from concord.configuration.tracking import TrackingSettings
 from concord.configuration.watch import WatchSettings
 from concord.jobs.link import SPARK_FROM
 from concord.jobs.site import Capture
@@ -35,7 +35,7 @@ from concord.rules.brake import Brakes
 from concord.rules.policy import Policy
 from concord.tables.identity import Identity
 from concord.tables.privacy import Treatment
-from concord.tables.replication_set import Marks, NotOwned, ReplicatedTable, TableName
+from concord.tables.replication_set import NotOwned, ReplicatedTable, TableName
 from concord.tables.row_filter_text import Where
 
 #: Column → what the ledger keeps of it.
@@ -99,41 +99,6 @@ class SiteSettings(Settings):
         """Every connection id this site names."""
         named = (self.connection, self.reader, self.applier, self.installer, self.log_reader)
         return frozenset(name for name in named if name)
-
-
-class TrackingSettings(Settings):
-    """Marks that the application keeps on the row itself, instead of the shadow table that triggers keep."""
-
-    changed_at: Identifier = Field(
-        description="Column with the moment of the row's last change: a timestamp, NOT NULL, indexed."
-    )
-    deleted: Identifier = Field(
-        description="Column that is true for a deleted row: boolean, NOT NULL. Rows are marked, not deleted."
-    )
-    tolerance: Duration = Field(
-        default=timedelta(minutes=15),
-        description="How long before its commit a mark may have been set: longer than the longest transaction.",
-    )
-    time_zone: Annotated[Mapping[Name, TimeZone], AfterValidator(MappingProxyType), PlainSerializer(dict)] = (
-        Field(
-            default_factory=lambda: MappingProxyType({}),
-            description="Time zone of the marks at sites whose column has none: Africa/Johannesburg, or UTC.",
-        )
-    )
-    view: Table | None = Field(
-        default=None,
-        description="A view of the rows that are not deleted, made at every site for applications.",
-    )
-
-    def marks(self) -> Marks:
-        """The marks as a link reads them."""
-        return Marks(
-            changed_at=self.changed_at,
-            deleted=self.deleted,
-            tolerance=self.tolerance.total_seconds(),
-            time_zone=dict(self.time_zone),
-            view=self.view,
-        )
 
 
 class TableSettings(Settings):

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from concord.databases.contract.memory import LinkState
 from concord.databases.postgresql.rows import acquire, link_state, marked_edits
-from concord.databases.postgresql.rows.content import Content, content
-from concord.databases.postgresql.rows.shape import Shape, comparable
+from concord.databases.postgresql.rows.content import Content, comparable, content
+from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.sites.ends import Source, Target
 from concord.jobs.link import LinkJob
 from concord.messages.errors import NotInitialized, SitesDiffer

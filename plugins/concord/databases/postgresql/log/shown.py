@@ -27,5 +27,5 @@ class Shown:
         return self.xmax + ((low - self.xmax + _HALF) & _ALL) - _HALF
 
     def shows(self, transaction: int) -> bool:
-        """A second form of `pg_visible_in_snapshot`."""
+        """As PostgreSQL's own `pg_visible_in_snapshot` answers."""
         return transaction < self.xmin or (transaction < self.xmax and transaction not in self.open)

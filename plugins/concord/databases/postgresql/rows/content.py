@@ -40,3 +40,11 @@ def content(connection: Connection, shapes: Sequence[Shape]) -> dict[str, Conten
 def _row_text(shape: Shape) -> str:
     """In canonical form; a record's text form quotes each field, so that no two rows read the same."""
     return f"ROW({', '.join(shape.canonical_row('t'))})::text"
+
+
+def comparable(ours: Sequence[Shape], theirs: Sequence[Shape]) -> tuple[list[Shape], list[Shape]]:
+    """Both sites' shapes such that equal rows read the same: a mark as exactly as both sites can hold it (F18)."""
+    pairs = list(zip(ours, theirs, strict=True))
+    return [one.readable_with(other) for one, other in pairs], [
+        other.readable_with(one) for one, other in pairs
+    ]

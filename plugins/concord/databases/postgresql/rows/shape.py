@@ -1,8 +1,7 @@
 """How the rows of one table travel: which columns, under which aliases, in which types.
 
 Columns travel as c0, c1, … in the order of their names, so that no odd identifier meets Spark. A shape is in the
-site's own columns; `manipulation` says what they are in canonical form. Where no site has one, both ends agree
-without a word.
+site's own columns; `manipulation` says what they are in canonical form. Where no site has one, both ends agree.
 """
 
 from __future__ import annotations
@@ -107,7 +106,6 @@ class Shape:
 
     @property
     def by_log(self) -> bool:
-        """Does the site's log tell of its changes?"""
         return self.shadow.by_log
 
     @property
@@ -284,14 +282,6 @@ class Shape:
 
     def canonical_column(self, name: str) -> Column | None:
         return row_filter.canonical_column(self.shadow, self.manipulation, name)
-
-
-def comparable(ours: Sequence[Shape], theirs: Sequence[Shape]) -> tuple[list[Shape], list[Shape]]:
-    """Both sites' shapes such that equal rows read the same: a mark as exactly as both sites can hold it (F18)."""
-    pairs = list(zip(ours, theirs, strict=True))
-    return [one.readable_with(other) for one, other in pairs], [
-        other.readable_with(one) for one, other in pairs
-    ]
 
 
 def shape_of(wanted: ReplicatedTable, site: str, table: Table) -> Shape:
