@@ -16,6 +16,7 @@ from concord.databases.contract.questions import Answer
 from concord.databases.contract.reading import Reading, Relay
 from concord.databases.contract.rows import Shape, Staged
 from concord.messages.pace import Meter
+from concord.rules.hook_function import AboutToBeWritten, Hooked, Word
 from concord.transmission.link import Changes, Link
 from concord.transmission.staged_table import StagedTable
 from concord.transmission.straight import Carry
@@ -57,6 +58,12 @@ class BySpark:
         from spark_jobs.steps import custom  # noqa: PLC0415 - likewise
 
         return custom.answers(shape, shown)
+
+    def ask_hook(self, hooked: Hooked, rows: Sequence[AboutToBeWritten]) -> Sequence[Word]:
+        """The words of a hook on rows that are about to be written."""
+        from spark_jobs.steps import hook  # noqa: PLC0415 - likewise
+
+        return hook.ask_hook(hooked, rows)
 
     def joined(
         self, source: Side, target: Side, wanted: Sequence[int], priorities: Mapping[str, int]

@@ -12,6 +12,7 @@ from concord.jobs.replication import EntryOperation, ReplicationJob, Replication
 from concord.messages.errors import ConcordError
 from concord.messages.event_log import log_event
 from concord.messages.pace import Tell
+from concord.rules.hook_function import AboutToBeWritten, Hooked, Word
 from concord.tables.manipulation import Texts
 from concord.tables.row_mapping import Mapped, RowMapping, in_the_driver
 from concord.transactional.both_ways import initialize_both_ways, replicate_both_ways
@@ -51,7 +52,7 @@ def work(
     """
     spark_from = job.replication.spark_from
     mapper = in_the_driver if spark is None or spark_from is None else partial(mapped, spark, spark_from)
-    return _logged(job, replicate(job, dialect, progress, tell, asked_to_end, mapper))
+    return _logged(job, replicate(job, dialect, progress, tell, asked_to_end, mapper, ask_hook))
 
 
 def mapped(spark: Spark, spark_from: int, mapping: RowMapping, rows: Sequence[Texts]) -> Sequence[Mapped]:
@@ -61,6 +62,13 @@ def mapped(spark: Spark, spark_from: int, mapping: RowMapping, rows: Sequence[Te
     from spark_jobs.steps.mapped_texts import mapped_texts  # noqa: PLC0415 - most runs need no Spark
 
     return mapped_texts(spark(), mapping, rows)
+
+
+def ask_hook(hooked: Hooked, rows: Sequence[AboutToBeWritten]) -> Sequence[Word]:
+    """The words of a hook on operations, asked in this process. Raises HookFailed."""
+    from spark_jobs.steps import hook  # noqa: PLC0415 - most runs have none
+
+    return hook.ask_hook(hooked, rows)
 
 
 def work_both_ways(
@@ -74,7 +82,7 @@ def stay_both_ways(
     jobs: Sequence[ReplicationJob], progress: Progress, tell: Tell, asked_to_end: Callable[[], bool]
 ) -> list[ReplicationReport | ConcordError]:
     """A run of both directions at once, logged; the outcome of each."""
-    outcomes = replicate_both_ways(jobs, dialect, progress, tell, asked_to_end)
+    outcomes = replicate_both_ways(jobs, dialect, progress, tell, asked_to_end, ask_hook)
     for job, outcome in zip(jobs, outcomes, strict=True):
         if isinstance(outcome, ReplicationReport):
             _logged(job, outcome)

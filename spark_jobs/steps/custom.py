@@ -224,10 +224,10 @@ def _made(
         known = ours or theirs or {}
         if row is None or any(row[column] != known[column] for column in key):
             raise ResolverFailed(f"{name} returned no row, or one of another key; the key must stay")
-        yield json.dumps({column: _text(value) for column, value in row.items()})
+        yield json.dumps({column: text_of(value) for column, value in row.items()})
 
 
-def _text(value: object) -> str | None:
+def text_of(value: object) -> str | None:
     """As the database reads it: what does not travel natively is its own text already."""
     if value is None or isinstance(value, str):
         return value

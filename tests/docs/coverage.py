@@ -65,6 +65,7 @@ SUBJECTS = (
     Subject("Counters that add up", _items("S4-173 179 180"), _items("S2-29 31; S4-174 178 181")),
     Subject("Objectives for lag and rate", (), _items("S2-10 11")),
     Subject("Calls of procedures", (), _items("S2-12; S4-126 132 141 169")),
+    Subject("Hooks, and policies for errors", _items("S2-21 22 24 25; S3-08 13; S4-137 152"), ()),
     Subject("Failover and partitioned publishing", _items("S2-17 23"), _items("S2-01 05 19 27")),
     Subject(
         "Isolation, boundaries and patterns",

@@ -18,6 +18,7 @@ from concord.tables.replication_set import ReplicatedTable
 from concord.transactional.both_ways import initialize_both_ways, replicate_both_ways
 from concord.transactional.replicate import never, replicate
 from concord.values.identifier import parse_table_name
+from spark_jobs.replicate import ask_hook
 from tests.given.at_step import At
 from tests.given.bare_sites import installation
 from tests.given.link_job import next_epoch
@@ -118,13 +119,13 @@ class Replicated:
     def stay_both(self, run_for: float, asked_to_end: Callable[[], bool] = never) -> Outcomes:
         """Both directions at once, for so many seconds."""
         jobs = [self.job(way, run_for=run_for, linger=run_for) for way in Direction]
-        return replicate_both_ways(jobs, dialect, asked_to_end=asked_to_end)
+        return replicate_both_ways(jobs, dialect, asked_to_end=asked_to_end, ask_hook=ask_hook)
 
     def run(
         self, at: At | None = None, asked_to_end: Callable[[], bool] = never, **changed: Any
     ) -> ReplicationReport:
         heard = at or (lambda step: None)
-        report = replicate(self.job(**changed), dialect, heard, asked_to_end=asked_to_end)
+        report = replicate(self.job(**changed), dialect, heard, asked_to_end=asked_to_end, ask_hook=ask_hook)
         assert at is None or at.reached, f"no run takes the step {at.step}"
         return report
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from tests.mutants.planted import POSTGRESQL, Mutant
 
+HOOKED = "tests/link/hooks/test_hooks.py"
+KILLED = "tests/link/hooks/test_killed.py"
+ENTRIES = "tests/transactional/hooks/test_hooked_entries.py"
 COMMON = "tests/link/conflicts/test_common_version.py"
 
 HOOKS = (
@@ -27,5 +30,96 @@ HOOKS = (
         '{"common": common_row(source, target)}',
         '{"common": target.live}',
         f"{COMMON} -k added_to_the_row",
+    ),
+    Mutant(
+        "two hooks answer each other without end",
+        f"{POSTGRESQL}/write/hooked.py",
+        "origin, changed_at, derived < BY_HOOK)",
+        "origin, changed_at, True)",
+        f"{HOOKED} -k no_hook_answers",
+    ),
+    Mutant(
+        "a merge of what a hook has made is changed by the next hook",
+        "plugins/concord/rules/merging.py",
+        "derived = BY_HOOK if max(one.derived, other.derived) >= BY_HOOK else DERIVED",
+        "derived = DERIVED",
+        "tests/rules/test_hooked_converges.py",
+    ),
+    Mutant(
+        "a row that a hook has changed keeps the version that came in",
+        f"{POSTGRESQL}/write/judged.py",
+        '"CASE WHEN v.made_vector IS NOT NULL THEN v.made_vector"',
+        "\"CASE WHEN v.verdict = 'merged' THEN v.made_vector\"",
+        f"{HOOKED} -k reaches_every_site",
+    ),
+    Mutant(
+        "of a row that a hook has changed the row that came in is forgotten",
+        f"{POSTGRESQL}/write/merge.py",
+        "(v.verdict IN {_MET} OR v.made_vector IS NOT NULL)",
+        "v.verdict IN {_MET}",
+        f"{HOOKED} -k are_decided_and_end_equal",
+    ),
+    Mutant(
+        "rows are not locked while their hook is asked",
+        f"{POSTGRESQL}/transaction/tables_written.py",
+        "locked = locked or careful or hooked_tables.any_of(writing, staged)",
+        "locked = locked or careful",
+        f"{HOOKED} -k nobody_edits",
+    ),
+    Mutant(
+        "rows are added for a row that the site has refused",
+        f"{POSTGRESQL}/write/hooked.py",
+        "WHERE NOT {left_out} ORDER BY",
+        "WHERE true ORDER BY",
+        f"{HOOKED} -k nothing_is_added",
+    ),
+    Mutant(
+        "a hook may refuse any number of rows",
+        f"{POSTGRESQL}/write/hooked.py",
+        "    if fresh > most:",
+        "    if fresh < 0:",
+        f"{HOOKED} -k may_wait",
+    ),
+    Mutant(
+        "a hook's words on private rows are told",
+        "spark_jobs/steps/hook.py",
+        'reason = "" if hooked.private else',
+        "reason =",
+        f"{HOOKED} -k private",
+    ),
+    Mutant(
+        "a hook is shown a row as it was before its transaction",
+        f"{POSTGRESQL}/replay/hooked_entry.py",
+        "each.before > since or each.alone",
+        "each.alone",
+        f"{ENTRIES} -k each_operation",
+    ),
+    Mutant(
+        "an operation that a hook refuses is replayed",
+        f"{POSTGRESQL}/replay/hooked_entry.py",
+        "            if word.verdict is Verdict.REFUSE:",
+        "            if word.verdict is Verdict.CHANGE and not word.row:",
+        f"{ENTRIES} -k refusal",
+    ),
+    Mutant(
+        "where both sites write a hook changes a row for one of them",
+        f"{POSTGRESQL}/replication/replay_session.py",
+        "may_change=not both_ways",
+        "may_change=True",
+        f"{ENTRIES} -k both_sites",
+    ),
+    Mutant(
+        "a long value that was not sent is lost where a hook changes its row",
+        f"{POSTGRESQL}/replay/hooked_entry.py",
+        "{self._image(of.kept)} END",
+        "{self._image(of.values)} END",
+        f"{ENTRIES} -k not_sent",
+    ),
+    Mutant(
+        "a hook adds rows to a table that something carries",
+        "plugins/concord/configuration/hook_rules.py",
+        "if (site, added) in carried:",
+        "if False and (site, added) in carried:",
+        "tests/link/hooks/test_configured_hooks.py -k nobody_can_ask",
     ),
 )

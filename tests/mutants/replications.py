@@ -115,7 +115,7 @@ REPLICATIONS = (
     ),
     Mutant(
         "a replication of rows may have no table",
-        "plugins/concord/configuration/rules.py",
+        "plugins/concord/configuration/procedure_rules.py",
         "all(each.procedures for each in users)",
         "any(each.procedures for each in users)",
         "tests/transactional/calls/test_configured_calls.py",

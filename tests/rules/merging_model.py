@@ -4,17 +4,20 @@ A site keeps what PostgreSQL keeps: row, version, before-image, and whether a li
 link takes what it carries first and writes it later, so that edits fall in between, as they do.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from concord.rules.merging import merged_version
+from concord.rules.merging import BY_HOOK, hooked_version, merged_version
 from concord.rules.policy import Policy
 from concord.rules.resolver import Base, Contender, Row, total_order
 from concord.versions.conflict import Outcome, Winner, classify
 from concord.versions.row_version import RowVersion
 
 PRIORITIES: dict[str, int] = {}
+
+#: By site: a hook's new content of a row that is about to be written over another one.
+Hooks = Mapping[str, Callable[[Row, Row], Row]]
 
 
 @dataclass
@@ -57,6 +60,8 @@ class Sites:
     log: list[Lost] = field(default_factory=list)
     fallbacks: int = 0  #: conflicts whose common version was not known
     clock: Iterator[int] = field(default_factory=lambda: count(1))
+    hooks: Hooks = field(default_factory=dict)
+    hooked: int = 0  #: rows that a hook has changed
 
     @classmethod
     def of(cls, names: Sequence[str], policy: Policy, row: Row) -> "Sites":
@@ -87,12 +92,24 @@ class Sites:
             return
         outcome = classify(taken.version, site.version, total_order(PRIORITIES), row_exists=True)
         if outcome is Outcome.APPLY:
-            site.receive(taken.version.united_with(site.version), taken.row or {}, taken)
-            site.base = None
+            changed = self._write(site, taken.version.united_with(site.version), taken.row or {}, taken)
+            site.base = site.base if changed else None
         elif outcome is Outcome.CONFLICTED:
             self._decide(site, taken)
         else:
             self._unite(site, taken)
+
+    def _write(self, site: Site, version: RowVersion, row: Row, taken: Contender) -> bool:
+        """The row, or that which the site's hook makes of it: has it made another one?"""
+        hook = self.hooks.get(site.name)
+        made = row if hook is None or version.derived >= BY_HOOK else hook(dict(row), dict(site.row))
+        if made == row:
+            site.receive(version, row, taken)
+            return False
+        self.hooked += 1
+        version = hooked_version(taken.version, site.version, site.origin, next(self.clock), 0)
+        site.receive(version, made, taken)
+        return True
 
     def _unite(self, site: Site, taken: Contender) -> None:
         united = site.version.united_with(taken.version)
@@ -107,10 +124,10 @@ class Sites:
             assert decision.row is not None
             made = merged_version(taken.version, present.version, site.origin, next(self.clock), 0)
             self.log += [Lost(made, taken.version), Lost(made, present.version)]
-            site.receive(made, decision.row, taken)
+            self._write(site, made, decision.row, taken)
         elif decision.winner is Winner.SOURCE:
             self.log.append(Lost(taken.version, present.version))
-            site.receive(taken.version.united_with(present.version), taken.row or {}, taken)
+            self._write(site, taken.version.united_with(present.version), taken.row or {}, taken)
         else:
             self.log.append(Lost(present.version, taken.version))
             self._unite(site, taken)

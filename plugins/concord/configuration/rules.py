@@ -8,9 +8,11 @@ from itertools import combinations, product
 from concord.configuration.conflict_rules import conflict_findings
 from concord.configuration.field import did_you_mean
 from concord.configuration.finding import Finding, Path
+from concord.configuration.hook_rules import hook_findings
 from concord.configuration.identity import IdentitySettings
 from concord.configuration.log_rules import log_findings
 from concord.configuration.mapping_rules import mapping_findings
+from concord.configuration.procedure_rules import sets_without_tables
 from concord.configuration.replication_rules import replication_findings
 from concord.configuration.sections import Sections, Synchronization
 from concord.configuration.settings import (
@@ -50,7 +52,8 @@ def broken_rules(sections: Sections) -> Iterator[Finding]:
     yield from snapshot_rules(sections.snapshots, sections.site_names, sections.replicated())
     yield from replication_findings(sections)
     yield from _identities(sections)
-    yield from _sets_without_tables(sections)
+    yield from sets_without_tables(sections)
+    yield from hook_findings(sections)
 
 
 def _unknown_names(sections: Sections) -> Iterator[Finding]:
@@ -71,17 +74,6 @@ def _unknown_names(sections: Sections) -> Iterator[Finding]:
             if table.not_owned is NotOwned.REFUSE and not table.owners:
                 text = "no site owns a row, so nobody could change one; write owners"
                 yield Finding(("replication_sets", name, "tables", index, "not_owned"), text)
-
-
-def _sets_without_tables(sections: Sections) -> Iterator[Finding]:
-    """Calls alone may travel, and then no row does (S4-132)."""
-    for name, settings in sections.replication_sets.items():
-        users = [each for each in sections.replications.values() if each.replication_set == name]
-        linked = any(pair.replication_set == name for pair in sections.synchronizations.values())
-        calls_alone = users and not linked and all(each.procedures for each in users)
-        if not settings.tables and sections.complete and not calls_alone:
-            text = "empty; list at least one. Only replications of `procedures` can do without"
-            yield Finding(("replication_sets", name, "tables"), text)
 
 
 def _shared_connections(sites: Mapping[str, SiteSettings]) -> Iterator[Finding]:

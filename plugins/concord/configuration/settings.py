@@ -23,6 +23,7 @@ from concord.configuration.field import (
     Settings,
     Table,
 )
+from concord.configuration.hooks import Hooks
 from concord.configuration.identity import IdentitySettings
 from concord.configuration.mapping import MappingSettings
 from concord.configuration.notify import NotifySettings
@@ -140,6 +141,7 @@ class TableSettings(Settings):
     conflict: ConflictSettings | None = Field(
         default=None, description="Instead of resolvers: who wins a conflict, by its type."
     )
+    hooks: Hooks
     private: PrivateColumns = Field(
         default_factory=lambda: MappingProxyType({}),
         description="Columns that the conflict ledger keeps hashed or not at all. Default: all are stored.",
@@ -181,18 +183,15 @@ class TableSettings(Settings):
             policy=policy,
             tracking=self.tracking.marks() if self.tracking else None,
             private=dict(self.private),
+            hooks={site: each.hook for site, each in self.hooks.items()},
         )
 
 
 class ReplicationSetSettings(Settings):
     """The tables kept equal between the sites of a synchronization."""
 
-    tables: tuple[TableSettings, ...] = Field(
-        description="One at least. None, written as [], is for replications of `procedures` alone."
-    )
-    identity: IdentitySettings | None = Field(
-        default=None, description="Which numbers each site generates. Default: as the sequences are."
-    )
+    tables: tuple[TableSettings, ...] = Field(description="None, written as [], is for `procedures` alone.")
+    identity: IdentitySettings | None = Field(default=None, description="Each site's numbers. Default: any.")
 
     def identity_of(self, table: TableSettings) -> Identity | None:
         """The table's own setting, else the set's."""

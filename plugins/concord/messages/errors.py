@@ -209,6 +209,12 @@ class ResolverFailed(ConcordError):
     code = "resolver_failed"
 
 
+class HookFailed(ConcordError):
+    """A hook cannot be called, has failed, or said what nobody can do."""
+
+    code = "hook_failed"
+
+
 class CountMismatch(ConcordError):
     """The rows of a transmission do not add up."""
 

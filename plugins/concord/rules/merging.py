@@ -22,6 +22,9 @@ from concord.versions.row_version import RowVersion, Vector, next_stamp, unite
 
 #: Derivation of a merged version: an edit has 0.
 DERIVED = 1
+#: Of a version that a hook has made, and of all that come of it but users' edits; a repair of it counts on. No other
+#: hook changes such a row: two of them would answer each other without end (S3-13).
+BY_HOOK = 1 << 16
 
 #: A custom function's mark that it judges what both sites did, not what they left.
 ADDS_UP = "adds_up"
@@ -71,10 +74,24 @@ def merged_version(
     The site that writes it stamps it under lock, as it would a user's edit. An edit that has not seen it can not be
     taken for one that has.
     """
+    derived = BY_HOOK if max(one.derived, other.derived) >= BY_HOOK else DERIVED
+    return _made_of(one, other, derived, here, now_us, stamp_floor)
+
+
+def hooked_version(
+    one: RowVersion, other: RowVersion, here: str, now_us: int, stamp_floor: int
+) -> RowVersion:
+    """The same of a row that a hook of that site has changed before it was written over the other one (S3-13)."""
+    return _made_of(one, other, BY_HOOK, here, now_us, stamp_floor)
+
+
+def _made_of(
+    one: RowVersion, other: RowVersion, derived: int, here: str, now_us: int, stamp_floor: int
+) -> RowVersion:
     vector = unite(one.vector, other.vector)
     changed_at = next_stamp(vector, now_us, stamp_floor)
-    vector[here] = (changed_at, DERIVED)
-    return RowVersion(here, changed_at, DERIVED, vector, deleted=False, born=one.born or other.born)
+    vector[here] = (changed_at, derived)
+    return RowVersion(here, changed_at, derived, vector, deleted=False, born=one.born or other.born)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict, Field
 
 from concord.rules.brake import Brakes
+from concord.rules.hook import Hook
 from concord.rules.policy import Policy
 from concord.tables.identity import Identity
 from concord.tables.manipulation import NOTHING, Manipulation, Rename
@@ -61,6 +62,9 @@ class ReplicatedTable(BaseModel):
     captured_only: bool = False  #: the source of incremental snapshots alone: no link writes it
     private: Mapping[str, Treatment] = Field(default_factory=dict)  #: columns no ledger and no message shows
     identity: Identity | None = None  #: None leaves sequences as they are
+    hooks: Mapping[str, Hook] = Field(
+        default_factory=dict
+    )  #: by site: who sees every row before it is written
 
     brakes: Brakes = Brakes()  #: what a person has to approve
 

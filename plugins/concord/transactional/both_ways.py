@@ -11,6 +11,7 @@ from concord.databases.contract.ends import Progress
 from concord.jobs.replication import ReplicationJob, ReplicationReport
 from concord.messages.errors import ConcordError
 from concord.messages.pace import Tell, silent
+from concord.rules.hook_function import AsksHook
 from concord.transactional.replicate import never, opened, replicate
 from concord.transmission.steps import Steps, unheard
 
@@ -40,6 +41,7 @@ def replicate_both_ways(
     progress: Progress = unheard,
     tell: Tell = silent,
     asked_to_end: Callable[[], bool] = never,
+    ask_hook: AsksHook | None = None,
 ) -> list[ReplicationReport | ConcordError]:
     """Each direction in a thread of its own, for as long as its job says; the outcome of each.
 
@@ -52,7 +54,7 @@ def replicate_both_ways(
 
     def work(job: ReplicationJob) -> ReplicationReport | ConcordError:
         try:
-            return replicate(job, databases, progress, tell, ends)
+            return replicate(job, databases, progress, tell, ends, ask_hook=ask_hook)
         except ConcordError as error:
             return error
         finally:

@@ -15,6 +15,7 @@ from concord.databases.contract.replication_ends import Batch, LogStream, Publis
 from concord.jobs.replication import CALLS, ReplicationJob, ReplicationReport, replayed
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.messages.pace import Meter, Tell, silent
+from concord.rules.hook_function import AsksHook
 from concord.tables.row_mapping import Mapper, in_the_driver
 from concord.transactional import validity
 from concord.transactional.account import Account
@@ -54,17 +55,21 @@ def replicate(
     tell: Tell = silent,
     asked_to_end: Callable[[], bool] = never,
     mapper: Mapper = in_the_driver,
+    ask_hook: AsksHook | None = None,
 ) -> ReplicationReport:
     """Replay what the publisher has committed until now, or copy its tables and begin there.
 
     A run that lingers replays what comes meanwhile. Once `asked_to_end` it ends after the batch in hand.
 
-    The mapper maps rows of tables that the sites keep differently. A run may be killed at any instant and repeated any
+    The mapper maps rows of tables that the sites keep differently; `ask_hook` asks the hooks of tables.
+
+    A run may be killed at any instant and repeated any
     number of times. Raises a ConcordError; then the entries that were replayed stand, and the next run goes on after
     them.
     """
     with opened(job, databases, Steps(progress, tell), asked_to_end) as replication:
         replication.subscriber.map_by(mapper)
+        replication.subscriber.hook_by(ask_hook)
         if job.initialize:
             return _initialized(replication)
         return _replayed(replication)

@@ -16,6 +16,7 @@ from concord.databases.contract.rows import Staged
 from concord.messages.event_log import log_event
 from concord.messages.pace import Meter, of_tables
 from concord.rules.custom_function import why_not_callable
+from concord.rules.hook_function import why_unknown
 from concord.transmission.ask import ask
 from concord.transmission.count import Counted
 from concord.transmission.errors import worded
@@ -23,7 +24,7 @@ from concord.transmission.link import Changes, Link
 from concord.transmission.outcome import LinkOutcome
 from concord.transmission.route import Route, goes_straight, may_be_held
 from concord.transmission.straight import Carriers, needs_spark
-from concord.transmission.verdicts import FAILED
+from concord.transmission.verdicts import FAILED, UNHOOKED
 
 logger = logging.getLogger("concord.link")
 
@@ -67,11 +68,20 @@ class Carry:
             self.outcome.settled[name] = Counter({FAILED: rows})
             self.outcome.stop({name: f"{name}: {why}"})
             return []
+        if why := self._unknown_hook(name):
+            self.outcome.settled[name] = Counter({UNHOOKED: rows})
+            self.outcome.stop({name: why})
+            return []
         source = self.link.opened.shapes[name]
         if goes_straight(self.link.job, source, target, candidates) and name not in self.earlier.judged_first:
             return [self._route(name, ordinal)]
         self._judged(name, ordinal)
         return []
+
+    def _unknown_hook(self, name: str) -> str | None:
+        job = self.link.job
+        (hook,) = (table.hooks.get(job.target.name) for table in job.tables if table.name == name)
+        return why_unknown(hook, job.target.name, name)
 
     def _route(self, name: str, ordinal: int) -> Route:
         """Of a table whose changes the target judges."""

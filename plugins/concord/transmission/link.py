@@ -18,6 +18,7 @@ from concord.databases.contract.rows import Shape, Staged
 from concord.jobs.link import LinkJob
 from concord.messages.errors import ConcordError
 from concord.messages.event_log import log_event
+from concord.rules.hook_function import AboutToBeWritten, Hooked, Word
 from concord.transmission.opening import Opened, open_link
 from concord.transmission.staged_table import StagedTable
 from concord.transmission.steps import Steps
@@ -50,6 +51,9 @@ class SparkSteps(SparkCarries, Protocol):
 
     def answers(self, shape: Shape, shown: Sequence[Mapping[str, object]]) -> Sequence[Answer]:
         """The decisions of somebody else's function, asked in this process; Spark is not started for it."""
+
+    def ask_hook(self, hooked: Hooked, rows: Sequence[AboutToBeWritten]) -> Sequence[Word]:
+        """The words of a hook on rows that are about to be written, likewise. Raises HookFailed."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from concord.databases.contract.rows import Staged
 from concord.jobs.link import LinkJob, TableReport
 from concord.messages.errors import (
     CountMismatch,
+    HookFailed,
     MappingNotReversible,
     ResolverFailed,
     StructureChanged,
@@ -20,10 +21,10 @@ from concord.transmission.count import Counted
 from concord.transmission.link import Link
 from concord.transmission.staged_table import StagedTable, some
 from concord.transmission.stopped import with_children
-from concord.transmission.verdicts import FAILED, SAME_THING, UNDER_LOCK, UNFAITHFUL
+from concord.transmission.verdicts import FAILED, SAME_THING, UNDER_LOCK, UNFAITHFUL, UNHOOKED
 
 #: Why a run that carries no table has failed, by the verdict that stopped one.
-_FAILURES = {UNFAITHFUL: MappingNotReversible, FAILED: ResolverFailed}
+_FAILURES = {UNFAITHFUL: MappingNotReversible, FAILED: ResolverFailed, UNHOOKED: HookFailed}
 
 
 @dataclass
@@ -95,7 +96,8 @@ class LinkOutcome:
             self.stop({table: f"{why}. Mend the function; nothing of the table was written"})
 
     def refuse_if_nothing_is_left(self) -> None:
-        """A run that carries no table has failed. Raises MappingNotReversible, ResolverFailed or StructureChanged."""
+        """A run that carries no table has failed. Raises MappingNotReversible, ResolverFailed, HookFailed or
+        StructureChanged."""
         if self.carried:
             return
         settled = self.settled.values()

@@ -7,6 +7,9 @@ UNFAITHFUL = "unfaithful"
 #: A conflict that waits for somebody else's function, and one that it gave no decision on (`custom`).
 ASK, FAILED = "ask", "failed"
 
+#: A change of a table whose hook cannot be called.
+UNHOOKED = "unhooked"
+
 #: A conflict that the write step is to decide, under lock, since it may end in a merge (`resolve`).
 UNDER_LOCK = "conflicted"
 

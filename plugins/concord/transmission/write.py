@@ -29,11 +29,24 @@ def write(link: Link, outcome: LinkOutcome, *, asks: bool) -> dict[str, TableRep
     state, progress = link.opened.target_state, link.steps.progress
     with link.steps.long_step("write", Meter("write", of_tables(names), of=rows)):
         try:
-            return link.target.write(outcome.placed, state, session(link, outcome), progress, asks=asks)
+            return link.target.write(
+                outcome.placed,
+                state,
+                session(link, outcome),
+                progress,
+                asks=asks,
+                ask_hook=link.spark.ask_hook,
+            )
         except RowsOscillate as error:
             passing = leave_out_oscillating(error, link, outcome)
             return link.target.write(
-                outcome.placed, state, session(link, outcome), progress, passing, asks=asks
+                outcome.placed,
+                state,
+                session(link, outcome),
+                progress,
+                passing,
+                asks=asks,
+                ask_hook=link.spark.ask_hook,
             )
 
 

@@ -14,6 +14,7 @@ from concord.databases.contract.rows import Rebounding, Staged
 from concord.jobs.link import TableReport
 from concord.jobs.site import SiteAccess
 from concord.rules.brake import Brakes, Effect
+from concord.rules.hook_function import AsksHook
 from concord.tables.replication_set import ReplicatedTable
 from concord.versions.position import Session
 
@@ -159,8 +160,11 @@ class TargetEnd(End, Protocol):
         progress: Progress,
         released: Collection[str] = (),
         asks: bool = True,
+        ask_hook: AsksHook | None = None,
     ) -> dict[str, TableReport]:
         """The one guarded transaction. Returns rows per outcome of every staged table.
+
+        `ask_hook` asks the hooks of tables that have one. Raises HookFailed.
 
         Without a session it moves no position. Raises RowsOscillate but for the `released` tables. Raises
         DecideAgain where somebody else's function was not shown the present rows, unless it is not asked again

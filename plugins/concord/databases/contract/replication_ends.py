@@ -16,6 +16,7 @@ from concord.databases.contract.watched_log import LogWatch, WatchedLog
 from concord.jobs.kept_history import KeptHistory
 from concord.jobs.replication import EntryOperation, ReplicationJob
 from concord.jobs.site import Credentials, SiteAccess
+from concord.rules.hook_function import AsksHook
 from concord.tables.row_mapping import Mapper
 from concord.values.identifier import TableName
 
@@ -223,6 +224,9 @@ class SubscriberEnd(Protocol):
 
         From then on `stage` and `initialize` raise what it raises.
         """
+
+    def hook_by(self, ask_hook: AsksHook | None) -> None:
+        """Hooks of tables see their operations through this. From then on `replay` raises HookFailed."""
 
     def stage(self, batch: Any) -> None:
         """Add a batch to what waits for its replay."""

@@ -2,14 +2,16 @@
 
 import random
 import time
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from concord.databases.postgresql.sites.ends import Source
 from concord.databases.postgresql.write import merged_row
 from concord.messages.errors import StructureChanged
-from concord.rules.merging import merged_version
-from concord.versions.row_version import vector_to_json
+from concord.rules.merging import BY_HOOK, hooked_version, merged_version
+from concord.versions.row_version import RowVersion, vector_to_json
 from tests.given.fixtures import MakePair
 from tests.given.merging_pair import STOCK, merging
 from tests.given.site import Site
@@ -124,31 +126,49 @@ def test_a_column_that_cannot_be_calculated_with_is_refused_by_name(sites: Pair)
         assert f"london: public.stock {said}, which {resolver} names" in str(refused.value)
 
 
-def test_a_merge_is_stamped_as_the_function_says(sites: Pair) -> None:
-    """Two concurrent versions, the site's clock, and a stamp floor."""
+@pytest.mark.parametrize(
+    ("verdict", "made", "how"),
+    [
+        ("merged", merged_version, ()),
+        ("apply", hooked_version, ("v.verdict = 'apply'", str(BY_HOOK))),
+    ],
+)
+def test_a_row_that_is_made_is_stamped_as_the_function_says(
+    sites: Pair, verdict: str, made: Callable[..., RowVersion], how: tuple[str, ...]
+) -> None:
+    """Two concurrent versions, the site's clock, and a stamp floor; a merge of what a hook made is marked so."""
     chance = random.Random(7)
-    pairs = [(random_version(chance), random_version(chance)) for _ in range(200)]
+    pairs = [
+        (
+            replace(random_version(chance), derived=chance.choice([0, 1, BY_HOOK, BY_HOOK + 1])),
+            random_version(chance),
+        )
+        for _ in range(200)
+    ]
     floor = 10**18  # above every clock, so that the stamp is known
     connection = sites.london.connection
     for now_counts in (False, True):
         sites.london.run(f"UPDATE concord.site SET stamp_floor = {0 if now_counts else floor}")
         connection.execute(
             "CREATE TEMPORARY TABLE verdicts (n int, verdict text, s_vector jsonb, p_vector jsonb, made_origin text,"
-            " made_changed_at bigint, made_vector jsonb)"
+            " made_changed_at bigint, made_derived int, made_vector jsonb, s_derived int, p_derived int)"
         )
-        with connection.cursor().copy("COPY verdicts (n, verdict, s_vector, p_vector) FROM STDIN") as copy:
+        with connection.cursor().copy(
+            "COPY verdicts (n, verdict, s_vector, p_vector, s_derived, p_derived) FROM STDIN"
+        ) as copy:
             for n, (one, other) in enumerate(pairs):
-                copy.write_row((n, "merged", vector_to_json(one.vector), vector_to_json(other.vector)))
+                vectors = (vector_to_json(one.vector), vector_to_json(other.vector))
+                copy.write_row((n, verdict, *vectors, one.derived, other.derived))
         before = time.time_ns() // 1000
-        merged_row.stamp(connection, "pg_temp.verdicts")
+        merged_row.stamp(connection, "pg_temp.verdicts", *how)
         found = connection.execute(
-            "SELECT n, made_origin, made_changed_at, made_vector FROM verdicts ORDER BY n"
+            "SELECT n, made_origin, made_changed_at, made_derived, made_vector FROM verdicts ORDER BY n"
         ).fetchall()
         connection.execute("DROP TABLE verdicts")
-        for n, origin, changed_at, vector in found:
+        for n, origin, changed_at, derived, vector in found:
             known = (changed_at, 0) if now_counts else (0, floor)
             one, other = pairs[n]
-            wanted = merged_version(one, other, "london#1", *known)
-            assert (origin, changed_at) == (wanted.origin, wanted.changed_at)
+            wanted = made(one, other, "london#1", *known)
+            assert (origin, changed_at, derived) == wanted.dot
             assert {name: tuple(entry) for name, entry in vector.items()} == wanted.vector
             assert not now_counts or changed_at >= before - 1_000_000

@@ -22,7 +22,13 @@ from concord.databases.postgresql.facts.connection import PINNED
 COLUMNS = ("base_row", "base_version")
 
 #: Of the verdicts of the write step: the new row of a merge as JSON, and the version it gets.
-MADE = {"made_row": "jsonb", "made_origin": "text", "made_changed_at": "bigint", "made_vector": "jsonb"}
+MADE = {
+    "made_row": "jsonb",
+    "made_origin": "text",
+    "made_changed_at": "bigint",
+    "made_derived": "int",
+    "made_vector": "jsonb",
+}
 
 #: How they travel beside the row, both as JSON texts: name → Spark type.
 TYPES = dict.fromkeys(COLUMNS, "string")

@@ -18,6 +18,7 @@ from concord.databases.postgresql.provision.site_log import SiteLog
 from concord.databases.postgresql.sites import mark_problems, owner, preflight, registration, surplus
 from concord.databases.postgresql.sites.grants import Logins
 from concord.databases.postgresql.sites.state import SiteState, altered, needed_grants
+from concord.databases.postgresql.write import added_rows
 from concord.messages import incarnation
 from concord.messages.errors import ProvisioningRefused
 from concord.tables.replication_set import TableName
@@ -29,6 +30,7 @@ def problems(state: SiteState, reader: str, applier: str, connection: Connection
     yield from owner.problems(owner.read(connection, state.facts, state.owner))
     for wanted in state.wanted:
         yield from preflight.table_problems(state.site, wanted, state.table(wanted))
+        yield from added_rows.problems(connection, state.site, wanted)
         table = state.table(wanted)
         if table is not None:
             yield from preflight.filter_problems(connection, state.site, wanted, table)

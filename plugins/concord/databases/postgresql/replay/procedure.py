@@ -101,8 +101,8 @@ END"""
     return f"{head} LANGUAGE plpgsql AS {literal(source)}"
 
 
-def operations(tables: Sequence[ReplicatedTable]) -> str:
-    """Entries and operations in one order: an entry's own row comes before its operations."""
+def operations(tables: Sequence[ReplicatedTable], within: str = "true") -> str:
+    """Entries and operations in one order: an entry's own row comes before its operations. `within`: which of these."""
     nothing = [f"NULL::{each.staged}" for each in tables]
     named = ", ".join(f"{value} AS t{each.place}" for value, each in zip(nothing, tables, strict=True))
     parts = [
@@ -113,6 +113,7 @@ def operations(tables: Sequence[ReplicatedTable]) -> str:
         values = [*nothing[:at], "s", *nothing[at + 1 :]]
         parts.append(
             f"SELECT s.seq, {each.place}, NULL, NULL, NULL, NULL, s.operation, {', '.join(values)} FROM {each.staged} s"
+            f" WHERE {within}"
         )
     return " UNION ALL ".join(parts) + " ORDER BY seq"
 

@@ -39,8 +39,12 @@ def private_at(site: str, replication: ReplicationDefinition) -> dict[str, tuple
     return {**private, **dict.fromkeys([CALLS, *map(str, replication.procedures)], calls)}
 
 
-def refuse_part(replication: ReplicationDefinition, asked: SetAside) -> None:
-    """Rows and their versions belong together. Raises ParametersRefused."""
+def refuse_part(replication: ReplicationDefinition, asked: SetAside, *, hooked: bool = False) -> None:
+    """Rows and their versions belong together, and hooks see all that is replayed. Raises ParametersRefused."""
+    if hooked and asked.how is Aside.QUARANTINE:
+        raise ParametersRefused(
+            f"{replication.name}: an entry of tables with hooks is replayed whole, or not at all; use `entry skip`"
+        )
     if replication.queued and asked.how is Aside.QUARANTINE:
         raise ParametersRefused(
             f"{replication.name}: a queued entry is replayed whole, or not at all; use `entry skip`"

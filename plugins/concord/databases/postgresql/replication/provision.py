@@ -24,6 +24,7 @@ from concord.databases.postgresql.replication import history_table
 from concord.databases.postgresql.replication.tables import column_problems, filter_problems, published_table
 from concord.databases.postgresql.sites import grants, own_rows, preflight
 from concord.databases.postgresql.sites.grants import Logins
+from concord.databases.postgresql.write import added_rows
 from concord.jobs.kept_history import KeptHistory
 from concord.jobs.replication import ReplicationDefinition
 from concord.tables.replication_set import NotOwned, ReplicatedTable, TableName
@@ -121,6 +122,8 @@ class Replications:
                 yield from self._table_refusals(wanted, each.version_column.get(wanted.name), history)
             for wanted, table in self._existing(each):
                 yield from own_rows.problems(connection, self.site, wanted, table)
+                if each.replayed_at(self.site):
+                    yield from added_rows.problems(connection, self.site, wanted)
                 if each.published_by(self.site):
                     yield from self._filter_refusals(wanted, table)
         published = self.published()
@@ -239,6 +242,7 @@ class Replications:
                     yield from grants.of_snapshot_source(wanted.at_site(self.site), logins)
                 if each.replayed_at(self.site):
                     yield from self._replayed_grants(wanted, table, each.history.get(wanted.name), logins)
+                    yield from grants.of_hook(wanted.hooks.get(self.site), logins.applier)
             if each.subscriber == self.site:
                 yield from grants.of_procedures(each.procedures, logins.applier)
         if self.published() and log_reader:

@@ -5,7 +5,7 @@ They are made once entries need them. So a run of a hundred tables costs what it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from concord.databases.postgresql.entries import staging
 from concord.databases.postgresql.entries.from_log import Gathered
@@ -15,8 +15,11 @@ from concord.databases.postgresql.facts.connection import Connection, one, run
 from concord.databases.postgresql.log.published import Kind
 from concord.databases.postgresql.queued import procedure as queued_procedure
 from concord.databases.postgresql.replay import called, large_entry, procedure
+from concord.databases.postgresql.replay.hooked_entry import HookedEntries, HookedTable
 from concord.databases.postgresql.replay.level import Level
+from concord.databases.postgresql.write import added_rows
 from concord.jobs.replication import ReplicationJob
+from concord.rules.hook_function import AsksHook, Hooked, function_of
 from concord.tables.row_mapping import Mapper
 
 #: Target triggers stay silent (S0-17), capture is blind to the applier, and applications never give way.
@@ -38,6 +41,7 @@ class ReplaySession:
         self.connection, self.layout, self.level, self.job = connection, layout, level, job
         self._made = frozenset[int]()  # places of tables
         self._knows_sets = False
+        self._hooks_are_known = False
 
     @property
     def made(self) -> Layout:
@@ -74,6 +78,43 @@ class ReplaySession:
         assert isinstance(done, dict)
         return done
 
+    @property
+    def hooks(self) -> Sequence[HookedTable]:
+        """Of the tables that entries have touched: those with a hook here."""
+        site, wanted = self.job.target.name, {each.name: each for each in self.job.replication.tables}
+        both_ways = self.job.replication.both_ways
+        return [
+            HookedTable(
+                each,
+                Hooked(
+                    wanted[each.name].hooks[site],
+                    site,
+                    each.name,
+                    tuple(column.name for column in each.columns),
+                    tuple(column.type.spark for column in each.columns),
+                    each.key,
+                    wanted[each.name].is_private,
+                    may_change=not both_ways,
+                ),
+            )
+            for each in self.made.of(Kind.ROWS)
+            if each.name in wanted and site in wanted[each.name].hooks
+        ]
+
+    def hooked(self, ask_hook: AsksHook | None) -> HookedEntries | None:
+        """The replay of entries that hooks see; None where no table that is touched has one."""
+        if not (hooks := self.hooks):
+            return None
+        assert ask_hook is not None, "a replication with hooks is given somebody who asks them"
+        if not self._hooks_are_known:
+            for each in hooks:
+                function_of(each.hooked.hook.call, each.hooked.told)
+            for wanted in self.job.replication.tables:
+                added_rows.refuse_unfit(self.connection, self.job.target.name, wanted)
+            self._hooks_are_known = True
+        tables, how = self.made.tables, self.job.replication
+        return HookedEntries(self.connection, self.level, tables, hooks, how, ask_hook)
+
     def counted_so_far(self) -> Mapping[str, Mapping[str, int]]:
         """Likewise, of the entries that stand after a call that failed; for a replication that may skip some."""
         (counted,) = one(self.connection, f"SELECT current_setting('{procedure.COUNTED_SO_FAR}')::jsonb")
@@ -85,6 +126,7 @@ class ReplaySession:
         new = [each for each in tables if each.place not in self._made]
         staging.create(self.connection, new)
         self._made |= {each.place for each in new}
+        self._hooks_are_known = False
         self._knows_sets = False
         if self.job.replication.queued:
             run(self.connection, *queued_procedure.create(self.layout, self.level, self.job))

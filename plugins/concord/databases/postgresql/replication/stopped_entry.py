@@ -13,6 +13,7 @@ from concord.databases.postgresql.facts.connection import Connection, one
 from concord.databases.postgresql.facts.refusal import told
 from concord.databases.postgresql.log.published import Kind
 from concord.databases.postgresql.replay import compared, procedure, refused_entry
+from concord.databases.postgresql.replay.hooked_entry import RefusedByHook
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.set_aside import CONFIGURATION, EntrySetAside
 from concord.databases.postgresql.replication.replay_session import ReplaySession
@@ -77,6 +78,16 @@ class StoppedEntry:
             f"{site}: entry {number}, committed at {at}, cannot be replayed{where}: {said}."
             " All before it are. Mend the row or the table, and the next run tries it again; or see"
             f" `python -m concord entry show {name} {number}`"
+        )
+
+    def refused_by_hook(self, refused: RefusedByHook) -> EntryRefused:
+        """The same of an operation that a hook refuses."""
+        number, at, _ = self._next()
+        name = self.job.replication.name
+        return EntryRefused(
+            f"{self.job.target.name}: entry {number}, committed at {at}, cannot be replayed at its"
+            f" {refused.operation}: {refused.why}. All before it are. Mend the row or the hook, and the next run"
+            f" tries it again; or see `python -m concord entry show {name} {number}`"
         )
 
     @property

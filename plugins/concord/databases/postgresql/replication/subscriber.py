@@ -23,6 +23,7 @@ from concord.databases.postgresql.log.published import Kind, Published
 from concord.databases.postgresql.queued import procedure as queued_procedure
 from concord.databases.postgresql.queued import version_tables
 from concord.databases.postgresql.replay import decided, decision, large_entry, refused_entry
+from concord.databases.postgresql.replay.hooked_entry import RefusedByHook
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.set_aside import EntrySetAside, private_at, refuse_part
 from concord.databases.postgresql.replication import first_copy
@@ -34,6 +35,7 @@ from concord.databases.postgresql.sites.end import worded
 from concord.databases.postgresql.sites.ends import WrittenEnd
 from concord.jobs.replication import EntryOperation, ReplicationJob
 from concord.messages.errors import WriteContended
+from concord.rules.hook_function import AsksHook
 from concord.tables.row_mapping import Mapper, in_the_driver
 
 #: An application was in the way: the entry is replayed once more, as a whole (S4-135).
@@ -58,6 +60,7 @@ class Subscriber(WrittenEnd):
         )
         self._last = 0
         self._mapper: Mapper = in_the_driver
+        self._ask_hook: AsksHook | None = None
         self._by_set = False  #: what waits is one large entry
 
     @property
@@ -116,6 +119,9 @@ class Subscriber(WrittenEnd):
     def map_by(self, mapper: Mapper) -> None:
         self._mapper = mapper
 
+    def hook_by(self, ask_hook: AsksHook | None) -> None:
+        self._ask_hook = ask_hook
+
     @worded
     def stage(self, batch: Gathered) -> None:
         self._session.stage(batch, self._mapper)
@@ -140,7 +146,7 @@ class Subscriber(WrittenEnd):
         """The entry that a person let pass, if it is among those that wait."""
         if self.job.set_aside is None:
             return None
-        refuse_part(self.job.replication, self.job.set_aside)
+        refuse_part(self.job.replication, self.job.set_aside, hooked=bool(self._session.hooks))
         how = (self._session.made.of(Kind.ROWS, Kind.CALLS), self._private, self.job.set_aside)
         aside = EntrySetAside(self.connection, self._level, *how)
         return aside if aside.waits() else None
@@ -195,6 +201,8 @@ class Subscriber(WrittenEnd):
                 if time.monotonic() - began > PATIENCE:
                     said = told(error, private=True)
                     raise WriteContended(f"{self.access.name}: {said}; the next run goes on there") from error
+            except RefusedByHook as refused:
+                raise self._stopped.refused_by_hook(refused) from refused
             except psycopg.Error as error:
                 if not queued_procedure.falls(self.connection, self._layout, self.job, error, self._level):
                     raise self._stopped.refused(error) from error
@@ -217,6 +225,9 @@ class Subscriber(WrittenEnd):
     def _called(self) -> Mapping[str, Mapping[str, int]]:
         """From the subscriber's level on: an entry that a try has committed is not replayed again."""
         since = self._level.read(self.connection)
+        hooked = self._session.hooked(self._ask_hook)
+        if hooked is not None and hooked.are_touched(since):
+            return hooked.replay(since)
         if self._by_set:
             try:
                 return self._session.call(since, by_set=True)

@@ -36,6 +36,7 @@ from concord.databases.postgresql.write.writing import Writing
 from concord.jobs.link import LinkJob, TableReport
 from concord.messages.errors import ConcordError
 from concord.rules.brake import Brakes, Effect
+from concord.rules.hook_function import AsksHook
 from concord.versions.position import Session
 
 
@@ -219,8 +220,9 @@ class Target(WrittenEnd):
         progress: Progress,
         released: Collection[str] = (),
         asks: bool = True,
+        ask_hook: AsksHook | None = None,
     ) -> dict[str, TableReport]:
-        writing = Writing(self.job, staged, state, session, progress, frozenset(released), asks)
+        writing = Writing(self.job, staged, state, session, progress, frozenset(released), asks, ask_hook)
         another = partial(connect, self._login)
         with (
             prefetching(lambda: another("concord ahead"), staged),

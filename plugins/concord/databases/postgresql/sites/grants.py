@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.facts.privileges import Grant, Kind
+from concord.rules.hook import Hook
 from concord.tables.replication_set import ReplicatedTable, TableName
 
 #: Settings that the applier must be allowed to change: it silences application triggers, and it gives way
@@ -104,6 +105,13 @@ def of_table(
     if wanted.identity is not None:
         for sequence in table.sequences:
             yield Grant(logins.applier, ("SELECT", "UPDATE"), Kind.SEQUENCE, _parts(sequence))
+
+
+def of_hook(hook: Hook | None, applier: str) -> Iterator[Grant]:
+    """The applier may add rows for it, and read nothing of what stands there (S3-13)."""
+    for added in () if hook is None else hook.adds:
+        yield usage(applier, added.table.schema_name)
+        yield Grant(applier, ("INSERT",), Kind.TABLE, _parts(added.table), added.columns)
 
 
 def of_types(columns: Collection[Column], applier: str) -> Iterator[Grant]:

@@ -145,6 +145,7 @@ def needed_grants(state: SiteState, logins: Logins, tables: Sequence[ReplicatedT
         if (table := state.table(wanted)) is not None:
             shadow = Shadow.of(wanted, state.site, table)
             found += grants.of_table(wanted, shadow, inside, logins)
+            found += grants.of_hook(wanted.hooks.get(state.site), logins.applier)
             found += owner.needed(state.owner, shadow)
     return list(dict.fromkeys(found))
 

@@ -12,7 +12,7 @@ from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY
 from concord.databases.postgresql.ledger import reinitialization, waiting
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.transaction import one_table, rehearsal
+from concord.databases.postgresql.transaction import hooked_tables, one_table, rehearsal
 from concord.databases.postgresql.write import (
     guard,
     restoration,
@@ -45,9 +45,10 @@ def write_tables(
     """
     staged = _staged(connection, writing, waits)
     again, careful = locked, care is not Care.NONE or any(each.retried for each in staged)
-    locked = locked or careful
+    locked = locked or careful or hooked_tables.any_of(writing, staged)
     ordered = _lock(connection, writing, staged, locked=locked, again=again)
     judged, reports = _judge(connection, writing, ordered, locked=locked)
+    judged, asked = hooked_tables.ask(connection, writing, judged, reports)
     if careful:
         writing.progress("rehearse")
         values_move = True
@@ -57,6 +58,7 @@ def write_tables(
     left = {table.staged.shape.table.name for table in judged if former.remember(connection, table)}
     _write(connection, writing, judged, reports, gave_way, values_move=values_move)
     _mend_references(connection, writing, judged, reports, left, waits=bool(waits))
+    hooked_tables.add(connection, asked)
     for table in judged:
         if table.exceptional:
             waiting.remember(connection, table, writing.job)

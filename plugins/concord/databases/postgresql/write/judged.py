@@ -21,7 +21,7 @@ class Judged:
     exceptional: int  #: how many rows it holds
     source: str
     target: str
-    merged: bool = False  #: some row is a new one, made of both
+    merged: bool = False  #: some row is a new one, made of both or by a hook
     adopted: int = 0  #: rows of which the version alone is taken: this site did the very same thing
     since: str = ""  #: the snapshot they were judged in, where only those with verdicts are locked
 
@@ -33,9 +33,9 @@ class Judged:
             return f"(SELECT s.*, NULL::jsonb AS concord_united FROM {self.staged.typed} s)"
         if self.merged:
             united = (
-                "CASE WHEN v.verdict IN ('source_wins', 'source_stays')"
-                " THEN concord.vector_unite(s.concord_vector, v.p_vector)"
-                " WHEN v.verdict = 'merged' THEN v.made_vector END AS concord_united"
+                "CASE WHEN v.made_vector IS NOT NULL THEN v.made_vector"
+                " WHEN v.verdict IN ('source_wins', 'source_stays')"
+                " THEN concord.vector_unite(s.concord_vector, v.p_vector) END AS concord_united"
             )
             return (
                 f"(SELECT {merged_row.columns(self.staged.shape)}, {united}"

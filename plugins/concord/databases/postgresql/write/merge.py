@@ -194,7 +194,7 @@ def remember_incoming(connection: Connection, judged: Judged) -> None:
 UPDATE {shape.shadow.sql} p SET base_row = {live.format(shape.image("s"))},
        base_version = {live.format(version_object("s"))}
   FROM {judged.verdicts} v JOIN {judged.staged.typed} s ON {shape.same_key("s", "v")}
- WHERE {shape.same_key("p", "v")} AND v.verdict IN {_MET}""",
+ WHERE {shape.same_key("p", "v")} AND (v.verdict IN {_MET} OR v.made_vector IS NOT NULL)""",
     )
 
 

@@ -14,28 +14,37 @@ from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import DECISION_TYPES
-from concord.rules.merging import DERIVED
+from concord.rules.merging import BY_HOOK, DERIVED
 
 #: The version of a merged row, by the fields of a version.
 VERSION = {
     "origin": "v.made_origin",
     "changed_at": "v.made_changed_at",
-    "derived": str(DERIVED),
+    "derived": "v.made_derived",
     "vector": "v.made_vector",
     "deleted": "false",
 }
 
 
-def stamp(connection: Connection, verdicts: str) -> None:
-    """Give every merged row a version of this site that includes both; a test holds it to `merged_version`."""
+#: A merge of a row that a hook has made is one itself.
+_OF_MERGE = f"CASE WHEN greatest(s_derived, p_derived) >= {BY_HOOK} THEN {BY_HOOK} ELSE {DERIVED} END"
+
+
+def stamp(
+    connection: Connection, verdicts: str, chosen: str = "verdict = 'merged'", derived: str = _OF_MERGE
+) -> None:
+    """Give every merged row, or each of the chosen ones, a version of this site that includes both.
+
+    A test holds it to `merged_version`.
+    """
     run(
         connection,
         f"""
-UPDATE {verdicts} v SET made_origin = m.origin, made_changed_at = m.at,
-       made_vector = m.vector || jsonb_build_object(m.origin, {row_version.dot("m.at", str(DERIVED))})
-  FROM (SELECT u.n, u.vector, c.origin, {row_version.next_stamp("u.vector", "c.stamp_floor")} AS at
-          FROM (SELECT n, concord.vector_unite(s_vector, p_vector) AS vector FROM {verdicts}
-                 WHERE verdict = 'merged') u CROSS JOIN concord.site c) m WHERE m.n = v.n""",
+UPDATE {verdicts} v SET made_origin = m.origin, made_changed_at = m.at, made_derived = m.derived,
+       made_vector = m.vector || jsonb_build_object(m.origin, {row_version.dot("m.at", "m.derived")})
+  FROM (SELECT u.n, u.vector, u.derived, c.origin, {row_version.next_stamp("u.vector", "c.stamp_floor")} AS at
+          FROM (SELECT n, concord.vector_unite(s_vector, p_vector) AS vector, {derived} AS derived
+                  FROM {verdicts} v WHERE {chosen}) u CROSS JOIN concord.site c) m WHERE m.n = v.n""",
     )
 
 

@@ -100,7 +100,8 @@ def _row(value: object) -> Row | None:
     return value if isinstance(value, dict) else None
 
 
-def _base(row: object, version: object) -> Base | None:
+def base(row: object, version: object) -> Base | None:
+    """A before-image, as a shadow row keeps it."""
     return (
         Base(row, _vector(version["vector"])) if isinstance(row, dict) and isinstance(version, dict) else None
     )
@@ -111,7 +112,8 @@ def _vector(stored: object) -> Vector:
     return {str(name): (int(entry[0]), int(entry[1])) for name, entry in stored.items()}
 
 
-def _version(fields: Sequence[object]) -> RowVersion:
+def version(fields: Sequence[object]) -> RowVersion:
+    """The fields of a version, as they stand beside a row."""
     origin, changed_at, derived, vector, deleted, born = fields
     return RowVersion(
         str(origin), int(str(changed_at)), int(str(derived)), _vector(vector), bool(deleted), bool(born)
@@ -126,10 +128,10 @@ def same_thing(connection: Connection, staged: Staged, verdicts: str, chains: Ch
 
 def contenders(row: Sequence[object]) -> tuple[Contender, Contender]:
     """Both sides of a row that is decided again: what came in, and what is present."""
-    incoming, present = _version(row[1:7]), _version(row[7:13])
+    incoming, present = version(row[1:7]), version(row[7:13])
     known = ABSENT if present.is_absent else present
-    source = Contender(incoming, _row(row[14]), _base(row[16], row[17]))
-    return source, Contender(known, _row(row[15]), _base(row[18], row[19]))
+    source = Contender(incoming, _row(row[14]), base(row[16], row[17]))
+    return source, Contender(known, _row(row[15]), base(row[18], row[19]))
 
 
 def decided(row: Sequence[object], chains: Chains) -> tuple[object, str, str | None, str | None, str | None]:

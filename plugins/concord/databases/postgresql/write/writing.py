@@ -11,6 +11,8 @@ from concord.databases.contract.memory import LinkState
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write.suspicious import UNSUSPECTING, Suspicion, suspicion_of
 from concord.jobs.link import LinkJob
+from concord.rules.hook import Hook
+from concord.rules.hook_function import AsksHook
 from concord.tables.replication_set import ReplicatedTable
 from concord.versions.position import Session
 
@@ -34,6 +36,7 @@ class Writing:
     progress: Progress
     released: frozenset[str] = frozenset()  #: tables whose rows may rebound this time
     asks: bool = True  #: what only a function can decide goes back to it; else the rest of its chain decides
+    ask_hook: AsksHook | None = None  #: asks a function that sees every row before it is written
 
     @property
     def site(self) -> str:
@@ -46,6 +49,10 @@ class Writing:
             return UNSUSPECTING
         session = self.session.id if self.job.moves_positions else None
         return suspicion_of(self.job, table, session, released=table in self.released)
+
+    def hook_of(self, name: str) -> Hook | None:
+        """The table's hook here. A repair and an initialization make sites equal: they ask none."""
+        return None if self.session is None else self.wanted(name).hooks.get(self.site)
 
     def wanted(self, name: str) -> ReplicatedTable:
         return next(table for table in self.job.tables if table.name == name)

@@ -1,0 +1,5 @@
+"""Two sites of which one replays what the other has committed."""
+
+from tests.given.fixtures import replicated
+
+__all__ = ["replicated"]
