@@ -21,7 +21,9 @@ from concord.tables.replication_set import ReplicatedTable, TableName
 from demo import terminal
 from demo.progress import Progress
 
-PART = "capture"
+PART, BY_LOG = "capture", "log-capture"
+#: Of both tables: what a site whose log is read needs, whoever pays for it.
+LOGICAL = {"wal_level": "logical"}
 MEDIANS = "Each number is the median of its runs, in brackets the range."
 
 #: The schemas of the tables that are captured, and of equal ones that are not.
@@ -115,12 +117,16 @@ class Results:
     bulk: dict[str, Pairs] = field(default_factory=lambda: {title: Pairs() for title in BULK})
 
 
-def fill(database: Database, rows: int) -> None:
-    """Two equal tables of bookings and two of accounts, one of each captured."""
+def fill(database: Database, rows: int, *, by_log: bool = False) -> None:
+    """Two equal tables of bookings and two of accounts, one of each captured, by triggers or from the log. Nobody
+    reads the log meanwhile."""
     database.run(*bookings.creation(rows), *UNTRACKED_TABLE)
     for schema in (TRACKED, UNTRACKED):
         pgbench.fill(database, schema, rows)
-    provision([installation(database, bookings.TABLE, ACCOUNTS)])
+    sites = [database.name] if by_log else []
+    tables = [table.told_by_log(sites) for table in (bookings.TABLE, ACCOUNTS)]
+    site = installation(database, *tables)
+    provision([replace(site, log_reader=site.installer.user, reads_log=site.installer)])
     database.run("VACUUM (ANALYZE)")
 
 
@@ -130,7 +136,7 @@ def measure(database: Database, plan: Plan, progress: Progress) -> Results:
     for turn in range(plan.repeat):
         schemas = (UNTRACKED, TRACKED) if turn % 2 else (TRACKED, UNTRACKED)
         with progress.step(f"{turn + 1} of {plan.repeat}") as step:
-            database.run(f"TRUNCATE {LEFT_BEHIND}")
+            database.run(f"TRUNCATE {LEFT_BEHIND}")  # none of them is in the log's publication
             for title in BULK:
                 _bulk(database, plan, title, schemas, results.bulk[title])
             for single in SINGLES:
@@ -194,7 +200,10 @@ def main(arguments: list[str]) -> int:
     plan = Plan(options.rows, options.count, options.repeat, pgbench.Users(options.clients, options.seconds))
     directory = options.directory.absolute()
 
-    return terminal.run(lambda: _measure(directory, plan, recorded=options.record), directory)
+    def measured() -> int:
+        return _measure(directory, plan, by_log=options.by_log, recorded=options.record)
+
+    return terminal.run(measured, directory)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -209,17 +218,19 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--repeat", type=int, default=5, help="runs of each measurement")
     made.add_argument("--clients", type=int, default=4)
     made.add_argument("--seconds", type=int, default=10, help="of each run of single-row updates")
+    made.add_argument("--by-log", action="store_true", help="the log tells of changes, and no trigger")
     add_places(made, PART)
     return made
 
 
-def _measure(directory: Path, plan: Plan, *, recorded: bool) -> int:
-    with databases.alone_in_workspace(directory) as database:
-        fill(database, plan.rows)
+def _measure(directory: Path, plan: Plan, *, by_log: bool, recorded: bool) -> int:
+    settings = databases.SETTINGS | (LOGICAL if by_log else {})
+    with databases.alone_in_workspace(directory, settings) as database:
+        fill(database, plan.rows, by_log=by_log)
         results = measure(database, plan, Progress(terminal.console()))
         where = f"{report.machine(database.version)} {MEDIANS}"
         text = "\n\n".join([where, *map(markdown, grids(results, plan))])
-    publish(PART, text, recorded=recorded)
+    publish(BY_LOG if by_log else PART, text, recorded=recorded)
     return 0
 
 

@@ -161,16 +161,16 @@ def _alone_in(directory: Path) -> Iterator[None]:
 
 
 @contextmanager
-def alone_in_workspace(directory: Path) -> Iterator[Database]:
+def alone_in_workspace(directory: Path, settings: Mapping[str, str] = SETTINGS) -> Iterator[Database]:
     """`running_alone` in such a directory."""
-    with _alone_in(directory), running_alone(directory) as made:
+    with _alone_in(directory), running_alone(directory, settings) as made:
         yield made
 
 
 @contextmanager
-def running_alone(directory: Path) -> Iterator[Database]:
+def running_alone(directory: Path, settings: Mapping[str, str] = SETTINGS) -> Iterator[Database]:
     """One server below `directory` with one empty database; removed when the block ends."""
-    with Server.create(directory / LONDON, settings=SETTINGS) as server:
+    with Server.create(directory / LONDON, settings=settings) as server:
         password = secrets.token_urlsafe(24)
         _create_logins(server, password)
         server.create_database(LONDON)

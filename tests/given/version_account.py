@@ -2,7 +2,8 @@
 
 A trigger on the shadow table writes one line per change of a key, in the change's own transaction. The line holds
 the version before, the version now, and the row's token. A link writes the token after the version, so its lines
-are written last. The lock on the shadow row orders the lines of a key, so the account misses nothing.
+are written last. A registration from a log writes users' own versions. The lock on the
+shadow row orders the lines of a key, so the account misses nothing.
 """
 
 from collections import defaultdict
@@ -24,8 +25,12 @@ CREATE TABLE account.line (number bigserial PRIMARY KEY, by_link boolean NOT NUL
                           before jsonb, after jsonb NOT NULL);
 CREATE FUNCTION account.keep() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
+  IF TG_OP = 'UPDATE' AND to_jsonb(NEW) - 'concord_written_by' = to_jsonb(OLD) - 'concord_written_by' THEN
+    RETURN NULL;  -- whose row it is, and no version
+  END IF;
   INSERT INTO account.line (by_link, key, token, before, after)
-  SELECT session_user = '{APPLIER}', NEW.id, (SELECT token FROM public.item WHERE id = NEW.id),
+  SELECT session_user = '{APPLIER}' AND current_setting('transaction_isolation') <> 'repeatable read', NEW.id,
+         (SELECT token FROM public.item WHERE id = NEW.id),
          CASE TG_OP WHEN 'UPDATE' THEN to_jsonb(OLD) END, to_jsonb(NEW);
   RETURN NULL;
 END $$;

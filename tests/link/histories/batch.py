@@ -241,7 +241,7 @@ class Batch:
             forgetting.forget(installer, peer, links)
         self.users.pop(site).leave()
         self.network.leave(site)
-        self.network.by_name.pop(site).connection.close()
+        self.network.by_name.pop(site).close()
         self._lose(set(self.oracle.content) - self.oracle.known(*others))
         self.counts["left"] += 1
 

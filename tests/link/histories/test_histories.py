@@ -13,6 +13,7 @@ from itertools import groupby
 
 import pytest
 
+from concord.jobs.site import Capture
 from concord.rules.policy import Policy
 from concord.rules.resolver import total_order
 from embedded.postgres import Server
@@ -30,22 +31,32 @@ pytestmark = pytest.mark.spark
 
 #: Of each family, in one batch.
 HISTORIES = int(os.environ.get("LIVES_HISTORIES", "70"))
+#: The same where logs are read.
+OF_LOGS = int(os.environ.get("LIVES_OF_LOGS", "20"))
 #: More batches: LIVES_BATCHES=20 pytest tests/link/histories/test_histories.py
 BATCHES = int(os.environ.get("LIVES_BATCHES", "1"))
 ONLY = os.environ.get("LIVES_HISTORY")
-CONTROL = {"concord.site", "concord.synchronization", "concord.link_state"}
+CONTROL = {
+    *("concord.site", "concord.synchronization", "concord.link_state"),
+    *("concord.log_capture", "concord.applied"),
+}
+#: The families that are lived once more, by sites of which every second one has its log read.
+LOGGED = ("faults", "sites come and go")
 
 
 @pytest.fixture(
     scope="module",
-    params=[(family, batch) for batch in range(BATCHES) for family in FAMILIES],
-    ids=lambda param: f"{param[0]} {param[1]}",
+    params=[
+        *((family, batch, Capture.TRIGGERS) for batch in range(BATCHES) for family in FAMILIES),
+        *((family, batch, Capture.LOG) for batch in range(BATCHES) for family in LOGGED),
+    ],
+    ids=lambda param: f"{param[0]} {param[1]} {param[2]}",
 )
 def lives(request: pytest.FixtureRequest, server_with_logins: Server) -> Iterator[Batch]:
     """A batch lived to its rest, once for all tests."""
-    family, batch = request.param
-    seed = f"{request.config.getoption('hypothesis_seed')} {batch}"
-    planned = plan(family, seed, HISTORIES)
+    family, batch, capture = request.param
+    seed = f"{request.config.getoption('hypothesis_seed')}-{capture} {batch}"
+    planned = plan(family, seed, HISTORIES if capture is Capture.TRIGGERS else OF_LOGS)
     planned = planned.only(int(ONLY)) if ONLY else planned
     print(f"seed of the batch: {planned.name}")  # noqa: T201 - to repeat a run
     databases: list[str] = []
@@ -53,7 +64,8 @@ def lives(request: pytest.FixtureRequest, server_with_logins: Server) -> Iterato
     def make_site(name: str) -> Site:
         databases.append(f"lives_{abs(hash(planned.name))}_{name}")
         server_with_logins.create_database(databases[-1])
-        return with_a_clock(site_on(server_with_logins, name, databases[-1]))
+        by_log = capture is Capture.LOG and len(databases) % 2 == 1
+        return with_a_clock(site_on(server_with_logins, name, databases[-1], by_log=by_log))
 
     topology = Topology(planned.name, planned.sites, planned.pairs)
     ddl = (*TABLES, *common(planned.histories))
@@ -67,10 +79,10 @@ def lives(request: pytest.FixtureRequest, server_with_logins: Server) -> Iterato
         print(f"{len(network.reports)} links in {time.monotonic() - began:.0f} s")  # noqa: T201
         yield lived
     finally:
-        for site in network.sites:
-            site.connection.close()
         for users in lived.users.values():
             users.leave()
+        for site in network.sites:
+            site.close()
         for database in databases:
             server_with_logins.drop_database(database)
             server_with_logins.drop_database(f"{database}_backup")

@@ -39,6 +39,7 @@ def test_no_trigger_stands_anywhere_and_an_edit_arrives(sites: Pair) -> None:
         "book 3",
         "born in london",
     ]
+    assert sites.run("reverse").total("acquired") == 0, "what a link writes is no edit"
     triggers = "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'book'::regclass"
     assert sites.london.value(triggers) == sites.capetown.value(triggers) == 0
     assert at_rest(sites)

@@ -96,8 +96,9 @@ def test_only_what_the_snapshot_shows_and_the_last_did_not_is_news() -> None:
 
 
 def test_what_triggers_have_told_of_a_table_is_no_news_of_it() -> None:
-    _, copied = reading(begin(10), insert(BOOK, 1), insert(SHELF, 2))
+    touched, copied = reading(begin(10), insert(BOOK, 1), insert(SHELF, 2))
     assert [key for key, _ in keys(copied)] == [1]
+    assert touched.tables[SHELF].touched == 0
 
 
 def test_a_truncate_a_missing_key_and_another_identity_lose_the_table_and_no_other() -> None:
