@@ -43,7 +43,7 @@ HOOKS = (
         "plugins/concord/rules/merging.py",
         "derived = BY_HOOK if max(one.derived, other.derived) >= BY_HOOK else DERIVED",
         "derived = DERIVED",
-        "tests/rules/test_hooked_converges.py",
+        "tests/databases/postgresql/capture/test_before_image.py -k stamped",
     ),
     Mutant(
         "a row that a hook has changed keeps the version that came in",
@@ -86,13 +86,6 @@ HOOKS = (
         'reason = "" if hooked.private else',
         "reason =",
         f"{HOOKED} -k private",
-    ),
-    Mutant(
-        "a hook is shown a row as it was before its transaction",
-        f"{POSTGRESQL}/replay/hooked_entry.py",
-        "each.before > since or each.alone",
-        "each.alone",
-        f"{ENTRIES} -k each_operation",
     ),
     Mutant(
         "an operation that a hook refuses is replayed",
