@@ -11,7 +11,7 @@ from concord.messages.errors import StructureChanged
 from concord.rules.initialization_rule import Way
 from concord.transmission.errors import worded
 from spark_jobs.steps.acquire import acquire
-from spark_jobs.steps.initialized_rows import Choosing, KeyMeaning, all_of, changed
+from spark_jobs.steps.initialized_rows import ASIDE, Choosing, KeyMeaning, all_of, changed
 from spark_jobs.steps.manipulate import manipulate
 from spark_jobs.steps.stage import stage
 from spark_jobs.steps.unfaithful import refuse_unfaithful
@@ -57,7 +57,7 @@ def _rows(
     empty: bool,
 ) -> DataFrame:
     ours, theirs = way.source_shape, way.target_shape
-    incoming = manipulate(acquire(spark, way.incoming(state, ranges)), ours, theirs, ("unsent",))
+    incoming = manipulate(acquire(spark, way.incoming(state, ranges)), ours, theirs, ASIDE)
     if empty:
         return all_of(incoming, rule)
     present = acquire(spark, way.present(state, ranges))

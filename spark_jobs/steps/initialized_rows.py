@@ -20,7 +20,9 @@ from concord.versions.row_version import ABSENT, RowVersion, vector_from_json, v
 from spark_jobs.code_state import in_this_code
 
 _DECISION = ("verdict", "resolver", "reason", "against")
-_PRESENT = (*VERSION_TYPES, "unsent")
+#: Beside a row and its version: of a stale site, and of rule 10.
+ASIDE = ("unsent", "agreed")
+_PRESENT = (*VERSION_TYPES, *ASIDE)
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,11 @@ def all_of(incoming: DataFrame, way: Way) -> DataFrame:
         {name: F.coalesce(name, F.lit(value)) for name, value in made.items()} if way.announced else {}
     )
     verdict = F.lit("apply") if way.announced else F.when(new, "insert").otherwise("apply")
-    shared = incoming.where(~F.col("out_of_scope"))
-    return shared.withColumns({"verdict": verdict, **nothing, **with_versions}).drop("unsent")
+    # Told again, an agreed version would be what others have forgotten: its row has none, and its tombstone is nothing.
+    shared = incoming.where(~F.col("out_of_scope") & ~(F.col("agreed") & F.col("deleted")))
+    known = {name: F.when(~F.col("agreed"), F.col(name)) for name in made}
+    told = shared.withColumns({**known, "born": F.col("born") & ~F.col("agreed")})
+    return told.withColumns({"verdict": verdict, **nothing, **with_versions}).drop(*ASIDE)
 
 
 def changed(
@@ -132,7 +137,7 @@ def _exists(side: str) -> Column:
 
 def _decided(batch: pa.RecordBatch, carried: Sequence[str], way: Way, choosing: Choosing) -> pa.RecordBatch:
     """The rows of a batch that are to be written, with the versions that they get."""
-    names = (*VERSION_TYPES, "unsent", "exists", *(f"p_{name}" for name in _PRESENT), "p_exists", "same")
+    names = (*VERSION_TYPES, *ASIDE, "exists", *(f"p_{name}" for name in _PRESENT), "p_exists", "same")
     seen = [f"{prefix}{alias}" for alias in choosing.aliases.values() for prefix in ("", "p_")]
     rows = batch.select([*names, *seen]).to_pylist()
     taken: list[int] = []
@@ -168,8 +173,10 @@ def _side(row: Mapping[str, Any], prefix: str, choosing: Choosing) -> Side:
             bool(row[f"{prefix}deleted"]),
             bool(row[f"{prefix}born"]),
         )
-    exists, unsent, left = (bool(row[f"{prefix}{name}"]) for name in ("exists", "unsent", "out_of_scope"))
-    return Side(version, exists, unsent, choosing.row(row, prefix), left)
+    exists, unsent, left, agreed = (
+        bool(row[f"{prefix}{name}"]) for name in ("exists", "unsent", "out_of_scope", "agreed")
+    )
+    return Side(version, exists, unsent, choosing.row(row, prefix), left, agreed)
 
 
 def _append(made: dict[str, list[Any]], verdict: Verdict, against: RowVersion, *, left: bool) -> None:

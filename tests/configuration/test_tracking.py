@@ -1,5 +1,5 @@
 """How changes are found, by marks of the application or in the log: what the configuration says and refuses (S4-074,
-F19, S1-32 b)."""
+S4-076, F19, S1-32 b)."""
 
 from __future__ import annotations
 
@@ -156,3 +156,45 @@ def test_an_incremental_snapshot_reads_no_log(problems: Problems, parse: Parse) 
     assert "make the snapshot non_incremental" in str(problem)
     parse(logged() + SNAPSHOT.replace("incremental", "non_incremental"))
     parse(logged() + SNAPSHOT.replace("public.flights", "public.pilots"))
+
+
+MARKED = """\
+sites:
+  london: {connection: london}
+  capetown: {connection: capetown}
+replication_sets:
+  shop:
+    tables:
+      - table: public.customer
+        tracking: {changed_at: updated_at, deleted: is_deleted, tolerance: 15 min}
+synchronizations:
+  london_capetown: {replication_set: shop, source: london, target: capetown, tombstone_retention: 14 days}
+"""
+
+
+@pytest.mark.parametrize("age", ["10 min", "15 min"])
+def test_a_purge_that_is_not_behind_the_tolerance_is_one_error(problems: Problems, age: str) -> None:
+    """S4-076."""
+    (problem,) = problems(f"{MARKED}retention: {{versions: {age}}}\n")
+    assert problem.key == "retention.versions"
+    assert "tolerance of marks (15 min)" in str(problem)
+
+
+def test_a_tombstone_that_goes_within_the_tolerance_is_refused_alike(problems: Problems) -> None:
+    """S4-076."""
+    (problem,) = problems(MARKED.replace("14 days", "15 min"))
+    assert problem.key == "synchronizations.london_capetown.tombstone_retention"
+
+
+def test_half_an_hour_behind_a_tolerance_of_a_quarter_is_enough(parse: Parse) -> None:
+    """S4-076."""
+    configuration = parse(f'{MARKED}retention: {{versions: 30 min, cleanup_schedule: "*/10 * * * *"}}\n')
+    assert configuration.retention.versions == timedelta(minutes=30)
+    assert configuration.retention.cleanup_schedule == "*/10 * * * *"
+
+
+def test_versions_are_kept_for_two_weeks_and_cleaned_daily_by_default(parse: Parse) -> None:
+    """S4-078, S4-108: a log that is made is purged without another word."""
+    configuration = parse(MARKED)
+    assert configuration.retention.versions == timedelta(days=14)
+    assert configuration.retention.cleanup_schedule == "@daily"

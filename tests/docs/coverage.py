@@ -63,6 +63,11 @@ SUBJECTS = (
     ),
     Subject("Rules of a publisher", _items("S4-027 059 060 061 062 063 151"), _items("S4-064 072")),
     Subject("Counters that add up", _items("S4-173 179 180"), _items("S2-29 31; S4-174 178 181")),
+    Subject(
+        "Upkeep of the snapshot log",
+        _items("S4-011 018 019 076 078 096 099 101 102 103 104 105 106 107 108"),
+        _items("S4-097"),
+    ),
     Subject("Objectives for lag and rate", (), _items("S2-10 11")),
     Subject("Calls of procedures", (), _items("S2-12; S4-126 132 141 169")),
     Subject("Hooks, and policies for errors", _items("S2-21 22 24 25; S3-08 13; S4-137 152"), ()),

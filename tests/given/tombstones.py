@@ -2,8 +2,8 @@
 
 import time
 
-from concord.databases.postgresql.upkeep.tombstones import clean
-from concord.jobs.upkeep import CarryingSite, SiteTombstones
+from concord.databases.postgresql.upkeep.cleanup import clean
+from concord.jobs.upkeep import CarryingSite, SiteCleanup
 from tests.given.site import Site
 from tests.given.two_sites import SYNCHRONIZATION, Pair
 
@@ -22,7 +22,7 @@ def carrying(sites: Pair, *, also: str | None = None) -> list[CarryingSite]:
 
 def cleaned(
     sites: Pair, *, dry_run: bool = False, min_age_us: int = 0, also: str | None = None
-) -> list[SiteTombstones]:
+) -> list[SiteCleanup]:
     now = time.time_ns() // 1000
     return list(clean(carrying(sites, also=also), dry_run=dry_run, now_us=now, min_age_us=min_age_us).tables)
 

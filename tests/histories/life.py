@@ -14,7 +14,7 @@ from concord.versions.position import LinkPosition, Session
 from concord.versions.row_version import RowVersion
 from tests.histories.oracle import Content, Edit, Judge, Oracle, Told
 from tests.histories.script import KEYS, NEWCOMER, Pair, Script
-from tests.histories.sites_in_memory import Copy, LinkRun, Refused, Reunion, purge
+from tests.histories.sites_in_memory import Cleanup, Copy, LinkRun, Refused, Reunion
 
 Policy = Callable[[Priorities], Judge]
 
@@ -59,6 +59,8 @@ class Life:
     converged: set[tuple[Edit, Edit]] = field(default_factory=set)  #: what gave way to the very same thing
     positions: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     counts: Counter[str] = field(default_factory=Counter)
+    forgotten: set[Edit] = field(default_factory=set)  #: all sites had them, and were told to forget
+    cleanup: tuple[Cleanup, Iterator[str]] | None = None  #: the one under way
 
     # Users
 
@@ -173,21 +175,54 @@ class Life:
             self.link(*link)
 
     def purge(self) -> None:
-        self.killed_purge(len(self.copies))
+        """Tombstones alone."""
+        self._clean(living=False)
 
-    def killed_purge(self, deleting: int) -> None:
-        """It dies when so many sites have deleted."""
+    def forget(self) -> None:
+        """Versions of living rows as well."""
+        self._clean(living=True)
+
+    def killed_purge(self, steps: int) -> None:
+        """It dies after so many steps."""
+        self._clean(living=False, steps=steps)
+
+    def _clean(self, *, living: bool, steps: int = 10**9) -> None:
+        self.give_up()
+        self._begin_cleanup(living=living)
+        for _ in range(steps):
+            if self.cleanup is None:
+                return
+            self.cleanup_step()
+        self.give_up()
+
+    def cleanup_step(self) -> None:
+        """One step of a cleanup of everything; others go on until the next one."""
+        if self.cleanup is None:
+            self._begin_cleanup(living=True)
+        assert self.cleanup is not None
+        order, steps = self.cleanup
+        if next(steps, None) is None:
+            self.cleanup = None
+        for site, (key, dot) in order.forgotten:
+            self.forgotten.add((key, dot))
+            self.oracle.forget(site, key)
+        self.counts["purged"] += len(order.forgotten)
+        order.forgotten.clear()
+
+    def _begin_cleanup(self, *, living: bool) -> None:
         out = {name: [_name(name, peer) for peer in self.peers(name)] for name in self.copies}
-        before = {name: set(copy.shadow) for name, copy in self.copies.items()}
-        self.counts["purged"] += len(purge(self.copies.values(), out, deleting=deleting))
-        for name, copy in self.copies.items():
-            for key in before[name] - set(copy.shadow):
-                self.oracle.forget(name, key)
+        order = Cleanup(list(self.copies.values()), out, living)
+        self.cleanup = (order, order.steps())
+
+    def give_up(self) -> None:
+        """The cleanup dies where it stands."""
+        self.cleanup = None
 
     def join(self, peer: str) -> None:
         """A new site is loaded from one that is there."""
         if NEWCOMER in self.copies or peer not in self.copies or self.copies[peer].open:
             return
+        self.give_up()
         self.copies[NEWCOMER] = Copy(NEWCOMER, {})
         self.pairs.append((peer, NEWCOMER))
         self._reunite(peer, NEWCOMER, stale=None)
@@ -200,6 +235,7 @@ class Life:
         others = [name for name in self.copies if name != site]
         if site not in self.copies or len(others) < 2 or not connected(others, pairs):
             return
+        self.give_up()
         del self.copies[site]
         self.pairs = pairs
         for copy in self.copies.values():
@@ -215,6 +251,7 @@ class Life:
         """A site is put back, begins its next life, and is initialized with each of its peers (rule 7)."""
         if site not in self.backups:
             return
+        self.give_up()
         life = self.copies[site].incarnation + 1
         old, knew = self.backups.pop(site)
         self.copies[site] = replace(old, incarnation=life)
@@ -284,8 +321,7 @@ def wrong(life: Life) -> Iterator[str]:
     for other in others:
         if other.rows != first.rows:
             yield f"I1: {first.name} holds {first.rows}, {other.name} holds {other.rows}"
-        elif _versions(other) != _versions(first):
-            yield f"I1: {first.name} has {_versions(first)}, {other.name} has {_versions(other)}"
+    yield from _versions(life)
     for copy in life.copies.values():
         yield from _badly_kept(life, copy)
     for link, positions in life.positions.items():
@@ -301,7 +337,8 @@ def _badly_kept(life: Life, copy: Copy) -> Iterator[str]:
     for key, before, after in copy.steps_back:
         yield f"I9: at {copy.name} key {key} went back from {before} to {after}"
     for fight in copy.log.values():
-        if fight.winner.includes(fight.loser) or fight.loser.includes(fight.winner):
+        knows = fight.winner.includes(fight.loser) or fight.loser.includes(fight.winner)
+        if knows and not fight.forced:
             yield f"I12: at {copy.name} no conflict stands in the log: {fight}"
         if fight.winner_content == fight.loser_content:
             yield f"I12: at {copy.name} nothing is lost by {fight}"
@@ -310,13 +347,20 @@ def _badly_kept(life: Life, copy: Copy) -> Iterator[str]:
                 yield f"I12: at {copy.name} the image of {side} is {content}"
 
 
-def _versions(copy: Copy) -> dict[int, tuple[object, ...]]:
-    """Tombstones that all have agreed to forget need not be forgotten everywhere."""
-    return {
-        key: (each.version.dot, dict(each.version.vector), each.version.deleted)
-        for key, each in copy.shadow.items()
-        if not each.agreed
-    }
+def _versions(life: Life) -> Iterator[str]:
+    """A site may have agreed to forget a version, or forgotten it: any other knows what it knows, unless it has agreed
+    to the same."""
+    kept = {name: copy.shadow for name, copy in life.copies.items()}
+    for key in sorted({key for shadows in kept.values() for key in shadows}):
+        told = {name: shadows[key] for name, shadows in kept.items() if key in shadows}
+        firm = {
+            (each.version.dot, str(sorted(each.version.vector.items())))
+            for each in told.values()
+            if not each.agreed
+        }
+        dots = {each.version.dot for each in told.values()}
+        if len(firm) > 1 or len(dots) > 1 or (firm and len(told) < len(kept)):
+            yield f"I1: of key {key} {told} is remembered"
 
 
 def _unaccounted(life: Life) -> Iterator[str]:
@@ -324,20 +368,11 @@ def _unaccounted(life: Life) -> Iterator[str]:
     these. Or an edit of its own reader replaced it, which is not lost itself."""
     final = {(key, each.version.dot) for copy in life.copies.values() for key, each in copy.shadow.items()}
     replaced = {old for new, old in life.oracle.replaces.items() if new not in life.gone}
-    accounted = final | replaced | life.losers | life.gone | _forgotten(life)
+    accounted = final | replaced | life.losers | life.gone | life.forgotten
     while more := {edit for edit, stays in life.converged if stays in accounted} - accounted:
         accounted |= more
     for edit in set(life.oracle.content) - accounted:
         yield f"I2: {edit} with {life.oracle.content[edit]!r} is lost"
-
-
-def _forgotten(life: Life) -> set[Edit]:
-    """Deletes that every site has had, and was then told to forget."""
-    return (
-        {edit for edit, content in life.oracle.content.items() if content is None}
-        if life.counts["purged"]
-        else set()
-    )
 
 
 def _other_than_foreseen(life: Life) -> Iterator[str]:

@@ -69,9 +69,12 @@ class Oracle:
         self.holds[site][key] = made
 
     def forget(self, site: str, key: int) -> None:
-        """A cleanup has removed the delete that the site holds."""
+        """A cleanup has removed what the site remembers of the key. All sites have had the row: it counts as common
+        history, and nobody has inserted it."""
         self.forgotten.add((key, self.holds[site][key]))
         self.recalls[site].pop(key, None)
+        if self.content[key, self.holds[site][key]] is not None:
+            self.inserts -= {(key, made) for made in self.heard[site][key]}
 
     def look(self, source: str) -> Told:
         return Told(dict(self.heard[source]), dict(self.holds[source]), dict(self.recalls[source]))

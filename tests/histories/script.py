@@ -36,13 +36,22 @@ PLAIN = {"put": 8, "alike": 4, "delete": 4, "rekey": 1, "transaction": 1, "link"
 LATE = PLAIN | {"late": 2, "commit": 3, "roll_back": 1}
 FAULTS = LATE | {"killed_link": 4, "clock_jumps": 2}
 PURGES = PLAIN | {"delete": 8, "purge": 3, "killed_purge": 2, "settle": 2, "clock_jumps": 1}
+FORGETS = LATE | {
+    "cleanup_step": 24,
+    "give_up": 1,
+    "settle": 5,
+    "link": 14,
+    "clock_jumps": 1,
+    "killed_link": 1,
+}
 FAMILIES: Mapping[str, Mapping[str, int]] = {
     "plain": PLAIN,
     "late commits": LATE,
     "faults": FAULTS,
     "purges": PURGES,
-    "sites come and go": FAULTS | {"join": 1, "leave": 1, "settle": 1, "purge": 1},
-    "restores": PLAIN | {"back_up": 2, "restore": 2, "killed_link": 2, "settle": 1},
+    "forgets": FORGETS,
+    "sites come and go": FAULTS | {"join": 1, "leave": 1, "settle": 2, "purge": 1, "forget": 1},
+    "restores": PLAIN | {"back_up": 2, "restore": 2, "killed_link": 2, "settle": 2, "forget": 1},
 }
 
 
@@ -66,7 +75,7 @@ def connect(chance: random.Random, sites: Sequence[str], more: float = 0.4) -> t
 
 def _step(chance: random.Random, verb: str, sites: Sequence[str], pairs: Sequence[Pair]) -> Step:
     site, key = chance.choice(sites), chance.randrange(KEYS)
-    if verb in ("tick", "settle", "purge"):
+    if verb in ("tick", "settle", "purge", "forget", "cleanup_step", "give_up"):
         return (verb,)
     if verb in ("link", "killed_link"):
         link = tuple(chance.sample(chance.choice(pairs), 2))
@@ -78,7 +87,7 @@ def _step(chance: random.Random, verb: str, sites: Sequence[str], pairs: Sequenc
     about: Mapping[str, tuple[object, ...]] = {
         "rekey": (site, key, chance.randrange(KEYS)),
         "clock_jumps": (site, chance.choice([-20, -3, 3, 20])),
-        "killed_purge": (chance.randrange(len(sites)),),
+        "killed_purge": (chance.randrange(4 * len(sites)),),
         **dict.fromkeys(("back_up", "restore", "leave", "join", "roll_back", "commit"), (site,)),
     }
     return (verb, *about.get(verb, (site, key)))

@@ -4,10 +4,10 @@ parts of a database (rows, stamps, positions, transactions) are written down her
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from concord.rules.initialization_rule import Side, Way
+from concord.rules.initialization_rule import RESOLVER, Side, Verdict, Way
 from concord.rules.initialization_rule import decide as decide_initially
 from concord.rules.policy import Policy
 from concord.rules.resolver import Priorities, total_order
@@ -17,7 +17,7 @@ from concord.versions.row_version import ABSENT, RowVersion
 from tests.histories.oracle import Content, Judge
 
 TABLE = "item"
-Tombstone = tuple[int, tuple[str, int, int]]  #: a key, and the version that deleted it
+Held = tuple[int, tuple[str, int, int]]  #: a key, and the version that a site holds
 
 
 class Refused(Exception):
@@ -49,6 +49,7 @@ class Fight:
     loser: RowVersion
     winner_content: Content
     loser_content: Content
+    forced: bool = False  #: by an initialization, whatever the versions say
 
     @property
     def versions(self) -> frozenset[tuple[str, int, int]]:
@@ -68,6 +69,7 @@ class Copy:
     sessions: dict[str, list[Session]] = field(default_factory=dict)  #: link → newest first
     floors: dict[str, str] = field(default_factory=dict)  #: link → a session; it resumes nothing older
     stamp_floor: int = 0
+    forgetful: bool = False  #: it has forgotten versions of living rows
     clock_ahead: int = 0
     transaction: int = 1  #: the next one's number
     open: dict[int, Uncommitted] = field(default_factory=dict)
@@ -190,7 +192,9 @@ class LinkRun:
         changes = [
             Incoming(key, source.rows.get(key), replace(each.version, deleted=key not in source.rows))
             for key, each in source.shadow.items()
-            if arrived(each.position, since) and (excluded is None or each.received_from != excluded)
+            if arrived(each.position, since)
+            and not each.agreed
+            and (excluded is None or each.received_from != excluded)
         ]
         session = Session(self.id, source.origin, target.origin, 0, LinkPosition(source.position))
         return changes, session
@@ -237,13 +241,20 @@ class LinkRun:
         self.target.put(each.key, each.content, shadow)
 
     def _settle(
-        self, each: Incoming, standing: RowVersion, number: int, *, source_wins: bool, met: bool = False
+        self,
+        each: Incoming,
+        standing: RowVersion,
+        number: int,
+        *,
+        source_wins: bool,
+        met: bool = False,
+        forced: bool = False,
     ) -> None:
         """`met`: both did the very same thing, so that nothing is lost."""
         here = self.target.rows.get(each.key)
         sides = [(each.version, each.content), (standing, here)]
         (winner, content), (loser, lost) = sides if source_wins else sides[::-1]
-        fight = Fight(each.key, winner, loser, content, lost)
+        fight = Fight(each.key, winner, loser, content, lost, forced)
         if met:
             self.target.converged.append(fight)
         else:
@@ -286,12 +297,21 @@ class Reunion:
             for way in (self.forward, self.reverse)
         }
         unsent = {end.name: self._unsent(end) for end in ends if end.name == self.stale}
+        for end, other in (ends, ends[::-1]):
+            if end.name == self.stale:
+                self._forget(end, other, unsent[end.name])
         for way in (self.forward, self.reverse):
             self._pass(way, unsent)
         for way in (self.forward, self.reverse):
             for end in ends:
                 end.sessions[way.name] = [starts[way.name]]
                 end.floors.pop(way.name, None)
+
+    def _forget(self, stale: Copy, good: Copy, unsent: set[int]) -> None:
+        """The stale site forgets what it had sent and the good one has forgotten."""
+        for key in sorted(stale.shadow.keys() - unsent):
+            if key not in good.shadow or good.shadow[key].agreed:
+                del stale.shadow[key]
 
     def _unsent(self, end: Copy) -> set[int]:
         """The rows that arrived at the stale site after its last session, and not from the other one."""
@@ -309,27 +329,32 @@ class Reunion:
         rule = Way(
             origin=source.origin,
             fresh=False,
-            named=False,
+            named=self.stale not in (None, source.name),
             source_stale=source.name == self.stale,
             target_stale=target.name == self.stale,
             announced=self.listened_to[target.name],
+            forgetful=target.forgetful,
             priorities=way.priorities,
         )
         number = target.transaction
         target.transaction += 1
         for key in sorted({*source.rows, *source.shadow, *target.rows, *target.shadow}):
             incoming, present = (
-                Side(each.version(key), key in each.rows, key in unsent.get(each.name, ()))
+                Side(
+                    each.version(key),
+                    key in each.rows,
+                    key in unsent.get(each.name, ()),
+                    agreed=key in each.shadow and each.shadow[key].agreed,
+                )
                 for each in (source, target)
             )
             same = source.rows.get(key) == target.rows.get(key)
             verdict = decide_initially(incoming, present, rule, Policy().bound(way.priorities), same=same)
             if verdict is not None:
-                self._carry_out(way, key, verdict.verdict, verdict.version, number)
+                self._carry_out(way, key, verdict, number)
 
-    def _carry_out(
-        self, way: LinkRun, key: int, verdict: str, version: RowVersion | None, number: int
-    ) -> None:
+    def _carry_out(self, way: LinkRun, key: int, decided: Verdict, number: int) -> None:
+        verdict, version = decided.verdict, decided.version
         content, standing = way.source.rows.get(key), way.target.version(key)
         if version is None:
             way.target.put(key, content, None)
@@ -345,47 +370,98 @@ class Reunion:
         elif verdict == "unite":
             way._unite(each, number, same=each.version.dot == standing.dot)
         else:
-            way._settle(each, standing, number, source_wins=verdict == "source_wins")
+            forced = decided.resolver == RESOLVER
+            way._settle(each, standing, number, source_wins=verdict == "source_wins", forced=forced)
 
 
-def purge(copies: Iterable[Copy], links_out: Mapping[str, Iterable[str]], *, deleting: int) -> set[int]:
-    """Tombstone cleanup (rule 10): forget what every link of every site has sent. It may die after `deleting` sites;
-    the next one finishes. Returns the keys agreed on.
-    """
-    sites = list(copies)
-    may_go = [_tombstones(site, links_out[site.name]) for site in sites]
-    marks: dict[Tombstone, list[bool]] = {}
-    for found in may_go:
-        for each, agreed_before in found.items():
-            marks.setdefault(each, []).append(agreed_before)
-    agreed = [each for each, known in marks.items() if len(known) == len(sites) or all(known)]
-    if not agreed:
-        return set()
-    floor = max(_newest(site.version(key)) for site in sites for key in _held(site, agreed))
-    for site in sites:
-        for link in links_out[site.name]:
-            site.floors[link] = site.sessions[link][0].id
-        for key in _held(site, agreed):
-            site.shadow[key] = replace(site.shadow[key], agreed=True)
-        site.stamp_floor = max(site.stamp_floor, floor)
-    for site in sites[:deleting]:
-        for key in _held(site, agreed):
-            del site.shadow[key]
-    return {key for key, _ in agreed}
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """One site's word to a version that may be forgotten."""
+
+    goes: bool  #: it holds the version, and every link out of the site has sent it
+    agreed: bool  #: an earlier cleanup has published it
+    holds: bool  #: that version or another one
 
 
-def _held(site: Copy, tombstones: Iterable[Tombstone]) -> list[int]:
-    """Each only while it is still that very version."""
-    return [key for key, dot in tombstones if site.version(key).dot == dot]
+@dataclass
+class Cleanup:
+    """A cleanup (rule 10), site by site: it asks all of them, publishes at all, then forgets at all. Users and links go
+    on between any two steps, and it may die there."""
+
+    sites: Sequence[Copy]
+    links_out: Mapping[str, Sequence[str]]
+    living: bool  #: the versions of rows as well, not tombstones alone
+    forgotten: list[tuple[str, Held]] = field(default_factory=list)
+
+    def steps(self) -> Iterator[str]:
+        sent: dict[str, list[Session]] = {}
+        found: dict[str, dict[Held, Stand]] = {}
+        known: set[Held] = set()
+        for site in self.sites:
+            sent[site.name] = [site.sessions[link][0] for link in self.links_out[site.name]]
+            known |= self._may_go(site, sent[site.name])
+            yield "ask"
+        for site in self.sites:
+            sessions = sent[site.name]
+            mine = self._may_go(site, sessions)
+            found[site.name] = {
+                each: Stand(
+                    each in mine, each in mine and site.shadow[each[0]].agreed, each[0] in site.shadow
+                )
+                for each in known
+            }
+            yield "look up"
+        agreed = {each for each in known if _all_agree([stands[each] for stands in found.values()])}
+        floor = max((_newest(site.version(key)) for site in self.sites for key, _ in agreed), default=0)
+        for site in self.sites:
+            agreed &= self._published(site, agreed, found[site.name], sent[site.name], floor)
+            yield "publish"
+        for site in self.sites:
+            for key, dot in sorted(agreed):
+                if key not in site.locked and site.version(key).dot == dot and site.shadow[key].agreed:
+                    site.forgetful |= not site.version(key).deleted
+                    del site.shadow[key]
+                    self.forgotten.append((site.name, (key, dot)))
+            yield "forget"
+
+    def _may_go(self, site: Copy, sessions: Sequence[Session]) -> set[Held]:
+        return {
+            (key, each.version.dot)
+            for key, each in site.shadow.items()
+            if (self.living or each.version.deleted)
+            and each.version.deleted == (key not in site.rows)
+            and not any(arrived(each.position, session.position.of(TABLE)) for session in sessions)
+        }
+
+    def _published(
+        self,
+        site: Copy,
+        agreed: set[Held],
+        stands: Mapping[Held, Stand],
+        sessions: Sequence[Session],
+        floor: int,
+    ) -> set[Held]:
+        """A row that is edited meanwhile, or not yet sent again, is left for another day."""
+        if agreed:
+            site.stamp_floor = max(site.stamp_floor, floor)
+            for link, session in zip(self.links_out[site.name], sessions, strict=True):
+                site.floors[link] = session.id
+        published = {each for each in agreed if not stands[each].goes or stands[each].agreed}
+        for key, dot in (agreed & self._may_go(site, sessions)) - published:
+            if key not in site.locked:
+                site.shadow[key] = replace(site.shadow[key], agreed=True, version=_common(site.version(key)))
+                published.add((key, dot))
+        return published
 
 
-def _tombstones(site: Copy, links: Iterable[str]) -> dict[Tombstone, bool]:
-    """Those that every link out of the site has sent, and whether an earlier cleanup agreed on them."""
-    positions = [site.sessions[link][0].position.of(TABLE) for link in links]
-    return {
-        (key, each.version.dot): each.agreed
-        for key, each in site.shadow.items()
-        if each.version.deleted
-        and key not in site.rows
-        and not any(arrived(each.position, position) for position in positions)
-    }
+def _all_agree(stands: Sequence[Stand]) -> bool:
+    """Every site holds it and has sent it on; or those that do had agreed, and the others hold nothing any more."""
+    holders = [each for each in stands if each.goes]
+    if len(holders) == len(stands):
+        return True
+    return all(each.agreed for each in holders) and not any(each.holds for each in stands if not each.goes)
+
+
+def _common(version: RowVersion) -> RowVersion:
+    """All sites have had the row: an insert of it is no news to any of them."""
+    return version if version.deleted else replace(version, born=False)

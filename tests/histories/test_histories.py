@@ -20,7 +20,7 @@ from concord.versions.row_version import RowVersion
 from tests.histories import life, sites_in_memory
 from tests.histories.life import Policy, judged_by, latest_timestamp, live
 from tests.histories.script import FAMILIES, Script, script, shortened
-from tests.histories.sites_in_memory import Copy, LinkRun
+from tests.histories.sites_in_memory import Cleanup, Copy, LinkRun
 
 #: Of each family. More of them: HISTORIES=100000 pytest tests/histories/test_histories.py
 HISTORIES = int(os.environ.get("HISTORIES", "400"))
@@ -131,10 +131,11 @@ def break_no_ties(planted: pytest.MonkeyPatch) -> None:
 
 
 def purge_by_age(planted: pytest.MonkeyPatch) -> None:
-    def old(site: Copy, links: object) -> dict[sites_in_memory.Tombstone, bool]:
-        return {(key, each.version.dot): True for key, each in site.shadow.items() if each.version.deleted}
+    def old(self: Cleanup, site: Copy, sessions: object) -> set[sites_in_memory.Held]:
+        return {(key, each.version.dot) for key, each in site.shadow.items() if each.version.deleted}
 
-    planted.setattr(sites_in_memory, "_tombstones", old)
+    planted.setattr(Cleanup, "_may_go", old)
+    planted.setattr(sites_in_memory, "_all_agree", lambda stands: True)
 
 
 def purge_without_a_floor(planted: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from tests.mutants.brakes import BRAKES
 from tests.mutants.compared_replications import COMPARED_REPLICATIONS
 from tests.mutants.comparison import COMPARISON
 from tests.mutants.consumers import CONSUMERS
+from tests.mutants.forgetting import FORGETTING
 from tests.mutants.future_stamps import FUTURE_STAMPS
 from tests.mutants.histories import HISTORIES
 from tests.mutants.hooks import HOOKS
@@ -42,6 +43,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "reinitialization": REINITIALIZATION,
     "topologies": TOPOLOGIES,
     "histories": HISTORIES,
+    "forgetting": FORGETTING,
     "same_thing": SAME_THING,
     "future_stamps": FUTURE_STAMPS,
     "runs": RUNS,

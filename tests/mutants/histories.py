@@ -22,8 +22,8 @@ HISTORIES = (
     Mutant(
         "in the histories: a tombstone goes that one site has never heard of",
         f"{POSTGRESQL}/upkeep/agreement.py",
-        "if all(held.values()) or all(each in held or tombstone in outside[each] for each in found)",
-        "if True",
+        "if all(each.goes or each.outside for each in said):",
+        "if True:",
         f"{LIVES} -k 'faults or go'",
     ),
     Mutant(

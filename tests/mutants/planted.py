@@ -53,9 +53,9 @@ MUTANTS = (
     ),
     Mutant(
         "tombstones are purged by age",
-        f"{POSTGRESQL}/upkeep/agreement.py",
-        """passed = "".join(f" AND NOT ({link.waiting(each.table)})" for link in each.heeded)""",
-        """passed = \"\"""",
+        f"{POSTGRESQL}/upkeep/holder.py",
+        """return " AND ".join(f"NOT ({link.waiting(self.table)})" for link in self.heeded) or "true\"""",
+        """return "true\"""",
         "tests/databases/postgresql/upkeep/test_tombstones.py::test_it_stays_until_the_link_back_has_passed_it_too",
     ),
     Mutant(
@@ -91,15 +91,15 @@ MUTANTS = (
     Mutant(
         "a purge leaves the stamp floor where it was",
         f"{POSTGRESQL}/upkeep/agreement.py",
-        'f" WHERE stamp_floor < {agreement.floor}"',
-        'f" WHERE stamp_floor < {agreement.floor} AND false"',
+        "WHERE stamp_floor < {floor}",
+        "WHERE stamp_floor < {floor} AND false",
         "tests/databases/postgresql/upkeep/test_tombstones.py -k agrees_before_any",
     ),
     Mutant(
         "a purge's floor counts the winners' stamps alone",
-        f"{POSTGRESQL}/upkeep/agreement.py",
-        "return Agreement(agreed, max(newest),",
-        "return Agreement(agreed, max(each[2] for each in agreed),",
+        f"{POSTGRESQL}/upkeep/holder.py",
+        '" ELSE greatest(p.changed_at, concord.vector_newest(p.vector)) END"',
+        '" ELSE p.changed_at END"',
         "tests/databases/postgresql/upkeep/test_tombstones.py -k floor_lies_above",
     ),
     Mutant(
@@ -284,8 +284,8 @@ MUTANTS = (
     Mutant(
         "what was united is not announced",
         f"{POSTGRESQL}/write/merge.py",
-        "born = p.born OR v.s_born, position = pg_current_xact_id(),",
-        "born = p.born OR v.s_born,",
+        "agreed = false,\n  position = pg_current_xact_id(),",
+        "agreed = false,",
         "tests/link/topologies/test_topologies.py -k hears_of_a_loser",
     ),
     Mutant(
@@ -327,14 +327,14 @@ MUTANTS = (
     Mutant(
         "a tombstone goes that one site has never heard of",
         f"{POSTGRESQL}/upkeep/agreement.py",
-        "if all(held.values()) or all(each in held or tombstone in outside[each] for each in found)",
-        "if True",
+        "if all(each.goes or each.outside for each in said):",
+        "if True:",
         "tests/databases/postgresql/upkeep/test_tombstones.py -k never_heard_of",
     ),
     Mutant(
         "an agreed tombstone stands in the way",
         f"{POSTGRESQL}/write/guard.py",
-        "WHEN p.agreed AND s.concord_changed_at > p.changed_at AND NOT {_BACKWARD} THEN 'apply'",
+        "WHEN p.agreed AND s.concord_changed_at > p.changed_at AND NOT {_BACKWARD} AND NOT {decided} THEN 'apply'",
         "",
         "tests/databases/postgresql/upkeep/test_tombstones.py -k meets_an_agreed",
     ),

@@ -151,8 +151,8 @@ SECOND_FORMS = (
     Mutant(
         "Spark loads rows that have left the filter",
         f"{STEPS}/initialized_rows.py",
-        'shared = incoming.where(~F.col("out_of_scope"))',
-        "shared = incoming",
+        'shared = incoming.where(~F.col("out_of_scope") & ~(F.col("agreed") & F.col("deleted")))',
+        'shared = incoming.where(~(F.col("agreed") & F.col("deleted")))',
         f"{LOAD} -k spark_loads",
     ),
     Mutant(

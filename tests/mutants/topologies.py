@@ -40,7 +40,7 @@ TOPOLOGIES = (
     ),
     Mutant(
         "a site that does not answer is waited for by nobody",
-        f"{POSTGRESQL}/upkeep/tombstones.py",
+        f"{POSTGRESQL}/upkeep/cleanup.py",
         "        if link.peer in silent:\n",
         "        if False:\n",
         f"{COMING_AND_GOING} -k 'until_a_person_forces_it'",
@@ -62,8 +62,8 @@ TOPOLOGIES = (
     Mutant(
         "a site that was forced out resumes",
         f"{POSTGRESQL}/upkeep/agreement.py",
-        "                link_state.force_below_floor(each.connection, name)\n",
-        "                pass\n",
+        "        link_state.force_below_floor(each.connection, name)\n",
+        "        pass\n",
         f"{COMING_AND_GOING} -k absent_one_is_refused",
     ),
     Mutant(
@@ -75,9 +75,9 @@ TOPOLOGIES = (
     ),
     Mutant(
         "a dry run forces",
-        f"{POSTGRESQL}/upkeep/tombstones.py",
-        "        if not asked.dry_run:\n            publish",
-        "        if True:\n            publish",
+        f"{POSTGRESQL}/upkeep/cleanup.py",
+        "        if self.asked.dry_run:\n            return",
+        "        if False:\n            return",
         f"{COMING_AND_GOING} -k dry_run",
     ),
     Mutant(
@@ -103,7 +103,7 @@ TOPOLOGIES = (
     ),
     Mutant(
         "one site that does not answer stops the cleanup of all",
-        f"{POSTGRESQL}/upkeep/tombstones.py",
+        f"{POSTGRESQL}/upkeep/cleanup.py",
         "        except ConcordError as error:\n            silent[name] = error.message\n",
         "        except ZeroDivisionError as error:\n            silent[name] = str(error)\n",
         f"{COMING_AND_GOING} -k absent_one_is_refused",

@@ -30,11 +30,18 @@ def differing(
     """Both are in the order of place and key. Of a `filtered` table a row that is in scope nowhere is nobody's business
     (rule 9)."""
     for ours, theirs in _paired(source, target):
-        if ours is not None and theirs is not None and ours.same == theirs.same:
+        if ours is not None and theirs is not None and (ours.same == theirs.same or _forgotten(ours, theirs)):
             continue
         found = _judged(ours, theirs, priorities)
         if found.at_source or found.at_target or not filtered:
             yield found
+
+
+def _forgotten(ours: HeldRow, theirs: HeldRow) -> bool:
+    """Both hold the same row, and one of them has forgotten its version."""
+    return _image(ours) == _image(theirs) and (
+        (ours.settled and not theirs.origin) or (theirs.settled and not ours.origin)
+    )
 
 
 def _paired(source: Iterable[HeldRow], target: Iterable[HeldRow]) -> Iterator[Pair]:

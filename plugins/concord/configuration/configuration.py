@@ -98,6 +98,7 @@ class Configuration(Settings):
             self.replication_sets.keys(),
             snapshots=self.snapshots,
             replications=self.replications,
+            retention=self.retention,
         )
         if problems := [f"{dotted(finding.path)}: {finding.text}" for finding in broken_rules(sections)]:
             raise ValueError("\n".join(problems))
@@ -230,6 +231,7 @@ def _valid_sections(value: object) -> Sections:
         complete=len(valid_pairs) == len(pairs) and len(valid_replications) == len(replications),
         snapshots=_valid(_written(value, "snapshots"), SnapshotSettings),
         replications=valid_replications,
+        retention=_valid({"retention": _written(value, "retention")}, Retention).get("retention"),
     )
 
 

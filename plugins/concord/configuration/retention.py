@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, WithJsonSchema, model_validator
 
-from concord.configuration.field import Duration, Settings
+from concord.configuration.field import Duration, Schedule, Settings
 
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _WEEKDAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
@@ -84,6 +84,16 @@ class Retention(Settings):
     )
     staging: Duration = Field(
         default=timedelta(days=1), description="Staging tables that a dead run left behind."
+    )
+    versions: Duration = Field(
+        default=timedelta(days=14),
+        description="Row versions that every link and snapshot has passed; a backfill re-synchronizes none that are"
+        " forgotten.",
+    )
+    cleanup_schedule: Schedule = Field(
+        default="@daily",
+        description="When tombstones and old row versions are forgotten: five cron fields in UTC, or @hourly and the"
+        " like.",
     )
     purge_schedule: PurgeSchedule = Field(
         default=PurgeSchedule(time=time(3, 0)), description="Default: every day at 03:00 UTC."

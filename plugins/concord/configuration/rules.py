@@ -14,18 +14,17 @@ from concord.configuration.log_rules import log_findings
 from concord.configuration.mapping_rules import mapping_findings
 from concord.configuration.procedure_rules import sets_without_tables
 from concord.configuration.replication_rules import replication_findings
+from concord.configuration.retention_rules import kept_versions
 from concord.configuration.sections import Sections, Synchronization
 from concord.configuration.settings import (
     ReplicationSetSettings,
     SiteSettings,
-    SynchronizationSettings,
     TableSettings,
 )
 from concord.configuration.snapshot import snapshot_rules
 from concord.configuration.tracking_rules import tracking_findings
 from concord.configuration.watch_rules import watch_findings
 from concord.tables.replication_set import NotOwned, TableName
-from concord.values.cron import longest_gap
 
 
 def broken_rules(sections: Sections) -> Iterator[Finding]:
@@ -33,6 +32,7 @@ def broken_rules(sections: Sections) -> Iterator[Finding]:
     yield from _unknown_names(sections)
     yield from tracking_findings(sections)
     yield from log_findings(sections)
+    yield from kept_versions(sections)
     yield from _shared_connections(sections.sites)
     for name, settings in sections.replication_sets.items():
         yield from _repeated_tables(name, settings)
@@ -41,7 +41,6 @@ def broken_rules(sections: Sections) -> Iterator[Finding]:
             path = ("replication_sets", name, "tables", index)
             yield from mapping_findings(path, table, sections.site_names)
     for name, pair in sections.synchronizations.items():
-        yield from _own_rules(name, pair)
         yield from watch_findings(name, pair, sections.tables(pair))
     yield from _unlike_twins(sections)
     for first, second in combinations(sections.resolved(), 2):
@@ -135,12 +134,6 @@ def _kept_as(table: TableSettings) -> tuple[object, ...]:
         *(table.table, table.key, table.columns, dict(table.mappings), table.tracking, dict(table.private)),
         *(table.not_owned, owners),
     )
-
-
-def _own_rules(name: str, pair: SynchronizationSettings) -> Iterator[Finding]:
-    if pair.schedule and pair.tombstone_retention < longest_gap(pair.schedule):
-        text = "shorter than the longest pause of the schedule; keep tombstones for at least that long"
-        yield Finding(("synchronizations", name, "tombstone_retention"), text)
 
 
 def _overlap(first: Synchronization, second: Synchronization, sections: Sections) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from concord.configuration.replication import ReplicationSettings
+from concord.configuration.retention import Retention
 from concord.configuration.settings import (
     ReplicationSetSettings,
     SiteSettings,
@@ -30,6 +31,7 @@ class Sections:
     complete: bool = True
     snapshots: Mapping[str, SnapshotSettings] = field(default_factory=dict)
     replications: Mapping[str, ReplicationSettings] = field(default_factory=dict)
+    retention: Retention | None = None  #: None where it is invalid
 
     def resolved(self) -> list[Synchronization]:
         """The synchronizations whose sites and replication set exist; those from a site to itself do nothing."""

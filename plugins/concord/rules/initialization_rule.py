@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from concord.rules.policy import Chains
 from concord.rules.resolver import Contender, Row, total_order
 from concord.versions.conflict import Outcome, classify
-from concord.versions.row_version import RowVersion, unite
+from concord.versions.row_version import ABSENT, RowVersion, unite
 
 #: The conflict log's resolver of a decision that only an initialization takes.
 RESOLVER = "initialization"
@@ -42,6 +42,7 @@ class Side:
     row: Row | None = None  #: what the resolvers asked to see of it
     #: Its row is, or was, outside of the row filter: no row as far as the pair is concerned.
     left: bool = False
+    agreed: bool = False  #: all sites have agreed to forget the version, and some may have done so (rule 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,9 @@ class Way:
     #: Other synchronizations listen at the target, or it may hold rows of its own under the same keys, outside of
     #: the filter. Every row needs a version.
     announced: bool = False
+    forgetful: bool = (
+        False  #: the target has forgotten versions of rows: one without any may have been edited
+    )
     priorities: Mapping[str, int] | None = None
 
 
@@ -73,6 +77,8 @@ def decide(incoming: Side, present: Side, way: Way, chains: Chains, *, same: boo
     """The verdict, or None when there is nothing to write in this direction. `same`: both hold one content."""
     if incoming.left and not present.exists:
         return None
+    if incoming.agreed and present.version.is_absent:
+        incoming = replace(incoming, version=ABSENT)  # told again, it would be what others have forgotten
     if incoming.version.is_absent:
         return _without_version(incoming, present, way, same=same)
     if present.version.is_absent:
@@ -97,7 +103,8 @@ def _without_version(incoming: Side, present: Side, way: Way, *, same: bool) -> 
 
 def _over_no_version(incoming: Side, present: Side, way: Way, *, same: bool) -> Verdict | None:
     was_seen = way.source_stale and not incoming.unsent
-    if present.exists and way.fresh and not (incoming.exists and same):
+    unknown = way.fresh or (way.forgetful and not was_seen)
+    if present.exists and unknown and not (incoming.exists and same):
         return Verdict("source_wins", incoming.version, RESOLVER, UNVERSIONED)
     if was_seen and not (present.exists and incoming.exists and same):
         return None

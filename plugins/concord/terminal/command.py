@@ -135,6 +135,14 @@ def _tombstones(asked: argparse.Namespace, configuration: Configuration) -> int:
     ]
     columns = ("site", "table", "held", "may_go", "by_force", "removed", "kept_because")
     show("tombstones", "Tombstones", Columns(columns, prose=("kept_because",)), rows)
+    versions = [
+        (each.site, each.table, each.living, each.settled, each.forgotten, each.remembers or "")
+        for each in cleanup.tables
+    ]
+    told = Columns(
+        ("site", "table", "held", "may_go", "forgotten", "remembered_for"), prose=("remembered_for",)
+    )
+    show("row_versions", "Versions of rows that are there", told, versions)
     below = sorted({(link, each.site) for each in cleanup.tables for link in each.below_floor})
     title = (
         "Links that would fall below their floor" if dry_run else "Links below their floor; initialize them"

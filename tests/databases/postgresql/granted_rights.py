@@ -64,6 +64,7 @@ GRANTED = {
     (APPLIER, "table concord.overturn"): "INSERT SELECT",
     (APPLIER, "table concord.replay"): "INSERT SELECT UPDATE",
     (APPLIER, "table concord.replicated_table"): "SELECT",
+    (APPLIER, "table concord.replicated_table(forgotten)"): "UPDATE",
     (APPLIER, "table concord.replicated_table(history_lost)"): "UPDATE",
     (APPLIER, "table concord.replicated_table(registered)"): "UPDATE",
     (APPLIER, "table concord.replicated_table(writers)"): "UPDATE",

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from concord.databases.postgresql.upkeep import forgetting, tombstones
+from concord.databases.postgresql.upkeep import cleanup, forgetting
 from concord.jobs.initialization import How, InitializationJob
 from concord.jobs.link import TransmissionReport
 from concord.messages.errors import IdentityChanged
@@ -189,23 +189,25 @@ class Batch:
             self.users[site] = Users(self.network[site], edits=self.users[site].edits)
 
     def purge(self, number: int, deleting: int) -> None:
-        """Tombstone cleanup, which dies when so many sites have deleted; younger tombstones than now alone stay."""
+        """A cleanup, which dies when so many sites have deleted; what is younger than now alone stays."""
         self._commit_all()
         left = [deleting]
-        delete = tombstones.delete
+        delete = cleanup.delete
 
-        def dying(*about: Any) -> int:
+        def dying(*about: Any) -> tuple[int, int]:
             left[0] -= 1
             if left[0] < 0:
                 raise Crash
             return delete(*about)
 
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(tombstones, "delete", dying)
+            patched.setattr(cleanup, "delete", dying)
             try:
                 now = time.time_ns() // 1000
-                found = tombstones.clean(self.network.carrying(), dry_run=False, now_us=now, min_age_us=0)
+                sites = self.network.carrying()
+                found = cleanup.clean(sites, dry_run=False, now_us=now, min_age_us=0, living_age_us=0)
                 self.counts["purged"] += sum(each.removed for each in found.tables)
+                self.counts["forgotten"] += sum(each.forgotten for each in found.tables)
             except Crash:
                 self.counts["purge killed"] += 1
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from concord.databases.postgresql.upkeep.tombstones import clean
+from concord.databases.postgresql.upkeep.cleanup import clean
 from concord.tables.replication_set import ReplicatedTable
 from embedded.postgres import Server
 from tests.conftest import Database

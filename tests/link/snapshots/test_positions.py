@@ -5,8 +5,8 @@ import time
 import pytest
 from psycopg.types.json import Jsonb
 
-from concord.databases.postgresql.upkeep.tombstones import clean
-from concord.jobs.upkeep import CarryingSite, SiteTombstones
+from concord.databases.postgresql.upkeep.cleanup import clean
+from concord.jobs.upkeep import CarryingSite, SiteCleanup
 from concord.messages.errors import BelowFloor, HistoryLost, IdentityChanged, StructureChanged
 from tests.given.at_step import At
 from tests.given.snapshot_sites import LATE, WANTED, Copies, content, counts
@@ -101,14 +101,14 @@ def test_tombstones_wait_for_an_incremental_snapshot_and_then_go(late: Copies) -
     assert tracked is not None
     carrying = [CarryingSite(late.london.access, {tracked.name: {}}, (tracked,))]
 
-    def cleaned() -> SiteTombstones:
+    def cleaned() -> SiteCleanup:
         (found,) = clean(carrying, dry_run=False, now_us=time.time_ns() // 1000, min_age_us=0).tables
         return found
 
     late.london.run("DELETE FROM flight WHERE id = 6")
     waiting = cleaned()
     assert (waiting.held, waiting.removed) == (1, 0)
-    assert [(each.link, each.tombstones) for each in waiting.held_back] == [("snapshot/late/forward", 1)]
+    assert [(each.link, each.versions) for each in waiting.held_back] == [("snapshot/late/forward", 1)]
     old = late.capetown.value("SELECT history FROM concord.link_state")
     late.refresh("late")
     assert cleaned().removed == 1

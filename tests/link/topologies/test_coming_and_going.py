@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from concord.databases.postgresql.upkeep import forgetting
-from concord.databases.postgresql.upkeep.tombstones import clean
+from concord.databases.postgresql.upkeep.cleanup import clean
 from concord.jobs.initialization import How, InitializationJob
 from concord.jobs.site import Credentials
 from concord.jobs.upkeep import CarryingSite, Cleanup
@@ -293,7 +293,7 @@ def test_tombstones_wait_for_a_link_that_left_the_configuration_until_its_sites_
 ) -> None:
     """F34."""
     london, capetown = cleaned(oslo_gone.carrying()).tables
-    assert [(each.link, each.tombstones) for each in london.held_back] == [("london_oslo/forward", 1)]
+    assert [(each.link, each.versions) for each in london.held_back] == [("london_oslo/forward", 1)]
     assert [each.removed for each in (london, capetown)] == [0, 0]
 
     forget_oslo(oslo_gone)

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from concord.configuration.configuration import Configuration, load
-from concord.jobs.upkeep import SiteTombstones
+from concord.jobs.upkeep import SiteCleanup
 from concord.orchestration.tasks import tombstone_cleanup
 from concord.orchestration.tasks.forgetting import _is_meant
 from tests.given.airflow_pair import CONFIGURATION, NAME, Pair, states
@@ -68,7 +68,7 @@ def tombstones(pair: Pair) -> list[tuple[int, ...]]:
     return pair.london.run('SELECT flight FROM concord."public.flights" WHERE deleted')
 
 
-def kept(report: SiteTombstones) -> str:
+def kept(report: SiteCleanup) -> str:
     return str(report.problem).removeprefix("kept, since ").partition(";")[0]
 
 

@@ -48,6 +48,9 @@ class HeldRow(NamedTuple):
     arrived: bool
     outside: bool
     left: bool
+    settled: bool = (
+        False  #: one of the sites may have forgotten the version: all links have sent it (rule 10)
+    )
 
     @property
     def same(self) -> tuple[object, ...]:

@@ -11,10 +11,11 @@ from concord.jobs.ledger import Entry, Overturn
 from concord.jobs.link import LinkJob
 from concord.jobs.site import Credentials
 from concord.jobs.upkeep import CarryingSite, Cleanup, Restamped
+from concord.messages.pace import Tell, silent
 
 
 class Clean(Protocol):
-    """Removes tombstones."""
+    """Forgets versions that all sites have had."""
 
     def __call__(
         self,
@@ -23,9 +24,12 @@ class Clean(Protocol):
         dry_run: bool,
         now_us: int,
         min_age_us: int,
+        living_age_us: int | None = None,
         force_older_than: timedelta | None = None,
+        tell: Tell = silent,
     ) -> Cleanup:
-        """Remove the tombstones that every link of every site has passed and that are older than `min_age_us`.
+        """Forget what every link of every site has passed: tombstones older than `min_age_us`, and versions of living
+        rows older than `living_age_us`; None: no such version.
 
         A table with a site that does not answer stays as it is, and the report says so. With `force_older_than` it does
         not, where no link has heard of that site for so long. A dry run only counts.

@@ -120,10 +120,10 @@ class _PostgreSQL(Dialect):
     @cached_property
     def upkeep(self) -> Upkeep:
         from concord.databases.contract.upkeep import Upkeep
-        from concord.databases.postgresql.upkeep import forgetting, overturning, restamping, tombstones
+        from concord.databases.postgresql.upkeep import cleanup, forgetting, overturning, restamping
 
         return Upkeep(
-            clean=tombstones.clean,
+            clean=cleanup.clean,
             restamp=restamping.restamp,
             overturn=overturning.overturn,
             remembered=forgetting.remembered,

@@ -43,7 +43,7 @@ def _builders(configured: Configuration) -> Builders:
         **_of_replications(configured),
         "provision": provision_dag,
         "log_purge": log_purge_dag,
-        "tombstone_cleanup": tombstone_cleanup_dag,
+        "tombstone_cleanup": partial(tombstone_cleanup_dag, configured),
         "approve_held_runs": approve_dag,
         "resolve_conflicts": resolve_dag,
         "overturn_conflict": overturn_dag,

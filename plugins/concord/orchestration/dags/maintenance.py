@@ -219,12 +219,13 @@ def _keep_up(context: Context) -> dict[str, str]:
     return done
 
 
-def tombstone_cleanup_dag() -> DAG:
-    """`tombstone_cleanup`: removes the tombstones that every link of every site has passed (S1-38 to S1-41)."""
+def tombstone_cleanup_dag(configuration: Configuration) -> DAG:
+    """`tombstone_cleanup`: forgets the tombstones and the old versions of rows that every link of every site has passed
+    (S1-38 to S1-41, S4-078, S4-108)."""
     with DAG(
         "tombstone_cleanup",
-        description="Removes tombstones that every link of every site has passed.",
-        schedule="@daily",
+        description="Forgets tombstones and old row versions that every link of every site has passed.",
+        schedule=configuration.retention.cleanup_schedule,
         params=_DRY_RUN | _FORCE,
         doc_md=tombstone_cleanup_page(_DRY_RUN | _FORCE),
         **_SETTINGS,
@@ -235,13 +236,18 @@ def tombstone_cleanup_dag() -> DAG:
             with in_airflow_terms():
                 asked = parameters.read(CleanupParameters, get_current_context()["dag_run"].conf)
                 cleanup = tombstone_cleanup.clean(
-                    load(config_path()), dry_run=asked.dry_run, force_older_than=asked.force_older_than
+                    load(config_path()),
+                    dry_run=asked.dry_run,
+                    force_older_than=asked.force_older_than,
+                    tell=logged(logger.info),
                 )
             reports = [{**asdict(report), "kept_because": report.kept_because} for report in cleanup.tables]
             for report in reports:
                 log_event(logger, "tombstones", **report)
             kept = ["site", "table", "held", "passed", "forced", "removed", "kept_because"]
             log_table("tombstones", kept, [[report[name] for name in kept] for report in reports])
+            living = ["site", "table", "living", "settled", "forgotten", "remembers"]
+            log_table("row versions", living, [[report[name] for name in living] for report in reports])
             _fail_for(cleanup.unreachable)
             return reports
 

@@ -98,11 +98,12 @@ def tombstone_cleanup_page(params: _Params) -> str:
     """Of `tombstone_cleanup`."""
     return page(
         [
-            "Removes the tombstones of deleted rows that every link of every site has passed, everywhere or nowhere."
+            "Forgets the tombstones of deleted rows, and the versions of rows that nobody has edited for"
+            " `retention.versions`, once every link of every site has passed them: everywhere or nowhere."
         ],
-        "daily, and by hand.",
+        "by `retention.cleanup_schedule`, daily by default, and by hand.",
         [
-            "the end of the task's log: tombstones per site and table, and who holds each back;",
+            "the end of the task's log: tombstones and row versions per site and table, and who holds each back;",
             "`python -m concord tombstones`, which shows the same and removes nothing;",
             "`docs/topologies.md` in Concord's directory, for a site that stays away.",
         ],

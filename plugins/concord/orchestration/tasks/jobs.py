@@ -219,9 +219,20 @@ def carrying_sites(configuration: Configuration) -> list[CarryingSite]:
     """Every site with the links that leave it: what decides when its tombstones may go (S1-39)."""
     carried = {name: tables for name in configuration.sites if (tables := tables_of(configuration, name))}
     return [
-        CarryingSite(access, links_out(configuration, access.name), carried[access.name])
+        CarryingSite(
+            access,
+            links_out(configuration, access.name),
+            carried[access.name],
+            _remembered(configuration, access.name),
+        )
         for access in site_accesses(configuration, carried)
     ]
+
+
+def _remembered(configuration: Configuration, site: str) -> frozenset[str]:
+    """The tables whose rows travel with their versions by queued updating: what is told there is compared later."""
+    queued = [each for each in replications_of(configuration, site) if each.queued]
+    return frozenset(table.name for each in queued for table in each.tables)
 
 
 def links_out(configuration: Configuration, site: str) -> dict[str, dict[str, str]]:

@@ -120,6 +120,8 @@ NOT_FOR_LINKS = {
     *((APPLIER, "table concord.applied", right) for right in ("DELETE", "SELECT")),
     (APPLIER, "table concord.log_capture", "UPDATE"),
     (APPLIER, "table concord.replicated_table(history_lost)", "UPDATE"),
+    # Cleanups say which rows' versions were forgotten.
+    (APPLIER, "table concord.replicated_table(forgotten)", "UPDATE"),
     (APPLIER, "table concord.site(stamp_floor)", "UPDATE"),
     (APPLIER, 'table concord."ops.parent"', "DELETE"),
     (APPLIER, 'table concord."ops.child"', "DELETE"),

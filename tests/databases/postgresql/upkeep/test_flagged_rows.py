@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from concord.databases.postgresql.upkeep import agreement
-from concord.databases.postgresql.upkeep.tombstones import clean
+from concord.databases.postgresql.upkeep.cleanup import clean
 from concord.jobs.upkeep import CarryingSite
 from tests.given.fixtures import MakeShops
 from tests.given.marked_sites import (
@@ -125,11 +125,12 @@ def test_a_flagged_row_that_is_brought_back_while_its_tombstone_goes_stays(
     both.london.delete(1)
     both.pair.settle()
 
-    def publish(*agreed: Any) -> None:
-        agreement.publish(*agreed)
+    def publish(*agreed: Any) -> Any:
+        published = agreement.publish(*agreed)
         both.capetown.bring_back(1, "again")
+        return published
 
-    monkeypatch.setattr("concord.databases.postgresql.upkeep.tombstones.publish", publish)
+    monkeypatch.setattr("concord.databases.postgresql.upkeep.cleanup.publish", publish)
     assert removed(both) == [1, 0]
     both.pair.settle()
     assert both.london.row(1) == both.capetown.row(1) == ("again", False)

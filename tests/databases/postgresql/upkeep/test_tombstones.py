@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from concord.databases.postgresql.upkeep.tombstones import clean
+from concord.databases.postgresql.upkeep.cleanup import clean
 from concord.jobs.site import Credentials
 from concord.jobs.upkeep import CarryingSite
 from concord.messages.errors import BelowFloor
@@ -30,7 +30,7 @@ def test_a_tombstone_that_no_link_has_sent_stays_however_old(sites: Pair) -> Non
     london, capetown = cleaned(sites)
     assert held(sites.london) == [5]
     assert (london.held, london.removed, capetown.removed) == (1, 0, 0)
-    assert [(each.link, each.tombstones) for each in london.held_back] == [(f"{SYNCHRONIZATION}/forward", 1)]
+    assert [(each.link, each.versions) for each in london.held_back] == [(f"{SYNCHRONIZATION}/forward", 1)]
 
 
 def test_it_stays_until_the_link_back_has_passed_it_too(sites: Pair) -> None:
@@ -38,9 +38,7 @@ def test_it_stays_until_the_link_back_has_passed_it_too(sites: Pair) -> None:
     sites.london.run("DELETE FROM book WHERE id = 5")
     sites.run("forward")
     _, capetown = cleaned(sites)
-    assert [(each.link, each.tombstones) for each in capetown.held_back] == [
-        (f"{SYNCHRONIZATION}/reverse", 1)
-    ]
+    assert [(each.link, each.versions) for each in capetown.held_back] == [(f"{SYNCHRONIZATION}/reverse", 1)]
     assert held(sites.london) == held(sites.capetown) == [5]
     sites.run("reverse")
     assert [each.removed for each in cleaned(sites)] == [1, 1]
@@ -209,7 +207,7 @@ def test_a_link_that_would_resume_below_the_floor_is_refused(sites: Pair) -> Non
 
 
 def test_more_tombstones_than_one_batch_all_go(sites: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("concord.databases.postgresql.upkeep.agreement.BATCH", 7)
+    monkeypatch.setattr("concord.databases.postgresql.upkeep.holder.BLOCKS", 1)
     sites.london.run("DELETE FROM book")
     sites.settle()
     assert [each.removed for each in cleaned(sites)] == [20, 20]
@@ -223,7 +221,7 @@ def test_every_site_agrees_before_any_site_removes(sites: Pair, monkeypatch: pyt
     def die(*_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("concord.databases.postgresql.upkeep.tombstones.delete", die)
+    monkeypatch.setattr("concord.databases.postgresql.upkeep.cleanup.delete", die)
     with pytest.raises(KeyboardInterrupt):
         cleaned(sites)
     for site in sites.sites:

@@ -78,7 +78,7 @@ def scan_queries(
             _hashed_versions(
                 shape,
                 hashing,
-                f"WHERE {_counted(horizon)} AND {_blocks('p', part, version_parts, extent.version_blocks)}",
+                f"WHERE {_summed(horizon)} AND {_blocks('p', part, version_parts, extent.version_blocks)}",
             )
         )
         for part in range(version_parts)
@@ -93,7 +93,7 @@ def _questions(rows: int, blocks: int) -> int:
 
 def _taken_out(shape: Shape, horizon: Horizon, hashing: Hashing, keys: Sequence[str]) -> Iterator[str]:
     rows_of = f"JOIN {listed(shape, keys)} ON {listed_key(shape, 't')} WHERE true"
-    versions_of = f"JOIN {listed(shape, keys)} ON {shape.same_key('p', 'w')} WHERE {_counted(horizon)}"
+    versions_of = f"JOIN {listed(shape, keys)} ON {shape.same_key('p', 'w')} WHERE {_summed(horizon)}"
     yield _sums(_hashed_rows(shape, hashing, rows_of, counted=-1))
     yield _sums(_hashed_versions(shape, hashing, versions_of))
 
@@ -219,7 +219,8 @@ def _held(shape: Shape, row: str, horizon: Horizon, hashing: Hashing, *, row_exi
         f"{place(shape, row, hashing)} AS place, {key_text(shape, row)} AS key, {hashes[0]} AS x1, {hashes[1]} AS x2,"
         " p.origin, p.changed_at, p.derived,"
         f" p.vector::text AS vector, p.deleted, p.born, coalesce({arrived(horizon.since)}, false) AS arrived,"
-        f" {outside} AS outside, ({outside} OR p.out_of_scope IS NOT NULL) AS left_filter"
+        f" {outside} AS outside, ({outside} OR p.out_of_scope IS NOT NULL) AS left_filter,"
+        f" {_settled(horizon)} AS settled"
     )
 
 
@@ -233,12 +234,25 @@ def _is_outside(shape: Shape, row: str) -> str:
     return f"EXISTS ({found})"
 
 
+#: Neither a placeholder, nor a version that all sites have agreed to forget.
+_KNOWN = "p.origin <> '' AND NOT p.agreed"
+
+
 def _counted(horizon: Horizon) -> str:
-    """Is the shadow row `p` a version that both sites must know? No placeholder, and no tombstone that may have
-    been cleaned away at one of them already. Every link has sent such a tombstone, and cleanup has raised the stamp
-    floor."""
-    old = f"p.deleted AND p.changed_at <= {horizon.floor} AND NOT ({arrived(horizon.since)})"
-    return f"p.origin <> '' AND NOT p.agreed AND NOT ({old})"
+    """Is the shadow row `p` a version that the other site may know? No placeholder, and no tombstone that may have
+    been cleaned away at one of them already."""
+    return f"{_KNOWN} AND NOT (p.deleted AND {_settled(horizon)})"
+
+
+def _settled(horizon: Horizon) -> str:
+    """Condition: one of the sites may have forgotten the version of the shadow row `p`. Every link has sent it, and
+    cleanup has raised the stamp floor."""
+    return f"coalesce(p.changed_at <= {horizon.floor} AND NOT ({arrived(horizon.since)}), false)"
+
+
+def _summed(horizon: Horizon) -> str:
+    """A version that both sites must know: their sums would differ by one that only one of them has forgotten."""
+    return f"{_KNOWN} AND NOT {_settled(horizon)}"
 
 
 def chunks(keys: Sequence[str]) -> list[Sequence[str]]:

@@ -86,7 +86,7 @@ class Compared(Source):
         return {
             key: Found(version_of(*version), None if x1 is None else (x1, x2), outside, left)
             for some in queries.chunks(keys)
-            for _, key, x1, x2, *version, _, outside, left in rows(
+            for _, key, x1, x2, *version, _, outside, left, _ in rows(
                 self.connection, queries.held_by_key_query(shape, horizon, _TEXTS, some)
             )
         }

@@ -8,7 +8,7 @@ STAGING = "concord_staging"
 PUBLICATION = "concordcapture"
 
 #: Raised when these objects change; `provision` brings an older site up to it.
-FORMAT = 24
+FORMAT = 25
 
 #: The parts that make a database this very one: system identifier, timeline, database (F17, F66).
 IDENTITY = """

@@ -22,6 +22,7 @@ from concord.databases.postgresql.initialize import (
 )
 from concord.databases.postgresql.initialize import progress as initialization_state
 from concord.databases.postgresql.initialize.chunk import refused_rows
+from concord.databases.postgresql.initialize.forgotten import Forgetting
 from concord.databases.postgresql.initialize.key_range import key_order
 from concord.databases.postgresql.initialize.load import Load
 from concord.databases.postgresql.initialize.pair_of_ends import PairOfEnds
@@ -211,15 +212,10 @@ class Initialization(PairOfEnds):
             if not told
             else f"pg_visible_in_snapshot(p.position, {literal(told[0].position.of(state.table))}::pg_snapshot)"
         )
+        theirs, waits = self._shape(state.table, good.access.name), unsent(state, good.access.name)
         with stale.control() as connection, good.control() as other:
-            Restamping(
-                connection,
-                ours,
-                other,
-                self._shape(state.table, good.access.name),
-                unsent(state, good.access.name),
-                seen,
-            ).run()
+            Restamping(connection, ours, other, theirs, waits, seen).run()
+            Forgetting(connection, ours, other, theirs, waits).run()
 
     def without_indexes(self, table: TablePassages, progress: Progress) -> AbstractContextManager[None]:
         """While an empty table is loaded, where that is asked for and the installer may. Raises SiteUnavailable."""

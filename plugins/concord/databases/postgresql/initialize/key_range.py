@@ -193,7 +193,8 @@ def rows_query(shape: Shape, order: KeyOrder, within: KeyRange, unsent: str) -> 
     version = (
         f"p.origin, p.changed_at, p.derived, p.vector::text AS vector,"
         f" ({gone} AND p.out_of_scope IS NULL) AS deleted, coalesce(p.born, false) AS born,"
-        f" {left if shape.where else 'false'} AS out_of_scope, coalesce({unsent}, false) AS unsent"
+        f" {left if shape.where else 'false'} AS out_of_scope, coalesce({unsent}, false) AS unsent,"
+        " coalesce(p.agreed, false) AS agreed"
     )
     return f"SELECT {', '.join(columns)}, {version} FROM {_told(shape, order, within)}"
 

@@ -148,6 +148,12 @@ def has_listeners(connection: Connection, synchronization: str, table: str) -> b
     )
 
 
+def has_forgotten(connection: Connection, table: str) -> bool:
+    """Has a cleanup forgotten versions of rows here (rule 10)?"""
+    query = "SELECT 1 FROM concord.replicated_table WHERE forgotten IS NOT NULL"
+    return bool(rows(connection, f"{query} AND name = {literal(table)}"))
+
+
 def anew(state: Progressed) -> Progressed:
     """The same table, to be passed from its beginning."""
     return replace(state, phase="begun", bound=None, looked_at=0, written=None, conflicts=0, errors=())

@@ -73,6 +73,7 @@ class Passage:
             source_stale=here == state.stale,
             target_stale=there == state.stale,
             announced=self._is_listened_to() or (bool(self.target_shape.where) and state.how is not How.LOAD),
+            forgetful=initialization_state.has_forgotten(self.target.connection, self.target_shape.name),
             priorities=self.job.priorities,
         )
 
@@ -104,7 +105,7 @@ class Passage:
         condition = unsent(state, peer) if end.access.name == state.stale else "false"
         queries = tuple(rows_query(shape, self.order, each, condition) for each in ranges)
         login = conninfo(end.access.reader, f"concord read {self.job.synchronization}")
-        return Reading(login, (UNHURRIED,), queries, f"{shape.spark_schema}, unsent boolean")
+        return Reading(login, (UNHURRIED,), queries, f"{shape.spark_schema}, unsent boolean, agreed boolean")
 
     def refuse_altered(self) -> None:
         """Raises StructureChanged when one of the two tables is another one than when the initialization began."""

@@ -102,6 +102,8 @@ CREATE TABLE IF NOT EXISTS concord.conflict (
     " ADD COLUMN IF NOT EXISTS registered bigint, ADD COLUMN IF NOT EXISTS writers jsonb NOT NULL DEFAULT '{}'",
     *by_log.STATEMENTS,
     "ALTER TABLE concord.replicated_table ADD COLUMN IF NOT EXISTS private jsonb NOT NULL DEFAULT '{}'",
+    # The newest stamp (µs) of a living row's version that was forgotten here; NULL: every version is remembered.
+    "ALTER TABLE concord.replicated_table ADD COLUMN IF NOT EXISTS forgotten bigint",
     "ALTER TABLE concord.conflict ADD COLUMN IF NOT EXISTS withheld jsonb NOT NULL DEFAULT '{}'",
     """
 CREATE TABLE IF NOT EXISTS concord.overturn (

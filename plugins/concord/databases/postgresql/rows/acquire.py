@@ -73,9 +73,10 @@ def _spoken_of(fingerprint: str | None, alias: str = "p") -> str:
 
     Sites beyond a link of the same filter must hear of it; those under another one keep what they have. A placeholder
     that a link has locked and not filled (`guard.lock`) is nobody's change: sent, it would be a delete nobody made.
+    An agreed version all sites have had, and one that has forgotten it must not hear of it again (rule 10).
     """
     own = f" OR {alias}.out_of_scope = {literal(fingerprint)}" if fingerprint else ""
-    return f" AND {alias}.origin <> '' AND ({alias}.out_of_scope IS NULL{own})"
+    return f" AND {alias}.origin <> '' AND NOT {alias}.agreed AND ({alias}.out_of_scope IS NULL{own})"
 
 
 def _fingerprint(shape: Shape) -> str | None:
@@ -153,7 +154,7 @@ def versioned(interval: Interval) -> str:
 def _intact(shape: Shape) -> str:
     """A backfill sends no row that went, or came, without a version: it would spread the damage it is to mend.
 
-    Nor an agreed tombstone, which every site has had and some may have forgotten (rule 10). Nor a row that is, or
+    Nor an agreed version, which every site has had and some may have forgotten (rule 10). Nor a row that is, or
     has gone, outside of the filter.
     """
     gone = f"t.{shape.key[0].sql} IS NULL"

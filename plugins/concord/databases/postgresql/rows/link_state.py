@@ -210,11 +210,13 @@ def remembering(link: str, state: LinkState, session: Session) -> str:
     )
 
 
-def raise_floor(connection: Connection, link: str, session: Session) -> None:
-    """Tombstones up to `session` are about to go: from now on the link resumes nothing older (rule 10)."""
-    run(
+def raise_floor(connection: Connection, link: str, table: str, session: Session) -> int:
+    """Versions of the table up to `session` are about to go: from now on the link resumes nothing older (rule 10).
+    1, or 0 where the link does not carry the table any more."""
+    return run(
         connection,
-        f"UPDATE concord.link_state SET floor = {literal(session.id)} WHERE link = {literal(link)}",
+        f"UPDATE concord.link_state SET floor = {literal(session.id)} WHERE link = {literal(link)}"
+        f" AND initialized ? {literal(table)}",
     )
 
 

@@ -41,7 +41,7 @@ OWN_TABLES = {
 #: Columns that the applier updates, of tables whose other columns it must not.
 OWN_COLUMNS = {
     "site": ("heartbeat", "acquired", "stamp_floor"),
-    "replicated_table": ("registered", "writers", "history_lost"),
+    "replicated_table": ("registered", "writers", "history_lost", "forgotten"),
     "skipped": ("mended_at",),
 }
 

@@ -11,6 +11,7 @@ from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY
 from concord.databases.postgresql.ledger import reinitialization, waiting
 from concord.databases.postgresql.rows import marked_edits
+from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.transaction import hooked_tables, one_table, rehearsal
 from concord.databases.postgresql.write import (
@@ -182,7 +183,9 @@ def _judge(
         chains = bound if writing.asks else bound.unasked
         held = locked or each.shape.registers
         suspicion, converts = writing.suspicion(each.shape.name), writing.session is not None
-        terms = guard.Terms(_damaged(writing, each), suspicion, held, converts)
+        terms = guard.Terms(
+            _damaged(writing, each), suspicion, held, converts, _forgotten(writing, each.shape)
+        )
         table, report = one_table.judge_table(connection, writing.job, each, chains, ordinal, terms)
         judged.append(table)
         reports[each.shape.name] = report
@@ -273,3 +276,8 @@ def _damaged(writing: Writing, staged: Staged) -> str:
     if writing.job.interval is None or writing.session is None:
         return "false"
     return restoration.damaged(staged.shape, writing.session.source_origin)
+
+
+def _forgotten(writing: Writing, shape: Shape) -> str:
+    """A backfill's question to a version that nothing is known of; a link tells each version once."""
+    return "false" if writing.job.interval is None else restoration.forgotten(shape)

@@ -1,228 +1,260 @@
-"""Which tombstones all sites agree to forget, and their removal in two steps, each repeatable (rule 10)."""
+"""Which versions all sites agree to forget, and how they are forgotten in two steps, each repeatable (rule 10).
+
+First every site marks a version as agreed. Only what all have marked is deleted, anywhere. An edit of an agreed
+version has seen it. One of a forgotten version is later than it. So both apply everywhere, whatever the other sites
+have done by then.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import psycopg
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.connection import Connection, in_our_words, rows, run
+from concord.databases.postgresql.facts.connection import in_our_words, one, rows, run
+from concord.databases.postgresql.facts.plans import BY_KEY, LOOK_UP
 from concord.databases.postgresql.rows import link_state
-from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.upkeep import flagged_rows
-from concord.databases.postgresql.upkeep.outgoing_link import OutgoingLink
+from concord.databases.postgresql.upkeep.holder import Holder, Limits, Stand, Version, listed, listed_key
+from concord.messages.errors import WriteContended
+from concord.messages.pace import Meter
 
-#: Tombstones compared at once; bounds the memory of the controller.
-BATCH = 50_000
-
-#: key texts, origin, changed_at, derived: what makes the same tombstone at two sites.
-Tombstone = tuple[tuple[str, ...], str, int, int]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Holder:
-    """One table at one site that takes part in the agreement."""
-
-    site: str
-    connection: Connection
-    shapes: tuple[Shape, ...]  #: one for each row filter that shares the table there
-    heeded: tuple[OutgoingLink, ...]  #: links that must have sent a tombstone before it goes
-    unheeded: tuple[OutgoingLink, ...]  #: links that a person has said not to wait for
-
-    @property
-    def shape(self) -> Shape:
-        return self.shapes[0]
-
-    @property
-    def table(self) -> str:
-        return self.shape.name
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A tombstone that may go as far as one site is concerned."""
-
-    tombstone: Tombstone
-    newest: int  #: the newest stamp that it has seen: a loser's may be newer than its own
-    agreed: bool  #: already published by an earlier cleanup
-    waiting: tuple[str, ...]  #: unheeded links that have not sent it
+Stands = Mapping[Holder, Sequence[Stand]]
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Tombstones that may go at every site, and which unheeded links still wait for how many of them."""
+    """Versions that may go at every site, and what each site says of them."""
 
-    tombstones: Sequence[Tombstone]
-    floor: int  #: µs; greater than any stamp that is forgotten with them, so that none is given out again
-    waiting: Mapping[Holder, Counter[str]]
-    forced: Mapping[Holder, int]  #: tombstones that some unheeded link of the site waits for
+    versions: Sequence[Version]
+    stands: Stands = field(repr=False)
 
+    @property
+    def floor(self) -> int:
+        """µs; no stamp that is forgotten with them is greater, so that none is given out again."""
+        return max(each.newest for stands in self.stands.values() for each in stands if each.same)
 
-def agreements(holders: Sequence[Holder], before: int) -> Iterator[Agreement]:
-    """Batches of tombstones stamped no later than `before` (µs) that may go, in the order of their stamps."""
-    after = -1
-    while True:
-        found = {each: _candidates(each, after, before) for each in holders}
-        full = [batch[-1].tombstone[2] for batch in found.values() if len(batch) >= BATCH]
-        upto = min(full, default=before)
-        if agreed := _agreed(found, upto):
-            yield _agreement(found, agreed)
-        if not full:
-            return
-        after = upto
+    @property
+    def tombstones(self) -> int:
+        return sum(each.deleted for each in self.versions)
 
+    @property
+    def living(self) -> int:
+        return len(self.versions) - self.tombstones
 
-def _candidates(each: Holder, after: int, before: int) -> list[Candidate]:
-    shape = each.shape
-    key = ", ".join(shape.canonical_key("p"))
-    passed = "".join(f" AND NOT ({link.waiting(each.table)})" for link in each.heeded)
-    waiting = [
-        f"CASE WHEN {link.waiting(each.table)} THEN {literal(link.name)} END"
-        for link in each.unheeded
-        if link.session
-    ]
-    query = (
-        f"SELECT ARRAY[{key}], origin, changed_at, derived,"
-        " greatest(changed_at, concord.vector_newest(vector)), agreed,"
-        f" array_remove(ARRAY[{', '.join(waiting)}]::text[], NULL)"
-        f" FROM {shape.shadow.sql} p WHERE deleted{passed}"
-        f" AND changed_at > {after} AND changed_at <= {before} AND NOT EXISTS"
-        f" (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 'p')}{flagged_rows.that_stay(shape)})"
-        f" ORDER BY changed_at, origin FETCH FIRST {BATCH} ROWS WITH TIES"
-    )
-    return [
-        Candidate((tuple(k), origin, at, derived), newest, agreed, tuple(links))
-        for k, origin, at, derived, newest, agreed, links in rows(each.connection, query)
-    ]
+    def waiting(self, holder: Holder) -> Counter[str]:
+        """Unheeded links of the site, and for how many of these versions each still waits."""
+        return Counter(link for each in self.stands[holder] for link in each.waiting)
+
+    def forced(self, holder: Holder) -> int:
+        """How many some unheeded link of the site waits for."""
+        return sum(bool(each.waiting) for each in self.stands[holder])
+
+    def only(self, chosen: Sequence[bool]) -> Agreement:
+        """Those of them alone."""
+        return Agreement(
+            _those(self.versions, chosen), {h: _those(s, chosen) for h, s in self.stands.items()}
+        )
 
 
-def _agreed(found: Mapping[Holder, Sequence[Candidate]], upto: int) -> list[Tombstone]:
-    """Those that every site holds, or whose key is outside the row filter where they are not. After a crash also
-    those that one site already removed, and the others had agreed."""
-    marks: dict[Tombstone, dict[Holder, bool]] = {}
-    for each, batch in found.items():
-        for candidate in batch:
-            if candidate.tombstone[2] <= upto:
-                marks.setdefault(candidate.tombstone, {})[each] = candidate.agreed
-    outside = {
-        each: _outside(each, [one for one, held in marks.items() if each not in held]) for each in found
+T = TypeVar("T")
+
+
+def _those(values: Sequence[T], chosen: Sequence[bool]) -> list[T]:
+    return [value for value, is_chosen in zip(values, chosen, strict=True) if is_chosen]
+
+
+def agreements(holders: Sequence[Holder], limits: Limits, meter: Meter) -> Iterator[Agreement]:
+    """Batches of versions that may go, each once, in the order in which the sites keep them."""
+    for place, lead in enumerate(holders):
+        for blocks, found in lead.batches(limits):
+            if found:
+                agreement = _agreement(place, lead, found, holders, limits)
+                if agreement.versions:
+                    yield agreement
+            meter.done += blocks
+
+
+def _agreement(
+    place: int, lead: Holder, found: Mapping[Version, Stand], holders: Sequence[Holder], limits: Limits
+) -> Agreement:
+    versions = list(found)
+    stands: dict[Holder, Sequence[Stand]] = {
+        each: list(found.values()) if each is lead else each.stands(versions, limits) for each in holders
     }
-    return [
-        tombstone
-        for tombstone, held in marks.items()
-        if all(held.values()) or all(each in held or tombstone in outside[each] for each in found)
+    told = zip(*stands.values(), strict=True)
+    chosen = [
+        _may_go(each, said) and not any(one.goes for one in said[:place])  # an earlier site named it
+        for each, said in zip(versions, told, strict=True)
     ]
+    return Agreement(versions, stands).only(chosen)
 
 
-def _outside(each: Holder, tombstones: Sequence[Tombstone]) -> set[Tombstone]:
-    """Those whose key is out of scope at this site: they did not touch it, and will not (rule 9)."""
-    filtered = [shape for shape in each.shapes if shape.where]
-    if not filtered or not tombstones:
-        return set()
-    shape = each.shape
-    texts = [
-        [literal(text) for text in column] for column in zip(*(key for key, *_ in tombstones), strict=True)
-    ]
-    arrays = ", ".join(f"ARRAY[{', '.join(column)}]" for column in texts)
-    keys = ", ".join(f"k{place}" for place in range(len(texts)))
-    private = " OR ".join(f"NOT {shape.in_scope('t')}" for shape in filtered)
-    found = rows(
-        each.connection,
-        f"SELECT g.n FROM unnest({arrays}) WITH ORDINALITY g ({keys}, n) WHERE EXISTS"
-        f" (SELECT 1 FROM {shape.shadow.sql} p WHERE {_listed_key(shape, 'p')} AND p.out_of_scope IS NOT NULL)"
-        f" OR EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {_listed_key(shape, 't')} AND ({private}))",
-    )
-    return {tombstones[n - 1] for (n,) in found}
+def _may_go(version: Version, said: Sequence[Stand]) -> bool:
+    """Every site holds it, or has its key outside of the row filter. Or it is agreed wherever it is held, since an
+    earlier cleanup died before all had forgotten it.
+
+    Not so where a site holds another version of a living row by then. The site may have edited it before it was asked
+    to agree. That edit arrives, and takes this one's place.
+    """
+    if all(each.goes or each.outside for each in said):
+        return True
+    agreed = all(each.goes and each.agreed for each in said if each.same)
+    return agreed and (version.deleted or all(each.same or each.nothing for each in said))
 
 
-def _listed_key(shape: Shape, row: str) -> str:
-    """The key of `row` is the one that `g` lists as k0, k1, … in canonical texts."""
-    if shape.manipulation:
-        texts = shape.canonical_key(row)
-        return " AND ".join(f"{text} = g.k{place}" for place, text in enumerate(texts))
-    return " AND ".join(
-        f"{shape.key_in(row, column)} = g.k{place}::{column.type.sql}"
-        for place, column in enumerate(shape.key)
-    )
+def publish(holders: Sequence[Holder], agreement: Agreement) -> Agreement:
+    """Mark them at every site, and raise both floors, before any site deletes one; those that all have marked.
 
-
-def _agreement(found: Mapping[Holder, Sequence[Candidate]], agreed: Sequence[Tombstone]) -> Agreement:
-    chosen = set(agreed)
-    waited = {
-        each: [
-            candidate.waiting for candidate in batch if candidate.waiting and candidate.tombstone in chosen
-        ]
-        for each, batch in found.items()
-    }
-    waiting = {each: Counter(link for links in listed for link in links) for each, listed in waited.items()}
-    newest = [
-        candidate.newest for batch in found.values() for candidate in batch if candidate.tombstone in chosen
-    ]
-    return Agreement(agreed, max(newest), waiting, {each: len(listed) for each, listed in waited.items()})
-
-
-def publish(holders: Sequence[Holder], agreement: Agreement) -> None:
-    """Mark them at every site, and raise both floors, before any site deletes one.
-
-    A link that is not waited for falls below its floor here: it resumes nothing until it is initialized.
+    A version that was edited meanwhile, or that a user holds, is left for another day. A link that is not waited for
+    falls below its floor here: it resumes nothing until it is initialized.
     """
     for each in holders:
+        if agreement.versions:
+            agreement = agreement.only(_publish(each, agreement))
+    return agreement
+
+
+def _publish(each: Holder, agreement: Agreement) -> list[bool]:
+    """Which of the versions are agreed at this site by now, or not held there."""
+    stands = agreement.stands[each]
+    new = [stand.same and not stand.agreed for stand in stands]
+    try:
         with _yielding(each):
-            for link in each.heeded:
-                assert link.session is not None, "a link that never ran is heeded by keeping everything"
-                link_state.raise_floor(each.connection, link.name, link.session)
-            for name in agreement.waiting[each]:
-                link_state.force_below_floor(each.connection, name)
-            _apply(each, agreement, "UPDATE {shadow} p SET agreed = true FROM {listed} g WHERE {same}")
-            run(
-                each.connection,
-                f"UPDATE concord.site SET stamp_floor = {agreement.floor}"
-                f" WHERE stamp_floor < {agreement.floor}",
-            )
+            if not _raised(each, agreement):
+                return [False] * len(stands)
+            marked = _mark(each, _those(agreement.versions, new))
+    except WriteContended:
+        return [False] * len(stands)
+    places = iter(range(1, len(stands) + 1))
+    return [not is_new or next(places) in marked for is_new in new]
 
 
-def delete(each: Holder, agreement: Agreement) -> int:
-    """Delete at one site what is agreed at all; how many."""
-    tombstones = "{shadow} p USING {listed} g WHERE {same} AND p.agreed"
+def _raised(each: Holder, agreement: Agreement) -> bool:
+    """Raise both floors; False where an initialization of the table has begun, which may still tell the versions."""
+    held = 0
+    for link in each.heeded:
+        assert link.session is not None, "a link that never ran is heeded by keeping everything"
+        held += link_state.raise_floor(each.connection, link.name, each.table, link.session)
+    for name in agreement.waiting(each):
+        link_state.force_below_floor(each.connection, name)
+    floor = agreement.floor
+    run(each.connection, f"UPDATE concord.site SET stamp_floor = {floor} WHERE stamp_floor < {floor}")
+    return held == len(each.heeded)
+
+
+def _mark(each: Holder, versions: Sequence[Version]) -> set[int]:
+    """The numbers of those that are marked. An insert that all sites have had is none of an unknown row any more.
+
+    A version that has seen more since it was asked about may be news to somebody again: it must have been sent.
+    """
+    if not versions:
+        return set()
+    found = _held(each, versions, each.passed)
+    return {
+        number
+        for (number,) in rows(
+            each.connection,
+            f"WITH held AS MATERIALIZED ({found}) UPDATE {each.shape.shadow.sql} p"
+            " SET agreed = true, born = p.born AND p.deleted FROM held h WHERE p.ctid = h.at RETURNING h.n",
+        )
+    }
+
+
+def _held(each: Holder, versions: Sequence[Version], condition: str) -> str:
+    """Query: where the listed versions stand, those that nobody else is about to write; locked."""
+    same = f"{listed_key(each.shape, 'p')} AND {_SAME}"
+    return (
+        f"SELECT p.ctid AS at, g.n FROM {listed(versions)} JOIN {each.shape.shadow.sql} p ON {same}"
+        f" WHERE {condition} FOR UPDATE OF p SKIP LOCKED"
+    )
+
+
+_SAME = "(p.origin, p.changed_at, p.derived, p.deleted) = (g.origin, g.changed_at, g.derived, g.deleted)"
+
+
+def delete(each: Holder, agreement: Agreement) -> tuple[int, int]:
+    """Delete at one site what is agreed at all: how many tombstones, and how many versions of rows."""
+    held = sum(stand.same for stand in agreement.stands[each])
+    if not held:
+        return 0, 0
+    try:
+        with _yielding(each):
+            if not _still_initialized(each):
+                return 0, 0
+            return (_delete if each.shape.marks is None else _delete_flagged)(each, agreement)
+    except WriteContended:
+        return 0, 0
+
+
+def _still_initialized(each: Holder) -> bool:
+    """Until the transaction ends, no initialization of the table begins, which would tell these versions again."""
+    names = ", ".join(literal(link.name) for link in each.heeded)
+    found = f"link IN ({names}) AND role = 'source' AND initialized ? {literal(each.table)}"
+    (held,) = one(
+        each.connection,
+        f"SELECT count(*) FROM (SELECT 1 FROM concord.link_state WHERE {found} FOR SHARE) x",
+    )
+    return int(held) == len(each.heeded)
+
+
+def _delete(each: Holder, agreement: Agreement) -> tuple[int, int]:
+    if agreement.living:
+        name, floor = literal(each.table), agreement.floor
+        run(
+            each.connection,
+            f"UPDATE concord.replicated_table SET forgotten = {floor} WHERE name = {name}"
+            f" AND coalesce(forgotten, 0) < {floor}",
+        )
+    tombstones, living = one(
+        each.connection,
+        f"WITH held AS MATERIALIZED ({_held(each, agreement.versions, 'p.agreed')}),"
+        f" gone AS (DELETE FROM {each.shape.shadow.sql} p USING held h WHERE p.ctid = h.at RETURNING p.deleted)"
+        " SELECT count(*) FILTER (WHERE deleted), count(*) FILTER (WHERE NOT deleted) FROM gone",
+    )
+    return int(tombstones), int(living)
+
+
+def _delete_flagged(each: Holder, agreement: Agreement) -> tuple[int, int]:
+    shape = each.shape
+    flagged_rows.lock(each.connection, shape)
+    these = listed(agreement.versions)
+    same = f"{listed_key(shape, 'p')} AND {_SAME} AND p.agreed"
+    run(each.connection, *flagged_rows.statements(shape, these, same))
+    removed = run(
+        each.connection,
+        f"DELETE FROM {shape.shadow.sql} p USING {these} WHERE {same} AND {flagged_rows.gone(shape)}",
+    )
+    return removed, 0
+
+
+def drop_placeholders(each: Holder) -> None:
+    """Keys that a link had locked and not written: nobody's version. Where the application keeps marks, rows without a
+    version are remembered so."""
+    if each.shape.marks is not None:
+        return
+    shadow = each.shape.shadow.sql
+    free = f"SELECT p.ctid AS at FROM {shadow} p WHERE p.origin = '' FOR UPDATE SKIP LOCKED"
     with _yielding(each):
-        if each.shape.marks is None:
-            return _apply(each, agreement, f"DELETE FROM {tombstones}")
-        flagged_rows.lock(each.connection, each.shape)
-        for statement in flagged_rows.statements(each.shape):
-            _apply(each, agreement, statement)
-        return _apply(each, agreement, f"DELETE FROM {tombstones} AND {flagged_rows.gone(each.shape)}")
+        run(each.connection, f"DELETE FROM {shadow} p USING ({free}) h WHERE p.ctid = h.at")
 
 
 @contextmanager
 def _yielding(each: Holder) -> Iterator[None]:
-    """A transaction that gives way to applications; what it could not do, the next cleanup does."""
+    """A transaction that gives way to applications; what it could not do, the next cleanup does. Raises
+    WriteContended, and what the site raises."""
     try:
         with each.connection.transaction():
             run(each.connection, "SET LOCAL deadlock_timeout = '20ms'", "SET LOCAL lock_timeout = '500ms'")
+            if not each.shape.manipulation:
+                run(each.connection, LOOK_UP, *BY_KEY)
             yield
+    except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
+        raise WriteContended(f"{each.site}: {each.table} is locked; the next cleanup tries again") from error
     except psycopg.Error as error:
         raise in_our_words(error, each.site) from error
-
-
-def _apply(each: Holder, agreement: Agreement, statement: str) -> int:
-    """Run one set statement against the listed tombstones, each only while it is still that very version."""
-    shape, connection = each.shape, each.connection
-    keys = [f"k{place}" for place in range(len(shape.canonical_key("p")))]
-    columns = ", ".join(f"{key} text" for key in keys)
-    run(
-        connection,
-        f"CREATE TEMPORARY TABLE agreed ({columns}, origin text, changed_at bigint, derived integer)"
-        " ON COMMIT DROP",
-    )
-    with connection.cursor().copy("COPY pg_temp.agreed FROM STDIN") as copy:
-        for key, origin, changed_at, derived in agreement.tombstones:
-            copy.write_row((*key, origin, changed_at, derived))
-    version = "(p.origin, p.changed_at, p.derived) = (g.origin, g.changed_at, g.derived)"
-    same = f"{_listed_key(shape, 'p')} AND {version} AND p.deleted"
-    written = run(connection, statement.format(shadow=shape.shadow.sql, listed="pg_temp.agreed", same=same))
-    run(connection, "DROP TABLE pg_temp.agreed")
-    return written

@@ -30,14 +30,14 @@ def lock(connection: Connection, shape: Shape) -> None:
     marked_edits.lock(connection, [shape])
 
 
-def statements(shape: Shape) -> list[str]:
+def statements(shape: Shape, listed: str, same: str) -> list[str]:
     """Lock the base rows of the listed tombstones, then delete them. A row stays that an application has edited, or
-    refers to, by the time it is locked."""
-    key = shape.same_key("t", "p")
+    refers to, by the time it is locked. `same`: the shadow row `p` is one of them."""
+    shadow, key = shape.shadow.sql, shape.same_key("t", "p")
     return [
-        f"SELECT count(*) FROM (SELECT 1 FROM {shape.table.sql} t, {{shadow}} p, {{listed}} g"
-        f" WHERE {key} AND {{same}} AND p.agreed FOR UPDATE OF t) x",
-        f"DELETE FROM {shape.table.sql} t USING {{shadow}} p, {{listed}} g WHERE {key} AND {{same}} AND p.agreed"
+        f"SELECT count(*) FROM (SELECT 1 FROM {shape.table.sql} t, {shadow} p, {listed}"
+        f" WHERE {key} AND {same} FOR UPDATE OF t) x",
+        f"DELETE FROM {shape.table.sql} t USING {shadow} p, {listed} WHERE {key} AND {same}"
         f" AND NOT (true{that_stay(shape)})",
     ]
 

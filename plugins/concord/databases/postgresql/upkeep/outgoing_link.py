@@ -33,10 +33,10 @@ class OutgoingLink:
         return self.silent_since is None or self.silent_since < silent_before
 
     def waiting(self, table: str) -> str:
-        """Condition on a shadow row: this link has not sent it yet."""
+        """Condition on a shadow row `p`: this link has not sent it yet."""
         assert self.session is not None, "a link that never ran is asked for before"
         position = literal(self.session.position.of(table))
-        return f"NOT pg_visible_in_snapshot(position, {position}::pg_snapshot)"
+        return f"NOT pg_visible_in_snapshot(p.position, {position}::pg_snapshot)"
 
 
 def outgoing_links(

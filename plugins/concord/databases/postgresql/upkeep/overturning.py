@@ -156,7 +156,8 @@ def _version(connection: Connection, shape: Shape, entry: Entry) -> dict[str, An
 def _refuse_changed(
     connection: Connection, shape: Shape, entry: Entry, present: dict[str, Any] | None
 ) -> None:
-    """A tombstone that was cleaned away since is no change: nobody has brought the row back.
+    """A version that was forgotten since is no change while the row is what won: nobody has edited it, or brought it
+    back.
 
     The decision itself edited the row that gave way to another row, and nothing tells that edit from a user's.
     """
@@ -166,8 +167,7 @@ def _refuse_changed(
             " since; make room for it there, look at it, and overturn it with --even-if-changed (even_if_changed)"
         )
     if present is None or not present["origin"]:
-        row = f"SELECT 1 FROM {shape.table.sql} t JOIN {_key(shape, entry)} ON {shape.same_key('t', 'w')}"
-        unchanged = not entry.winner[0] or (entry.winner_row is None and not rows(connection, row))
+        unchanged = not entry.winner[0] or _row(connection, shape, entry) == entry.winner_row
     else:
         unchanged = dot(present) == entry.winner
     if not unchanged:
@@ -175,6 +175,13 @@ def _refuse_changed(
             f"{entry.short_id}: the row was changed at {entry.site} since it was decided; look at it there, and"
             " overturn it with --even-if-changed (even_if_changed) if its present content may go"
         )
+
+
+def _row(connection: Connection, shape: Shape, entry: Entry) -> dict[str, Any] | None:
+    """As the log keeps rows."""
+    key = f"{_key(shape, entry)} ON {shape.same_key('t', 'w')}"
+    found = rows(connection, f"SELECT {shape.image('t')} FROM {shape.table.sql} t JOIN {key}")
+    return dict(found[0][0]) if found else None
 
 
 def _remember(connection: Connection, done: tuple[str, str, str, bool]) -> Overturn:

@@ -17,7 +17,7 @@ from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.rows.row_keys import key_text, listed
 from concord.databases.postgresql.rows.shape import Shape
-from concord.databases.postgresql.upkeep.tombstones import OpenSite
+from concord.databases.postgresql.upkeep.cleanup import OpenSite
 from concord.jobs.upkeep import Restamped
 from concord.messages.errors import RestampRefused
 from concord.tables.privacy import PRIVATE

@@ -16,8 +16,8 @@ import psycopg
 from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.connection import connect, in_our_words, one
 from concord.databases.postgresql.rows import link_state
+from concord.databases.postgresql.upkeep.cleanup import OpenSite, look_at
 from concord.databases.postgresql.upkeep.restamped_table import RestampedTable
-from concord.databases.postgresql.upkeep.tombstones import OpenSite, look_at
 from concord.jobs.upkeep import CarryingSite, Restamped
 from concord.messages.errors import ClockSkew, RestampRefused
 from concord.versions.restamp import Clock

@@ -99,6 +99,9 @@ class Terms:
     suspicion: Suspicion = UNSUSPECTING  #: what a link looks out for
     locked: bool = True  #: else the rows that do not simply apply must be held
     converts: bool = False  #: an update that finds no row is told apart: rows went behind capture's back
+    forgotten: str = (
+        "false"  #: a backfill's question to a version of which nothing is known here (`restoration`)
+    )
 
 
 def judge(connection: Connection, staged: Staged, ordinal: int, terms: Terms = Terms()) -> Verdicts:
@@ -108,8 +111,8 @@ def judge(connection: Connection, staged: Staged, ordinal: int, terms: Terms = T
     includes the present version, and the present one does not include the incoming. A row that it
     leaves to `retake` is judged by the first form.
 
-    An agreed tombstone counts as absent to a version that came after it (rule
-    10). Every site had it, so only one that has removed it makes a later version without having seen it. A conflict
+    An agreed version, of a row or of a tombstone, counts as absent to one that came after it (rule
+    10). Every site had it, so only one that has forgotten it makes a later version without having seen it. A conflict
     decided in Spark holds only while it is one: a third site may have told the target meanwhile that it is settled.
     Where the table is filtered, rows outside are the site's own (rule 9, `_by_scope`).
     """
@@ -151,15 +154,17 @@ def _verdict(shape: Shape, terms: Terms) -> str:
     exists = f"EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
     applies, arrives = _applies(shape) if terms.converts else ("'apply'", "'apply'")
     includes = "concord.vector_includes(p.vector, s.concord_vector)"
+    decided = f"coalesce({_DECIDED} AND s.concord_verdict IN {_DECISIONS}, false)"
     return f"""
 CASE WHEN {_REPAIR} THEN s.concord_verdict
      {terms.suspicion.verdicts(known=f"({_SAME}) OR {_BACKWARD}", follows=_FORWARD, alike=_alike(shape))}
      {_by_scope(shape)}
      WHEN s.concord_origin = '' THEN 'superseded'
+     WHEN ({_ABSENT}) AND {terms.forgotten} THEN 'superseded'
      WHEN {_ABSENT} THEN CASE WHEN s.concord_verdict = 'source_wins' AND {exists} THEN 'source_wins'
                               WHEN s.concord_born AND {present} THEN 'retake' ELSE {arrives} END
      WHEN {_FORCED} AND {_DECIDED} THEN 'source_wins'
-     WHEN p.agreed AND s.concord_changed_at > p.changed_at AND NOT {_BACKWARD} THEN 'apply'
+     WHEN p.agreed AND s.concord_changed_at > p.changed_at AND NOT {_BACKWARD} AND NOT {decided} THEN 'apply'
      WHEN {_SAME} AND {terms.damaged} THEN 'restore'
      WHEN {_SAME} THEN CASE WHEN {includes} THEN 'converged' ELSE 'unite' END
      WHEN {_FORWARD} AND NOT {_BACKWARD} THEN {applies}

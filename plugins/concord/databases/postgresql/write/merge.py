@@ -208,7 +208,8 @@ def announce_losers(connection: Connection, judged: Judged) -> None:
         connection,
         f"""
 UPDATE {shape.shadow.sql} p SET
-  vector = concord.vector_unite(p.vector, v.s_vector), born = p.born OR v.s_born, position = pg_current_xact_id(),
+  vector = concord.vector_unite(p.vector, v.s_vector), born = p.born OR v.s_born, agreed = false,
+  position = pg_current_xact_id(),
   received_from = CASE WHEN {same} AND concord.vector_includes(v.s_vector, p.vector) AND (v.s_born OR NOT p.born)
                        THEN {literal(judged.source)} END
   FROM {judged.verdicts} v

@@ -28,6 +28,13 @@ def damaged(shape: Shape, source_origin: str) -> str:
     return f"{live} AND ({missing} OR ({own} AND {altered}))"
 
 
+def forgotten(shape: Shape) -> str:
+    """Condition on a staged row `s` of which nothing is known here: its version may have been forgotten since the
+    source was read (rule 10)."""
+    newest = f"SELECT forgotten FROM concord.replicated_table WHERE name = {literal(shape.name)}"
+    return f"coalesce(s.concord_changed_at <= ({newest}), false)"
+
+
 def log(connection: Connection, judged: Judged, job: LinkJob) -> int:
     """Both images, before the write. The id names the transmission: a row can be lost more than once."""
     if not judged.exceptional:

@@ -1,0 +1,59 @@
+"""Cleanups of everything that is old enough, at any number of sites, stopped where a test says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from concord.databases.postgresql.upkeep import agreement, cleanup
+from concord.jobs.upkeep import CarryingSite, SiteCleanup
+from tests.given.many_sites import Network
+from tests.given.site import Site
+
+#: So many rows that Spark is never asked for.
+BY_THE_DRIVER = 10**9
+
+
+def forget(sites: Sequence[CarryingSite], *, age_us: int = 0, dry_run: bool = False) -> list[SiteCleanup]:
+    """Versions of living rows go at this age, and tombstones at any."""
+    now = time.time_ns() // 1000
+    return list(cleanup.clean(sites, dry_run=dry_run, now_us=now, min_age_us=0, living_age_us=age_us).tables)
+
+
+def versions(site: Site, table: str = "public.book") -> list[tuple[int, bool]]:
+    """Keys that the site remembers a version of, and whether it is agreed to forget it."""
+    return site.rows(f'SELECT id, agreed FROM concord."{table}" ORDER BY id')
+
+
+def remembered(network: Network) -> dict[str, list[tuple[int, bool]]]:
+    return {site.name: versions(site) for site in network.sites}
+
+
+def linked(network: Network) -> None:
+    """Every link, until nothing is carried."""
+    for _ in range(2 * network.topology.diameter + 1):
+        reports = [network.run(*link, spark_from=BY_THE_DRIVER) for link in network.topology.links]
+        if not any(report.total("acquired") for report in reports):
+            return
+    raise AssertionError("the sites never come to rest")
+
+
+class Stopped(BaseException):
+    """The cleanup is killed here."""
+
+
+def stepwise(monkeypatch: pytest.MonkeyPatch, between: Callable[[str, str], None]) -> None:
+    """Before each site marks or deletes, `between` is called with the step and the site's name; it may raise."""
+
+    def told(step: str, act: Callable[..., Any]) -> Callable[..., Any]:
+        def acting(holder: Any, *about: Any) -> Any:
+            between(step, holder.site)
+            return act(holder, *about)
+
+        return acting
+
+    monkeypatch.setattr(agreement, "_publish", told("publish", agreement._publish))
+    monkeypatch.setattr(cleanup, "delete", told("forget", cleanup.delete))

@@ -1,0 +1,53 @@
+"""Errors in how versions of living rows are forgotten."""
+
+from __future__ import annotations
+
+from tests.mutants.planted import POSTGRESQL, Mutant
+
+LIVING = "tests/databases/postgresql/upkeep/test_living.py"
+MEMORY = "tests/histories/test_histories.py"
+
+FORGETTING = (
+    Mutant(
+        "a row's version goes although a site has not agreed",
+        f"{POSTGRESQL}/upkeep/agreement.py",
+        "            agreement = agreement.only(_publish(each, agreement))",
+        "            _publish(each, agreement)",
+        f"{LIVING} -k between_any_two",
+    ),
+    Mutant(
+        "an insert that all sites have had stays one",
+        f"{POSTGRESQL}/upkeep/agreement.py",
+        " SET agreed = true, born = p.born AND p.deleted FROM",
+        " SET agreed = true FROM",
+        f"{LIVING} -k killed_anywhere",
+    ),
+    Mutant(
+        "a cleanup waits for a user",
+        f"{POSTGRESQL}/upkeep/agreement.py",
+        "FOR UPDATE OF p SKIP LOCKED",
+        "FOR UPDATE OF p",
+        f"{LIVING} -k user_holds",
+    ),
+    Mutant(
+        "the versions of a table go that nobody has taken",
+        f"{POSTGRESQL}/upkeep/cleanup.py",
+        "    if not links:",
+        "    if False:",
+        f"{LIVING} -k told_of",
+    ),
+    Mutant(
+        "a row's version goes at any age",
+        f"{POSTGRESQL}/upkeep/holder.py",
+        ' AND p.changed_at <= {limits.living}"\n                f" AND {_NEWEST} <= {limits.living} AND EXISTS',
+        '"\n                f" AND EXISTS',
+        f"{LIVING} -k younger",
+    ),
+    Mutant(
+        "marks may be forgotten within their tolerance",
+        "plugins/concord/configuration/retention_rules.py",
+        "sections.retention.versions <= longest",
+        "sections.retention.versions <= timedelta(0)",
+        "tests/configuration/test_tracking.py -k purge",
+    ),
+)
