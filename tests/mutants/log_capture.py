@@ -87,13 +87,6 @@ LOG_CAPTURE = (
         f"{CHANGING} -k triggers_come",
     ),
     Mutant(
-        "triggers go while somebody writes",
-        f"{POSTGRESQL}/provision/site_statements.py",
-        "and not (each.by_log and known.by_log)",
-        "and not each.by_log",
-        f"{CHANGING} -k triggers_go",
-    ),
-    Mutant(
         "a slot that was made anew is read on",
         f"{POSTGRESQL}/log/capture_slot.py",
         "if number(confirmed) > level:",

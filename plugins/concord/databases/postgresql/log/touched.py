@@ -29,6 +29,8 @@ COLUMNS = {"concord_at": "bigint", "concord_place": "bigint", "concord_born": "b
 
 _HEAD = Struct(">hiqiqi?")
 _BEGIN, _END = b"PGCOPY\n\xff\r\n\x00" + bytes(8), b"\xff\xff"
+#: Messages of inserts, updates and deletes.
+_OF_ROWS = b"IUD"
 #: µs from 1970 to 2000, where PostgreSQL's begin.
 _EPOCH = 946_684_800_000_000
 #: Bytes of a table's keys in memory.
@@ -95,7 +97,9 @@ class Touched:
         """Raises psycopg.Error."""
         told: dict[int, TouchedTable] = {}  #: of which the transaction is news
         for message in messages:
-            said = decode(message) if isinstance(message, bytes) else None
+            if not isinstance(message, bytes) or (not told and message[0] in _OF_ROWS):
+                continue  # a link's own rows are most of what a target's log holds
+            said = decode(message)
             match said:
                 case Begin():
                     told = self._begun(said)
