@@ -102,10 +102,10 @@ def nothing(found: Wrong, planned: Plan) -> None:
 
 
 def standing(site: Site) -> dict[int, tuple[object, ...]]:
-    """Versions and rows by key; a tombstone that all agreed to forget need not be forgotten everywhere."""
+    """Versions and rows by key; a version that all agreed to forget need not be forgotten everywhere."""
     query = (
         "SELECT coalesce(s.id, t.id), s.origin, s.changed_at, s.derived, s.vector::text, s.deleted, t.token, t.note"
-        ' FROM concord."public.item" s FULL JOIN item t USING (id) WHERE s.agreed IS NOT TRUE'
+        ' FROM (SELECT * FROM concord."public.item" WHERE NOT agreed) s FULL JOIN item t USING (id)'
     )
     return {key: tuple(rest) for key, *rest in site.rows(query)}
 
