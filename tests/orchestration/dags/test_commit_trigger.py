@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 from airflow.models.trigger import Trigger
@@ -11,11 +11,10 @@ from airflow.serialization.encoders import encode_trigger
 from airflow.triggers.base import BaseEventTrigger
 
 from concord.configuration.configuration import Configuration
-from concord.databases.postgresql.facts.connection import conninfo
 from concord.databases.postgresql.log import slot
 from concord.databases.postgresql.log import watch as log_watch
 from concord.databases.postgresql.log.first_waiting import watched_log
-from concord.databases.postgresql.log.frames import Frames, connect_for_log
+from concord.databases.postgresql.log.frames import Frames, log_connection
 from concord.orchestration.dags import commit_trigger, replicate
 from concord.orchestration.dags.commit_trigger import CommitTrigger, commit_watchers
 from tests.configuration.conftest import parse
@@ -216,13 +215,13 @@ def test_a_run_takes_the_log_from_whoever_only_looks_at_it(
     def release_too_early(control: object, name: str) -> None:
         release(control, name)  # type: ignore[arg-type]
         if not others:
-            others.append(connect_for_log(conninfo(sites.london.credentials(LOG_READER))))
+            others.append(stack.enter_context(log_connection(sites.london.credentials(LOG_READER), "looks")))
             Frames(others[0]).start(name, 0, "concord_operations", binary=False)
 
-    monkeypatch.setattr(slot, "release", release_too_early)
-    assert sites.run().entries == 1
-    assert len(others) == 1
-    others[0].close()
+    with ExitStack() as stack:
+        monkeypatch.setattr(slot, "release", release_too_early)
+        assert sites.run().entries == 1
+        assert len(others) == 1
 
 
 def test_a_watched_replication_runs_by_its_schedule_and_by_its_asset_and_its_runs_linger(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 import psycopg
 
@@ -13,14 +13,12 @@ from concord.databases.postgresql.facts import own_schema
 from concord.databases.postgresql.facts.connection import (
     Connection,
     connect,
-    conninfo,
-    could_not_connect,
     one,
     rows,
 )
 from concord.databases.postgresql.facts.own_schema import PUBLICATION
 from concord.databases.postgresql.log import slot
-from concord.databases.postgresql.log.frames import Frames, Read, connect_for_log, number
+from concord.databases.postgresql.log.frames import Frames, Read, log_connection, number
 from concord.jobs.site import Credentials
 from concord.messages.errors import HistoryLost, WriteContended
 
@@ -35,7 +33,7 @@ class CaptureLog:
 
     def __init__(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
         self._connection = connection
-        self.slot = own_schema.capture_slot(int(one(connection, _DATABASE)[0]))
+        self.slot = name_at(connection)
         self.frames = Frames(connection)
 
     def end(self) -> int:
@@ -77,18 +75,17 @@ class CaptureLog:
                 return
 
 
-_DATABASE = "SELECT oid FROM pg_database WHERE datname = current_database()"
+def name_at(connection: psycopg.Connection[tuple[object, ...]]) -> str:
+    """The slot of the database to which it leads."""
+    (database,) = one(connection, "SELECT oid::bigint FROM pg_database WHERE datname = current_database()")
+    return own_schema.capture_slot(database)
 
 
 @contextmanager
 def opened(login: Credentials) -> Iterator[CaptureLog]:
     """Raises SiteUnavailable or ConnectionRefused."""
     # The server would end a stream that is not read for a minute, as while a large transaction is handed on.
-    try:
-        connection = connect_for_log(conninfo(login, APPLICATION, wal_sender_timeout="0"))
-    except psycopg.OperationalError as error:
-        raise could_not_connect(login, error) from None
-    with closing(connection):
+    with log_connection(login, APPLICATION, wal_sender_timeout="0") as connection:
         yield CaptureLog(connection)
 
 
@@ -110,9 +107,8 @@ def refuse_lost(connection: psycopg.Connection[tuple[object, ...]], name: str, l
 
 def standing(connection: Connection, level: int | None) -> str | None:
     """Why the site's slot is none that can be gone on with; None where it is. `level`: as `refuse_lost` takes it."""
-    name = own_schema.capture_slot(int(one(connection, _DATABASE)[0]))
     try:
-        refuse_lost(connection, name, -1 if level is None else level)
+        refuse_lost(connection, name_at(connection), -1 if level is None else level)
     except HistoryLost as error:
         return error.message
     return None
@@ -121,7 +117,7 @@ def standing(connection: Connection, level: int | None) -> str | None:
 def create(login: Credentials) -> None:
     """The slot, anew: whatever had its name goes. It waits for the transactions that are open."""
     with connect(login, APPLICATION) as connection:
-        name = own_schema.capture_slot(int(one(connection, _DATABASE)[0]))
+        name = name_at(connection)
         slot.drop(connection, name)
         failover = ", false, true" if connection.info.server_version >= slot.FAILOVER else ""
         one(
@@ -133,4 +129,4 @@ def create(login: Credentials) -> None:
 def drop(login: Credentials) -> None:
     """Where it is there."""
     with connect(login, APPLICATION) as connection:
-        slot.drop(connection, own_schema.capture_slot(int(one(connection, _DATABASE)[0])))
+        slot.drop(connection, name_at(connection))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-import psycopg
-
 from concord.databases.contract.watched_log import WatchedLog
-from concord.databases.postgresql.facts.connection import connect, conninfo, could_not_connect, one
+from concord.databases.postgresql.facts.connection import connect, one
 from concord.databases.postgresql.log import publication, slot
-from concord.databases.postgresql.log.frames import Frames, Read, connect_for_log, number
+from concord.databases.postgresql.log.frames import Frames, Read, log_connection, number
 from concord.databases.postgresql.log.pgoutput import (
     Begin,
     Delete,
@@ -57,19 +54,12 @@ def first_waiting(login: Credentials, log: WatchedLog, since: int = 0) -> Waitin
     """
     name = slot.slot_name(log.replication, log.direction)
     published = publication.publication_name(log.replication_set)
-    with closing(_connected(login)) as connection, connect(login, APPLICATION) as asking:
+    with log_connection(login, APPLICATION) as connection, connect(login, APPLICATION) as asking:
         (end,) = one(asking, "SELECT pg_current_wal_flush_lsn()::text")
         frames = Frames(connection)
         frames.start(name, 0, published, binary=False)
         ours = replication_name(log.replication) if log.both_ways else ""
         return found(frames.until(number(end)), ours, since)
-
-
-def _connected(login: Credentials) -> psycopg.Connection[tuple[object, ...]]:
-    try:
-        return connect_for_log(conninfo(login, APPLICATION))
-    except psycopg.OperationalError as error:
-        raise could_not_connect(login, error) from None
 
 
 def found(messages: Iterable[bytes | Read | None], ours: str, since: int) -> Waiting | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from struct import Struct
 from typing import NamedTuple
 
@@ -15,6 +16,8 @@ from psycopg import pq
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts import open_connections
+from concord.databases.postgresql.facts.connection import conninfo, could_not_connect
+from concord.jobs.site import Credentials
 
 _DATA, _ALIVE, _STATUS = Struct(">cQQq"), Struct(">cQqB"), Struct(">cQQQqB")
 #: For how long a message is waited for, until the server is asked how far it has read, in seconds.
@@ -27,14 +30,19 @@ class Read(NamedTuple):
     number: int
 
 
-def connect_for_log(login: str) -> psycopg.Connection[tuple[object, ...]]:
-    """A connection that speaks the replication protocol. The server does not end it while we are at other work.
-
-    Raises OperationalError.
-    """
-    connection = psycopg.connect(login, autocommit=True, prepare_threshold=None, replication="database")
+@contextmanager
+def log_connection(
+    login: Credentials, application: str, **settings: str
+) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    """A connection that speaks the replication protocol. Raises SiteUnavailable or ConnectionRefused."""
+    opened = conninfo(login, application, **settings)
+    try:
+        connection = psycopg.connect(opened, autocommit=True, prepare_threshold=None, replication="database")
+    except psycopg.OperationalError as error:
+        raise could_not_connect(login, error) from None
     open_connections.note(connection)
-    return connection
+    with closing(connection):
+        yield connection
 
 
 class Frames:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from math import inf
 
@@ -20,12 +20,10 @@ from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import (
     Connection,
     connect,
-    conninfo,
-    could_not_connect,
     one,
 )
 from concord.databases.postgresql.log import publication, slot
-from concord.databases.postgresql.log.frames import Frames, connect_for_log, number
+from concord.databases.postgresql.log.frames import Frames, log_connection, number
 from concord.databases.postgresql.log.published import Published
 from concord.databases.postgresql.queued import delivered, version_tables
 from concord.databases.postgresql.queued.versioned_entries import VersionedEntries
@@ -154,16 +152,11 @@ class Publisher(PublishedEnd):
             else:
                 return
 
-    @contextmanager
-    def _log_connection(self, **settings: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    def _log_connection(
+        self, **settings: str
+    ) -> AbstractContextManager[psycopg.Connection[tuple[object, ...]]]:
         # The server would end a stream that is not read for a minute, as while a large entry is replayed.
-        login = conninfo(self.job.reads_log, self._application, wal_sender_timeout="0", **settings)
-        try:
-            connection = connect_for_log(login)
-        except psycopg.OperationalError as error:
-            raise could_not_connect(self.job.reads_log, error) from None
-        with closing(connection):
-            yield connection
+        return log_connection(self.job.reads_log, self._application, wal_sender_timeout="0", **settings)
 
     @worded
     def unconfirmed(self) -> int | None:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Sequence
 
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.capture.shadow_table import Shadow
-from concord.databases.postgresql.facts import own_schema
 from concord.databases.postgresql.facts.connection import Connection, one, rows
 from concord.databases.postgresql.facts.own_schema import PUBLICATION
 from concord.databases.postgresql.log import capture_slot
@@ -113,11 +112,10 @@ def notices(connection: Connection, site: str, shadows: Sequence[Shadow]) -> Ite
             f"{site}: its log is kept until a link has read it, and max_slot_wal_keep_size is -1: where no link runs,"
             " it fills the disk; ALTER SYSTEM SET max_slot_wal_keep_size = '20GB', and SELECT pg_reload_conf()"
         )
-    (database,) = one(connection, "SELECT oid FROM pg_database WHERE datname = current_database()")
     for kept, bytes_kept in rows(
         connection,
         "SELECT pg_size_pretty(k), k FROM (SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn) AS k"
-        f" FROM pg_replication_slots WHERE slot_name = {literal(own_schema.capture_slot(int(database)))}) x",
+        f" FROM pg_replication_slots WHERE slot_name = {literal(capture_slot.name_at(connection))}) x",
     ):
         if bytes_kept is not None and bytes_kept > _MUCH:
             yield f"{site}: {kept} of its log is kept for capture; run a link of the site, which reads it"
