@@ -3,9 +3,9 @@
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import permutations
 
+from benchmarks.logger_nodes import TABLES
 from concord.databases import provisioning
 from concord.jobs.replication import ReplicationDefinition
 from concord.values.identifier import parse_table_name
@@ -13,19 +13,6 @@ from tests.given.bare_sites import installation
 from tests.given.replicated_sites import Replicated
 from tests.given.site import LOG_READER, Rows, Site
 
-#: Both counters of a hit are one transaction's; the first hit of a key inserts it with 1.
-LOGGER = (
-    "CREATE TABLE public.hits_of_address (address text PRIMARY KEY, hits bigint NOT NULL)",
-    "CREATE TABLE public.hits_of_person (person text PRIMARY KEY, hits bigint NOT NULL)",
-    """CREATE PROCEDURE public.hit(address text, person text) LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = '' AS $$
-BEGIN
-  INSERT INTO public.hits_of_address AS present VALUES (hit.address, 1)
-    ON CONFLICT ON CONSTRAINT hits_of_address_pkey DO UPDATE SET hits = present.hits + 1;
-  INSERT INTO public.hits_of_person AS present VALUES (hit.person, 1)
-    ON CONFLICT ON CONSTRAINT hits_of_person_pkey DO UPDATE SET hits = present.hits + 1;
-END $$""",
-)
 HIT = parse_table_name("public.hit")
 
 
@@ -34,16 +21,13 @@ class Nodes:
     """Any number of sites, and a replication of calls from each to each other one."""
 
     sites: Sequence[Site]
+    ways: Sequence[Replicated]
 
-    @cached_property
-    def ways(self) -> list[Replicated]:
-        return [
-            Replicated(one, other, (), f"w{uuid.uuid4().hex[:12]}", {"procedures": (HIT,)}, "logger")
-            for one, other in permutations(self.sites, 2)
-        ]
-
-    def provision(self) -> None:
+    def begin(self) -> None:
+        """Provision and initialize all, before the first hit."""
         provisioning.provision(self.installations())
+        for way in self.ways:
+            way.initialize()
 
     def installations(self) -> list[provisioning.Installation]:
         """Of each site with the ways that it is an end of."""
@@ -72,15 +56,18 @@ class Nodes:
         ]
 
 
+MakeSites = Callable[[int], Sequence[Site]]
 MakeNodes = Callable[[int], Nodes]
 
 
 def begin_nodes(sites: Sequence[Site]) -> Nodes:
-    """Provisioned and initialized, before the first hit."""
+    """With the tables of the logger, and a way from each to each other one."""
     for site in sites:
-        site.run(*LOGGER)
-    made = Nodes(sites)
-    made.provision()
-    for way in made.ways:
-        way.initialize()
+        site.run(*TABLES)
+    ways = [
+        Replicated(one, other, (), f"w{uuid.uuid4().hex[:12]}", {"procedures": (HIT,)}, "logger")
+        for one, other in permutations(sites, 2)
+    ]
+    made = Nodes(sites, ways)
+    made.begin()
     return made

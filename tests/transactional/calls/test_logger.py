@@ -2,37 +2,21 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
 
 from concord.databases import provisioning
 from concord.databases.postgresql.replication import standing
-from embedded.postgres import Server
-from tests.conftest import Database
-from tests.given.fixtures import site_on
 from tests.given.killed_process import killed_at
-from tests.given.logger_nodes import MakeNodes, Nodes, begin_nodes
-from tests.given.replicated_sites import STEPS, drop_slots
-from tests.given.site import Site
-
-NAMES = ("london", "capetown", "oslo", "quito")
+from tests.given.logger_nodes import MakeNodes, MakeSites, begin_nodes
+from tests.given.replicated_sites import STEPS
 
 
 @pytest.fixture
-def nodes(server_with_logins: Server, database: Callable[[], Database]) -> Iterator[MakeNodes]:
+def nodes(make_sites: MakeSites) -> MakeNodes:
     """Call it with a number of nodes."""
-    made: list[Site] = []
-
-    def make(many: int) -> Nodes:
-        made.extend(site_on(server_with_logins, name, database().name) for name in NAMES[:many])
-        return begin_nodes(made)
-
-    yield make
-    for site in made:
-        drop_slots(site)
-        site.connection.close()
+    return lambda many: begin_nodes(make_sites(many))
 
 
 def test_two_first_hits_of_one_key_are_two(nodes: MakeNodes) -> None:
