@@ -103,7 +103,7 @@ HOOKS = (
     ),
     Mutant(
         "a long value that was not sent is lost where a hook changes its row",
-        f"{POSTGRESQL}/replay/hooked_entry.py",
+        f"{POSTGRESQL}/replay/hooked_table.py",
         "{self._image(of.kept)} END",
         "{self._image(of.values)} END",
         f"{ENTRIES} -k not_sent",

@@ -15,6 +15,9 @@ from concord.messages.errors import HookFailed
 from concord.rules.custom_function import said
 from concord.rules.hook import Hook
 
+#: Rows that a hook is shown at once.
+BATCH = 2_000
+
 #: A row by its columns, in the database's own exact texts; None: no row.
 Texts = Mapping[str, str | None]
 

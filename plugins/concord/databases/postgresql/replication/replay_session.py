@@ -15,7 +15,8 @@ from concord.databases.postgresql.facts.connection import Connection, one, run
 from concord.databases.postgresql.log.published import Kind
 from concord.databases.postgresql.queued import procedure as queued_procedure
 from concord.databases.postgresql.replay import called, large_entry, procedure
-from concord.databases.postgresql.replay.hooked_entry import HookedEntries, HookedTable
+from concord.databases.postgresql.replay.hooked_entry import HookedEntries
+from concord.databases.postgresql.replay.hooked_table import HookedTable
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.write import added_rows
 from concord.jobs.replication import ReplicationJob

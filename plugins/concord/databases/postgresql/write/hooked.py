@@ -18,13 +18,11 @@ from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.write import guard, merged_row, retake
 from concord.databases.postgresql.write.judged import Judged
 from concord.messages.errors import HookFailed
-from concord.rules.hook_function import AboutToBeWritten, AsksHook, Hooked, Verdict, Word
+from concord.rules.hook_function import BATCH, AboutToBeWritten, AsksHook, Hooked, Verdict, Word
 from concord.rules.merging import BY_HOOK, common_row
 from concord.rules.resolver import Contender
 from concord.versions.row_version import ABSENT
 
-#: Rows that a hook is shown at once.
-BATCH = 2_000
 #: Reasons that the error names when it refuses too many.
 SHOWN = 3
 
