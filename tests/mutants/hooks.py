@@ -33,7 +33,7 @@ HOOKS = (
     ),
     Mutant(
         "two hooks answer each other without end",
-        f"{POSTGRESQL}/write/hooked.py",
+        f"{POSTGRESQL}/hooks/hooked.py",
         "origin, changed_at, derived < BY_HOOK)",
         "origin, changed_at, True)",
         f"{HOOKED} -k no_hook_answers",
@@ -68,14 +68,14 @@ HOOKS = (
     ),
     Mutant(
         "rows are added for a row that the site has refused",
-        f"{POSTGRESQL}/write/hooked.py",
+        f"{POSTGRESQL}/hooks/hooked.py",
         "WHERE NOT {left_out} ORDER BY",
         "WHERE true ORDER BY",
         f"{HOOKED} -k nothing_is_added",
     ),
     Mutant(
         "a hook may refuse any number of rows",
-        f"{POSTGRESQL}/write/hooked.py",
+        f"{POSTGRESQL}/hooks/hooked.py",
         "    if fresh > most:",
         "    if fresh < 0:",
         f"{HOOKED} -k may_wait",

@@ -13,12 +13,12 @@ from concord.databases.postgresql.facts import application_triggers, privileges
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, in_our_words, rows, run
 from concord.databases.postgresql.facts.own_schema import FORMAT
+from concord.databases.postgresql.hooks import added_rows
 from concord.databases.postgresql.provision import control
 from concord.databases.postgresql.provision.site_log import SiteLog
 from concord.databases.postgresql.sites import mark_problems, owner, preflight, registration, surplus
 from concord.databases.postgresql.sites.grants import Logins
 from concord.databases.postgresql.sites.state import SiteState, altered, needed_grants
-from concord.databases.postgresql.write import added_rows
 from concord.messages import incarnation
 from concord.messages.errors import ProvisioningRefused
 from concord.tables.replication_set import TableName

@@ -15,6 +15,7 @@ from typing import Any
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTable
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
+from concord.databases.postgresql.hooks import added_rows
 from concord.databases.postgresql.replay import appended, compared, orphans
 from concord.databases.postgresql.replay.hooked_table import HookedTable, Operation
 from concord.databases.postgresql.replay.level import Level
@@ -26,7 +27,6 @@ from concord.databases.postgresql.replay.procedure import (
     operations,
     variables,
 )
-from concord.databases.postgresql.write import added_rows
 from concord.jobs.replication import ReplicationDefinition
 from concord.rules.hook_function import BATCH, AboutToBeWritten, AsksHook, Verdict, Word
 

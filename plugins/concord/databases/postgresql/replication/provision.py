@@ -11,6 +11,7 @@ from concord.databases.postgresql.facts import privileges
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, one, rows
 from concord.databases.postgresql.facts.privileges import Grant
+from concord.databases.postgresql.hooks import added_rows
 from concord.databases.postgresql.log import publication
 from concord.databases.postgresql.log.published import PublishedTable
 from concord.databases.postgresql.operations import kept, triggers
@@ -24,7 +25,6 @@ from concord.databases.postgresql.replication import history_table
 from concord.databases.postgresql.replication.tables import column_problems, filter_problems, published_table
 from concord.databases.postgresql.sites import grants, own_rows, preflight
 from concord.databases.postgresql.sites.grants import Logins
-from concord.databases.postgresql.write import added_rows
 from concord.jobs.kept_history import KeptHistory
 from concord.jobs.replication import ReplicationDefinition
 from concord.tables.replication_set import NotOwned, ReplicatedTable, TableName

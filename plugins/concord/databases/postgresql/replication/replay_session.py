@@ -12,13 +12,13 @@ from concord.databases.postgresql.entries.from_log import Gathered
 from concord.databases.postgresql.entries.staging import Layout, ReplicatedTable
 from concord.databases.postgresql.facts import application_triggers
 from concord.databases.postgresql.facts.connection import Connection, one, run
+from concord.databases.postgresql.hooks import added_rows
 from concord.databases.postgresql.log.published import Kind
 from concord.databases.postgresql.queued import procedure as queued_procedure
 from concord.databases.postgresql.replay import called, large_entry, procedure
 from concord.databases.postgresql.replay.hooked_entry import HookedEntries
 from concord.databases.postgresql.replay.hooked_table import HookedTable
 from concord.databases.postgresql.replay.level import Level
-from concord.databases.postgresql.write import added_rows
 from concord.jobs.replication import ReplicationJob
 from concord.rules.hook_function import AsksHook, Hooked, function_of
 from concord.tables.row_mapping import Mapper

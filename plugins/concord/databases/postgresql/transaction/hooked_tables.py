@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from concord.databases.postgresql.facts.connection import Connection
 from concord.databases.postgresql.facts.plans import any_plan
+from concord.databases.postgresql.hooks import added_rows, hooked
+from concord.databases.postgresql.hooks.hooked import Asked
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.transaction import one_table
-from concord.databases.postgresql.write import added_rows, hooked
-from concord.databases.postgresql.write.hooked import Asked
 from concord.databases.postgresql.write.judged import Judged
 from concord.databases.postgresql.write.writing import Writing
 from concord.jobs.link import TableReport
