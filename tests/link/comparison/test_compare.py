@@ -225,7 +225,10 @@ def test_planted_differences_are_found_while_users_write_and_links_run(sites: Pa
 def test_tombstones_that_are_cleaned_away_at_one_site_first_are_no_difference(
     sites: Pair, planted: Kinds
 ) -> None:
-    """Cleanup publishes at every site before it deletes at any; T20, rule 10."""
+    """Cleanup publishes at every site before it deletes at any; T20, rule 10.
+
+    A version that one site may have forgotten is no difference either: key 31 has an older one.
+    """
     stamp = sites.london.value(f"SELECT changed_at FROM {SHADOW} WHERE id = 62")
     for site in sites.sites:
         site.run(f"UPDATE {SHADOW} SET agreed = true WHERE id = 62")
@@ -236,10 +239,11 @@ def test_tombstones_that_are_cleaned_away_at_one_site_first_are_no_difference(
     sites.capetown.run(f"UPDATE {SHADOW} SET agreed = false WHERE id = 62")
     early = kinds(compared(sites))
     sites.capetown.run(f"UPDATE concord.site SET stamp_floor = {stamp}")
+    remembered = {key: kind for key, kind in planted.items() if key != ("31",)}
     assert [published, early, kinds(compared(sites))] == [
         planted,
-        planted | {("62",): "version"},
-        planted,
+        remembered | {("62",): "version"},
+        remembered,
     ]
     sites.capetown.run(f"DELETE FROM {SHADOW} WHERE id = 62")
     for site in sites.sites:
