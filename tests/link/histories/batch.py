@@ -220,8 +220,8 @@ class Batch:
         """A new site is loaded from one that is there."""
         self._commit_all()
         self.network.add(NEWCOMER, peer, TABLES)
-        told = self.look(peer)
         self._initialize(peer, NEWCOMER)
+        told = self.look(peer)  # users stand still, and a site whose log is read has only now registered them
         version_account.install_at(self.network[NEWCOMER])
         self.oracle.tell(NEWCOMER, told)
         self._stands[NEWCOMER] = dict(self.network[NEWCOMER].rows("SELECT id, token FROM item"))
