@@ -72,7 +72,9 @@ class Page:
             expected = _steady(said)
             if self.exact:
                 # conflicts of one decision stand in any order
-                assert sorted(printed[len(printed) - len(expected) :]) == sorted(expected), f"{command}: {printed}"
+                assert sorted(printed[len(printed) - len(expected) :]) == sorted(expected), (
+                    f"{command}: {printed}"
+                )
             else:
                 assert [line for line in expected if line not in printed] == [], f"{command}: {printed}"
 

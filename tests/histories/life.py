@@ -12,9 +12,10 @@ from concord.rules import policy as conflict_policy
 from concord.rules.resolver import Contender, Priorities, total_order
 from concord.versions.position import LinkPosition, Session
 from concord.versions.row_version import RowVersion
+from tests.histories.cleanup_in_memory import Cleanup
 from tests.histories.oracle import Content, Edit, Judge, Oracle, Told
 from tests.histories.script import KEYS, NEWCOMER, Pair, Script
-from tests.histories.sites_in_memory import Cleanup, Copy, LinkRun, Refused, Reunion
+from tests.histories.sites_in_memory import Copy, LinkRun, Refused, Reunion
 
 Policy = Callable[[Priorities], Judge]
 
@@ -61,6 +62,11 @@ class Life:
     counts: Counter[str] = field(default_factory=Counter)
     forgotten: set[Edit] = field(default_factory=set)  #: all sites had them, and were told to forget
     cleanup: tuple[Cleanup, Iterator[str]] | None = None  #: the one under way
+
+    @property
+    def brings_back(self) -> bool:
+        """A restored site may tell again what others have forgotten: they cannot know that they had it (rule 10)."""
+        return not self.exact and bool(self.forgotten)
 
     # Users
 
@@ -338,7 +344,7 @@ def _badly_kept(life: Life, copy: Copy) -> Iterator[str]:
         yield f"I9: at {copy.name} key {key} went back from {before} to {after}"
     for fight in copy.log.values():
         knows = fight.winner.includes(fight.loser) or fight.loser.includes(fight.winner)
-        if knows and not fight.forced:
+        if knows and not fight.forced and not (life.brings_back and fight.loser.is_absent):
             yield f"I12: at {copy.name} no conflict stands in the log: {fight}"
         if fight.winner_content == fight.loser_content:
             yield f"I12: at {copy.name} nothing is lost by {fight}"
@@ -359,7 +365,8 @@ def _versions(life: Life) -> Iterator[str]:
             if not each.agreed
         }
         dots = {each.version.dot for each in told.values()}
-        if len(firm) > 1 or len(dots) > 1 or (firm and len(told) < len(kept)):
+        partly = firm and len(told) < len(kept) and not life.brings_back
+        if len(firm) > 1 or len(dots) > 1 or partly:
             yield f"I1: of key {key} {told} is remembered"
 
 

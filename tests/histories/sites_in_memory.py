@@ -4,7 +4,7 @@ parts of a database (rows, stamps, positions, transactions) are written down her
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from concord.rules.initialization_rule import RESOLVER, Side, Verdict, Way
@@ -17,7 +17,6 @@ from concord.versions.row_version import ABSENT, RowVersion
 from tests.histories.oracle import Content, Judge
 
 TABLE = "item"
-Held = tuple[int, tuple[str, int, int]]  #: a key, and the version that a site holds
 
 
 class Refused(Exception):
@@ -95,7 +94,7 @@ class Copy:
     def stamped(self, key: int, content: Content, now: int, transaction: int) -> Shadow:
         """As the capture trigger stamps: later than anything that this row's history knows."""
         present = self.version(key)
-        at = max(now + self.clock_ahead, self.stamp_floor + 1, _newest(present) + 1)
+        at = max(now + self.clock_ahead, self.stamp_floor + 1, newest(present) + 1)
         born = present.born if key in self.shadow else content is not None and key not in self.rows
         vector = {**present.vector, self.origin: (at, 0)}
         return Shadow(RowVersion(self.origin, at, 0, vector, content is None, born), None, transaction)
@@ -131,7 +130,7 @@ class Copy:
         self.shadow[key] = shadow
 
 
-def _newest(version: RowVersion) -> int:
+def newest(version: RowVersion) -> int:
     """The newest stamp that the version has seen."""
     return max((at for at, _ in version.vector.values()), default=0)
 
@@ -372,96 +371,3 @@ class Reunion:
         else:
             forced = decided.resolver == RESOLVER
             way._settle(each, standing, number, source_wins=verdict == "source_wins", forced=forced)
-
-
-@dataclass(frozen=True, slots=True)
-class Stand:
-    """One site's word to a version that may be forgotten."""
-
-    goes: bool  #: it holds the version, and every link out of the site has sent it
-    agreed: bool  #: an earlier cleanup has published it
-    holds: bool  #: that version or another one
-
-
-@dataclass
-class Cleanup:
-    """A cleanup (rule 10), site by site: it asks all of them, publishes at all, then forgets at all. Users and links go
-    on between any two steps, and it may die there."""
-
-    sites: Sequence[Copy]
-    links_out: Mapping[str, Sequence[str]]
-    living: bool  #: the versions of rows as well, not tombstones alone
-    forgotten: list[tuple[str, Held]] = field(default_factory=list)
-
-    def steps(self) -> Iterator[str]:
-        sent: dict[str, list[Session]] = {}
-        found: dict[str, dict[Held, Stand]] = {}
-        known: set[Held] = set()
-        for site in self.sites:
-            sent[site.name] = [site.sessions[link][0] for link in self.links_out[site.name]]
-            known |= self._may_go(site, sent[site.name])
-            yield "ask"
-        for site in self.sites:
-            sessions = sent[site.name]
-            mine = self._may_go(site, sessions)
-            found[site.name] = {
-                each: Stand(
-                    each in mine, each in mine and site.shadow[each[0]].agreed, each[0] in site.shadow
-                )
-                for each in known
-            }
-            yield "look up"
-        agreed = {each for each in known if _all_agree([stands[each] for stands in found.values()])}
-        floor = max((_newest(site.version(key)) for site in self.sites for key, _ in agreed), default=0)
-        for site in self.sites:
-            agreed &= self._published(site, agreed, found[site.name], sent[site.name], floor)
-            yield "publish"
-        for site in self.sites:
-            for key, dot in sorted(agreed):
-                if key not in site.locked and site.version(key).dot == dot and site.shadow[key].agreed:
-                    site.forgetful |= not site.version(key).deleted
-                    del site.shadow[key]
-                    self.forgotten.append((site.name, (key, dot)))
-            yield "forget"
-
-    def _may_go(self, site: Copy, sessions: Sequence[Session]) -> set[Held]:
-        return {
-            (key, each.version.dot)
-            for key, each in site.shadow.items()
-            if (self.living or each.version.deleted)
-            and each.version.deleted == (key not in site.rows)
-            and not any(arrived(each.position, session.position.of(TABLE)) for session in sessions)
-        }
-
-    def _published(
-        self,
-        site: Copy,
-        agreed: set[Held],
-        stands: Mapping[Held, Stand],
-        sessions: Sequence[Session],
-        floor: int,
-    ) -> set[Held]:
-        """A row that is edited meanwhile, or not yet sent again, is left for another day."""
-        if agreed:
-            site.stamp_floor = max(site.stamp_floor, floor)
-            for link, session in zip(self.links_out[site.name], sessions, strict=True):
-                site.floors[link] = session.id
-        published = {each for each in agreed if not stands[each].goes or stands[each].agreed}
-        for key, dot in (agreed & self._may_go(site, sessions)) - published:
-            if key not in site.locked:
-                site.shadow[key] = replace(site.shadow[key], agreed=True, version=_common(site.version(key)))
-                published.add((key, dot))
-        return published
-
-
-def _all_agree(stands: Sequence[Stand]) -> bool:
-    """Every site holds it and has sent it on; or those that do had agreed, and the others hold nothing any more."""
-    holders = [each for each in stands if each.goes]
-    if len(holders) == len(stands):
-        return True
-    return all(each.agreed for each in holders) and not any(each.holds for each in stands if not each.goes)
-
-
-def _common(version: RowVersion) -> RowVersion:
-    """All sites have had the row: an insert of it is no news to any of them."""
-    return version if version.deleted else replace(version, born=False)

@@ -17,10 +17,11 @@ from concord.rules.resolver import Priorities
 from concord.versions.conflict import ConflictType, Outcome, classify
 from concord.versions.position import Resume, Session
 from concord.versions.row_version import RowVersion
-from tests.histories import life, sites_in_memory
+from tests.histories import cleanup_in_memory, life, sites_in_memory
+from tests.histories.cleanup_in_memory import Cleanup, Held
 from tests.histories.life import Policy, judged_by, latest_timestamp, live
 from tests.histories.script import FAMILIES, Script, script, shortened
-from tests.histories.sites_in_memory import Cleanup, Copy, LinkRun
+from tests.histories.sites_in_memory import Copy, LinkRun
 
 #: Of each family. More of them: HISTORIES=100000 pytest tests/histories/test_histories.py
 HISTORIES = int(os.environ.get("HISTORIES", "400"))
@@ -115,7 +116,8 @@ def overlook_late_commits(planted: pytest.MonkeyPatch) -> None:
 
 
 def trust_the_wall_clock(planted: pytest.MonkeyPatch) -> None:
-    planted.setattr(sites_in_memory, "_newest", lambda version: 0)
+    for module in (sites_in_memory, cleanup_in_memory):
+        planted.setattr(module, "newest", lambda version: 0)
 
 
 def break_no_ties(planted: pytest.MonkeyPatch) -> None:
@@ -131,11 +133,11 @@ def break_no_ties(planted: pytest.MonkeyPatch) -> None:
 
 
 def purge_by_age(planted: pytest.MonkeyPatch) -> None:
-    def old(self: Cleanup, site: Copy, sessions: object) -> set[sites_in_memory.Held]:
+    def old(self: Cleanup, site: Copy, sessions: object) -> set[Held]:
         return {(key, each.version.dot) for key, each in site.shadow.items() if each.version.deleted}
 
     planted.setattr(Cleanup, "_may_go", old)
-    planted.setattr(sites_in_memory, "_all_agree", lambda stands: True)
+    planted.setattr(cleanup_in_memory, "_all_agree", lambda stands: True)
 
 
 def purge_without_a_floor(planted: pytest.MonkeyPatch) -> None:
