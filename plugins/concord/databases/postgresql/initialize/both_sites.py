@@ -159,7 +159,7 @@ class Initialization(PairOfEnds):
             restored.wait_for_old_writers(connection, end.access.name)
 
     def _planning(self, tell: Tell) -> Planning:
-        return Planning(self.job, self.source, self.target, self.shapes, self.proven, tell)
+        return Planning(self.job, self.source, self.target, self.shapes, self.proven, self.before, tell)
 
     # How far it is
 
@@ -254,6 +254,9 @@ class Initialization(PairOfEnds):
             self._keep_errors(done, errors)
             raise ConstraintViolated(refused_rows(errors))
         progress("start")
+        for each in done:
+            if each.how is How.EQUAL:
+                self._tell_inserts(each.table)
         starts = {each.table: self._start_of(each) for each in done}
         common_history.start_pair(self.job.link, self.source, self.target, starts)
         names = [each.table for each in done]

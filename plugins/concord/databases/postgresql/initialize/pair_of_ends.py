@@ -9,6 +9,7 @@ from typing import Self, TypeVar
 from concord.databases.contract.initialization import Progressed
 from concord.databases.postgresql.facts.connection import Connection, Transaction, one
 from concord.databases.postgresql.initialize import progress as initialization_state
+from concord.databases.postgresql.initialize.told_inserts import ToldInserts
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.rows.acquire import beat
 from concord.databases.postgresql.rows.content import Content
@@ -42,6 +43,8 @@ class PairOfEnds:
             self._open_ends = stack.pop_all()
         self.shapes: dict[str, tuple[Shape, Shape]] = {}
         self.proven: dict[str, Content] = {}
+        #: Of tables found equal: the moments at source and target before they were read.
+        self.before: dict[str, tuple[str, str]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -96,6 +99,17 @@ class PairOfEnds:
             (position,) = one(connection, "SELECT pg_current_snapshot()::text")
             beat(connection)
         return str(position)
+
+    def _tell_inserts(self, table: str) -> None:
+        """Both ways, each under the fence of the site that learns."""
+        (ours, theirs), (here, there) = self.shapes[table], self.before[table]
+        ways = (
+            (self.source, ours, self.target, theirs, here),
+            (self.target, theirs, self.source, ours, there),
+        )
+        for source, told, target, learning, since in ways:
+            with target.control() as connection, self._fenced(connection, target.access.name):
+                ToldInserts(source.connection, told, connection, learning, since).run()
 
     def place(self, state: Progressed) -> None:
         """Write down how far the table is, at the target, under the fence."""

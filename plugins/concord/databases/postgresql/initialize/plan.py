@@ -9,6 +9,7 @@ from concord.databases.contract.initialization import Progressed
 from concord.databases.postgresql.facts.connection import one, rows
 from concord.databases.postgresql.initialize import common_history, progress
 from concord.databases.postgresql.initialize.standing import Standing, known
+from concord.databases.postgresql.initialize.told_inserts import now
 from concord.databases.postgresql.rows.acquire import BEGINNING
 from concord.databases.postgresql.rows.content import Content
 from concord.databases.postgresql.rows.shape import Shape
@@ -36,6 +37,7 @@ class Planning:
     target: Target
     shapes: Mapping[str, tuple[Shape, Shape]]  #: at the source, at the target
     proven: dict[str, Content]  #: of tables found equal; filled while planning
+    before: dict[str, tuple[str, str]]  #: of the same: the moments at both sites before they were read
     tell: Tell = silent
 
     @property
@@ -123,6 +125,7 @@ class Planning:
             remembering(self.source, [ours]),
             remembering(self.target, [theirs]),
         ):
+            self.before[table] = (now(self.source.connection), now(self.target.connection))
             here, there = common_history.both_contents((self.source, [ours]), (self.target, [theirs]))
             if here[table] != there[table]:
                 raise SitesDiffer(
