@@ -1,8 +1,9 @@
 """Any number of sites in any topology of pairs, with real data, provisioned and initialized; links run in-process."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -12,7 +13,7 @@ from concord.databases.postgresql.rows.content import Content, content
 from concord.databases.postgresql.sites.ends import Source
 from concord.jobs.link import SPARK_FROM, Direction, LinkJob, TransmissionReport, link_name
 from concord.jobs.upkeep import CarryingSite
-from concord.tables.replication_set import ReplicatedTable
+from concord.tables.replication_set import Marks, ReplicatedTable
 from spark_jobs.link import transmit
 from tests.given.at_step import At
 from tests.given.link_job import link_job
@@ -174,12 +175,16 @@ def begin_network(
     make_site: Callable[[str], Site],
     ddl: Sequence[str],
     spark: Callable[[], SparkSession],
+    marks: Mapping[str, Marks] = MappingProxyType({}),
 ) -> Network:
-    """Run the same statements at every site, provision each once, and initialize every pair."""
+    """Run the same statements at every site, provision each once, and initialize every pair. `marks` are those of
+    tables that have any."""
     sites = {name: make_site(name) for name in topology.sites}
     for site in sites.values():
         make_tables(site, ddl)
-    tables = captured(every_table(sites[topology.sites[0]]), *sites.values())
+    made = every_table(sites[topology.sites[0]])
+    marked = tuple(each.model_copy(update={"tracking": marks.get(each.name)}) for each in made)
+    tables = captured(marked, *sites.values())
     for site in sites.values():
         provision_site(site, tables)
     network = Network(topology, sites, tables, spark, make_site)

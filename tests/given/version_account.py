@@ -7,7 +7,7 @@ shadow row orders the lines of a key, so the account misses nothing.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
@@ -173,8 +173,14 @@ def final_versions(pair: Sites) -> set[Dot]:
     return set.intersection(*(set(site.rows(query)) for site in pair.sites))
 
 
+def of_items(conflicts: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [conflict for conflict in conflicts if conflict["table_name"] == "public.item"]
+
+
 def recorded_losers(pair: Sites) -> set[Dot]:
-    return {(_key(conflict), *version(conflict["loser_version"]).dot) for conflict in pair.conflicts()}
+    return {
+        (_key(conflict), *version(conflict["loser_version"]).dot) for conflict in of_items(pair.conflicts())
+    }
 
 
 def misrecorded(account: Sequence[Line], pair: Sites) -> list[dict[str, Any]]:
@@ -186,7 +192,9 @@ def misrecorded(account: Sequence[Line], pair: Sites) -> list[dict[str, Any]]:
         return bool(tokens[(_key(conflict), *held.dot)] != (image and image["token"]))
 
     return [
-        conflict for conflict in pair.conflicts() if wrong(conflict, "loser") or wrong(conflict, "winner")
+        conflict
+        for conflict in of_items(pair.conflicts())
+        if wrong(conflict, "loser") or wrong(conflict, "winner")
     ]
 
 

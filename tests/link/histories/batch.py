@@ -1,13 +1,12 @@
 """A batch of histories lived by real databases and real transmissions; each verb of the schedule is a method. The
-oracle is told of every edit, as the databases' own account has it (ledger.py), and of every link that has
-committed."""
+oracle is told of every edit, as the databases' own account has it, and of every link that has committed."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psycopg
@@ -16,6 +15,7 @@ import pytest
 from concord.databases.postgresql.upkeep import cleanup, forgetting
 from concord.jobs.initialization import How, InitializationJob
 from concord.jobs.link import TransmissionReport
+from concord.jobs.upkeep import CarryingSite
 from concord.messages.errors import IdentityChanged
 from embedded.postgres import Server
 from spark_jobs.initialize import initialize
@@ -25,15 +25,16 @@ from tests.histories.life import connected
 from tests.histories.oracle import Edit as Made
 from tests.histories.oracle import Oracle, Told
 from tests.histories.script import NEWCOMER
-from tests.link.histories.batch_plan import ITEMS, PLANES, SEATS, WIDTH, Plan
-from tests.link.histories.users import (
-    Users,
-)
+from tests.link.histories import visits
+from tests.link.histories.batch_plan import ITEMS, PLANES, SEATS, VISITS, WIDTH, Plan
+from tests.link.histories.users import Users
+from tests.link.histories.visits import Visits
 
 TABLES = (
     "CREATE TABLE item (id int PRIMARY KEY, token text NOT NULL, note text NOT NULL)",
     "CREATE TABLE plane (id int PRIMARY KEY, name text)",
     "CREATE TABLE seat (id int PRIMARY KEY, plane int NOT NULL REFERENCES plane, place int UNIQUE NOT NULL)",
+    *visits.DDL,
 )
 
 
@@ -42,14 +43,23 @@ class Crash(BaseException):
 
 
 def common(histories: Iterable[int]) -> tuple[str, ...]:
-    """The rows of all sites in the beginning: every other item, two planes, three seats of a history."""
+    """The rows of all sites in the beginning: every other item and visit, two planes, three seats of a history."""
     base = f"(VALUES {', '.join(f'({history * WIDTH})' for history in histories)}) h (n)"
     return (
         f"INSERT INTO item SELECT n + k, 'common ' || n + k, md5('common ' || n + k) FROM {base},"
         f" generate_series(0, {ITEMS - 1}, 2) k",
+        f"INSERT INTO visit SELECT n + k, 'common', '2026-01-02 03:04:05+00', false FROM {base},"
+        f" generate_series(0, {VISITS - 1}, 2) k",
         f"INSERT INTO plane SELECT n + k, 'plane' FROM {base}, generate_series(0, {PLANES - 1}) k",
         f"INSERT INTO seat SELECT n + k, n, n + k FROM {base}, generate_series(0, {SEATS - 1}) k",
     )
+
+
+def _unmarked(site: CarryingSite) -> CarryingSite:
+    """Without the tables whose marks need a tolerance: a cleanup of this very moment would forget too early."""
+    marked = {table.name for table in site.tables if table.tracking}
+    links = {name: out for name, out in site.links_out.items() if name not in marked}
+    return replace(site, links_out=links, tables=tuple(each for each in site.tables if not each.tracking))
 
 
 @dataclass
@@ -61,6 +71,7 @@ class Batch:
     server: Server
     oracle: Oracle
     users: dict[str, Users] = field(default_factory=dict)
+    visits: Visits = field(default_factory=Visits)
     account: list[version_account.Line] = field(default_factory=list)
     exact: bool = True  #: a restore takes knowledge away, which the oracle does not follow
     gone: set[str] = field(
@@ -86,7 +97,7 @@ class Batch:
     def live(self) -> None:
         """From the beginning to the rest."""
         for site in self.network.sites:
-            self.users[site.name] = Users(site)
+            self.users[site.name] = Users(site, self.visits)
         for number, (verb, *about) in enumerate(self.plan.schedule):
             self._edit(number, during=False)
             step: Any = getattr(self, str(verb))
@@ -156,10 +167,14 @@ class Batch:
                 self.oracle.edit(site, line.key, line.after.dot, line.token, before)
                 self.replaced.append((self._stands[site].get(line.key), line.token))
             self._stands[site][line.key] = line.token
+        self.visits.look(self.network[site])
         return self.oracle.look(site)
 
     def _collect(self, site: str) -> None:
         for conflict in self.network[site].conflicts():
+            if conflict["table_name"] == visits.NAME:
+                self.visits.log(conflict)
+                continue
             if conflict["table_name"] != "public.item":
                 self.wrong.append(
                     f"I12: {site} logged a conflict of {conflict['table_name']} {conflict['key']}"
@@ -186,7 +201,7 @@ class Batch:
                 f"ALTER DATABASE {self.network[site].database} SET test.ahead = '{seconds} seconds'"
             )
             self.users[site].leave()
-            self.users[site] = Users(self.network[site], edits=self.users[site].edits)
+            self.users[site] = Users(self.network[site], self.visits, edits=self.users[site].edits)
 
     def purge(self, number: int, deleting: int) -> None:
         """A cleanup, which dies when so many sites have deleted; what is younger than now alone stays."""
@@ -207,7 +222,7 @@ class Batch:
             patched.setattr(cleanup, "delete", dying)
             try:
                 now = time.time_ns() // 1000
-                sites = self.network.carrying()
+                sites = [_unmarked(site) for site in self.network.carrying()]
                 cleanup.clean(sites, dry_run=False, now_us=now, min_age_us=0, living_age_us=0)
             except Crash:
                 self.counts["purge killed"] += 1
@@ -220,12 +235,14 @@ class Batch:
         """A new site is loaded from one that is there."""
         self._commit_all()
         self.network.add(NEWCOMER, peer, TABLES)
+        if any(table.tracking for table in self.network.tables):
+            visits.copy(self.network[peer], self.network[NEWCOMER])
         self._initialize(peer, NEWCOMER)
         told = self.look(peer)  # users stand still, and a site whose log is read has only now registered them
         version_account.install_at(self.network[NEWCOMER])
         self.oracle.tell(NEWCOMER, told)
         self._stands[NEWCOMER] = dict(self.network[NEWCOMER].rows("SELECT id, token FROM item"))
-        self.users[NEWCOMER] = Users(self.network[NEWCOMER])
+        self.users[NEWCOMER] = Users(self.network[NEWCOMER], self.visits)
         self.counts["joined"] += 1
 
     def leave(self, number: int, site: str) -> None:
@@ -242,6 +259,7 @@ class Batch:
             installer = self.network[peer].credentials(self.network[peer].superuser)
             links = [f"{synchronization}/{way}" for way in ("forward", "reverse")]
             forgetting.forget(installer, peer, links)
+        self.visits.leave(site)
         self.users.pop(site).leave()
         self.network.leave(site)
         self.network.by_name.pop(site).close()
@@ -332,7 +350,7 @@ class Batch:
     def _back(self, name: str) -> None:
         site = self.network[name]
         site.connection = site.log_in(site.superuser)
-        self.users[name] = Users(site, edits=self.users[name].edits)
+        self.users[name] = Users(site, self.visits, edits=self.users[name].edits)
 
     def _copy(self, database: str, to: str) -> None:
         with psycopg.connect(self.server.uri("postgres"), autocommit=True) as superuser:

@@ -1,5 +1,5 @@
-"""The acts of a batch of histories on real databases, as data. A history is five rows of `item` and a plane with
-three seats, which it shares with nobody. All histories of the batch share links and faults."""
+"""The acts of a batch of histories on real databases, as data. A history is five rows of `item`, four of `visit`, and a
+plane with three seats, which it shares with nobody. All histories of the batch share links and faults."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.given.link_steps import STEPS
 from tests.histories.script import NEWCOMER, Pair, Step, connect
 
 ITEMS, SEATS, PLANES, PLACES = 5, 3, 2, 4
+VISITS = 4
 WIDTH = 10  #: of a history's range of keys
 
 #: The events of a batch beside its links, in this order; the order between is left to chance.
@@ -135,6 +136,9 @@ def _edit(chance: random.Random, step: int, sites: Sequence[str], owner: str) ->
     if chance.random() < 0.2:
         verb = chance.choice(["swap", "swap", "pass_on", "move", "rebuild"])
         return Edit(step, during, owner, False, ((verb, *chance.sample(range(SEATS), 2)),))
+    if chance.random() < 0.25:
+        visit = (chance.choice(["visit", "visit", "forgo"]), chance.randrange(VISITS))
+        return Edit(step, during, chance.choice(sites), chance.random() < 0.08, (visit,))
     does = tuple(_write(chance) for _ in range(chance.choice([1, 1, 1, 2, 3])))
     return Edit(step, during, chance.choice(sites), chance.random() < 0.08, does)
 

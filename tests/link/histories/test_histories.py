@@ -24,6 +24,7 @@ from tests.given.settable_clock import with_a_clock
 from tests.given.site import Site
 from tests.histories.life import judged_by
 from tests.histories.oracle import Oracle
+from tests.link.histories import visits
 from tests.link.histories.batch import TABLES, Batch, common
 from tests.link.histories.batch_plan import FAMILIES, ITEMS, WIDTH, Plan, plan
 
@@ -38,9 +39,10 @@ BATCHES = int(os.environ.get("LIVES_BATCHES", "1"))
 ONLY = os.environ.get("LIVES_HISTORY")
 CONTROL = {
     *("concord.site", "concord.synchronization", "concord.link_state"),
-    *("concord.log_capture", "concord.applied"),
+    *("concord.log_capture", "concord.applied", "concord.replicated_table"),
 }
-#: The families that are lived once more, by sites of which every second one has its log read.
+#: The families that are lived once more with all three captures. The log is read of every second site, the others
+#: have triggers, and at all of them visits are told by marks.
 LOGGED = ("faults", "sites come and go")
 
 
@@ -69,7 +71,8 @@ def lives(request: pytest.FixtureRequest, server_with_logins: Server) -> Iterato
 
     topology = Topology(planned.name, planned.sites, planned.pairs)
     ddl = (*TABLES, *common(planned.histories))
-    network = begin_network(topology, make_site, ddl, lambda: request.getfixturevalue("spark"))
+    marks = {visits.NAME: visits.MARKS} if capture is Capture.LOG else {}
+    network = begin_network(topology, make_site, ddl, lambda: request.getfixturevalue("spark"), marks)
     version_account.install(network)
     oracle = Oracle(judged_by(Policy())({}), total_order({}))
     lived = Batch(planned, network, server_with_logins, oracle)
@@ -178,7 +181,7 @@ def test_every_site_holds_what_the_oracle_foresees(lives: Batch) -> None:
 def misjudged(lives: Batch) -> Wrong:
     for site in lives.network.sites:
         found = set()
-        for conflict in site.conflicts():
+        for conflict in version_account.of_items(site.conflicts()):
             sides = (version_account.version(conflict[f"{side}_version"]).dot for side in ("winner", "loser"))
             found.add((int(conflict["key"][0]), frozenset(sides)))
         for fight in found - lives.oracle.log[site.name]:
@@ -206,6 +209,15 @@ def lost(lives: Batch) -> Wrong:
     for (key, made), token in lives.oracle.content.items():
         if token not in accounted and (key, made) not in lives.gone_edits:
             yield key, f"I2: {token!r} of {made} is neither final, nor replaced, nor logged"
+
+
+def test_every_visit_stands_everywhere_and_none_is_lost(lives: Batch) -> None:
+    """I1, I2, where marks tell of changes."""
+    first, *others = (set(site.rows("SELECT id, token, gone FROM visit")) for site in lives.network.sites)
+    assert all(other == first for other in others)
+    if lives.exact:
+        assert list(lives.visits.lost({token for _, token, _ in first})) == []
+    assert ONLY or lives.visits.losers, "two sites wrote one visit"
 
 
 def test_no_edit_is_lost_without_a_log_entry(lives: Batch) -> None:

@@ -8,6 +8,7 @@ import psycopg
 
 from tests.given.site import APPLICATION, Site
 from tests.link.histories.batch_plan import WIDTH, Edit
+from tests.link.histories.visits import Visits
 
 _PUT = (
     "INSERT INTO item VALUES (%(key)s, %(token)s, md5(%(token)s))"
@@ -55,15 +56,19 @@ _ITEMS = {"put": (_PUT,), "alike": (_ALIKE,), "delete": (_DELETE,), "rekey": (_R
 
 _STATEMENTS = _ITEMS | _SEATS
 
+#: By verb: is the visit marked as deleted?
+_VISITS = {"visit": False, "forgo": True}
+
 
 @dataclass
 class Users:
     """The people of one site: one session for most, and one for each transaction that stays open."""
 
     site: Site
+    visits: Visits
     session: psycopg.Connection[Any] = field(init=False)
     open: list[psycopg.Connection[Any]] = field(default_factory=list)
-    locked: set[int] = field(default_factory=set)
+    locked: set[tuple[bool, int]] = field(default_factory=set)  #: is it a visit, and its key
     edits: int = 0
 
     def __post_init__(self) -> None:
@@ -73,7 +78,7 @@ class Users:
         """One transaction; a row that an open one holds is left alone, where a user would wait."""
         session = self.site.log_in(APPLICATION, autocommit=False) if edit.late else self.session
         for verb, *places in edit.does:
-            keys = {history * WIDTH + int(str(place)) for place in places}
+            keys = {(verb in _VISITS, history * WIDTH + int(str(place))) for place in places}
             if verb in _SEATS or not keys & self.locked:
                 self._run(session, str(verb), history, [int(str(place)) for place in places])
                 self.locked |= keys if edit.late else set()
@@ -85,12 +90,15 @@ class Users:
     def _run(self, session: psycopg.Connection[Any], verb: str, history: int, places: Sequence[int]) -> None:
         self.edits += 1
         base = history * WIDTH
-        given = {
+        given: dict[str, Any] = {
             "key": base + places[0],
             "other": base + places[-1],
             "base": base,
             "token": f"{self.site.name} {self.edits}",
         }
+        if verb in _VISITS:
+            self.visits.write(session, given["key"], given["token"], gone=_VISITS[verb])
+            return
         for statement in _STATEMENTS[verb]:
             session.execute(statement, given)
 
