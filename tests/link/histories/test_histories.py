@@ -193,7 +193,10 @@ def misjudged(lives: Batch) -> Wrong:
 def test_the_conflict_log_of_every_site_is_exact(lives: Batch) -> None:
     """Each pair of versions that met and had not heard of each other, where it was decided, with both images."""
     needless = version_account.needless(lives.network)
-    assert [each for each in needless if lives.exact or each["loser_version"]["origin"]] == []
+    for each in needless:
+        # A visit may be registered while a newcomer is proven equal: who inserted it is told by the first link alone.
+        allowed = not lives.exact or each["table_name"] == visits.NAME
+        assert allowed and not each["loser_version"]["origin"], each
     assert version_account.between_alike(lives.network) == []
     if lives.exact:
         nothing(misjudged(lives), lives.plan)
