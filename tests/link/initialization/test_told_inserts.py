@@ -2,7 +2,8 @@
 
 import pytest
 
-from concord.databases.postgresql.initialize.told_inserts import ToldInserts, now
+from concord.databases.postgresql.initialize.told_inserts import ToldInserts
+from concord.databases.postgresql.rows.acquire import POSITION_QUERY
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.sites.ends import Source
 from concord.jobs.initialization import How, InitializationJob
@@ -59,30 +60,24 @@ def shape(network: Network, one: str, other: str) -> Shape:
         source.close()
 
 
+def told(network: Network, before: str) -> int:
+    """How many versions London tells Oslo."""
+    ours, theirs = shape(network, "london", "oslo"), shape(network, "oslo", "london")
+    return ToldInserts(network["london"].connection, ours, network["oslo"].connection, theirs, before).run()
+
+
 def test_only_what_stood_before_the_rows_were_read_is_told_and_over_nobodys_edit(joining: Network) -> None:
     """F09: a version of a row that was not yet read would make its content one that nobody sends."""
     london, oslo = joining["london"], joining["oslo"]
-    since = now(london.connection)
+    before = london.value(POSITION_QUERY)
     london.run("UPDATE item SET token = 'later' WHERE id = 1")
     oslo.run("UPDATE item SET token = 'own' WHERE id = 2")
-    ends = (
-        london.connection,
-        shape(joining, "london", "oslo"),
-        oslo.connection,
-        shape(joining, "oslo", "london"),
-    )
-    assert ToldInserts(*ends, since).run() == 0
+    assert told(joining, before) == 0
     assert oslo.rows(VERSIONS) == [(2, "oslo#1", False)]
 
 
 def test_a_row_that_is_not_there_gets_no_version(joining: Network) -> None:
-    london, oslo = joining["london"], joining["oslo"]
+    oslo = joining["oslo"]
     behind_the_back(oslo, "DELETE FROM item WHERE id = 1")
-    ends = (
-        london.connection,
-        shape(joining, "london", "oslo"),
-        oslo.connection,
-        shape(joining, "oslo", "london"),
-    )
-    assert ToldInserts(*ends, now(london.connection)).run() == 1
+    assert told(joining, joining["london"].value(POSITION_QUERY)) == 1
     assert oslo.rows(VERSIONS) == [(2, "london#1", True)]

@@ -159,7 +159,7 @@ class Initialization(PairOfEnds):
             restored.wait_for_old_writers(connection, end.access.name)
 
     def _planning(self, tell: Tell) -> Planning:
-        return Planning(self.job, self.source, self.target, self.shapes, self.proven, self.before, tell)
+        return Planning(self.job, self.source, self.target, self.shapes, self.proven, tell)
 
     # How far it is
 
@@ -282,7 +282,7 @@ class Initialization(PairOfEnds):
 
     def _start_of(self, state: Progressed) -> common_history.Start:
         if state.how is How.EQUAL:
-            equal = self.proven[state.table]
+            equal = self.proven[state.table].content
             return common_history.Start(BEGINNING, BEGINNING, {"rows": equal.rows, "hash": equal.hash})
         record = {"how": state.how.value, "rows": state.looked_at, "from": state.named}
         return common_history.Start(

@@ -29,6 +29,14 @@ class Start:
     record: Mapping[str, object]
 
 
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A table that was found equal, and the positions at the pair's source and target before it was read."""
+
+    content: Content
+    before: tuple[str, str]
+
+
 def declare_equal(job: LinkJob) -> dict[str, Content]:
     """Prove that both sites hold the same rows, and let both links of the pair start from there.
 

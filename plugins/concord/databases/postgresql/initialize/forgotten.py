@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.initialize.key_range import is_key_mapped
-from concord.databases.postgresql.rows.row_keys import key_text, listed
+from concord.databases.postgresql.rows.row_keys import key_text, later, listed
 from concord.databases.postgresql.rows.shape import Shape
 
 #: Keys asked about at once; bounds the memory of the driver.
@@ -46,18 +46,14 @@ class Forgetting:
 
     def _next(self, after: str | None) -> list[str]:
         shape = self.shape
-        later = "true" if after is None else f"({shape.keys_of('p')}) > ({self._of(after)})"
         return [
             key
             for (key,) in rows(
                 self.connection,
                 f"SELECT {key_text(shape, 'p')} FROM {shape.shadow.sql} p WHERE NOT coalesce({self.unsent}, false)"
-                f" AND p.origin <> '' AND {later} ORDER BY {shape.keys_of('p')} LIMIT {BATCH}",
+                f" AND p.origin <> '' AND {later(shape, 'p', after)} ORDER BY {shape.keys_of('p')} LIMIT {BATCH}",
             )
         ]
-
-    def _of(self, key: str) -> str:
-        return f"SELECT {self.shape.keys_of('w')} FROM {listed(self.shape, [key])}"
 
     def _unknown(self, keys: Sequence[str]) -> list[str]:
         shape = self.good_shape

@@ -9,10 +9,10 @@ from typing import Self, TypeVar
 from concord.databases.contract.initialization import Progressed
 from concord.databases.postgresql.facts.connection import Connection, Transaction, one
 from concord.databases.postgresql.initialize import progress as initialization_state
+from concord.databases.postgresql.initialize.common_history import Proof
 from concord.databases.postgresql.initialize.told_inserts import ToldInserts
 from concord.databases.postgresql.rows import link_state
-from concord.databases.postgresql.rows.acquire import beat
-from concord.databases.postgresql.rows.content import Content
+from concord.databases.postgresql.rows.acquire import POSITION_QUERY, beat
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.sites.ends import Source, Target
 from concord.jobs.initialization import InitializationJob
@@ -42,9 +42,7 @@ class PairOfEnds:
             self.reverse = (_open(Source(reverse), stack), _open(Target(reverse), stack))
             self._open_ends = stack.pop_all()
         self.shapes: dict[str, tuple[Shape, Shape]] = {}
-        self.proven: dict[str, Content] = {}
-        #: Of tables found equal: the moments at source and target before they were read.
-        self.before: dict[str, tuple[str, str]] = {}
+        self.proven: dict[str, Proof] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -96,13 +94,13 @@ class PairOfEnds:
     def _position(self, end: End) -> str:
         """A snapshot, and then a durable write that keeps its transaction ids used (F67)."""
         with end.control() as connection:
-            (position,) = one(connection, "SELECT pg_current_snapshot()::text")
+            (position,) = one(connection, POSITION_QUERY)
             beat(connection)
         return str(position)
 
     def _tell_inserts(self, table: str) -> None:
         """Both ways, each under the fence of the site that learns."""
-        (ours, theirs), (here, there) = self.shapes[table], self.before[table]
+        (ours, theirs), (here, there) = self.shapes[table], self.proven[table].before
         ways = (
             (self.source, ours, self.target, theirs, here),
             (self.target, theirs, self.source, ours, there),

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from concord.databases.contract.initialization import Progressed
 from concord.databases.postgresql.facts.connection import one, rows
 from concord.databases.postgresql.initialize import common_history, progress
+from concord.databases.postgresql.initialize.common_history import Proof
 from concord.databases.postgresql.initialize.standing import Standing, known
-from concord.databases.postgresql.initialize.told_inserts import now
-from concord.databases.postgresql.rows.acquire import BEGINNING
-from concord.databases.postgresql.rows.content import Content
+from concord.databases.postgresql.rows.acquire import BEGINNING, POSITION_QUERY
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.sites.ends import Source, Target
 from concord.jobs.initialization import How, InitializationJob
@@ -36,8 +35,7 @@ class Planning:
     source: Source
     target: Target
     shapes: Mapping[str, tuple[Shape, Shape]]  #: at the source, at the target
-    proven: dict[str, Content]  #: of tables found equal; filled while planning
-    before: dict[str, tuple[str, str]]  #: of the same: the moments at both sites before they were read
+    proven: dict[str, Proof]  #: filled while planning
     tell: Tell = silent
 
     @property
@@ -125,7 +123,7 @@ class Planning:
             remembering(self.source, [ours]),
             remembering(self.target, [theirs]),
         ):
-            self.before[table] = (now(self.source.connection), now(self.target.connection))
+            at_source, at_target = (one(end.connection, POSITION_QUERY)[0] for end in self._ends)
             here, there = common_history.both_contents((self.source, [ours]), (self.target, [theirs]))
             if here[table] != there[table]:
                 raise SitesDiffer(
@@ -133,7 +131,7 @@ class Planning:
                     f" {there[table].rows:,} at {self.target.access.name}"
                     + ("" if here[table].rows != there[table].rows else ", of different content")
                 )
-        self.proven[table] = here[table]
+        self.proven[table] = Proof(here[table], (at_source, at_target))
         return replace(self._new(table, How.EQUAL, None), total=here[table].rows, looked_at=here[table].rows)
 
     def _refuse_beside_another(self, table: str) -> None:

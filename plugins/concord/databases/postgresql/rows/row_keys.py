@@ -51,6 +51,14 @@ def listed(shape: Shape, keys: Sequence[str]) -> str:
     return f"(SELECT {parts} FROM unnest(ARRAY[{texts}]::jsonb[]) u (k) OFFSET 0) w"
 
 
+def later(shape: Shape, row: str, key: str | None) -> str:
+    """Condition: the row's key comes after the canonical one, in the order of the site's own columns. Every key comes
+    after None."""
+    if key is None:
+        return "true"
+    return f"({shape.keys_of(row)}) > (SELECT {shape.keys_of('w')} FROM {listed(shape, [key])})"
+
+
 def _own_key(shape: Shape, key: str) -> str:
     """The same key as the site keeps it, in the order of the shape."""
     if not shape.manipulation:
