@@ -130,12 +130,10 @@ class Worker:
 
 @contextmanager
 def workers(made: Sequence[Database], directory: Path) -> Iterator[Sequence[Worker]]:
-    """One for each node, at work; killed when the block ends."""
+    """One for each node that hears of others, at work; killed when the block ends."""
     every = list(jobs(made))
-    started = [
-        Worker([job for job in every if job.target.name == node.name], directory / f"{node.name}.log")
-        for node in made
-    ]
+    incoming = {node.name: [job for job in every if job.target.name == node.name] for node in made}
+    started = [Worker(ways, directory / f"{node}.log") for node, ways in incoming.items() if ways]
     try:
         for each in started:
             each.start()
