@@ -28,6 +28,7 @@ from tests.mutants.replications import REPLICATIONS
 from tests.mutants.runs import RUNS
 from tests.mutants.same_thing import SAME_THING
 from tests.mutants.second_forms import SECOND_FORMS
+from tests.mutants.told_inserts import TOLD_INSERTS
 from tests.mutants.topologies import TOPOLOGIES
 from tests.mutants.waiting import WAITING
 
@@ -41,6 +42,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "backfill": BACKFILL,
     "publisher_rules": PUBLISHER_RULES,
     "reinitialization": REINITIALIZATION,
+    "told_inserts": TOLD_INSERTS,
     "topologies": TOPOLOGIES,
     "histories": HISTORIES,
     "forgetting": FORGETTING,

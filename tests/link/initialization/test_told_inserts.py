@@ -1,15 +1,25 @@
 """A site that joins with equal rows knows who inserted them: what others change of these is no second insert."""
 
+from typing import Any
+
 import pytest
 
+from concord.databases.contract.ends import Progress
+from concord.databases.postgresql.initialize import common_history, told_inserts
 from concord.databases.postgresql.initialize.told_inserts import ToldInserts
 from concord.databases.postgresql.rows.acquire import POSITION_QUERY
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.sites.ends import Source
 from concord.jobs.initialization import How, InitializationJob
+from concord.jobs.link import SPARK_FROM
+from concord.jobs.site import Capture
+from concord.messages.errors import LeaseLost
+from concord.transmission.steps import unheard
 from spark_jobs.initialize import initialize
+from tests.given.at_step import At
 from tests.given.behind_capture import behind_the_back
 from tests.given.fixtures import MakeNetwork
+from tests.given.link_job import next_epoch
 from tests.given.many_sites import Network, chain
 
 pytestmark = pytest.mark.spark
@@ -18,20 +28,24 @@ ITEM = "CREATE TABLE item (id int PRIMARY KEY, token text)"
 VERSIONS = 'SELECT id, origin, born FROM concord."public.item" ORDER BY id'
 
 
-@pytest.fixture
-def joining(network: MakeNetwork) -> Network:
+def joined(network: MakeNetwork, **captures: Capture) -> Network:
     """London and Cape Town know of the same two inserts; Oslo has the same rows, and has heard of nobody."""
-    made = network(chain("london", "capetown"), ITEM)
+    made = network(chain("london", "capetown"), ITEM, **captures)
     made["london"].run("INSERT INTO item VALUES (1, 'one'), (2, 'two')")
-    made.settle()
+    made.run("london", "capetown", spark_from=SPARK_FROM)
     made.add("oslo", "london", [ITEM, "INSERT INTO item VALUES (1, 'one'), (2, 'two')"])
     return made
 
 
-def proven(network: Network) -> None:
+@pytest.fixture
+def joining(network: MakeNetwork) -> Network:
+    return joined(network)
+
+
+def proven(network: Network, rows: int = 2, at: Progress = unheard) -> None:
     job = InitializationJob(link=network.job("london", "oslo"), how=How.EQUAL)
-    (table,) = initialize(job, network.spark, lambda step: None).tables
-    assert (table.how, table.rows) == (How.EQUAL, 2)
+    (table,) = initialize(job, network.spark, at).tables
+    assert (table.how, table.rows) == (How.EQUAL, rows)
 
 
 def test_a_row_that_another_site_changes_before_the_first_link_is_in_no_conflict(joining: Network) -> None:
@@ -81,3 +95,64 @@ def test_a_row_that_is_not_there_gets_no_version(joining: Network) -> None:
     behind_the_back(oslo, "DELETE FROM item WHERE id = 1")
     assert told(joining, joining["london"].value(POSITION_QUERY)) == 1
     assert oslo.rows(VERSIONS) == [(2, "london#1", True)]
+
+
+def test_every_insert_is_told_however_many_there_are(
+    joining: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(told_inserts, "BATCH", 1)
+    assert told(joining, joining["london"].value(POSITION_QUERY)) == 2
+    assert joining["oslo"].rows(VERSIONS) == [(1, "london#1", True), (2, "london#1", True)]
+
+
+def test_nobody_is_told_of_a_row_that_was_changed_and_whose_insert_nobody_knows(joining: Network) -> None:
+    """Rule 8: its changes go on from the common row."""
+    london, oslo = joining["london"], joining["oslo"]
+    behind_the_back(london, "INSERT INTO item VALUES (3, 'three')")
+    london.run("UPDATE item SET token = 'changed' WHERE id = 3")
+    behind_the_back(oslo, "INSERT INTO item VALUES (3, 'changed')")
+    proven(joining, rows=3)
+    assert (3, "london#1", False) in london.rows(VERSIONS)
+    assert oslo.rows(VERSIONS) == [(1, "london#1", True), (2, "london#1", True)]
+
+
+def test_the_site_that_joins_tells_of_its_own_inserts(joining: Network) -> None:
+    joining["oslo"].run("INSERT INTO item VALUES (3, 'three')")
+    behind_the_back(joining["london"], "INSERT INTO item VALUES (3, 'three')")
+    proven(joining, rows=3)
+    assert (3, "oslo#1", True) in joining["london"].rows(VERSIONS)
+
+
+def test_an_edit_made_while_the_rows_are_read_reaches_the_other_site(
+    joining: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F09: the proof stands on positions from before it."""
+    read = common_history.both_contents
+
+    def edited_meanwhile(*ends: Any) -> Any:
+        found = read(*ends)
+        joining["london"].run("UPDATE item SET token = 'later' WHERE id = 1")
+        return found
+
+    monkeypatch.setattr(common_history, "both_contents", edited_meanwhile)
+    proven(joining)
+    assert joining["oslo"].rows(VERSIONS) == [(2, "london#1", True)]
+    joining.run("london", "oslo", spark_from=SPARK_FROM)
+    assert joining["oslo"].rows("SELECT * FROM item ORDER BY id") == [(1, "later"), (2, "two")]
+
+
+def test_an_initialization_that_is_overtaken_tells_nothing(joining: Network) -> None:
+    """F58: each site learns under its fence."""
+    oslo = joining["oslo"]
+    overtake = f"UPDATE concord.synchronization SET epoch = {next_epoch()}"
+    with pytest.raises(LeaseLost):
+        proven(joining, at=At("start", lambda: oslo.run(overtake)))
+    assert oslo.rows(VERSIONS) == []
+
+
+def test_a_site_whose_log_is_read_is_told_nothing(network: MakeNetwork) -> None:
+    """Whose row it holds, its own registration says alone."""
+    logged = joined(network, oslo=Capture.LOG)
+    proven(logged)
+    assert logged["oslo"].rows(VERSIONS) == []
+    assert logged.run("oslo", "london", spark_from=SPARK_FROM).total("acquired") == 0

@@ -1,0 +1,86 @@
+"""Errors in how two sites that are proven equal tell each other who inserted their rows.
+
+Some that no test can find. A tombstone has no row at the site that learns, nor has the mark of a row that has left the
+filter. A row whose version every site has forgotten is no insert any more.
+"""
+
+from __future__ import annotations
+
+from tests.mutants.planted import POSTGRESQL, Mutant
+
+TOLD = "tests/link/initialization/test_told_inserts.py"
+LEARNING = f"{POSTGRESQL}/initialize/told_inserts.py"
+
+TOLD_INSERTS = (
+    Mutant(
+        "a version is told that is later than the rows that were read",
+        LEARNING,
+        """            f" AND pg_visible_in_snapshot(p.position, {literal(self.before)}::pg_snapshot)"\n""",
+        "",
+        f"{TOLD} -k only_what_stood",
+    ),
+    Mutant(
+        "a version is told over an edit of the site's own",
+        LEARNING,
+        "WHERE p.origin = '' AND NOT p.deleted\"",
+        'WHERE NOT p.deleted"',
+        f"{TOLD} -k only_what_stood",
+    ),
+    Mutant(
+        "a version is told of a row that is not there",
+        LEARNING,
+        """  JOIN {shape.table.sql} t ON {shape.same_key("t", "w")} AND {shape.in_scope("t")}\n""",
+        "",
+        f"{TOLD} -k not_there",
+    ),
+    Mutant(
+        "only the first inserts are told",
+        LEARNING,
+        "            after, _ = told[-1]\n",
+        "            return\n",
+        f"{TOLD} -k however_many",
+    ),
+    Mutant(
+        "a row that was changed is told as inserted",
+        LEARNING,
+        "WHERE p.born AND NOT p.deleted AND",
+        "WHERE NOT p.deleted AND",
+        f"{TOLD} -k whose_insert_nobody_knows",
+    ),
+    Mutant(
+        "an insert that was told is sent back",
+        LEARNING,
+        "       {literal(self.source_shape.site)}, pg_current_xact_id()",
+        "       NULL, pg_current_xact_id()",
+        f"{TOLD} -k not_sent_back",
+    ),
+    Mutant(
+        "a site whose log is read is told of inserts",
+        LEARNING,
+        "if self.target_shape.by_log or is_key_mapped",
+        "if is_key_mapped",
+        f"{TOLD} -k log_is_read",
+    ),
+    Mutant(
+        "the site that joins tells nothing",
+        f"{POSTGRESQL}/initialize/pair_of_ends.py",
+        "            (self.target, theirs, self.source, ours, there),\n",
+        "",
+        f"{TOLD} -k that_joins_tells",
+    ),
+    Mutant(
+        "an initialization that was overtaken tells of inserts",
+        f"{POSTGRESQL}/initialize/pair_of_ends.py",
+        "with target.control() as connection, self._fenced(connection, target.access.name):",
+        "with target.control() as connection:",
+        f"{TOLD} -k overtaken",
+    ),
+    Mutant(
+        "a proof's positions are later than the rows that it has read",
+        f"{POSTGRESQL}/initialize/plan.py",
+        "        self.proven[table] = Proof(here[table], (at_source, at_target))",
+        "        at_source, at_target = (one(end.connection, POSITION_QUERY)[0] for end in self._ends)\n"
+        "        self.proven[table] = Proof(here[table], (at_source, at_target))",
+        f"{TOLD} -k while_the_rows_are_read",
+    ),
+)
