@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from concord.configuration.configuration import Configuration
-from concord.messages.errors import Problem
+from concord.messages.errors import ConfigurationInvalid, Problem
 from concord.tables.replication_set import Marks, TableName
 from concord.terminal.status import show_marks
 from tests.configuration.examples import spoiled
@@ -173,9 +173,11 @@ synchronizations:
 
 
 @pytest.mark.parametrize("age", ["10 min", "15 min"])
-def test_a_purge_that_is_not_behind_the_tolerance_is_one_error(problems: Problems, age: str) -> None:
+def test_a_purge_that_is_not_behind_the_tolerance_is_one_error(parse: Parse, age: str) -> None:
     """S4-076."""
-    (problem,) = problems(f"{MARKED}retention: {{versions: {age}}}\n")
+    with pytest.raises(ConfigurationInvalid) as refused:
+        parse(f"{MARKED}retention: {{versions: {age}}}\n")
+    (problem,) = refused.value.problems
     assert problem.key == "retention.versions"
     assert "tolerance of marks (15 min)" in str(problem)
 

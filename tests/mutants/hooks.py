@@ -57,7 +57,7 @@ HOOKS = (
         f"{POSTGRESQL}/write/merge.py",
         "(v.verdict IN {_MET} OR v.made_vector IS NOT NULL)",
         "v.verdict IN {_MET}",
-        f"{HOOKED} -k are_decided_and_end_equal",
+        f"{HOOKED} -k meets_its_next_edit",
     ),
     Mutant(
         "rows are not locked while their hook is asked",

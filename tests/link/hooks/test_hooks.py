@@ -94,6 +94,24 @@ def test_edits_of_both_sites_that_a_hook_changes_are_decided_and_end_equal(sites
     assert prices(sites)[0] == (1, 28), "both sums, and one more each time"
 
 
+def test_what_a_hook_has_changed_meets_its_next_edit_with_the_row_that_came_in(sites: Pair) -> None:
+    """S2-24: also where the site of the edit no longer keeps that row, since a run that died has read a later one."""
+
+    def die() -> None:
+        raise OSError
+
+    policy = Policy(resolvers=("additive(price)",))
+    sites = hooked(sites, policy, capetown=hook("adds_one"))
+    sites.london.run("UPDATE book SET price = 13 WHERE id = 1")
+    sites.run()
+    sites.london.run("UPDATE book SET price = 16 WHERE id = 1")
+    with pytest.raises(OSError):
+        sites.run(at=At("write", die))
+    sites.london.run("UPDATE book SET price = 20 WHERE id = 1")
+    sites.settle()
+    assert prices(sites)[0] == (1, 21), "13 + 1 by the hook, and the 7 that London has added since"
+
+
 def test_a_refused_row_waits_with_the_reason_of_the_hook_and_all_others_arrive(sites: Pair) -> None:
     """S3-13: the counts add up (rule 11); each run asks again."""
     sites = hooked(sites, capetown=hook("refuses_dear"))
