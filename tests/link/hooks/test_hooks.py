@@ -20,6 +20,10 @@ from tests.given.two_sites import Pair, carried
 Rows = list[tuple[Any, ...]]
 
 
+class Killed(BaseException):
+    """The driver is gone."""
+
+
 @pytest.fixture
 def sites(pair: MakePair) -> Pair:
     hook_functions.shown.clear()
@@ -98,18 +102,21 @@ def test_what_a_hook_has_changed_meets_its_next_edit_with_the_row_that_came_in(s
     """S2-24: also where the site of the edit no longer keeps that row, since a run that died has read a later one."""
 
     def die() -> None:
-        raise OSError
+        raise Killed
 
     policy = Policy(resolvers=("additive(price)",))
     sites = hooked(sites, policy, capetown=hook("adds_one"))
     sites.london.run("UPDATE book SET price = 13 WHERE id = 1")
     sites.run()
     sites.london.run("UPDATE book SET price = 16 WHERE id = 1")
-    with pytest.raises(OSError):
+    with pytest.raises(Killed):
         sites.run(at=At("write", die))
     sites.london.run("UPDATE book SET price = 20 WHERE id = 1")
+    sites.capetown.run("UPDATE book SET price = price + 50 WHERE id = 1")
     sites.settle()
-    assert prices(sites)[0] == (1, 21), "13 + 1 by the hook, and the 7 that London has added since"
+    assert prices(sites)[0] == (1, 72), (
+        "13 + 1 by the hook + 7 of London's + 50 of Cape Town's + 1 by the hook"
+    )
 
 
 def test_a_refused_row_waits_with_the_reason_of_the_hook_and_all_others_arrive(sites: Pair) -> None:
