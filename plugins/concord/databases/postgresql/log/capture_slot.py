@@ -105,6 +105,14 @@ def refuse_lost(connection: psycopg.Connection[tuple[object, ...]], name: str, l
         raise HistoryLost(f"the slot {name} was made anew, or read by somebody else")
 
 
+def level(connection: Connection) -> int | None:
+    """How far the site's log is read; None where it never was."""
+    if not rows(connection, "SELECT 1 WHERE to_regclass('concord.log_capture') IS NOT NULL"):
+        return None
+    found = rows(connection, "SELECT level::text FROM concord.log_capture")
+    return number(found[0][0]) if found else None
+
+
 def standing(connection: Connection, level: int | None) -> str | None:
     """Why the site's slot is none that can be gone on with; None where it is. `level`: as `refuse_lost` takes it."""
     try:

@@ -16,7 +16,6 @@ from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.connection import Connection, connect, in_transaction, rows, run
 from concord.databases.postgresql.facts.own_schema import PUBLICATION
 from concord.databases.postgresql.log import capture_slot
-from concord.databases.postgresql.log.frames import number
 from concord.databases.postgresql.rows import logged_edits
 from concord.databases.postgresql.sites.state import SiteState
 from concord.jobs.site import Credentials
@@ -56,7 +55,7 @@ class SiteLog:
         with connection.transaction():
             for statement in by_log.published(self._logged, published(connection)):
                 run(connection, statement)
-        if capture_slot.standing(connection, level(connection)) is not None:
+        if capture_slot.standing(connection, capture_slot.level(connection)) is not None:
             capture_slot.create(self.reads_log)
             self._anew = True
 
@@ -109,11 +108,3 @@ def published(connection: Connection) -> set[int] | None:
         f" FROM pg_publication p WHERE p.pubname = {literal(PUBLICATION)}",
     )
     return set(found[0][0]) if found else None
-
-
-def level(connection: Connection) -> int | None:
-    """How far the log is read; None where it never was."""
-    if not rows(connection, "SELECT 1 WHERE to_regclass('concord.log_capture') IS NOT NULL"):
-        return None
-    found = rows(connection, "SELECT level::text FROM concord.log_capture")
-    return number(found[0][0]) if found else None

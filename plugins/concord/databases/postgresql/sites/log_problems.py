@@ -9,7 +9,6 @@ from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.connection import Connection, one, rows
 from concord.databases.postgresql.facts.own_schema import PUBLICATION
 from concord.databases.postgresql.log import capture_slot
-from concord.databases.postgresql.log.frames import number
 
 
 def refusals(
@@ -78,11 +77,10 @@ def deviations(connection: Connection, site: str, shadows: Sequence[Shadow]) -> 
     """Whatever keeps the log from being read, each one line; the site is provisioned."""
     if not shadows:
         return
-    found = rows(connection, "SELECT level::text FROM concord.log_capture")
-    if not found:
+    if (level := capture_slot.level(connection)) is None:
         yield f"{site}: its log is not read yet; run `provision`"
         return
-    if why := capture_slot.standing(connection, number(found[0][0])):
+    if why := capture_slot.standing(connection, level):
         yield (
             f"{site}: {why}; run `provision`, then `initialize NAME` for each synchronization that carries a table"
             " of the site"
