@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.given.airflow_pair import NAME, Pair
+from tests.given.airflow_pair import CONFIGURATION, NAME, Pair
 from tests.given.typed_commands import Terminal
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
@@ -55,6 +55,28 @@ def test_an_index_that_a_killed_load_has_left_dropped_is_shown_until_it_is_built
     assert "Indexes that a load has dropped" in terminal("status").out
     pair.capetown.run("DELETE FROM concord.late_index")
     assert "Indexes" not in terminal("status").out
+
+
+def test_the_log_that_a_site_keeps_for_capture_is_shown_and_why_it_does_not_tell(
+    unprovisioned: Pair, terminal: Terminal
+) -> None:
+    # S1-32 b
+    applier = "applier: london_applier"
+    told_by_log = f"{applier}, log_reader: london_log_reader, capture: log"
+    unprovisioned.path.write_text(CONFIGURATION.replace(applier, told_by_log))
+    assert document(terminal, "status")["logs"] == []
+    assert terminal("provision").status == 0
+    unprovisioned.london.run("UPDATE flights SET delay = 1")
+    [log] = document(terminal, "status")["logs"]
+    assert log["bytes_kept"] > 0
+    assert log == {"site": "london", "bytes_kept": log["bytes_kept"], "log": "reserved", "state": "ready"}
+    assert "Logs that sites keep for capture" in terminal("status").out
+    unprovisioned.london.run(
+        "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database()"
+    )
+    [log] = document(terminal, "status")["logs"]
+    assert (log["bytes_kept"], log["log"]) == (None, None)
+    assert "is gone, and with it the log: `provision`, then `initialize NAME`" in log["state"]
 
 
 def test_what_is_older_than_the_lag_that_is_allowed_is_named_and_fails(

@@ -16,6 +16,7 @@ from concord.databases.contract.status import (
     DroppedIndex,
     InitializationAtSite,
     LinkAtSite,
+    LogAtSite,
     Pending,
     WaitingAtSite,
 )
@@ -43,6 +44,7 @@ _WAITING = Columns(
     {"reason": "reason of the first"},
     prose=("reason",),
 )
+_LOGS = Columns(("site", "bytes_kept", "log", "state"), prose=("state",))
 _INDEXES = ("site", "table", "index", "dropped", "definition")
 _MOVING = ("synchronization", "table", "how", "phase", "rows", "of_about", "started", "last_chunk")
 
@@ -56,6 +58,7 @@ class _Sites:
     asked: set[tuple[str, str]] = field(default_factory=set)
     moving: list[Row] = field(default_factory=list)
     indexes: list[Row] = field(default_factory=list)
+    logs: list[Row] = field(default_factory=list)
     pending: dict[str, Pending] = field(default_factory=dict)
     failed: bool = False
 
@@ -157,6 +160,7 @@ def _asked(configuration: Configuration) -> _Sites:
             ends = [(name, each) for each in site.links(access)]
             found.moving += [_moving(each) for each in site.initializations(access)]
             found.indexes += [(name, *_dropped(each)) for each in site.dropped_indexes(access)]
+            found.logs += [(name, *_log(each)) for each in [site.log(access)] if each is not None]
             found.waiting += [(name, *_waits(each)) for each in site.waiting(access)]
             found.asked |= {(each.synchronization, each.table) for each in site.asked(access)}
             found.pending |= site.pending(access, dict(carried(configuration, name)))
@@ -187,6 +191,7 @@ def _at_sites(engine: Engine, configuration: Configuration, found: _Sites) -> No
     show("initializations", "Initializations under way", _MOVING, found.moving, if_any=True)
     title = "Indexes that a load has dropped; one that was killed builds them when it begins again: `initialize NAME`"
     show("dropped_indexes", title, _INDEXES, found.indexes, if_any=True)
+    show("logs", "Logs that sites keep for capture", _LOGS, found.logs, if_any=True)
 
 
 def _links(configuration: Configuration, found: _Sites) -> Iterator[Row]:
@@ -240,6 +245,11 @@ def _moving(each: InitializationAtSite) -> Row:
 
 def _dropped(each: DroppedIndex) -> Row:
     return (each.relation, each.name, Ago(each.dropped_at), each.definition)
+
+
+def _log(each: LogAtSite) -> Row:
+    lost = None if each.lost is None else f"{each.lost}: `provision`, then `initialize NAME`"
+    return (each.kept, each.state, lost or "ready")
 
 
 def _waits(each: WaitingAtSite) -> Row:

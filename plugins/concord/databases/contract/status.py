@@ -50,6 +50,15 @@ class DroppedIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class LogAtSite:
+    """The log that a site keeps whose changes are read from it."""
+
+    kept: int | None  #: bytes; None where it keeps none
+    state: str | None  #: as the database calls it
+    lost: str | None  #: why it does not tell any more what users do
+
+
+@dataclass(frozen=True, slots=True)
 class WaitingAtSite:
     """How many rows of a table wait at a site for one link, since when, and what was said of the first."""
 
@@ -107,6 +116,7 @@ class Status:
         [SiteAccess], Sequence[InitializationAtSite]
     ]  #: those that keep their progress here
     dropped_indexes: Callable[[SiteAccess], Sequence[DroppedIndex]]
+    log: Callable[[SiteAccess], LogAtSite | None]  #: None where its changes are not read from it
     pending: Callable[
         [SiteAccess, Carried], Mapping[str, Pending]
     ]  #: of the links that have begun at the site

@@ -84,6 +84,7 @@ class _PostgreSQL(Dialect):
         from concord.databases.contract.status import Status
         from concord.databases.postgresql.facts.sizes import sizes
         from concord.databases.postgresql.ledger import records, reinitialization
+        from concord.databases.postgresql.log.kept_log import kept_log
         from concord.databases.postgresql.rows.pending import pending
 
         return Status(
@@ -92,6 +93,7 @@ class _PostgreSQL(Dialect):
             asked=reinitialization.asked,
             initializations=records.initializations,
             dropped_indexes=records.dropped_indexes,
+            log=kept_log,
             pending=pending,
             sizes=sizes,
         )
