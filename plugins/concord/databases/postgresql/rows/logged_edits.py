@@ -267,9 +267,10 @@ SELECT {table.key_of("x")}, here.origin, clock.at, 0, {stamp.vector("here.origin
 
 def attribute(connection: Connection, table: LoggedTable, which: str) -> int:
     """Shadow rows `p` whose base rows have got another writer, and no edit: all that this snapshot shows is
-    registered. A rewrite of the table does it, and triggers told no writer."""
+    registered. A rewrite of the table does it, and triggers told no writer. Rows that this very transaction has
+    stamped are not looked up again."""
     writer = f"(SELECT t.xmin FROM {table.relation} t WHERE {table.same_key('p')})"
-    otherwise = f"p.{WRITTEN_BY} IS DISTINCT FROM {writer}"
+    otherwise = f"p.position <> pg_current_xact_id() AND p.{WRITTEN_BY} IS DISTINCT FROM {writer}"
     return run(
         connection, f"UPDATE {table.sql} p SET {WRITTEN_BY} = {writer} WHERE ({which}) AND {otherwise}"
     )
