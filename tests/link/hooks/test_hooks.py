@@ -12,7 +12,7 @@ from concord.tables.privacy import Treatment
 from spark_jobs.link import transmit
 from tests.given import hook_functions
 from tests.given.at_step import At
-from tests.given.fixtures import MakePair
+from tests.given.fixtures import MakePair, over_captures
 from tests.given.hooked_pair import BOOKS, COLUMNS, audit, hook, hooked
 from tests.given.site import provision_site
 from tests.given.two_sites import Pair, carried
@@ -37,6 +37,7 @@ def prices(sites: Pair) -> Rows:
     return [(key, int(price)) for key, price in sites.london.rows("SELECT id, price FROM book ORDER BY id")]
 
 
+@over_captures
 def test_a_hook_writes_an_audit_row_with_the_old_and_the_new_price_of_each_row(sites: Pair) -> None:
     """S2-24, S2-25, S3-08, S3-13: of inserts, updates and deletes, in no conflict, each once."""
     sites = hooked(sites, capetown=hook("audits", *COLUMNS))
@@ -74,6 +75,7 @@ def test_what_wins_a_conflict_is_shown_with_the_row_that_it_replaces_and_what_lo
     assert audit(sites.capetown) == [(1, "update", 40, 30)], "the later edit stays"
 
 
+@over_captures
 def test_a_changed_row_reaches_every_site_and_no_hook_answers_another(sites: Pair) -> None:
     """S2-24, S3-13: as a version of the site whose hook made it; each edit is changed once."""
     sites = hooked(sites, london=hook("adds_one"), capetown=hook("adds_one"))
@@ -119,6 +121,7 @@ def test_what_a_hook_has_changed_meets_its_next_edit_with_the_row_that_came_in(s
     )
 
 
+@over_captures
 def test_a_refused_row_waits_with_the_reason_of_the_hook_and_all_others_arrive(sites: Pair) -> None:
     """S3-13: the counts add up (rule 11); each run asks again."""
     sites = hooked(sites, capetown=hook("refuses_dear"))
@@ -173,6 +176,7 @@ def test_a_hook_is_shown_the_row_that_is_there_under_lock(sites: Pair) -> None:
     assert prices(sites)[:2] == [(1, 20), (2, 15)]
 
 
+@over_captures
 def test_nobody_edits_a_row_while_its_hook_is_asked(sites: Pair) -> None:
     """S2-25: what it is shown is what the row replaces."""
     sites = hooked(sites, capetown=hook("notes"))
