@@ -13,6 +13,7 @@ from embedded.account import Account
 SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
 _STATUS_LINE = 7  # of postmaster.pid, counted from 0
+_OPEN = ("ready", "standby")
 _POLL_SECONDS = 0.02
 
 
@@ -54,9 +55,9 @@ def find(data: Path) -> psutil.Process | None:
 
 
 def is_ready(data: Path, pid: int) -> bool:
-    """Whether the postmaster with this process id accepts connections."""
+    """Whether the postmaster with this process id accepts connections, if only of readers as a standby does."""
     lines = _pid_file(data)
-    return len(lines) > _STATUS_LINE and lines[0] == str(pid) and lines[_STATUS_LINE].strip() == "ready"
+    return len(lines) > _STATUS_LINE and lines[0] == str(pid) and lines[_STATUS_LINE].strip() in _OPEN
 
 
 def stop(process: psutil.Process, data: Path, mode: str, timeout: float) -> None:

@@ -5,6 +5,7 @@ from tests.mutants.planted import POSTGRESQL, Mutant
 RACES = "tests/link/logged/test_races.py"
 CHANGING = "tests/link/logged/test_changing.py"
 HISTORY = "tests/link/logged/test_history.py"
+FAILOVER = "tests/link/logged/test_failover.py"
 REGISTERING = "tests/link/logged/test_registering.py"
 TOUCHED = "tests/databases/postgresql/log/test_touched.py"
 
@@ -113,6 +114,41 @@ LOG_CAPTURE = (
         'f"{literal(name)} WHERE EXISTS',
         "f\"'' WHERE EXISTS",
         f"{HISTORY} -k 'stops_the_table and truncate'",
+    ),
+    Mutant(
+        "edits that no log tells are given up",
+        f"{POSTGRESQL}/provision/site_log.py",
+        "        return found[0][0] if found else None\n",
+        "        return None\n",
+        f"{HISTORY} -k rows_themselves",
+    ),
+    Mutant(
+        "a row under its version becomes an edit when the log is lost",
+        f"{POSTGRESQL}/capture/untold_edits.py",
+        " AND p.{WRITTEN_BY} IS DISTINCT FROM t.xmin",
+        "",
+        f"{HISTORY} -k rows_themselves",
+    ),
+    Mutant(
+        "every row becomes an edit when the log is lost",
+        f"{POSTGRESQL}/capture/untold_edits.py",
+        '{whole("t.xmin")} >= {since} AND',
+        "",
+        f"{HISTORY} -k rows_themselves",
+    ),
+    Mutant(
+        "a row that is gone stands on when the log is lost",
+        f"{POSTGRESQL}/capture/untold_edits.py",
+        "WHERE p.origin <> '' AND NOT p.deleted AND",
+        "WHERE false AND",
+        f"{HISTORY} -k rows_themselves",
+    ),
+    Mutant(
+        "a site that failed over begins a new life before its log can be read",
+        f"{POSTGRESQL}/initialize/both_sites.py",
+        "            end.refuse_lost_log(self.job.link.tables)\n",
+        "            pass\n",
+        f"{FAILOVER} -k without_the_slot",
     ),
     Mutant(
         "rows that another writer has rewritten are never sent",

@@ -1,6 +1,5 @@
 """A site that was away for too long, or that was restored, comes back (F32, F33, F65; rules 2, 7 and 10)."""
 
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -20,7 +19,8 @@ from tests.conftest import Database
 from tests.given.bare_sites import installation
 from tests.given.fixtures import MakePair, site_on
 from tests.given.killed_driver import killed
-from tests.given.site import APPLIER, READER, create_logins, provision_site
+from tests.given.mortal_site import copy, mortal_server, put_back, while_stopped
+from tests.given.site import APPLIER, READER, provision_site
 from tests.given.strangers import forget, initialization, initialized, unstamped
 from tests.given.two_sites import Pair, begin
 
@@ -159,9 +159,7 @@ def test_a_site_that_remembers_no_common_session_needs_a_person_to_say_which_is_
 @pytest.fixture(scope="module")
 def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server whose files a test may put back."""
-    server = Server.create(tmp_path_factory.mktemp("mortal") / "server")
-    with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
-        create_logins(superuser)
+    server = mortal_server(tmp_path_factory.mktemp("mortal") / "server")
     yield server
     server.remove()
 
@@ -183,24 +181,6 @@ def restorable(
     yield made
     for site in made.sites:
         site.connection.close()
-
-
-def while_stopped(sites: Pair, server: Server, act: Callable[[Path], object]) -> None:
-    sites.capetown.connection.close()
-    server.stop()
-    act(server.data)
-    server.start()
-    sites.capetown.port = server.port
-    sites.capetown.connection = sites.capetown.log_in(sites.capetown.superuser)
-
-
-def copy(source: Path, target: Path) -> None:
-    subprocess.run(["cp", "-a", str(source), str(target)], check=True)
-
-
-def put_back(backup: Path, data: Path) -> None:
-    shutil.rmtree(data)
-    copy(backup, data)
 
 
 def send_before(sites: Pair) -> None:
@@ -252,9 +232,9 @@ def test_a_site_restored_from_a_copy_of_its_files_is_refused_and_then_brought_ba
     """F65: same system, same timeline; the heartbeat went back. After a clone ran first, the original stands so."""
     send_before(restorable)
     backup = mortal.data.parent / "backup"
-    while_stopped(restorable, mortal, lambda data: copy(data, backup))
+    while_stopped(restorable.capetown, mortal, lambda data: copy(data, backup))
     live_on(restorable)
-    while_stopped(restorable, mortal, lambda data: put_back(backup, data))
+    while_stopped(restorable.capetown, mortal, lambda data: put_back(backup, data))
     edit_after_the_restore(restorable)
     told = (
         "restored from a backup, or a clone of it ran in its place. Stop the clone, if there is one; then run"

@@ -10,7 +10,7 @@ from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.jobs.site import Capture
 from concord.messages.errors import HistoryLost
 from tests.given.fixtures import MakePair
-from tests.given.logged_pair import BOOK, at_rest, retitle, title
+from tests.given.logged_pair import BOOK, at_rest, insert, retitle, title, versions
 from tests.given.site import LOG_READER, Site, provision_site
 from tests.given.two_sites import Pair, carried
 
@@ -106,6 +106,32 @@ def test_after_provisioning_and_initializing_anew_the_log_is_read_on(
     retitle(sites.london, 1, "after all")
     assert at_rest(sites)
     assert title(sites.capetown, 1) == "after all"
+
+
+def test_what_no_log_tells_any_more_the_rows_themselves_tell(sites: Pair) -> None:
+    """S1-32 b: whatever was written since the log was read, and is not under its version, becomes an edit."""
+    with sites.london.log_in("postgres", autocommit=False) as late:
+        late.execute("UPDATE book SET title = 'was open when the log was read' WHERE id = 9")
+        retitle(sites.london, 6, "registered")
+        retitle(sites.london, 7, "registered")
+        sites.run("forward")
+        retitle(sites.capetown, 4, "from cape town")
+        retitle(sites.capetown, 5, "from cape town")
+        sites.run("reverse")
+    told = versions(sites.london)
+    drop_slot(sites.london)
+    retitle(sites.london, 1, "told by no log")
+    retitle(sites.london, 4, "told by no log")
+    insert(sites.london, 11, "told by no log")
+    sites.london.as_application("DELETE FROM book WHERE id IN (2, 6)")
+    provision_site(sites.london, sites.tables)
+    edited = [(each[0], each[1], each[-1]) for each in versions(sites.london) if each not in told]
+    assert edited == [
+        *[(1, "london#1", False), (4, "london#1", False), (6, "london#1", True)],
+        *[(9, "london#1", False), (11, "london#1", False)],
+    ], "of row 2, which had no version, nothing is left to tell"
+    seen = "SELECT vector ? 'capetown#1' FROM concord.\"public.book\" WHERE id = 4"
+    assert sites.london.value(seen), "who edited it had seen what was there"
 
 
 def test_a_truncated_table_does_not_stop_the_others(pair: MakePair) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from itertools import chain
 
 from concord.databases.contract.quoting import literal, quote
+from concord.databases.postgresql.capture import untold_edits
 from concord.databases.postgresql.capture.shadow_table import WRITTEN_BY, Shadow
 from concord.databases.postgresql.facts.own_schema import PUBLICATION
 
@@ -103,15 +104,18 @@ def begun() -> str:
     )
 
 
-def begun_anew(shadows: Sequence[Shadow]) -> list[str]:
-    """The slot is another one than was read: between the two, the log of all tables has a gap."""
+def begun_anew(shadows: Sequence[Shadow], since: int | None) -> list[str]:
+    """The slot is another one than was read: between the two, the log of all tables has a gap. `since`: the first
+    transaction that may stand in it; None where these rows do not tell their writers."""
     lost = (
         losing(each.name, "the log was lost before it was read", "logged_since IS NOT NULL")
         for each in shadows
     )
     return [
-        *ENDED,
-        begun(),
+        # First: whatever a user commits from here on, the new slot tells.
+        "UPDATE concord.log_capture SET registered = pg_current_snapshot(), level = pg_current_wal_insert_lsn()",
+        *(untold_edits.untold(each, since) for each in shadows if since is not None),
+        "DELETE FROM concord.applied",
         *chain.from_iterable(lost),
         # Ids of transactions may have begun anew with another server.
         *(f"UPDATE {each.sql} SET {WRITTEN_BY} = NULL WHERE {WRITTEN_BY} IS NOT NULL" for each in shadows),

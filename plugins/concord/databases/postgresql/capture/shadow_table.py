@@ -18,6 +18,9 @@ VERSION_COLUMNS = tuple(VERSION_TYPES)
 #: Of a table whose log is read, who wrote the base row when its version was registered: `by_log`.
 WRITTEN_BY = "concord_written_by"
 
+#: Its part in a statement that stamps.
+WITH_WRITER = before_image.Parts(f", {WRITTEN_BY}", "", f", {WRITTEN_BY} = excluded.{WRITTEN_BY}")
+
 #: PL/pgSQL's own names in a trigger's function, for which a column would be mistaken.
 _VARIABLES = {
     *("new", "old", "found", "tg_argv", "tg_level", "tg_name", "tg_nargs", "tg_op", "tg_relid"),

@@ -59,6 +59,8 @@ class Initialization(PairOfEnds):
         self._refuse_part_of_a_restored_pair(stands)
         renewed = stands.restored and not resumed
         installer = self._installer_of(stands.stale or "") if renewed else None
+        for end in self._ends if renewed else ():
+            end.refuse_lost_log(self.job.link.tables)
         self._fence()
         if installer is not None:
             progress("incarnation")

@@ -30,6 +30,7 @@ class SiteLog:
     installer: Credentials
     reads_log: Credentials
     _anew: bool = field(default=False, init=False)
+    _since: int | None = field(default=None, init=False)  #: the first transaction that may not be registered
 
     @property
     def _logged(self) -> list[Shadow]:
@@ -57,7 +58,16 @@ class SiteLog:
                 run(connection, statement)
         if capture_slot.standing(connection, capture_slot.level(connection)) is not None:
             capture_slot.create(self.reads_log)
-            self._anew = True
+            self._anew, self._since = True, self._unregistered(connection)
+
+    def _unregistered(self, connection: Connection) -> int | None:
+        """Ids of transactions go on with a server's files, and begin anew with another server."""
+        facts = self.state.facts
+        known = facts.provisioned_identity or ""
+        if not self._was_read or known.partition("/")[0] != facts.identity.partition("/")[0]:
+            return None
+        found = rows(connection, "SELECT pg_snapshot_xmin(registered)::text::bigint FROM concord.log_capture")
+        return found[0][0] if found else None
 
     def read_to_the_end(self) -> None:
         """Whatever the log tells of tables that are held becomes changes: triggers tell of what follows."""
@@ -72,7 +82,7 @@ class SiteLog:
         known = self.state.registered
         ended = [*by_log.ENDED] if not self._logged else []
         before = [each for each in self._logged if each.name in known and known[each.name].by_log]
-        anew = by_log.begun_anew(before) if self._anew else []
+        anew = by_log.begun_anew(before, self._since) if self._anew else []
         return [by_log.published_alone(self._logged), *anew, *ended]
 
     def end(self) -> None:

@@ -24,8 +24,7 @@ import psycopg
 
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.capture import by_log, stamp
-from concord.databases.postgresql.capture.before_image import Parts
-from concord.databases.postgresql.capture.shadow_table import WRITTEN_BY, key_column
+from concord.databases.postgresql.capture.shadow_table import WITH_WRITER, WRITTEN_BY, key_column
 from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.connection import Connection, every, rows, run
 from concord.databases.postgresql.facts.own_schema import PUBLICATION
@@ -257,11 +256,10 @@ SELECT {table.key_of("x")}, here.origin, clock.at, 0, {stamp.vector("here.origin
  CROSS JOIN LATERAL (SELECT greatest(least(x.at, {row_version.NOW}), here.stamp_floor + 1) AS at) clock
   LEFT JOIN {table.relation} t ON {table.same_key("x")}
  ORDER BY {table.key_of("x")}"""
-    written_by = Parts(f", {WRITTEN_BY}", "", f", {WRITTEN_BY} = excluded.{WRITTEN_BY}")
     return run(
         connection,
         f"ANALYZE pg_temp.{table.touched}",
-        stamp.upsert(table, selected, "excluded.deleted", base=written_by).rstrip(";"),
+        stamp.upsert(table, selected, "excluded.deleted", base=WITH_WRITER).rstrip(";"),
     )
 
 

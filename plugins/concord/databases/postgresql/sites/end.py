@@ -22,6 +22,7 @@ from concord.databases.postgresql.facts.connection import (
 )
 from concord.databases.postgresql.facts.own_schema import FORMAT
 from concord.databases.postgresql.facts.privileges import Grant
+from concord.databases.postgresql.log import capture_slot
 from concord.databases.postgresql.rows import acquire, link_state, logged_edits, marked_edits
 from concord.databases.postgresql.rows.link_state import application_name
 from concord.databases.postgresql.rows.shape import Shape, shape_of
@@ -30,7 +31,7 @@ from concord.databases.postgresql.sites.grants import Logins
 from concord.jobs.link import LinkJob
 from concord.jobs.site import Credentials, SiteAccess
 from concord.messages import incarnation
-from concord.messages.errors import IdentityChanged, NotProvisioned, StructureChanged
+from concord.messages.errors import HistoryLost, IdentityChanged, NotProvisioned, StructureChanged
 from concord.tables.replication_set import ReplicatedTable
 from concord.values.interval import Interval
 
@@ -233,6 +234,17 @@ class End:
             with self.control() as connection:
                 made = logged_edits.register(login, connection, in_transaction)
             made.refuse_unread(self.access.name, logged)
+
+    @worded
+    def refuse_lost_log(self, tables: Sequence[ReplicatedTable]) -> None:
+        """Before anything is written. Raises HistoryLost where the log of one of these tables cannot be read on."""
+        if not any(self.access.name in table.by_log for table in tables):
+            return
+        if why := capture_slot.standing(self.connection, capture_slot.level(self.connection)):
+            raise HistoryLost(
+                f"{self.access.name}: {why}; run `provision` first, which begins to read the log anew. Nothing was"
+                " written"
+            )
 
     @worded
     def altered_since(self, shapes: Sequence[Shape]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from contextlib import closing
 
 from concord.databases.contract.ends import Job
+from concord.databases.postgresql.capture import untold_edits
 from concord.databases.postgresql.capture.shadow_table import WRITTEN_BY
 from concord.databases.postgresql.facts.connection import Connection, connect, in_transaction, one, run
 from concord.databases.postgresql.rows import logged_edits
@@ -16,9 +17,6 @@ from concord.databases.postgresql.rows.link_state import application_name
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
 from concord.messages.errors import WriteContended
-
-#: A row's writer has 32 bits; none that is younger than that is taken for an older one.
-_WRITER = "(n.now - ((n.now - t.concord_writer::text::bigint) & 4294967295))"
 
 
 def register(job: Job, tables: Collection[str]) -> None:
@@ -41,7 +39,7 @@ def refuse(connection: Connection, staged: Staged, locked: int, *, registered: b
     shape = staged.shape
     if registered:
         _attribute(connection, staged)
-    unknown = "false" if registered else f"{_WRITER} >= n.since"
+    unknown = "false" if registered else f"{untold_edits.whole('t.concord_writer')} >= n.since"
     # A row that was born elsewhere, and of which nobody here has a version, has nobody here deleted.
     deleted = "false" if registered else "p.origin = '' AND NOT (s.concord_born OR s.concord_gone)"
     absent, known = "t.concord_there IS NULL", f"p.{shape.shadow.key_column(shape.key_names[0])} IS NOT NULL"
