@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
-import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
 from concord.databases.postgresql.facts.connection import connect
 from concord.databases.postgresql.rows import acquire
 from concord.databases.postgresql.sites.ends import Source
+from concord.jobs.site import Capture
 from concord.messages.errors import CountMismatch, LinkFailed, PrivilegeMissing
 from concord.orchestration.tasks import spark_settings
 from concord.transmission.errors import worded
@@ -22,9 +22,10 @@ from spark_jobs.link import transmit
 from spark_jobs.steps.acquire import Batches
 from tests.conftest import Database
 from tests.given.at_step import At
-from tests.given.fixtures import MakePair, site_on
+from tests.given.fixtures import MakePair, over_captures, site_on
 from tests.given.goes_on import goes_on
-from tests.given.site import APPLICATION, READER, Site, create_logins
+from tests.given.mortal_site import mortal_server
+from tests.given.site import APPLICATION, READER, Site
 from tests.given.two_sites import Pair, begin, carried
 from tests.link.positions import power_loss
 
@@ -60,6 +61,7 @@ def sites(pair: MakePair) -> Pair:
     return pair(*BOOK)
 
 
+@over_captures
 def test_a_transaction_open_before_a_run_arrives_after_it_commits_and_no_run_waits(sites: Pair) -> None:
     # T02, F01
     with sites.london.log_in(APPLICATION, autocommit=False) as slow:
@@ -76,6 +78,7 @@ def test_a_transaction_open_before_a_run_arrives_after_it_commits_and_no_run_wai
     assert sites.run("forward").total("acquired") == 0
 
 
+@over_captures
 @pytest.mark.parametrize("step", ["heartbeat", "count", "stage", "write", "lock", "commit"])
 def test_what_commits_during_a_run_arrives_with_the_next(sites: Pair, step: str) -> None:
     """S1-54: no site is locked meanwhile."""
@@ -98,6 +101,7 @@ def test_what_commits_during_a_run_arrives_with_the_next(sites: Pair, step: str)
 
 
 def test_what_commits_between_the_fence_and_the_snapshot_arrives_at_once(sites: Pair) -> None:
+    # By triggers alone: the log is read before the cut, and tells of this with the next run.
     insert = At("cut", lambda: sites.london.run("INSERT INTO book VALUES (100, 'just in time')"))
     assert carried(sites.run("forward", insert)).acquired == 1
 
@@ -188,6 +192,7 @@ def test_what_a_job_of_very_many_tables_carries_to_its_tasks_is_written_to_no_di
     assert (tmp_path / "local").is_dir()
 
 
+@over_captures
 def test_a_table_left_out_of_a_run_is_sent_by_the_next(pair: MakePair) -> None:
     """Rule 1: positions move for the tables that were carried, and for no other."""
     sites = pair(*BOOK, "CREATE TABLE shelf (id int PRIMARY KEY)")
@@ -199,6 +204,7 @@ def test_a_table_left_out_of_a_run_is_sent_by_the_next(pair: MakePair) -> None:
 
 
 def test_a_plan_writes_nothing_and_moves_no_position(sites: Pair) -> None:
+    # By triggers alone: edits that the log tells count once a run has registered them, and a plan registers nothing.
     sites.london.run("INSERT INTO book VALUES (100, 'a')")
     before = [site.writes() for site in sites.sites]
     assert carried(sites.run("forward", plan_only=True)).applied == 1
@@ -206,12 +212,14 @@ def test_a_plan_writes_nothing_and_moves_no_position(sites: Pair) -> None:
     assert carried(sites.run("forward")).applied == 1
 
 
+@over_captures
 def test_what_a_link_wrote_does_not_come_back(sites: Pair) -> None:
     sites.london.run("INSERT INTO book VALUES (100, 'a')")
     sites.run("forward")
     assert sites.run("reverse").total("acquired") == 0
 
 
+@over_captures
 def test_after_a_lost_session_nothing_is_left_out(sites: Pair) -> None:
     """Rule 2: a link that does not resume at its newest session sends again even what came from the target."""
     sites.capetown.run("UPDATE book SET title = 'from capetown' WHERE id = 1")
@@ -228,10 +236,8 @@ def test_after_a_lost_session_nothing_is_left_out(sites: Pair) -> None:
 @pytest.fixture(scope="module")
 def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server of our own to crash, whose log writer does not hurry."""
-    directory = tmp_path_factory.mktemp("fragile") / "server"
-    server = Server.create(directory, settings={"max_prepared_transactions": "3", "autovacuum": "off"})
-    with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
-        create_logins(superuser)
+    settings = {"max_prepared_transactions": "3", "autovacuum": "off", "wal_level": "logical"}
+    server = mortal_server(tmp_path_factory.mktemp("fragile") / "server", **settings)
     yield server
     server.remove()
 
@@ -242,18 +248,21 @@ def fragile_sites(
     fragile: Server,
     server_with_logins: Server,
     database: Callable[[], Database],
+    capture: Capture,
 ) -> Iterator[Pair]:
     """London stands on a server that a test may crash."""
-    capetown = site_on(server_with_logins, "capetown", database().name)
+    by_log = capture is Capture.LOG
+    capetown = site_on(server_with_logins, "capetown", database().name, by_log=by_log)
     name = f"london_{next(_names)}"
     fragile.create_database(name)
-    london = site_on(fragile, "london", name)
+    london = site_on(fragile, "london", name, by_log=by_log)
     made = begin(london, capetown, BOOK, lambda: request.getfixturevalue("spark"))
     yield made
     for site in made.sites:
-        site.connection.close()
+        site.close()
 
 
+@over_captures
 def test_a_prepared_transaction_arrives_when_it_commits(fragile_sites: Pair) -> None:
     london, capetown = fragile_sites.sites
     with london.log_in(APPLICATION, autocommit=False) as connection:
@@ -291,6 +300,7 @@ def test_transaction_ids_are_used_again_after_a_crash_unless_a_heartbeat_kept_th
     assert found == (10 if with_heartbeat else 0)
 
 
+@over_captures
 @pytest.mark.parametrize("step", ["count", "stage", "write", "commit", "remember", "clean_up"])
 def test_a_crash_of_the_source_during_a_run_loses_nothing(
     fragile_sites: Pair, fragile: Server, step: str
