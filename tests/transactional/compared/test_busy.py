@@ -120,6 +120,8 @@ def test_a_transaction_that_stays_open_ends_the_comparison_in_words(
     monkeypatch.setattr(publisher, "OPEN", 1.0)
     sites = accounts(replicated)
     with sites.london.log_in(sites.london.superuser, autocommit=False) as user:
+        # whoever waits for it longer than that waits no more, and the test ends
+        user.execute("SET idle_in_transaction_session_timeout = '60s'")
         user.execute("UPDATE account SET balance = 5 WHERE id = 1")
         with pytest.raises(WriteContended, match="london: a transaction has been open for more than 1 s"):
             compare(sites)
