@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from concord.databases.provisioning import Installation
 from concord.tables.replication_set import ReplicatedTable
-from tests.given.site import APPLIER, READER, Site, every_table
+from tests.given.site import APPLIER, LOG_READER, READER, Site, every_table
 
 
 @dataclass(frozen=True)
@@ -34,5 +34,6 @@ MakeBare = Callable[[], Bare]
 
 
 def installation(site: Site, tables: Sequence[ReplicatedTable], **changed: object) -> Installation:
-    fields = {"reader": READER, "applier": APPLIER, "tables": tuple(tables)} | changed
+    by_log = {"log_reader": LOG_READER, "reads_log": site.credentials(LOG_READER)} if site.by_log else {}
+    fields = {"reader": READER, "applier": APPLIER, "tables": tuple(tables), **by_log} | changed
     return Installation(site=site.name, installer=site.credentials(site.superuser), **fields)  # type: ignore[arg-type]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.given.at_rest import CONTROL, no_spark, written
-from tests.given.fixtures import MakePair
+from tests.given.at_rest import control, no_spark, written
+from tests.given.fixtures import MakePair, over_captures
 from tests.given.link_without_spark import carry
 from tests.given.two_sites import Pair
 
@@ -31,6 +31,7 @@ def edit_both(sites: Pair) -> None:
     )
 
 
+@over_captures
 def test_after_two_rounds_a_run_writes_control_rows_alone_and_starts_no_spark(pair: MakePair) -> None:
     sites = pair(*FLEET)
     edit_both(sites)
@@ -44,9 +45,10 @@ def test_after_two_rounds_a_run_writes_control_rows_alone_and_starts_no_spark(pa
 
     assert [report.total("acquired") for report in reports] == [0, 0]
     for site in sites.sites:
-        assert written(site, before[site.name]) == CONTROL
+        assert written(site, before[site.name]) == control(site)
 
 
+@over_captures
 def test_both_sites_hold_the_same_versions_after_two_rounds(pair: MakePair) -> None:
     """One site's knowledge of a row is the other's too: nothing is left to tell."""
     sites = pair(*FLEET)
