@@ -1,4 +1,4 @@
-"""Errors in how two sites that are proven equal tell each other who inserted their rows.
+"""Errors in how two sites that are proven equal tell each other who inserted their rows, and in how they start.
 
 Some that no test can find. A tombstone has no row at the site that learns, nor has the mark of a row that has left the
 filter. A row whose version every site has forgotten is no insert any more.
@@ -74,6 +74,13 @@ TOLD_INSERTS = (
         "with target.control() as connection, self._fenced(connection, target.access.name):",
         "with target.control() as connection:",
         f"{TOLD} -k overtaken",
+    ),
+    Mutant(
+        "an initialization that was overtaken starts the links",
+        f"{POSTGRESQL}/initialize/common_history.py",
+        "with end.control() as connection, link_state.fenced(connection, *fence):",
+        "with end.control() as connection:",
+        "tests/link/initialization/test_initialize.py -k overtaken",
     ),
     Mutant(
         "a proof's positions are later than the rows that it has read",

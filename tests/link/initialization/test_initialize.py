@@ -12,6 +12,7 @@ import pytest
 from concord.jobs.initialization import How
 from concord.messages.errors import (
     ConstraintViolated,
+    LeaseLost,
     NotInitialized,
     ParametersRefused,
     SitesDiffer,
@@ -20,6 +21,7 @@ from concord.messages.errors import (
 from tests.conftest import PROJECT
 from tests.given.at_step import At
 from tests.given.fixtures import MakePair
+from tests.given.link_job import next_epoch
 from tests.given.site import Site
 from tests.given.strangers import forget, initialized, unstamped
 from tests.given.two_sites import Pair
@@ -57,6 +59,17 @@ def test_an_empty_site_is_loaded_in_chunks_and_both_links_go_on(strangers: Pair)
     assert strangers.equal
     assert strangers.conflicts() == []
     assert [each.total("acquired") for each in reports] == [2, 2, 0, 0]
+
+
+def test_a_load_that_is_overtaken_before_its_end_starts_no_link(strangers: Pair) -> None:
+    """F58: the newer one may have begun anew, and still be at work."""
+    unstamped(strangers.london, MANY)
+    overtake = f"UPDATE concord.synchronization SET epoch = {next_epoch()}"
+    with pytest.raises(LeaseLost):
+        initialized(strangers, progress=At("start", lambda: strangers.capetown.run(overtake)))
+    started = "SELECT count(*) FROM concord.link_state WHERE initialized <> '{}'"
+    assert [site.value(started) for site in strangers.sites] == [0, 0]
+    assert strangers.capetown.value("SELECT count(*) FROM concord.initialization") == 1
 
 
 def test_what_users_do_during_the_load_is_lost_nowhere(strangers: Pair) -> None:

@@ -247,6 +247,7 @@ class Initialization(PairOfEnds):
         """Verify what no chunk could, and let both links start.
 
         Raises ConstraintViolated with the rows that were refused; then their tables are not initialized.
+        Raises LeaseLost.
         """
         done = list(states)
         self._put_back_indexes()
@@ -263,7 +264,7 @@ class Initialization(PairOfEnds):
         common_history.start_pair(self.job.link, self.source, self.target, starts)
         names = [each.table for each in done]
         for end in self._ends:
-            with end.control() as connection:
+            with end.control() as connection, self._fenced(connection, end.access.name):
                 initialization_state.forget(connection, self.synchronization, names)
         return [initialization_state.summary(each) for each in done]
 

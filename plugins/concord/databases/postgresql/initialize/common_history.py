@@ -65,14 +65,14 @@ def declare_equal(job: LinkJob) -> dict[str, Content]:
 
 
 def start_pair(job: LinkJob, source: End, target: End, starts: Mapping[str, Start]) -> None:
-    """Both links go on: the named tables where it says, the others where they are."""
+    """Both links go on: the named tables where it says, the others where they are. Raises LeaseLost (F58)."""
     forward = {name: each.at_source for name, each in starts.items()}
     reverse = {name: each.at_target for name, each in starts.items()}
     filters = {table.name: table.filter_text for table in job.tables}
     records = {name: {**each.record, "filter": filters[name]} for name, each in starts.items()}
     kept = kept_tables(job, source, target)
-    _start(job.link, source, target, forward, records, kept)
-    _start(job.related_link, target, source, reverse, records, kept)
+    _start(job, job.link, source, target, forward, records, kept)
+    _start(job, job.related_link, target, source, reverse, records, kept)
 
 
 End = Source | Target
@@ -138,6 +138,7 @@ def _prove(source: End, ours: Sequence[Shape], target: End, theirs: Sequence[Sha
 
 
 def _start(
+    job: LinkJob,
     link: str,
     source: End,
     target: End,
@@ -157,7 +158,8 @@ def _start(
     for end, role, peer in ((target, "target", source), (source, "source", target)):
         earlier = _known(end, link).initialized
         tables: dict[str, object] = {name: earlier[name] for name in kept} | dict(records)
-        with end.control() as connection:
+        fence = (job.synchronization, job.epoch, end.access.name)
+        with end.control() as connection, link_state.fenced(connection, *fence):
             link_state.initialize(connection, link, role, peer.access.name, tables, session)
 
 
