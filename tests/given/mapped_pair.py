@@ -11,7 +11,8 @@ from concord.databases import provisioning
 from concord.databases.postgresql.initialize.common_history import declare_equal
 from concord.databases.provisioning import Installation
 from concord.tables.replication_set import ReplicatedTable
-from tests.given.site import APPLIER, READER, Site
+from tests.given.bare_sites import installation
+from tests.given.site import Site
 from tests.given.two_sites import Pair
 
 CONFIGURATION = """\
@@ -36,9 +37,7 @@ def configured(entries: str, directory: Path) -> tuple[ReplicatedTable, ...]:
 
 
 def installations(sites: Sequence[Site], tables: tuple[ReplicatedTable, ...]) -> list[Installation]:
-    return [
-        Installation(site.name, site.credentials(site.superuser), READER, APPLIER, tables) for site in sites
-    ]
+    return [installation(site, tables) for site in sites]
 
 
 def begin_mapped(

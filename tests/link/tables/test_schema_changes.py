@@ -175,7 +175,10 @@ def test_an_unlisted_column_that_is_added_stops_nothing_and_to_list_it_later_ask
 
 
 def test_a_table_that_is_rewritten_while_it_is_read_is_not_taken_for_empty(pair: MakePair) -> None:
-    """F87: to a snapshot that is older than the rewrite, every row of the table is gone."""
+    """F87: to a snapshot that is older than the rewrite, every row of the table is gone.
+
+    By triggers alone: where the log tells, the link looks at the rows themselves when it counts, and ALTER TABLE waits.
+    """
     sites = pair(*TABLES[:2])
     sites.london.run(
         "INSERT INTO account SELECT n, n FROM generate_series(2, 9) n",
