@@ -27,6 +27,7 @@ def carry(job: LinkJob, progress: Progress = _silent) -> dict[str, TableReport]:
     source, target = Source(job), Target(job)
     try:
         opened = open_link(job, source, target, _silent)
+        _register(source, target, opened)
         with source.cut() as cut:
             heartbeat, staged = source.beat(cut.position), _staged(source, target, opened)
         session = Session(
@@ -53,6 +54,13 @@ def settle(pair: Pair) -> None:
     """Both links, twice."""
     for direction in ("forward", "reverse") * 2:
         carry(pair.job(direction))
+
+
+def _register(source: Source, target: Target, opened: Opened) -> None:
+    """As a link does it, before the cut."""
+    ours, theirs = (cast("Mapping[str, Shape]", shapes) for shapes in (opened.shapes, opened.target_shapes))
+    source.register(list(ours.values()), {name: opened.going_on.session.position.of(name) for name in ours})
+    target.register(list(theirs.values()), {})
 
 
 def _staged(source: Source, target: Target, opened: Opened) -> list[Staged]:
