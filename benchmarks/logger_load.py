@@ -65,7 +65,7 @@ class Load:
         chance = random.Random(seed)
         users = [each.connect() for each in nodes]
         for user in users:
-            user.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+            user.execute("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE")
         while (number := self._next()) is not None:
             self._wait(number)
             hit = (f"10.0.0.{chance.randrange(ADDRESSES)}", f"person {chance.randrange(PERSONS)}")

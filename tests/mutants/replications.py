@@ -163,6 +163,20 @@ REPLICATIONS = (
         f"{REFUSED_CALLS} -k no_login",
     ),
     Mutant(
+        "a call looks at the marks of all others",
+        f"{POSTGRESQL}/calls/call_objects.py",
+        "WHERE c.ctid = mark RETURNING",
+        "WHERE c.ctid::text = mark::text RETURNING",
+        f"{CALLS} -k at_once",
+    ),
+    Mutant(
+        "a call in a call is carried twice",
+        f"{POSTGRESQL}/calls/call_objects.py",
+        "text,text[])')) > 2 THEN",
+        "text,text[])')) > 2 AND false THEN",
+        f"{REFUSED_CALLS} -k cannot_carry",
+    ),
+    Mutant(
         "a line of the stack is forged by a name",
         f"{POSTGRESQL}/calls/call_objects.py",
         r"""!~ '^[^"]*(^|[^a-z0-9_$."])concord""",

@@ -1,5 +1,8 @@
 """A call travels as one operation, and both sites do its work (S2-12, S4-126, S4-141)."""
 
+from typing import Any
+
+import psycopg
 import pytest
 
 from concord.databases import provisioning
@@ -16,6 +19,30 @@ CALL = "SELECT concord.call('public.close_month', '2026-11-30', '2.50')"
 @pytest.fixture
 def sites(replicated: Make) -> Replicated:
     return with_calls(replicated)
+
+
+def commits(user: psycopg.Connection[Any]) -> bool:
+    """Else it has to be tried again."""
+    try:
+        user.commit()
+    except psycopg.errors.SerializationFailure:
+        return False
+    return True
+
+
+def test_serializable_transactions_that_touch_nothing_in_common_call_at_once(sites: Replicated) -> None:
+    """S4-178: marks make no conflict between them, which users would have to answer by another try."""
+    london = sites.london
+    london.run("CREATE OR REPLACE PROCEDURE close_month(month date, fee numeric) LANGUAGE sql AS ''")
+    with (
+        london.log_in(london.superuser, autocommit=False) as first,
+        london.log_in(london.superuser, autocommit=False) as second,
+    ):
+        for user in (first, second):
+            user.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+            user.execute(CALL.encode())
+        assert [commits(user) for user in (first, second)] == [True, True]
+    assert sites.run().entries == 2
 
 
 def test_a_call_is_one_operation_and_both_sites_do_its_work(sites: Replicated) -> None:

@@ -128,20 +128,20 @@ def test_no_login_writes_a_mark_but_through_the_call(sites: Replicated) -> None:
     london.run(f"CREATE SCHEMA evil AUTHORIZATION {APPLICATION}")
     line = "PL/pgSQL function concord.run_call(text,text,text[]) line 6 at assignment"
     cut = " concord.run_call(text,text,text[])\n"
-    begin = "concord.begin_call('public.close_month', '{2026-11-30,1}')"
+    begin = "concord.mark_call('public.close_month', '{2026-11-30,1}')"
     forged = f"EXECUTE E'SELECT 1 AS \"\\n{line}\" FROM {begin.replace(chr(39), chr(39) * 2)} x'"
     for statement in (
         "INSERT INTO concord.call (schema_name, name, types, arguments) VALUES ('public', 'close_month', '[]', '[]')",
         "DELETE FROM concord.call",
         f"SELECT {begin}",
-        "SELECT concord.end_call()",
+        "SELECT concord.end_call('(0,1)')",
         f"DO $$BEGIN PERFORM {begin}; END$$",
         f"DO $$BEGIN {forged}; END$$",
-        f'CREATE FUNCTION evil."{line}"() RETURNS text LANGUAGE plpgsql AS $$BEGIN RETURN {begin}; END$$;'
+        f'CREATE FUNCTION evil."{line}"() RETURNS record LANGUAGE plpgsql AS $$BEGIN RETURN {begin}; END$$;'
         f' SELECT evil."{line}"()',
-        f'CREATE FUNCTION evil."{cut}"() RETURNS text LANGUAGE plpgsql AS $$BEGIN RETURN {begin}; END$$;'
+        f'CREATE FUNCTION evil."{cut}"() RETURNS record LANGUAGE plpgsql AS $$BEGIN RETURN {begin}; END$$;'
         f' SELECT evil."{cut}"()',
-        "CREATE FUNCTION evil.run_call(text, text, text[]) RETURNS text LANGUAGE plpgsql AS"
+        "CREATE FUNCTION evil.run_call(text, text, text[]) RETURNS record LANGUAGE plpgsql AS"
         f" $$BEGIN RETURN {begin}; END$$;"
         " SELECT evil.run_call('', '', '{}')",
     ):

@@ -1,6 +1,7 @@
 """`concord.call` at a publisher: it calls a procedure between two marks, and no login can write these otherwise.
 
 A mark is a row that is inserted, and deleted in the same transaction: the log brings both, and the table stays empty.
+It is found by its place. A look at the table would tie all serializable transactions that call to each other.
 The procedure runs as the caller, so a function with its owner's rights writes the marks alone. That function asks who
 has called it: whoever forged a mark would make the subscriber do what the publisher did not.
 """
@@ -77,28 +78,28 @@ END"""
 
 
 _BEGIN = f"""
-CREATE OR REPLACE FUNCTION concord.begin_call(procedure text, arguments text[]) RETURNS text LANGUAGE plpgsql
-SECURITY DEFINER {_OWN} AS $$
+CREATE OR REPLACE FUNCTION concord.mark_call(procedure text, arguments text[], OUT mark tid, OUT made text)
+LANGUAGE plpgsql SECURITY DEFINER {_OWN} AS $$
 DECLARE
   stack text; parts text[] := parse_ident(procedure); types jsonb;
 BEGIN{_REFUSE_OTHERS}
-  IF EXISTS (SELECT FROM concord.call) THEN
+  IF cardinality(string_to_array(stack, 'concord.run_call(text,text,text[])')) > 2 THEN
     RAISE EXCEPTION 'a replicated call is under way; CALL % in it as it is', procedure;
   END IF;
   SELECT f.types INTO STRICT types FROM ({question("parts[1]", "parts[2]")}) f;
   INSERT INTO concord.call (schema_name, name, types, arguments)
-  VALUES (parts[1], parts[2], types, to_jsonb(arguments));
-  RETURN {statement("parts[1]", "parts[2]", "types", "to_jsonb(arguments)")};
+  VALUES (parts[1], parts[2], types, to_jsonb(arguments)) RETURNING ctid INTO STRICT mark;
+  made := {statement("parts[1]", "parts[2]", "types", "to_jsonb(arguments)")};
 END $$"""
 
 _END = f"""
-CREATE OR REPLACE FUNCTION concord.end_call() RETURNS text LANGUAGE plpgsql
+CREATE OR REPLACE FUNCTION concord.end_call(mark tid) RETURNS tid LANGUAGE plpgsql
 SECURITY DEFINER {_OWN} AS $$
 DECLARE
-  stack text;
+  stack text; gone tid;
 BEGIN{_REFUSE_OTHERS}
-  DELETE FROM concord.call;
-  RETURN NULL;
+  DELETE FROM concord.call c WHERE c.ctid = mark RETURNING c.ctid INTO STRICT gone;
+  RETURN gone;
 END $$"""
 
 #: With the caller's rights and settings. The caller's search path, which may lead to anything first, holds for the
@@ -107,19 +108,19 @@ _RUN = f"""
 CREATE OR REPLACE FUNCTION concord.run_call(path text, procedure text, arguments text[]) RETURNS void LANGUAGE plpgsql
 {_OWN} AS $$
 DECLARE
-  exact text[]; made text;
+  exact text[]; begun record; gone tid;
 BEGIN
   EXECUTE concord.call_arguments(procedure, arguments) INTO exact;
-  made := concord.begin_call(procedure, exact);
+  begun := concord.mark_call(procedure, exact);
   PERFORM set_config('search_path', path, true);
   BEGIN
-    EXECUTE made;
+    EXECUTE begun.made;
   EXCEPTION WHEN invalid_transaction_termination THEN
     RAISE EXCEPTION 'the procedure % ends transactions, and a call is replayed in one', procedure
       USING ERRCODE = 'invalid_transaction_termination';
   END;
   PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-  made := concord.end_call();
+  gone := concord.end_call(begun.mark);
 END $$"""
 
 #: Its names are those of the moment at which it was made.
@@ -132,8 +133,8 @@ RETURN concord.run_call(current_setting('search_path'), procedure, arguments)"""
 _FUNCTIONS = (
     _CALL,
     "concord.run_call(text, text, text[])",
-    "concord.end_call()",
-    "concord.begin_call(text, text[])",
+    "concord.end_call(tid)",
+    "concord.mark_call(text, text[])",
     "concord.call_arguments(text, text[])",
     "concord.exact_text(anyelement)",
 )
