@@ -2,6 +2,7 @@
 
 A mark is a row that is inserted, and deleted in the same transaction: the log brings both, and the table stays empty.
 It is found by its place. A look at the table would tie all serializable transactions that call to each other.
+
 The procedure runs as the caller, so a function with its owner's rights writes the marks alone. That function asks who
 has called it: whoever forged a mark would make the subscriber do what the publisher did not.
 """
