@@ -11,6 +11,13 @@ TOUCHED = "tests/databases/postgresql/log/test_touched.py"
 
 LOG_CAPTURE = (
     Mutant(
+        "edits of a key that has another name by now are passed over",
+        f"{POSTGRESQL}/log/touched.py",
+        "self.lost = f\"it no longer has its key ({', '.join(self.key)})\"",
+        'self.lost = ""',
+        f"{HISTORY} -k renamed",
+    ),
+    Mutant(
         "a row that was edited since the log was read is sent under its old version",
         f"{POSTGRESQL}/rows/acquire.py",
         'return f" AND t.xmin IS NOT DISTINCT FROM p.{WRITTEN_BY}" if shape.by_log else ""',

@@ -7,8 +7,9 @@ import pytest
 
 from concord.databases.postgresql.facts.own_schema import PUBLICATION, capture_slot
 from concord.databases.postgresql.initialize.common_history import declare_equal
+from concord.databases.postgresql.log.frames import Frames, log_connection
 from concord.jobs.site import Capture
-from concord.messages.errors import HistoryLost
+from concord.messages.errors import HistoryLost, WriteContended
 from tests.given.fixtures import MakePair
 from tests.given.logged_pair import BOOK, at_rest, insert, retitle, title, versions
 from tests.given.site import LOG_READER, Site, provision_site
@@ -144,6 +145,28 @@ def test_a_truncated_table_does_not_stop_the_others(pair: MakePair) -> None:
     assert "public.book: it was truncated" in str(carried(report, "public.book").stopped)
     assert report.error_code == "tables_stopped"
     assert sites.capetown.value("SELECT count(*) FROM book") == 9
+
+
+def test_a_key_that_is_renamed_after_an_edit_does_not_stop_the_others(pair: MakePair) -> None:
+    """The log has the edit under the old name, and no column has that any more."""
+    sites = pair(*BOOK, *SHELF)
+    retitle(sites.london, 1, "before the key got another name")
+    sites.london.run("ALTER TABLE book RENAME id TO number", "UPDATE shelf SET note = 'lower'")
+    assert carried(sites.run("forward"), "public.shelf").applied == 1
+    assert "public.book: it no longer has its key (id)" in str(
+        carried(sites.run("forward"), "public.book").stopped
+    )
+
+
+def test_a_slot_that_a_stranger_reads_is_nobodys_to_take(sites: Pair) -> None:
+    """No right makes a superuser's process one that the log's login may end."""
+    retitle(sites.london, 1, "meanwhile")
+    superuser = sites.london.credentials(sites.london.superuser)
+    with log_connection(superuser, "a stranger") as connection:
+        Frames(connection).start(slot(sites.london), 0, PUBLICATION, binary=True)
+        with pytest.raises(WriteContended, match="is still read by another process"):
+            sites.run("forward")
+    assert at_rest(sites)
 
 
 def test_a_truncate_that_was_rolled_back_stops_nothing(sites: Pair) -> None:

@@ -71,12 +71,17 @@ def release(connection: Connection, slot: str) -> None:
     """End the reader of an older run, which has lost its lease and may be asleep. Raises WriteContended."""
     until = time.monotonic() + _PATIENCE
     holding = f"FROM pg_replication_slots WHERE slot_name = {literal(slot)} AND active_pid IS NOT NULL"
-    while rows(connection, f"SELECT pg_terminate_backend(active_pid) {holding}"):
-        if time.monotonic() > until:
-            raise WriteContended(
-                f"the slot {slot} is still read by another process; the next run tries again"
-            )
-        time.sleep(0.05)
+    try:
+        while rows(connection, f"SELECT pg_terminate_backend(active_pid) {holding}"):
+            if time.monotonic() > until:
+                raise _held(slot)
+            time.sleep(0.05)
+    except psycopg.errors.InsufficientPrivilege:  # a stranger's: no grant would make it ours to end
+        raise _held(slot) from None
+
+
+def _held(slot: str) -> WriteContended:
+    return WriteContended(f"the slot {slot} is still read by another process; the next run tries again")
 
 
 def unconfirmed(connection: Connection, slot: str) -> int | None:

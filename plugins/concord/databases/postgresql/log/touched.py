@@ -47,7 +47,7 @@ class TouchedTable:
     name: str
     key: tuple[str, ...]
     since: Shown  #: what this snapshot shows is registered, or was told by triggers
-    take: Take
+    take: Take | None  #: None where no column has the key's name any more
     touched: int = 0
     lost: str = ""  #: why the log does not tell all that became of it
     _places: tuple[int, ...] = ()
@@ -67,6 +67,9 @@ class TouchedTable:
         if any(each is None or each == NULL for each in key):
             self.lost = "its log no longer has its key: its replica identity was altered"
             return
+        if self.take is None:
+            self.lost = f"it no longer has its key ({', '.join(self.key)})"
+            return
         row = _HEAD.pack(3 + len(key), 8, at, 8, place, 1, born) + b"".join(key)  # type: ignore[arg-type]
         self._rows.append(row)
         self._bytes += len(row)
@@ -76,7 +79,7 @@ class TouchedTable:
 
     def flush(self) -> None:
         """Hand on what is in memory."""
-        if self._rows:
+        if self._rows and self.take is not None:
             self.take(b"".join((_BEGIN, *self._rows, _END)))
             self._rows, self._bytes = [], 0
 

@@ -56,7 +56,8 @@ _TABLES = f"""
 SELECT r.name, r.relation, r.shadow, r.key, to_regclass(r.relation)::oid::bigint, r.logged_since::text,
        r.published IS NOT DISTINCT FROM
        (SELECT l.oid FROM pg_publication_rel l JOIN pg_publication p ON p.oid = l.prpubid
-         WHERE p.pubname = {literal(PUBLICATION)} AND l.prrelid = to_regclass(r.relation))
+         WHERE p.pubname = {literal(PUBLICATION)} AND l.prrelid = to_regclass(r.relation)),
+       r.key <@ (SELECT jsonb_agg(attname::text) FROM pg_attribute WHERE attrelid = to_regclass(r.relation))
   FROM concord.replicated_table r WHERE r.logged_since IS NOT NULL ORDER BY r.name"""
 
 #: Opens a transaction that begins with such statements.
@@ -73,6 +74,7 @@ class LoggedTable:
     names: tuple[str, ...]  #: of its key
     oid: int
     since: Shown
+    has_key: bool  #: its columns have the names that they had when it was provisioned
 
     @property
     def _pairs(self) -> list[tuple[str, str]]:
@@ -209,17 +211,18 @@ def _site(connection: Connection) -> tuple[Shown, str, Shown, set[int]]:
 def _tables(connection: Connection) -> tuple[dict[str, LoggedTable], dict[str, str]]:
     """Those whose log is read, and those of which it has a gap."""
     tables, lost = {}, {}
-    for name, relation, shadow, key, oid, since, unbroken in rows(connection, _TABLES):
+    for name, relation, shadow, key, oid, since, unbroken, has_key in rows(connection, _TABLES):
         if oid is None or not unbroken:
             lost[name] = "it was made anew, or was not published for a while"
         else:
             sql = qualified("concord", shadow)
-            tables[name] = LoggedTable(name, relation, sql, tuple(key), oid, Shown.of(since))
+            tables[name] = LoggedTable(name, relation, sql, tuple(key), oid, Shown.of(since), has_key)
     return tables, lost
 
 
 def _gathering(connection: Connection, table: LoggedTable) -> TouchedTable:
-    return TouchedTable(table.name, table.names, table.since, partial(_take, connection, table))
+    take = partial(_take, connection, table) if table.has_key else None
+    return TouchedTable(table.name, table.names, table.since, take)
 
 
 def _take(connection: Connection, table: LoggedTable, keys: bytes) -> None:
