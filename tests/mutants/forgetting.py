@@ -16,6 +16,27 @@ FORGETTING = (
         f"{LIVING} -k between_any_two",
     ),
     Mutant(
+        "what one site has forgotten is not known to be common any more",
+        f"{POSTGRESQL}/write/retake.py",
+        'bool(version.get("agreed"))',
+        "False",
+        f"{LIVING} -k adds_up_though",
+    ),
+    Mutant(
+        "an agreed version is the common one of a row that was inserted since",
+        "plugins/concord/rules/merging.py",
+        "base.agreed and not by.born)",
+        "base.agreed)",
+        "tests/rules/test_merging.py -k still_the_common",
+    ),
+    Mutant(
+        "a hook is shown what an agreed version was made of",
+        f"{POSTGRESQL}/hooks/hooked.py",
+        " AND NOT p.agreed",
+        "",
+        "tests/link/hooks/test_hooks.py -k has_forgotten",
+    ),
+    Mutant(
         "an insert that all sites have had stays one",
         f"{POSTGRESQL}/upkeep/agreement.py",
         " SET agreed = true, born = p.born AND p.deleted FROM",

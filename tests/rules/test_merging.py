@@ -182,6 +182,22 @@ def test_an_image_of_another_version_is_never_taken_for_the_common_one(vector: V
     assert common_row(Contender(LONDON, base=base), Contender(CAPETOWN, base=base)) is None
 
 
+def forgotten(base_of_the_other: Vector, **changed: bool) -> Row | None:
+    """London has forgotten what all sites had agreed on; Cape Town has not. Both edit the row."""
+    london = RowVersion("london#1", 8, 0, {"london#1": (8, 0)}, **changed)
+    base = Base(ROW, base_of_the_other, agreed=True)
+    return common_row(Contender(london, base=Base({"a": "another"}, {})), Contender(CAPETOWN, base=base))
+
+
+def test_a_version_that_one_site_has_forgotten_is_still_the_common_one() -> None:
+    """Rule 10: every later version comes from it. Not so a row that was inserted since; and where both have seen
+    something later, that is the common one."""
+    assert forgotten(AGREED.vector) == ROW
+    assert forgotten(AGREED.vector, born=True) is None
+    assert forgotten({"oslo#1": (3, 0)}) is None
+    assert forgotten({"london#1": (4, 0), "oslo#1": (3, 0)}) is None
+
+
 def test_before_the_first_edits_the_common_version_is_common_history() -> None:
     unseen = Edited({})
     one, other = unseen.at("london#1", 2), unseen.at("capetown#1", 1)

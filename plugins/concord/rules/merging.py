@@ -4,8 +4,7 @@ A resolver that merges gives values to columns; it does so alike whichever of th
 of the chain settles the columns that it leaves open: another one that merges, or one that chooses a row. Values are
 the database's own exact texts, by canonical column; None is NULL.
 
-Three-way rules need the row that both versions come from. It is known when one side kept it as its before-image:
-when the vector of that image is exactly what both versions have in common.
+Three-way rules need the row that both versions come from. It is known when one side kept it as its before-image.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from concord.rules.resolver import Contender, Resolver, Row, passed
@@ -60,10 +60,16 @@ def meet(one: Vector, other: Vector) -> dict[str, tuple[int, int]]:
 
 
 def common_row(one: Contender, other: Contender) -> Row | None:
-    """The row that both versions come from, if one of the sides kept it."""
+    """The row that both versions come from, if one of the sides kept it.
+
+    Its vector is exactly what both have in common. Or every site had agreed on it (rule 10): all that was made since
+    comes from it, but for inserts. Both may have seen something later.
+    """
     shared = meet(one.version.vector, other.version.vector)
-    bases = [side.base for side in (one, other) if side.base is not None]
-    return next((base.row for base in bases if dict(base.vector) == shared), None)
+    sides = [(side.base, by.version) for side, by in ((one, other), (other, one)) if side.base]
+    known = (base.row for base, _ in sides if dict(base.vector) == shared)
+    agreed = ((base, by) for base, by in sides if base.agreed and not by.born)
+    return next(chain(known, (base.row for base, _ in agreed if meet(shared, base.vector) == shared)), None)
 
 
 def merged_version(

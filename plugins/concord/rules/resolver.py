@@ -46,6 +46,7 @@ class Base:
 
     row: Row
     vector: Vector
+    agreed: bool = False  #: all sites had this version then, and some may have forgotten it (rule 10)
 
 
 @dataclass(frozen=True, slots=True)

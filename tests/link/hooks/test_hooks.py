@@ -13,8 +13,10 @@ from spark_jobs.link import transmit
 from tests.given import hook_functions
 from tests.given.at_step import At
 from tests.given.fixtures import MakePair, over_captures
+from tests.given.forgotten import forget, stepwise
 from tests.given.hooked_pair import BOOKS, COLUMNS, audit, hook, hooked
 from tests.given.site import provision_site
+from tests.given.tombstones import carrying
 from tests.given.two_sites import Pair, carried
 
 Rows = list[tuple[Any, ...]]
@@ -207,6 +209,28 @@ def test_the_previous_row_is_told_where_it_is_kept(sites: Pair) -> None:
     sites.london.run("UPDATE book SET price = 30 WHERE id = 1")
     sites.run()
     assert hook_functions.shown[-1][0]["previous"] == {"id": 1, "title": "here", "price": "21"}
+
+
+def test_the_previous_row_is_the_one_that_the_source_has_forgotten(
+    sites: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 10: a cleanup died after London. Cape Town remembers the version, and what that one was made of."""
+    sites = hooked(sites, Policy(resolvers=("merge_columns",)), capetown=hook("notes"))
+    sites.london.run("UPDATE book SET price = 20 WHERE id = 1")
+    sites.settle()
+    sites.capetown.run("UPDATE book SET price = 30 WHERE id = 1")
+    sites.settle()
+
+    def die(step: str, site: str) -> None:
+        if (step, site) == ("forget", "capetown"):
+            raise Killed
+
+    stepwise(monkeypatch, die)
+    with pytest.raises(Killed):
+        forget(carrying(sites))
+    sites.london.run("UPDATE book SET price = 40 WHERE id = 1")
+    sites.run()
+    assert hook_functions.shown[-1][0]["previous"] == {"id": 1, "title": "old", "price": "30"}
 
 
 def test_a_table_without_a_hook_here_is_shown_to_nobody(sites: Pair) -> None:

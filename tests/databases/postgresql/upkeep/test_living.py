@@ -1,14 +1,17 @@
 """Versions of living rows that every link of every site has passed are agreed and forgotten, as tombstones are (rule
 10, S4-018, S4-076, S4-104)."""
 
+from dataclasses import replace
+
 import pytest
 
 from concord.jobs.site import Credentials
 from concord.jobs.upkeep import CarryingSite, SiteCleanup
+from concord.rules.policy import Policy
 from tests.given.fixtures import MakeNetwork
 from tests.given.forgotten import BY_THE_DRIVER, Stopped, forget, linked, remembered, stepwise, versions
 from tests.given.many_sites import Network, hub, mesh
-from tests.given.site import APPLICATION
+from tests.given.site import APPLICATION, provision_site
 
 pytestmark = pytest.mark.spark
 
@@ -128,6 +131,37 @@ def test_a_cleanup_that_is_killed_anywhere_makes_no_false_conflict(
     forget(triangle.carrying())
     assert remembered(triangle) == NOTHING
     assert triangle.equal
+
+
+def test_what_both_sites_add_adds_up_though_one_alone_has_forgotten_the_row(
+    network: MakeNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S4-073: the cleanup died between two sites. Neither knows any more what the other one remembers."""
+    made = network(mesh("london", "capetown"), "CREATE TABLE stock (id int PRIMARY KEY, seats int)")
+    policy = Policy(resolvers=("additive(seats)", "latest_timestamp"))
+    sites = replace(made, tables=tuple(each.model_copy(update={"policy": policy}) for each in made.tables))
+    for each in sites.sites:
+        provision_site(each, sites.tables)
+    for name, statement in {
+        "london": "INSERT INTO stock VALUES (1, 100)",
+        "capetown": "UPDATE stock SET seats = 120",
+    }.items():
+        sites[name].run(statement)
+        linked(sites)
+
+    def die(step: str, site: str) -> None:
+        if (step, site) == ("forget", "capetown"):
+            raise Stopped
+
+    with monkeypatch.context() as patched:
+        stepwise(patched, die)
+        with pytest.raises(Stopped):
+            forget(sites.carrying())
+    assert [len(versions(each, "public.stock")) for each in sites.sites] == [0, 1]
+    for each in sites.sites:
+        each.run("UPDATE stock SET seats = seats + 1")
+    linked(sites)
+    assert [each.value("SELECT seats FROM stock") for each in sites.sites] == [122, 122]
 
 
 def test_an_edit_between_any_two_steps_is_neither_forgotten_nor_in_conflict(

@@ -39,7 +39,11 @@ SETTINGS = "".join(
     for name in ("TimeZone", "DateStyle", "IntervalStyle", "bytea_output", "extra_float_digits")
 )
 
-_BEFORE = "jsonb_build_object('origin', s.origin, 'changed_at', s.changed_at, 'derived', s.derived, 'vector', s.vector)"
+#: An agreed version says so: other sites may have forgotten it.
+_BEFORE = (
+    "jsonb_build_object('origin', s.origin, 'changed_at', s.changed_at, 'derived', s.derived, 'vector', s.vector)"
+    """ || CASE WHEN s.agreed THEN '{"agreed": true}' ELSE '{}' END::jsonb"""
+)
 #: Before the first edit of all, a row is common history.
 _COMMON_HISTORY = """'{"origin": "", "changed_at": 0, "derived": 0, "vector": {}}'::jsonb"""
 _DUE = "s.base_version IS NULL OR pg_visible_in_snapshot(s.position, here.acquired)"

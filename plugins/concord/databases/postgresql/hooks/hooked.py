@@ -90,7 +90,7 @@ SELECT row_number() OVER (ORDER BY {shape.keys_of("s")}) AS n, s.concord_retried
        {", ".join(f"{value} AS told_{at}" for at, value in enumerate(told))}, {keys}
   FROM {judged.winners} s LEFT JOIN {judged.verdicts} v ON {shape.same_key("v", "s")}
   LEFT JOIN {shape.table.sql} t ON {shape.same_key("t", "s")}{joined}
-  LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "s")}
+  LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "s")} AND NOT p.agreed
  WHERE coalesce(v.verdict, 'apply') IN {_ASKED} AND ({there} OR NOT s.concord_gone)"""
 
 

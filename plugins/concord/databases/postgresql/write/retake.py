@@ -102,9 +102,9 @@ def _row(value: object) -> Row | None:
 
 def base(row: object, version: object) -> Base | None:
     """A before-image, as a shadow row keeps it."""
-    return (
-        Base(row, _vector(version["vector"])) if isinstance(row, dict) and isinstance(version, dict) else None
-    )
+    if not (isinstance(row, dict) and isinstance(version, dict)):
+        return None
+    return Base(row, _vector(version["vector"]), bool(version.get("agreed")))
 
 
 def _vector(stored: object) -> Vector:
